@@ -1,6 +1,8 @@
-//! The rows of the op table that are marked `perf`, timed on the CPU in f32, forward and backward: `cargo bench --bench ops -- softmax`.
+//! Times the rows of the op table that are marked `perf`, on the CPU in f32, forward and backward:
+//! `cargo bench --bench ops -- softmax`.
 //!
-//! Times of one project alone say how it changes, not how good it is: ratios to others are measured in `bench/`.
+//! Times of one project show how it changes, not how good it is. Ratios to other projects are
+//! measured in `bench/`.
 
 use criterion::{BatchSize, Criterion};
 use std::hint::black_box;
@@ -11,7 +13,7 @@ use ternion_testing::case::{Draw, Drawn};
 use ternion_testing::place::{Arrangement, place};
 use ternion_testing::table::{Instance, OpCase, table};
 
-/// The row's inputs on `device`, and for those whose gradient is wanted a leaf.
+/// Returns the row's inputs on `device`. Those that need a gradient are leaves.
 fn inputs(row: &OpCase, instance: &Instance, device: &Device) -> Result<Vec<Tensor>> {
     let drawn = Drawn::new(row, instance, Draw::of(DType::F32), Arrangement::Dense);
     let wanted = row.differentiable_inputs(DType::F32);
@@ -55,7 +57,8 @@ fn time(criterion: &mut Criterion, row: &OpCase, instance: &Instance, device: &D
 fn main() -> Result<()> {
     let device = ternion::cpu()?;
     let mut criterion = Criterion::default().configure_from_args();
-    // Drawing millions of numbers takes longer than timing a row: a name alone picks the rows before that. (All else is criterion's.)
+    // To generate millions of numbers takes longer than to time a row, so a plain name selects the
+    // rows before that. (All other arguments are criterion's.)
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let only = match arguments.as_slice() {
         [name] if name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ' ') => name.as_str(),

@@ -1,9 +1,10 @@
-"""Writes the type stubs of the package from the signatures and docstrings of its native part.
+"""Generates the type stubs of the package from the signatures and docstrings of its native part.
 
     python python/stubs.py          writes them
-    python python/stubs.py --check  ends with 1 if they are not what would be written
+    python python/stubs.py --check  exits with 1 if they are not up to date
 
-What a signature does not say, the types, comes from the names of the arguments: an argument of one name has one type everywhere.
+Types that a signature does not contain are derived from the names of the arguments: arguments of
+the same name have the same type everywhere.
 """
 
 import inspect
@@ -37,7 +38,7 @@ DeviceLike = Union["device", str]
 
 """
 
-# Types of arguments by name; of a few functions alone where the name means something else there.
+# Types of arguments by name. SPECIAL has the exceptions for single functions.
 ARGUMENTS = {
     "Tensor": "linear_weight count prob batch1 batch2 mat vec1 input index mask mat1 mat2 source src tensor tensor1 tensor2 vec vec2 weight target query key value condition",
     "Tensor | None": "linear_bias bias gradient attn_mask running_mean running_var pos_weight grad",
@@ -64,7 +65,8 @@ ARGUMENTS = {
 }
 TYPES = {name: kind for kind, names in ARGUMENTS.items() for name in names.split()}
 
-# Where a name means something else, or the result is no tensor: "function.argument" and "function".
+# Exceptions: argument names with another meaning, and functions whose result is not a tensor. Keys
+# are "function.argument" and "function".
 SPECIAL = {
     "mse_loss.weight": "Tensor | None", "l1_loss.weight": "Tensor | None", "huber_loss.weight": "Tensor | None", "mse_loss.reduce": "bool | None", "l1_loss.reduce": "bool | None",
     "*.dim": "int", "stride.dim": "int | None", "*.axis": "int | None", "eye.m": "int | None", "set_default_dtype.d": "DTypeLike", "*.shifts": "SizeLike", "*.dims": "SizeLike | None", "*.other": "Other", "*.exponent": "Other", "*.min": "Operand | None", "*.max": "Operand | None",
@@ -104,7 +106,9 @@ WRITABLE = {"grad": "Tensor | None", "requires_grad": "bool", "data": "Tensor"}
 
 
 def plain(kind):
-    """A type with Python's own names for numbers, which dtypes and methods of the package shadow."""
+    """Returns a type with aliases for the built-in number types, which dtypes and methods of the
+    package shadow.
+    """
     return re.sub(r"(?<![\w.])(int|float|bool)\b", r"_\1", kind)
 
 
@@ -127,7 +131,7 @@ def kind_of(function, argument):
 
 
 def definition(name, function, first=None, result=None):
-    """A function as a stub; `first` is what `self` is called."""
+    """Returns the stub of a native function. `first` replaces `self`."""
     told = []
     for part in filter(None, re.sub(r"[()]", "", function.__text_signature__).split(", ")):
         argument, _, default = part.partition("=")
@@ -228,14 +232,14 @@ def tensor_class():
         else:
             own = "Self" if name.endswith("_") and not name.endswith("__") else None
             body += definition(name, member, "self", own)
-    # What the Python part of the package calls.
+    # Private methods that the Python part of the package calls.
     private = sorted(name for name in vars(_ternion.Tensor) if name.startswith("_") and not name.startswith("__"))
     body += "".join(f"def {name}(self, *args: Any, **kwargs: Any) -> Any: ...\n" for name in private)
     return "class Tensor:\n" + indented(body)
 
 
 def generator():
-    """The class of random numbers of one's own."""
+    """Returns the stub of the random number generator class."""
     methods = {
         "manual_seed": "seed: _int) -> Self", "seed": ") -> _int", "initial_seed": ") -> _int", "get_state": ") -> tuple[_int, _int]",
         "set_state": "new_state: tuple[_int, _int]) -> Self",
@@ -248,7 +252,7 @@ def generator():
 
 
 def method(name, function):
-    """A method that is written in Python as a stub."""
+    """Returns the stub of a method that is written in Python."""
     first, *rest = inspect.signature(function).parameters.values()
     result = inspect.signature(function).return_annotation
     return f"def {name}({', '.join(['self', *told(rest)])}) -> {plain(result)}:\n{indented(docstring(function))}"
@@ -294,7 +298,7 @@ def functional():
 
     text = HEADER + BUILTINS + "from typing import Any\n\nfrom .._ternion import Operand, SizeLike, DTypeLike, Tensor, Number\nfrom collections.abc import Sequence\n\n"
     for name in names_of(_ternion._functional):
-        # Some have a function of Python in their place, and some are in another module.
+        # Some native functions are replaced by Python functions, and some are in another module.
         if getattr(module, name, None) is getattr(_ternion._functional, name):
             text += definition(name, getattr(_ternion._functional, name))
     for name in names_of(module):
@@ -312,7 +316,7 @@ def is_own(name, member):
 
 
 def told(parameters):
-    """Arguments of a function of Python, which says their types itself."""
+    """Returns the arguments of a Python function, whose annotations contain their types."""
     shown, starred = [], False
     for parameter in parameters:
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
@@ -326,7 +330,7 @@ def told(parameters):
 
 
 def written(name, function):
-    """A function of Python as a stub: it says its types itself."""
+    """Returns the stub of a Python function, whose annotations contain its types."""
     signature = inspect.signature(function)
     arguments = ", ".join(told(signature.parameters.values()))
     return f"def {name}({arguments}) -> {plain(signature.return_annotation)}:\n{indented(docstring(function))}"

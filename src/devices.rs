@@ -1,50 +1,53 @@
-//! Devices by name: the only file that knows which backends are compiled in.
+//! Devices by name. This is the only file that depends on which backends are compiled in.
 //!
-//! A process has one device of each name, so that tensors of different parts of a program meet. Each is wrapped as the environment says.
+//! A process has only one device of each name, so that tensors from different parts of a program
+//! can be combined. Environment variables determine how each is wrapped.
 
 use ternion_core::{DType, Device, Error, Result};
 
-/// The names that [`device`] knows.
+/// The names that [`device`] accepts.
 const NAMES: &str = "auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER";
 
-/// This machine's processor.
+/// Returns the CPU of this machine.
 ///
 /// # Errors
-/// If feature `cpu` is off, or an environment variable asks for something that does not exist.
+/// Returns an error if the feature `cpu` is off, or if an environment variable requests something
+/// that does not exist.
 pub fn cpu() -> Result<Device> {
     processor::shared()
 }
 
-/// The CUDA device with this index, as the driver counts.
+/// Returns the CUDA device with this index, in the order of the driver.
 ///
 /// # Errors
-/// If feature `cuda` is off; no driver, no such device, or one that is too old.
+/// Returns an error if the feature `cuda` is off, if there is no driver or no such device, or if
+/// the device is too old.
 pub fn cuda(index: usize) -> Result<Device> {
     graphics::shared(index)
 }
 
-/// The wgpu adapter with this index; faster kinds of hardware come first.
+/// Returns the wgpu adapter with this index. Faster kinds of hardware come first.
 ///
 /// # Errors
-/// If feature `wgpu` is off; no adapter, or none with this index.
+/// Returns an error if the feature `wgpu` is off, or if there is no adapter with this index.
 pub fn wgpu(index: usize) -> Result<Device> {
     adapters::shared(&index.to_string())
 }
 
-/// What is known of a device before it is opened.
+/// The properties of a device that are known before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceDescription {
-    /// The name that [`device`] takes: `cpu`, `cuda:0`, `wgpu:1`.
+    /// The name that [`device`] accepts: `cpu`, `cuda:0`, `wgpu:1`.
     pub name: String,
-    /// What the hardware is called.
+    /// The name of the hardware.
     pub hardware: String,
-    /// Bytes of its memory, where that can be told.
+    /// The size of its memory in bytes, if it is known.
     pub memory: Option<u64>,
-    /// The types of elements that it has.
+    /// The dtypes that it supports.
     pub dtypes: Vec<DType>,
 }
 
-/// Every device that is compiled in and there. None is opened.
+/// Returns every device that is compiled in and available, without opening it.
 ///
 /// ```
 /// for device in ternion::devices() {
@@ -59,11 +62,11 @@ pub fn devices() -> Vec<DeviceDescription> {
         .collect()
 }
 
-/// The fastest device that is compiled in and there: CUDA, where its kernels can be compiled or are kept on disk, else a GPU through wgpu, else the
-/// processor.
+/// Returns the fastest device that is compiled in and available: CUDA, if its kernels can be
+/// compiled or are in the kernel cache, otherwise a GPU through wgpu, otherwise the CPU.
 ///
 /// # Errors
-/// If there is none; the message says why not, for each.
+/// Returns an error if there is none. The message contains the reason for each.
 pub fn best() -> Result<Device> {
     let mut reasons = Vec::new();
     for candidate in [cuda(0).and_then(graphics::ready), adapters::hardware()] {
@@ -74,17 +77,18 @@ pub fn best() -> Result<Device> {
     }
     match cpu() {
         Err(error) if !cfg!(feature = "cpu") => reasons.push(error.to_string()),
-        // The processor is always there: what may be wrong is what the environment asks for.
+        // The CPU is always available. An error is due to a request in the environment.
         result => return result,
     }
     Err(unavailable("auto", reasons.join("; ")))
 }
 
-/// A device by its name: `auto` (see [`best`]), `cpu`, `cuda`, `cuda:0`, `wgpu`, `wgpu:1`; an adapter also by a part
-/// of its name (`wgpu:radeon`) or a preference (`wgpu:low-power`, `wgpu:high-performance`).
+/// Returns a device by its name: `auto` (see [`best`]), `cpu`, `cuda`, `cuda:0`, `wgpu`, `wgpu:1`.
+/// An adapter can also be given by a part of its name (`wgpu:radeon`) or a preference
+/// (`wgpu:low-power`, `wgpu:high-performance`).
 ///
 /// # Errors
-/// A name that is none of these; a device that is not compiled in or not there.
+/// Returns an error for any other name, and for a device that is not compiled in or not available.
 ///
 /// ```
 /// assert_eq!(ternion::device("cpu")?.name(), "cpu");
@@ -106,7 +110,7 @@ enum Named {
     Best,
     Cpu,
     Cuda(usize),
-    /// A number, a preference or a part of a name.
+    /// An index, a preference or a part of a name.
     Wgpu(String),
 }
 
@@ -138,7 +142,8 @@ mod processor {
     use ternion_core::decorators::{Composed, from_environment};
     use ternion_core::{Device, Result};
 
-    /// The process's one device of this name, wrapped as the environment says.
+    /// Returns the only device of this name in the process, wrapped as the environment variables
+    /// specify.
     pub fn shared() -> Result<Device> {
         static SHARED: OnceLock<Device> = OnceLock::new();
         if let Some(device) = SHARED.get() {
@@ -148,7 +153,7 @@ mod processor {
         Ok(SHARED.get_or_init(|| wrapped).clone())
     }
 
-    /// This machine's processor, its memory as Linux tells it.
+    /// Describes the CPU of this machine. Linux reports the size of its memory.
     pub fn descriptions() -> Option<super::DeviceDescription> {
         let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let kibibytes = told.lines().find_map(|line| {
@@ -163,14 +168,15 @@ mod processor {
         })
     }
 
-    /// A processor that the environment has not wrapped.
+    /// Returns a CPU device without the decorators that the environment specifies.
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     pub fn unwrapped() -> Result<Device> {
         Ok(ternion_cpu::device())
     }
 
-    /// A device for a decorator to compare with or to fall back on. The processor has no other CPU beside it: there it is one that
-    /// composes every op from primitives, so that at least no fused kernel is compared with itself.
+    /// Returns a device for a decorator to compare with or to fall back to. There is no second CPU
+    /// device to compare the CPU with. It is therefore compared with one that composes every op of
+    /// primitives, so that at least fused kernels are not compared with themselves.
     fn plain(name: &str) -> Result<Device> {
         match super::parse(name)? {
             super::Named::Cpu | super::Named::Best => Ok(Composed::new(ternion_cpu::device())),
@@ -204,10 +210,11 @@ mod graphics {
     use ternion_core::decorators::{Composed, from_environment};
     use ternion_core::{Device, Result};
 
-    /// The process's one device of each index, wrapped as the environment says.
+    /// Returns the only device of each index in the process, wrapped as the environment variables
+    /// specify.
     pub fn shared(index: usize) -> Result<Device> {
         static SHARED: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
-        // Held while the device is opened: two threads that come first do not open it twice.
+        // The lock is held while the device is opened, so that two threads do not open it twice.
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = shared.get(&index) {
             return Ok(device.clone());
@@ -217,7 +224,7 @@ mod graphics {
         Ok(device)
     }
 
-    /// What the driver sees.
+    /// Describes the devices that the driver reports.
     pub fn descriptions() -> Vec<super::DeviceDescription> {
         let described = |(index, (hardware, bytes)): (usize, (String, u64))| super::DeviceDescription {
             name: format!("cuda:{index}"),
@@ -228,12 +235,13 @@ mod graphics {
         ternion_cuda::descriptions().into_iter().enumerate().map(described).collect()
     }
 
-    /// The device, if there is what it runs.
+    /// Returns the device, if its kernels are available.
     pub fn ready(device: Device) -> Result<Device> {
         ternion_cuda::has_kernels().map(|()| device)
     }
 
-    /// A device for a decorator to compare with or to fall back on: the processor as it is, or a CUDA device that composes every op.
+    /// Returns a device for a decorator to compare with or to fall back to: the CPU without
+    /// decorators, or a CUDA device that composes every op.
     fn plain(name: &str) -> Result<Device> {
         match super::parse(name)? {
             super::Named::Cpu => super::processor::unwrapped(),
@@ -268,11 +276,12 @@ mod adapters {
     use ternion_core::decorators::{Composed, from_environment};
     use ternion_core::{DType, Device, Result};
 
-    /// The process's one device of each adapter, wrapped as the environment says.
+    /// Returns the only device of each adapter in the process, wrapped as the environment variables
+    /// specify.
     pub fn shared(adapter: &str) -> Result<Device> {
         static SHARED: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
         let index = ternion_wgpu::find(adapter)?;
-        // Held while the device is opened: two threads that come first do not open it twice.
+        // The lock is held while the device is opened, so that two threads do not open it twice.
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = shared.get(&index) {
             return Ok(device.clone());
@@ -282,7 +291,8 @@ mod adapters {
         Ok(device)
     }
 
-    /// The first adapter that is no program on the processor: the CPU backend is faster than those.
+    /// Returns the first adapter that is not a software implementation on the CPU, because the CPU
+    /// backend is faster than those.
     pub fn hardware() -> Result<Device> {
         match ternion_wgpu::descriptions().iter().find(|one| one.kind != "software") {
             Some(adapter) => shared(&adapter.index.to_string()),
@@ -290,7 +300,8 @@ mod adapters {
         }
     }
 
-    /// A device for a decorator to compare with or to fall back on: the processor as it is, or an adapter that composes every op.
+    /// Returns a device for a decorator to compare with or to fall back to: the CPU without
+    /// decorators, or an adapter that composes every op.
     fn plain(name: &str) -> Result<Device> {
         match super::parse(name)? {
             super::Named::Cpu => super::processor::unwrapped(),
@@ -301,7 +312,7 @@ mod adapters {
         }
     }
 
-    /// What wgpu finds.
+    /// Describes the adapters that wgpu finds.
     pub fn descriptions() -> Vec<super::DeviceDescription> {
         let described = |adapter: ternion_wgpu::AdapterDescription| super::DeviceDescription {
             name: format!("wgpu:{}", adapter.index),

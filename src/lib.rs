@@ -1,10 +1,11 @@
-//! Ternion: a deep-learning framework whose numbers you can trust. One model, three backends, the same numbers.
+//! Ternion: a deep-learning framework whose numbers you can trust. One model, three backends, the
+//! same numbers.
 //!
 //! ```
 //! use ternion::prelude::*;
 //!
 //! fn main() -> Result<()> {
-//!     let device = ternion::best()?; // the fastest one that is compiled in and there
+//!     let device = ternion::best()?; // the fastest device that is compiled in and available
 //!     device.seed(1);
 //!     let digits = Mnist::load(DataSource::Synthetic { train: 2000, test: 500, seed: 1 })?;
 //!     let model = Mlp::new([784, 64, 10], &device)?;
@@ -27,11 +28,13 @@
 //! }
 //! ```
 //!
-//! [`Tensor`] and everything it can do come from [`ternion_core`]; layers, losses and optimisers are in [`nn`], linear algebra in [`linalg`], data sets in [`data`], checkpoints, metrics and curves in [`train`].
-//! A device is made by [`device`], [`best`], [`cpu`], [`cuda`] or [`wgpu`]; which of them are compiled in is chosen by the features `cpu` (on by default),
-//! `cuda` and `wgpu`. Any program can be watched by environment variables: see [`decorators::from_environment`].
+//! [`Tensor`] and its methods come from [`ternion_core`]. Layers, losses and optimizers are in
+//! [`nn`], linear algebra in [`linalg`], data sets in [`data`], and checkpoints, metrics and curves
+//! in [`train`]. [`device`], [`best`], [`cpu`], [`cuda`] and [`wgpu`] return a device. The features
+//! `cpu` (on by default), `cuda` and `wgpu` determine which backends are compiled in. Environment
+//! variables can enable checks in any program: see [`decorators::from_environment`].
 
-// `#[derive(Module)]` names this crate by its absolute path, also inside it.
+// `#[derive(Module)]` refers to this crate by its absolute path, also within the crate.
 extern crate self as ternion;
 
 mod devices;
@@ -49,7 +52,7 @@ pub use ternion_nn as nn;
 #[doc(inline)]
 pub use ternion_train as train;
 
-/// What most programs use: `use ternion::prelude::*;`
+/// The items that most programs use: `use ternion::prelude::*;`
 pub mod prelude {
     pub use ternion_core::{
         Axis, DType, Device, Error, Gradients, Precision, Reduction, Result, Shape, Tensor, einsum, grad,

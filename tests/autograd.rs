@@ -1,4 +1,5 @@
-//! The record and the walk: sharing, modes, options, hooks, in-place changes, depth, memory.
+//! Recording and the backward pass: shared nodes, modes, options, hooks, in-place changes, depth,
+//! memory.
 
 #[path = "autograd/drawings.rs"]
 mod drawings;
@@ -38,7 +39,7 @@ fn a_node_reached_by_two_paths_is_walked_once() -> Result<()> {
         },
         || loss.backward(),
     )?;
-    // loss = 2 x^4, so 8 x^3; four ops, each once.
+    // loss = 2 x^4, so the gradient is 8 x^3; four ops, each visited once.
     assert_eq!(gradients.get(&x).expect("x has a gradient").to_vec::<f64>()?, [216.0]);
     assert_eq!(*visits.borrow(), ["sum", "mul", "add", "mul"]);
     Ok(())
@@ -46,7 +47,7 @@ fn a_node_reached_by_two_paths_is_walked_once() -> Result<()> {
 
 #[test]
 fn a_doubling_ladder_costs_one_visit_a_rung() -> Result<()> {
-    // 60 rungs have 2^60 paths: a walk by paths would never end.
+    // 60 rungs have 2^60 paths: a traversal by paths would never end.
     let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let mut y = x.clone();
@@ -73,7 +74,7 @@ fn a_chain_of_a_hundred_thousand_goes_backward_without_overflow() -> Result<()> 
 
 #[test]
 fn a_chain_of_a_hundred_thousand_is_dropped_unwalked_without_overflow() -> Result<()> {
-    // A thread with a small stack, so that recursion of any kind would be seen.
+    // A thread with a small stack, so that any recursion would be detected.
     let worker = std::thread::Builder::new().stack_size(128 * 1024).spawn(|| -> Result<()> {
         let device = ternion::cpu()?;
         let x = leaf(&[1.0], &device)?;
@@ -233,7 +234,8 @@ fn a_second_walk_needs_retain_graph() -> Result<()> {
 
 #[test]
 fn saved_tensors_are_freed_during_the_walk() -> Result<()> {
-    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
+    // A separate device: other tests use the shared one at the same time.
+    let device = ternion_cpu::device();
     let x = Tensor::ones([1 << 16], DType::F32, &device)?.requires_grad()?;
     let mut y = x.clone();
     for _ in 0..8 {
@@ -244,7 +246,8 @@ fn saved_tensors_are_freed_during_the_walk() -> Result<()> {
     let before = device.memory().in_use;
     let gradients = loss.backward()?;
     let after = device.memory().in_use;
-    // Eight saved outputs of 256 KiB are gone though the loss still lives; one gradient of that size has come.
+    // Eight saved outputs of 256 KiB are freed although the loss still exists; one gradient of that
+    // size was added.
     assert!(before >= 9 << 18, "{before}");
     assert!(after <= 3 << 18, "{after}");
     drop((loss, gradients));

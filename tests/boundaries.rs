@@ -1,5 +1,5 @@
-//! What is deliberately absent: devices in core and nn, `unsafe` outside backends, unfinished work anywhere;
-//! and paths in the documents that lead nowhere.
+//! What the sources must not contain: devices in core and nn, `unsafe` outside backends, unfinished
+//! work anywhere; and that paths in documents exist.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The line without its comment.
+/// Returns the line without its comment.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or("")
 }
@@ -78,7 +78,8 @@ fn core_and_nn_depend_on_no_backend() {
     }
 }
 
-/// The manifests cannot see a device that is chosen by its name, or compiled in by a feature of another crate.
+/// The manifests do not show a device that is selected by its name, or compiled in by a feature of
+/// another crate.
 #[test]
 fn the_sources_of_core_and_nn_name_no_device() {
     for folder in
@@ -94,7 +95,8 @@ fn the_sources_of_core_and_nn_name_no_device() {
     assert!(names_a_device("if device.name() == \"cuda\" {") && names_a_device("#[cfg(feature = \"wgpu\")]"));
 }
 
-/// Whether a line of code names a backend's crate, or a backend in a string of its own; an example within a longer message is no choice.
+/// Returns whether a line of code names a backend's crate, or has a string that is a backend's
+/// name; an example within a longer message does not select a backend.
 fn names_a_device(line: &str) -> bool {
     ["cpu", "cuda", "wgpu"]
         .iter()
@@ -103,7 +105,7 @@ fn names_a_device(line: &str) -> bool {
 
 #[test]
 fn nothing_is_unfinished() {
-    // Spelled in two parts, so that this file does not find itself.
+    // Written in two parts, so that this file does not match.
     let marks = [["todo", "!("], ["unimplemented", "!("], ["#[ign", "ore"], ["FIX", "ME"]]
         .map(|parts| parts.concat());
     for folder in ["src", "crates", "tests", "examples", "xtask/src"] {
@@ -129,11 +131,11 @@ fn every_unsafe_block_of_a_backend_says_why_it_is_sound() {
     }
 }
 
-/// Files that the guides have the reader create.
+/// Files that do not exist because readers of the guides create them.
 const CREATED: &[&str] =
     &["kernels/ops/copy_bulk.cu", "kernels/ptx/cp_async_bulk.cuh", "tests/kernels/copies.rs"];
 
-/// The files of the repository that end in one of these, relative to its root.
+/// Returns the files of the repository with one of these endings, relative to its root.
 fn files(endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut stack = vec![root().to_path_buf()];
@@ -142,7 +144,7 @@ fn files(endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.expect("an entry").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() {
-                // Neither what cargo and Python leave nor what git keeps.
+                // Excludes build outputs of cargo and Python, and git's files.
                 let is_ours = !["target", "bundle", "node_modules"].contains(&name.as_str());
                 let is_shown = name == ".ci" || !name.starts_with('.');
                 if is_ours && is_shown && !path.is_symlink() {
@@ -156,7 +158,7 @@ fn files(endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The Markdown pages of the repository.
+/// Returns the Markdown pages of the repository.
 fn pages() -> Vec<(PathBuf, String)> {
     let read = |page: PathBuf| {
         let text = std::fs::read_to_string(root().join(&page)).expect("UTF-8 text");
@@ -165,10 +167,11 @@ fn pages() -> Vec<(PathBuf, String)> {
     files(&[".md"]).into_iter().map(read).collect()
 }
 
-/// What sources end in.
+/// The endings of source files.
 const SOURCES: [&str; 6] = [".rs", ".cu", ".cuh", ".wgsl", ".py", ".pyi"];
 
-/// The parts of `text` in backticks that are names of source files, perhaps with a part of their path.
+/// Returns the parts of `text` in backticks that are names of source files, with or without a part
+/// of their path.
 fn file_names(text: &str) -> Vec<String> {
     let is_name = |words: &&str| {
         let letters = |letter: char| letter.is_ascii_alphanumeric() || "/._-{},".contains(letter);
@@ -180,8 +183,8 @@ fn file_names(text: &str) -> Vec<String> {
     quoted.filter(is_name).flat_map(expanded).collect()
 }
 
-/// The parts of `text` in backticks that are paths within the repository: they start with one of its
-/// folders and hold nothing that a path does not.
+/// Returns the parts of `text` in backticks that are paths within the repository: they start with
+/// one of its folders and contain only characters of a path.
 fn paths(text: &str) -> Vec<String> {
     const FOLDERS: [&str; 15] = [
         ".ci",
@@ -209,15 +212,15 @@ fn paths(text: &str) -> Vec<String> {
     quoted.filter(is_path).flat_map(|words| expanded(words.trim_end_matches('/'))).collect()
 }
 
-/// `a/{b,c}.rs` as two paths.
+/// Expands `a/{b,c}.rs` to two paths.
 fn expanded(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_string()] };
     let Some((inner, after)) = rest.split_once('}') else { return vec![path.to_string()] };
     inner.split(',').flat_map(|part| expanded(&format!("{before}{part}{after}"))).collect()
 }
 
-/// Whether something is there, in the repository or, of `src` and `tests`, in one of its crates. A `*` in
-/// the last part stands for any letters.
+/// Returns whether the path exists, in the repository or, for `src` and `tests`, in one of its
+/// crates. A `*` in the last component matches any characters.
 fn exists(path: &str) -> bool {
     if CREATED.contains(&path) {
         return true;
@@ -236,7 +239,8 @@ fn exists(path: &str) -> bool {
     })
 }
 
-/// Where the links of a page lead: `[words](target)`, code left out, without what follows a `#`.
+/// Returns the targets of a page's links, `[words](target)`, without code and without the part
+/// after a `#`.
 fn links(text: &str) -> Vec<String> {
     let mut in_code = false;
     let mut found = Vec::new();
@@ -282,7 +286,7 @@ fn every_path_and_link_in_the_documents_leads_somewhere() {
     assert_eq!(links("[a](b.md#c), `[d](e)`, [f](https://g), [h](#i)"), ["b.md"]);
 }
 
-/// The list of ARCHITECTURE.md: whoever wants to change something finds the file to start at.
+/// The list in ARCHITECTURE.md that names a file to start from for each kind of change.
 #[test]
 fn every_entry_point_names_a_file() {
     let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("UTF-8 text");

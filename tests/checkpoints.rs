@@ -1,4 +1,5 @@
-//! Activation checkpointing: the same gradients of every order as without it, and an error wherever the second run would be another one.
+//! Activation checkpointing: the same gradients of every order as without it, and an error if the
+//! recomputation differs.
 
 use ternion::prelude::*;
 use ternion_core::autograd::GradOptions;
@@ -10,7 +11,7 @@ fn leaf(values: &[f64], device: &Device) -> Result<Tensor> {
 
 type Segment = fn(&Tensor, &[Tensor]) -> Result<Tensor>;
 
-/// `segment(captured, [x])`, checkpointed.
+/// Returns `segment(captured, [x])`, checkpointed.
 fn checkpointed(segment: Segment, captured: &Tensor, x: &Tensor) -> Result<Tensor> {
     let captured = captured.clone();
     Ok(checkpoint(move |inputs| Ok(vec![segment(&captured, inputs)?]), &[x])?.remove(0))
@@ -20,7 +21,8 @@ fn message<T>(result: Result<T>) -> String {
     result.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// The message of a backward through a segment that is told, by `change`, to be another when it runs again.
+/// Returns the error message of a backward pass through a segment that `change` makes different
+/// when it is recomputed.
 fn changed_between_runs(
     segment: impl Fn(&[Tensor], bool) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     change: impl FnOnce(),
@@ -144,7 +146,8 @@ fn a_checkpoint_gives_the_same_gradients_for_arguments_and_captured_parameters()
 
 #[test]
 fn a_checkpoint_repeats_its_random_numbers() -> Result<()> {
-    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
+    // A separate device: other tests use the shared one at the same time.
+    let device = ternion_cpu::device();
     device.seed(5);
     let x = Tensor::ones([64], DType::F32, &device)?.requires_grad()?;
     let outputs = checkpoint(|inputs| Ok(vec![inputs[0].dropout(0.5)?]), &[&x])?;
@@ -158,7 +161,8 @@ fn a_checkpoint_repeats_its_random_numbers() -> Result<()> {
 
 #[test]
 fn a_checkpoint_keeps_only_its_inputs() -> Result<()> {
-    let device = ternion_cpu::device(); // Of its own: other tests use the program's at the same time.
+    // A separate device: other tests use the shared one at the same time.
+    let device = ternion_cpu::device();
     let x = Tensor::ones([1 << 16], DType::F32, &device)?.requires_grad()?;
     let before = device.memory().in_use;
     let outputs = checkpoint(
@@ -177,7 +181,8 @@ fn a_checkpoint_keeps_only_its_inputs() -> Result<()> {
     Ok(())
 }
 
-/// First and second derivative for `w` of `sum(segment(w, f(w)))`, with and without a checkpoint.
+/// Checks the first and second derivative of `sum(segment(w, f(w)))` with respect to `w`, with and
+/// without a checkpoint.
 #[test]
 fn what_is_captured_may_also_lead_to_the_argument() -> Result<()> {
     let device = ternion::cpu()?;
@@ -295,7 +300,7 @@ fn whatever_the_segment_reads_may_not_be_changed_in_place() -> Result<()> {
     Ok(())
 }
 
-/// Running statistics: written by every run, read by none for its result.
+/// Running statistics: written in every run, not read for its result.
 #[test]
 fn a_segment_may_change_its_own_state() -> Result<()> {
     let device = ternion::cpu()?;
@@ -354,20 +359,22 @@ fn an_argument_that_is_read_by_no_op_may_not_change_either() -> Result<()> {
     Ok(())
 }
 
-/// What a segment changes in place outside changes once: memory that an op makes, a view of what was changed before and a tensor that it changes itself are told apart.
+/// An in-place change of an outside tensor by a segment happens once. Buffers that an op allocates,
+/// a view of a tensor that was changed earlier and a tensor that the segment changes itself are
+/// distinguished.
 #[test]
 fn tensors_from_outside_that_a_segment_changes_in_place_change_once() -> Result<()> {
     let device = ternion::cpu()?;
     let running = Tensor::zeros([2], DType::F64, &device)?;
     let weight = leaf(&[2.0, 3.0], &device)?;
-    // Changed before, as by an optimizer's step: a view of it is no change.
+    // Changed before, as by an optimizer's step: taking a view of it is not a change.
     no_grad(|| weight.mul_scalar_(1.0))?;
     let (counted, used, x) = (running.clone(), weight.clone(), leaf(&[1.0, 2.0], &device)?);
     let segment = move |inputs: &[Tensor]| {
         no_grad(|| {
             counted.mul_scalar_(0.5)?;
             counted.add_(&inputs[0].detach())?;
-            // Memory of the segment's own.
+            // A buffer that the segment allocates.
             let own = inputs[0].detach().mul_scalar(2.0)?;
             own.add_scalar_(1.0)
         })?;

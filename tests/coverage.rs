@@ -1,4 +1,4 @@
-//! `docs/coverage.md` says what the table finds: support can neither shrink nor grow unseen.
+//! `docs/coverage.md` matches what the table finds: support can neither shrink nor grow unnoticed.
 
 use std::path::Path;
 use ternion_testing::coverage::{self, Coverage};
@@ -8,7 +8,7 @@ fn docs() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs"))
 }
 
-/// What was found on each device, the processor first.
+/// Returns the committed coverage of each device, the CPU first.
 fn committed() -> Vec<Coverage> {
     let found = coverage::read_folder(docs()).unwrap_or_else(|error| panic!("{error}; cargo xtask coverage"));
     assert!(
@@ -38,7 +38,8 @@ fn the_page_shows_what_was_found() {
     assert!(page == fresh, "docs/coverage.md is out of date (cargo xtask coverage): {differs:?}");
 }
 
-/// The processor refuses nothing; others nothing of the dtypes that networks are trained in.
+/// The CPU supports everything; other devices support everything in the dtypes in which networks
+/// are trained.
 #[test]
 fn what_must_run_runs() {
     for found in committed() {

@@ -1,8 +1,10 @@
-//! What only a CUDA device does: errors that come later, recorded steps, memory that stays where it is; and its kernels on shapes that the op table does not
-//! reach. Where there is no such device it is said, and nothing tested.
+//! Behavior that is specific to CUDA devices: late errors, recorded steps, memory whose use does
+//! not grow; and CUDA kernels on shapes that the op table does not cover. Without such a device the
+//! tests report that and pass.
 
 mod kernels;
-// A program of its own for the processor; here too, since this one travels to machines with a GPU.
+// Also a separate test program for the CPU. It is included here because this program is the one
+// that is copied to machines with a GPU.
 mod mnist_steps;
 #[path = "support/recorded.rs"]
 mod recorded;
@@ -18,7 +20,7 @@ use ternion::{DType, Device, Result, Tensor};
 use ternion_core::backend::Download;
 use ternion_core::capture::{CapturedStep, is_recording_step};
 
-/// A CUDA device where there is one, once nobody wants it alone.
+/// Returns a CUDA device if there is one, as soon as no test needs it exclusively.
 fn beside_others() -> Option<(RwLockReadGuard<'static, ()>, Device)> {
     let beside = beside();
     cuda().map(|device| (beside, device))
@@ -60,14 +62,14 @@ fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> 
     Ok(())
 }
 
-/// Bytes that depend on their index and on the buffer.
+/// Returns bytes that depend on their index and on the buffer.
 fn patterned(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed) as u8).collect()
 }
 
 #[test]
 fn buffers_are_read_together_by_several_threads() -> Result<()> {
-    // None, less than a line of the chunk, several chunks and a bit, the rest of the last one.
+    // Nothing, less than a line of the chunk, several chunks and a bit, the rest of the last one.
     const LENGTHS: [usize; 6] = [0, 5, (4 << 20) + 3, 100_000, (2 << 20) - 1, 64];
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
     let backend = device.backend();
@@ -131,7 +133,8 @@ fn tensors_move_between_threads() -> Result<()> {
     Ok(())
 }
 
-/// Bursts of launches, which the launcher's thread hands to the driver, between uploads, copies, downloads and rests, during which it falls asleep.
+/// Bursts of launches, which the queue's thread passes to the driver, between uploads, copies,
+/// downloads and pauses, during which the thread sleeps.
 #[test]
 fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
@@ -146,7 +149,7 @@ fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
                 let more = Tensor::from_slice(&[round as f32; 300], 300, &device)?;
                 x = x.add(&more)?;
                 drop(more);
-                // Another tensor's upload may take the place of the one that is added.
+                // The upload of another tensor may reuse the buffer of the one that is added.
                 Tensor::from_slice(&[f32::NAN; 300], 300, &device)?;
                 expected += round as f32;
             }
@@ -167,7 +170,7 @@ fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
     })
 }
 
-/// Says to a process that the next test started that it is to end in the midst of a burst.
+/// Set in the process that the next test starts, which must end in the middle of a burst.
 const ENDS_IN_A_BURST: &str = "TERNION_TEST_ENDS_IN_A_BURST";
 
 #[test]
@@ -222,8 +225,8 @@ fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
     recorded::a_step_may_be_dropped_while_another_is_recorded(&device)
 }
 
-/// What a thread is told that asks for something while another records a step: of an op, a write in place, an upload, a download, a wait, a recording and a
-/// replay of its own.
+/// Returns what a thread gets if it requests something while another thread records a step: an op,
+/// an in-place write, an upload, a download, a synchronization, a recording and a replay of a step.
 fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor>) -> Vec<String> {
     let asked = [
         x.add(x).map(drop),
@@ -237,7 +240,8 @@ fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor
     asked.map(|result| result.err().map_or_else(|| "done".to_string(), |error| error.to_string())).to_vec()
 }
 
-/// Records two steps of its own and says so; drops one and asks for all of that when it is told to; replays its step when nobody can tell it anything any more.
+/// Records two steps and reports that. On request, drops one and tries all of the operations above.
+/// Replays the other step after the other end of the channel is closed.
 fn other_thread(
     device: &Device,
     x: &Tensor,
@@ -259,7 +263,8 @@ fn other_thread(
 fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
-    // Either thread goes on when the other has ended, whatever became of it: then its end of the channel is gone. The recorded step keeps no closure.
+    // If one thread ends for any reason, its end of the channel is closed and the other one
+    // continues. The recorded step does not keep a closure.
     let (ask, asked) = channel::<()>();
     let (tell, told) = channel();
     let heard = RefCell::new(Vec::new());
@@ -288,7 +293,8 @@ fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     Ok(())
 }
 
-/// Elements of parameter number `at`: few, none, a block's chunk and about it, and several chunks.
+/// Returns the number of elements of parameter `at`: few, none, about a block's chunk, and several
+/// chunks.
 fn length(at: usize) -> usize {
     match at % 40 {
         7 => 0,
@@ -299,8 +305,9 @@ fn length(at: usize) -> usize {
     }
 }
 
-/// As many parameters as `count`, their gradients of the sum of their squares, and what the optimiser makes of them
-/// in two steps; and how many kernels were launched for the second one.
+/// Creates `count` parameters with the gradients of the sum of their squares, and runs two
+/// optimizer steps. Returns the values after these steps, and how many kernels the second one
+/// launched.
 fn stepped(device: &Device, count: usize, dtype: DType, adam: bool) -> Result<(Vec<f64>, Option<u64>)> {
     let parameter = |at: usize| -> Result<Param> {
         let values: Vec<f32> =
@@ -336,7 +343,7 @@ fn stepped(device: &Device, count: usize, dtype: DType, adam: bool) -> Result<(V
 fn a_step_of_many_tensors_takes_few_launches() -> Result<()> {
     let Some((_beside, device)) = beside_others() else { return Ok(()) };
     for (dtype, adam) in [(DType::F32, true), (DType::F32, false), (DType::BF16, true)] {
-        // As many tensors as the parameters of a kernel have room for, short ones and long ones, and one more.
+        // As many tensors as fit the parameters of a kernel, short and long ones, and one more.
         for (count, launches) in [(3, 1), (64, 1), (65, 1), (512, 1), (513, 2)] {
             let (values, launched) = stepped(&device, count, dtype, adam)?;
             assert_eq!(launched, Some(launches), "{count} tensors");
@@ -353,7 +360,8 @@ fn a_step_of_many_tensors_takes_few_launches() -> Result<()> {
     Ok(())
 }
 
-/// A product of bf16 matrices whose lines begin anywhere, a turned one with another; and how many kernels were launched for it.
+/// Multiplies bf16 matrices with unaligned rows, one of which is transposed, and returns the result
+/// and how many kernels were launched.
 fn odd_product(device: &Device, [m, n, k]: [usize; 3]) -> Result<(Vec<f32>, Option<u64>)> {
     let matrix = |rows: usize, columns: usize| {
         let values: Vec<f32> =
@@ -375,7 +383,7 @@ fn halves_whose_lines_begin_anywhere_are_copied_only_where_that_is_faster() -> R
         let (values, launched) = odd_product(&device, sizes)?;
         assert_eq!(launched, Some(launches), "{sizes:?}");
         let expected = odd_product(&ternion::cpu()?, sizes)?.0;
-        // Two roundings to bf16 of sums of as many products of numbers up to 1.
+        // Two roundings to bf16 of sums of that many products of numbers up to 1.
         let off = values.iter().zip(&expected).map(|(value, expected)| {
             (value - expected).abs() / (expected.abs() / 128.0 + 1e-6 * sizes[2] as f32)
         });
@@ -385,15 +393,17 @@ fn halves_whose_lines_begin_anywhere_are_copied_only_where_that_is_faster() -> R
     Ok(())
 }
 
-/// Eager steps of the next tests, and a tenth of the replays; `TERNION_MEMORY_STEPS` asks for another number (100,000 take a minute or two).
+/// Returns the number of eager steps of the next tests, which is a tenth of the replays;
+/// `TERNION_MEMORY_STEPS` sets another number (100,000 take a minute or two).
 fn steps() -> usize {
     std::env::var("TERNION_MEMORY_STEPS")
         .ok()
         .map_or(2000, |text| text.parse::<usize>().expect("TERNION_MEMORY_STEPS is a number").max(8))
 }
 
-/// Takes `count` steps, and looks at all memory after each eighth of them: the pool's, the device's and the host's. From half of them on nothing grows,
-/// but for two MiB of the host's at most: a piece of what its allocator or the driver holds in reserve.
+/// Runs `count` steps and measures all memory after each eighth of them: that of the pool, the
+/// device and the host. In the second half nothing may grow, except the host's memory by at most
+/// two MiB, which its allocator or the driver may hold in reserve.
 fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<()>) -> Result<()> {
     let host = || {
         let statistics = std::fs::read_to_string("/proc/self/statm").ok()?;

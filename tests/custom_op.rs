@@ -1,6 +1,8 @@
-//! An op that lives outside core: `swish_gate`, with a shape rule, a composition, a stated gradient and a CPU kernel of its own.
+//! An op outside of core: `swish_gate`, with a shape rule, a composition, an explicit gradient rule
+//! and a CPU kernel.
 //!
-//! It goes through the same table of checks as every op of the project, is counted, compared and moved by the decorators, and is composed where there is no kernel.
+//! It passes the same table of checks as every op of the project, is counted, compared and moved by
+//! the decorators, and is composed where there is no kernel.
 
 use std::any::Any;
 use std::sync::OnceLock;
@@ -13,7 +15,8 @@ use ternion_cpu::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
 use ternion_testing::prelude::{Array, OpCase, Uniform};
 use ternion_testing::{Check, Filter, Target, check_row};
 
-/// `y = a * sigmoid(a) * b` (Shazeer 2020, "GLU variants", eq. 6 without its matrices). Inputs: a, b of one shape and floating dtype. Output: as both.
+/// `y = a * sigmoid(a) * b` (Shazeer 2020, "GLU variants", eq. 6 without its matrices). Inputs: a,
+/// b of one shape and floating dtype. Output: like both.
 #[derive(Debug)]
 struct SwishGate;
 
@@ -72,7 +75,7 @@ impl CustomOp for SwishGate {
     }
 }
 
-/// One pass in f32; other dtypes are composed.
+/// A single-pass kernel in f32; other dtypes are composed.
 struct SwishGateKernel;
 
 impl CpuKernel for SwishGateKernel {
@@ -94,7 +97,7 @@ impl CpuKernel for SwishGateKernel {
     }
 }
 
-/// A CPU device that knows the kernel.
+/// Returns a CPU device with the kernel.
 fn device() -> Device {
     static REGISTERED: OnceLock<()> = OnceLock::new();
     REGISTERED.get_or_init(|| register_custom_kernel(SwishGateKernel));
@@ -117,7 +120,7 @@ fn the_op_passes_the_table() {
         .input(Uniform(-4.0, 4.0))
         .input(Uniform(-4.0, 4.0))
         .shapes([&[], &[7, 33], &[2, 3, 5], &[0, 4]])
-        // Halves are composed of two ops: rounded twice.
+        // Half precision is composed of two ops: rounded twice.
         .steps()
         .twice()
         .run(|x| swish_gate(&x[0], &x[1]))
@@ -200,7 +203,7 @@ fn gradients_of_gradients_go_through_it() -> Result<()> {
     Ok(())
 }
 
-/// `y = x^3` whose gradient forgets to say anything, or says too much.
+/// `y = x^3` with a gradient rule that returns too few or too many gradients.
 #[derive(Debug)]
 struct Cube {
     gradients: usize,
@@ -243,7 +246,8 @@ fn a_gradient_rule_returns_one_gradient_for_each_input() -> Result<()> {
     Ok(())
 }
 
-/// The sum of products of each input with itself, whose gradient needs the inputs that `saves` names.
+/// The sum of products of each input with itself, whose gradient needs the inputs that `saves`
+/// names.
 #[derive(Debug)]
 struct SumOfSquares {
     saves: Saves,
@@ -284,7 +288,7 @@ fn inputs_without_a_bit_of_their_own_go_by_the_last_bit() -> Result<()> {
         let gradient = gradients.get(leaf).expect("every input has one").to_vec::<f64>()?;
         assert_eq!(gradient, [2.0 * (at + 1) as f64], "input {at}");
     }
-    // The first fifteen alone: input 16 does not go by the bit of input 0.
+    // Only the first fifteen: input 16 must not share the bit of input 0.
     let first = Saves { inputs: u16::MAX >> 1, ..Saves::NOTHING };
     assert!(backward(first).is_err());
     let named = |saves: Saves| (0..24).filter(|&at| saves.has_input(at)).collect::<Vec<_>>();

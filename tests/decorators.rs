@@ -1,4 +1,5 @@
-//! What decorators promise for the whole project: every op runs under each of them, and `TERNION_FALLBACK` knows it by its name.
+//! Checks of decorators that need the whole project: every op runs under each of them, and
+//! `TERNION_FALLBACK` accepts its name.
 
 use ternion::decorators::{Checked, Composed, Counting, Fallback, known_names};
 use ternion::prelude::*;
@@ -15,7 +16,8 @@ fn fallback_knows_the_name_of_every_op() {
     }
 }
 
-/// The table in one dtype and layout. The rows that ask for a device's random numbers or versions do so of the decorated one.
+/// Runs the table in one dtype and layout. The rows that use a device's random numbers or versions
+/// use those of the decorated one.
 fn table_runs_on(device: &Device) {
     let target = Target::new(device.clone());
     let filter = Filter::Text("f32 dense".into());

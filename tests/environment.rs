@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/reference/environment.md";
 
-/// What the names of all variables begin with.
+/// The prefix of the names of all variables.
 const PREFIX: &str = concat!("TERNION", "_");
 
-/// The files whose variables have a row: sources, scripts, and the documents that name variables.
+/// The files whose variables must have a row: sources, scripts, and the documents that name
+/// variables.
 const ENDINGS: [&str; 11] =
     [".rs", ".py", ".pyi", ".sh", ".cu", ".cuh", ".h", ".wgsl", ".toml", ".yml", ".md"];
 
@@ -20,7 +21,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files of the repository that may name variables, with their text.
+/// Returns the files of the repository that may name variables, with their text.
 fn files() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().to_path_buf()];
@@ -40,14 +41,14 @@ fn files() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Whether a folder belongs to the repository: neither built nor hidden.
+/// Returns whether a folder belongs to the repository: neither a build output nor hidden.
 fn is_searched(folder: &str) -> bool {
     let is_built = ["target", "bundle", "node_modules"].contains(&folder);
     let is_hidden = folder.starts_with('.') && ![".ci", ".github"].contains(&folder);
     !is_built && !is_hidden
 }
 
-/// The variables that a text names.
+/// Returns the variables that a text names.
 fn names(text: &str) -> Vec<&str> {
     let is_letter = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     let starts = text.match_indices(PREFIX).map(|(start, _)| &text[start..]);
@@ -55,7 +56,8 @@ fn names(text: &str) -> Vec<&str> {
     whole.filter(|name| name.len() > PREFIX.len()).collect()
 }
 
-/// Whether code names the variable to read it: as a string, or as a parameter of a shell script.
+/// Returns whether code names the variable in order to read it: as a string, or as a parameter of a
+/// shell script.
 fn reads(code: &str, name: &str) -> bool {
     let is_string = ["\"", "'"].iter().any(|quote| code.contains(&format!("{quote}{name}{quote}")));
     let is_whole = |rest: &str| names(rest).first() == Some(&name);
@@ -65,7 +67,7 @@ fn reads(code: &str, name: &str) -> bool {
     is_string || is_parameter
 }
 
-/// The rows of the page by their variable.
+/// Returns the rows of the page by their variable.
 fn rows(page: &str) -> BTreeMap<&str, &str> {
     let mut rows = BTreeMap::new();
     for line in page.lines() {
@@ -77,13 +79,13 @@ fn rows(page: &str) -> BTreeMap<&str, &str> {
     rows
 }
 
-/// The files that a row links to.
+/// Returns the files that a row links to.
 fn linked(row: &str) -> impl Iterator<Item = PathBuf> {
     let folder = root().join(PAGE).parent().expect("a folder").to_path_buf();
     row.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(move |link| folder.join(link))
 }
 
-/// What is wrong with a file: the variables without a row.
+/// Returns the variables in a file that have no row.
 fn missing(file: &Path, text: &str, rows: &BTreeMap<&str, &str>) -> Vec<String> {
     let mut missing: Vec<&str> = names(text).into_iter().filter(|name| !rows.contains_key(name)).collect();
     missing.sort_unstable();

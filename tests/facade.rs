@@ -1,4 +1,5 @@
-//! The facade: devices by name, what is said of those that are not there, and the environment.
+//! The facade: devices by name, the messages for devices that are not available, and the
+//! environment.
 
 use std::process::Command;
 use ternion::prelude::*;
@@ -41,7 +42,7 @@ fn devices_that_are_not_there_say_so() {
     assert!(matches!(ternion::device("cuda:77"), Err(Error::Device { device, .. }) if device == "cuda:77"));
 }
 
-/// The derive macro finds its crate also through the facade alone, and under a name that is given.
+/// The derive macro finds its crate also through the facade only, and under an explicit name.
 mod through_the_facade {
     use ternion::prelude::*;
 
@@ -65,7 +66,7 @@ mod through_the_facade {
     }
 }
 
-/// With the names of the prelude alone.
+/// Only the names of the prelude are used.
 #[test]
 fn the_prelude_makes_every_layer_and_optimiser_with_settings() -> Result<()> {
     let device = ternion::cpu()?;
@@ -97,9 +98,9 @@ fn the_prelude_makes_every_layer_and_optimiser_with_settings() -> Result<()> {
     Ok(())
 }
 
-// ---- The environment: each case is this program again, with a variable set.
+// ---- The environment: each case runs this program again with a variable set.
 
-/// What the child of `in_environment` does.
+/// The child process of `in_environment`.
 #[test]
 fn child() {
     if std::env::var_os("TERNION_FACADE_CHILD").is_none() {
@@ -149,7 +150,7 @@ fn devices_are_listed() {
     assert!(processor.memory.is_none_or(|bytes| bytes > 1 << 26), "{processor:?}");
     for device in &devices {
         assert!(!device.hardware.is_empty() && device.dtypes.contains(&ternion::DType::F32), "{device:?}");
-        // What is listed is found by its name, unless it does not open.
+        // A listed device is found by its name, unless it cannot be opened.
         let opened = ternion::device(&device.name).map(|opened| opened.name().to_string());
         assert!(opened.as_ref().map_or(true, |name| name.contains(&device.name)), "{opened:?}");
     }
@@ -157,7 +158,7 @@ fn devices_are_listed() {
 
 #[test]
 fn a_variable_that_means_nothing_is_an_error() {
-    // Said first, not after the devices that are not there.
+    // Reported first, before the devices that are not available.
     assert!(in_environment(&[("TERNION_NAN", "maybe")]).contains("error TERNION_NAN: \"maybe\""));
     assert!(in_environment(&[("TERNION_CHECK", "tpu")]).contains("error device tpu: no such device"));
     assert!(in_environment(&[("TERNION_CHECK", "wgpu:77")]).contains("error device wgpu:77: no"));
@@ -166,7 +167,7 @@ fn a_variable_that_means_nothing_is_an_error() {
 
 #[test]
 fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
-    // Devices of its own: other tests hold memory of those that all share.
+    // Separate devices: other tests use memory of the shared ones.
     let mut devices = vec![ternion_cpu::device()];
     devices.extend(ternion_testing::suite::expects("wgpu").then(|| ternion_wgpu::device(0)).transpose()?);
     for device in devices {

@@ -1,4 +1,5 @@
-//! The ways in which a home-made training stack goes wrong (docs/gradients.md), each shown to be impossible here or named by a tool.
+//! Typical faults of a training stack written from scratch (docs/gradients.md). Each test shows
+//! that the fault cannot occur here, or that a tool names it.
 
 use std::sync::Mutex;
 use ternion::prelude::*;
@@ -22,14 +23,15 @@ fn close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// 1. Gradient buffers never zeroed: memory is read before it was written, or yesterday's gradient is added to today's.
+/// 1. Gradient buffers are never zeroed: memory is read before it is written, or the gradient of an
+///    earlier step is added to the current one.
 #[test]
 fn gradients_do_not_start_from_old_memory() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0, 3.0, 4.0], &device)?;
     let mut first = None;
     for _ in 0..3 {
-        // Leaves memory full of NaN in the pool, for the next allocations to find.
+        // Leaves memory full of NaN in the pool, which the next allocations reuse.
         let poison: Vec<Tensor> =
             (0..8).map(|_| Tensor::full([4], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
         drop(poison);
@@ -41,7 +43,8 @@ fn gradients_do_not_start_from_old_memory() -> Result<()> {
     Ok(())
 }
 
-/// 2. A node reached by two paths is propagated twice. 3. A gradient is set where it must be accumulated.
+/// 2. A node reached by two paths is propagated twice. 3. A gradient is set where it must be
+///    accumulated.
 #[test]
 fn a_shared_node_gets_the_sum_and_passes_it_on_once() -> Result<()> {
     let device = ternion::cpu()?;
@@ -61,7 +64,8 @@ fn a_shared_node_gets_the_sum_and_passes_it_on_once() -> Result<()> {
     Ok(())
 }
 
-/// 4. A layer is missing from `parameters()`, or a parameter has no part in the loss: it silently never learns.
+/// 4. A layer is missing from `parameters()`, or a parameter does not contribute to the loss: it
+///    silently never changes.
 #[test]
 fn a_parameter_without_gradient_is_named() -> Result<()> {
     #[derive(Module)]
@@ -87,7 +91,8 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
     Ok(())
 }
 
-/// 4. The same by hand: a `visit` that leaves a layer out, or an optimiser that is given part of the parameters.
+/// 4. The same by hand: a `visit` that forgets a layer, or an optimizer that gets only some of the
+///    parameters.
 #[test]
 fn a_gradient_that_no_parameter_claims_is_told() -> Result<()> {
     struct Forgetful {
@@ -112,7 +117,8 @@ fn a_gradient_that_no_parameter_claims_is_told() -> Result<()> {
         "step: 2 of 4 gradients belong to no parameter of this optimiser, of shapes [1], [1, 3]: is a layer missing from parameters()?"
     );
     assert_eq!(model.named.weight.tensor().to_vec::<f32>()?, before, "nothing is changed");
-    // All parameters: nothing is left over. An input that asks for a gradient on purpose is seen, and passes the ordinary step.
+    // All parameters: no gradient is left over. An input that requires a gradient on purpose is
+    // reported, and the ordinary step accepts it.
     let all = [model.named.parameters(), model.unnamed.parameters()].concat();
     let mut sgd = SGD::new(all.clone(), SGDConfig::default())?;
     sgd.step_strict(&gradients)?;
@@ -125,7 +131,7 @@ fn a_gradient_that_no_parameter_claims_is_told() -> Result<()> {
     sgd.step(&gradients)
 }
 
-/// 4. Gradients from before a cast belong to the parameters as they were.
+/// 4. Gradients from before a cast belong to the parameters before the cast.
 #[test]
 fn gradients_older_than_a_cast_are_told() -> Result<()> {
     let device = ternion::cpu()?;
@@ -139,7 +145,7 @@ fn gradients_older_than_a_cast_are_told() -> Result<()> {
     Ok(())
 }
 
-/// 5. A byte-wise memset used to fill with ones: 0x01010101 is 2.4e-38, not 1.
+/// 5. A byte-wise memset is used to fill with ones: 0x01010101 is 2.4e-38, not 1.
 #[test]
 fn ones_are_ones_in_every_dtype() -> Result<()> {
     let device = ternion::cpu()?;
@@ -152,7 +158,8 @@ fn ones_are_ones_in_every_dtype() -> Result<()> {
     Ok(())
 }
 
-/// 6. A one-dimensional tensor is read as two-dimensional: a bias that becomes a column, a product with the wrong axis.
+/// 6. A one-dimensional tensor is read as two-dimensional: a bias that becomes a column, a product
+///    along the wrong axis.
 #[test]
 fn ranks_are_checked_and_a_bias_is_a_row() -> Result<()> {
     let device = ternion::cpu()?;
@@ -172,7 +179,7 @@ fn ranks_are_checked_and_a_bias_is_a_row() -> Result<()> {
     Ok(())
 }
 
-/// 7. Host memory is freed, or used again, before an asynchronous copy from it has ended.
+/// 7. Host memory is freed, or reused, before an asynchronous copy from it has ended.
 #[test]
 fn host_memory_may_change_as_soon_as_a_tensor_exists() -> Result<()> {
     let device = ternion::cpu()?;
@@ -192,7 +199,8 @@ fn host_memory_may_change_as_soon_as_a_tensor_exists() -> Result<()> {
     Ok(())
 }
 
-/// 8. Missing bias correction: the first steps of Adam are a thousand times too small or ten times too large.
+/// 8. Bias correction is missing: the first steps of Adam are a thousand times too small or ten
+///    times too large.
 #[test]
 fn the_first_step_of_adam_is_the_learning_rate() -> Result<()> {
     let device = ternion::cpu()?;
@@ -202,13 +210,13 @@ fn the_first_step_of_adam_is_the_learning_rate() -> Result<()> {
         let loss = weight.tensor().mul_scalar(gradient)?.sum_all()?;
         adam.step(&loss.backward()?)?;
         let moved = weight.tensor().to_vec::<f64>()?[0];
-        // lr * g / (|g| + eps): the learning rate itself, whatever the gradient's size.
+        // lr * g / (|g| + eps): the learning rate itself, whatever the magnitude of the gradient.
         assert!((moved + 0.1 * gradient.signum()).abs() <= 1e-5, "{gradient}: {moved}");
     }
     Ok(())
 }
 
-/// 9. The wrong transposition in dX or dW. Square matrices hide it; here every size differs.
+/// 9. The wrong transposition in dX or dW. Square matrices hide it; here all sizes differ.
 #[test]
 fn the_gradients_of_a_product_have_the_right_transpositions() -> Result<()> {
     let device = ternion::cpu()?;
@@ -250,7 +258,8 @@ const SQUARE_MATRICES: [(&str, usize); 19] = [
     ("linalg.matrix_exp", 0),
 ];
 
-/// 9, for every op: inputs with rows and columns are met where they have more of the one than of the other, forward and backward.
+/// 9, for every op: matrix inputs are also tested with different numbers of rows and columns,
+/// forward and backward.
 #[test]
 fn the_op_table_uses_no_square_shapes_alone() {
     let oblong =
@@ -277,7 +286,7 @@ fn the_op_table_uses_no_square_shapes_alone() {
     assert!(square.is_empty(), "only square: {square:#?}");
 }
 
-/// 10. A mean loss with a sum's gradient: the step grows with the batch.
+/// 10. A mean loss has the gradient of a sum: the step grows with the batch.
 #[test]
 fn a_mean_loss_has_a_mean_gradient() -> Result<()> {
     let device = ternion::cpu()?;
@@ -292,7 +301,7 @@ fn a_mean_loss_has_a_mean_gradient() -> Result<()> {
     Ok(())
 }
 
-/// 11. An output is held weakly, and dropped before backward reaches it.
+/// 11. An output is held by a weak reference, and dropped before the backward pass reaches it.
 #[test]
 fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
     let device = ternion::cpu()?;
@@ -302,7 +311,7 @@ fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
         let output = hidden.exp()?;
         output.sum_all()?
     };
-    // New tensors take the memory that would have become free.
+    // New tensors reuse the memory that would have been freed.
     let _others: Vec<Tensor> =
         (0..16).map(|_| Tensor::full([2], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
     let got = loss.backward()?.get(&x).expect("x").to_vec::<f64>()?;
@@ -311,7 +320,7 @@ fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
     Ok(())
 }
 
-/// 12. A launch error that nobody checked: the program goes on with garbage.
+/// 12. A launch error is not checked: the program continues with garbage.
 #[test]
 fn what_a_device_cannot_do_is_an_error_not_garbage() -> Result<()> {
     let device = ternion::cpu()?;
@@ -328,7 +337,8 @@ fn what_a_device_cannot_do_is_an_error_not_garbage() -> Result<()> {
     Ok(())
 }
 
-/// A device that runs ops like a stream of a GPU: `run` queues and succeeds, and what went wrong is known only at the next wait.
+/// A device that runs ops like a stream of a GPU: `run` queues the op and succeeds, and an error is
+/// known only at the next synchronization.
 #[derive(Debug)]
 struct Deferred {
     inner: Device,
@@ -342,7 +352,7 @@ impl Deferred {
         Ok(Device::new(Deferred { inner: ternion::cpu()?, failing, fault: Mutex::new(None) }))
     }
 
-    /// Waits for the queue: the fault of an earlier op, told once.
+    /// Synchronizes the queue and returns the error of an earlier op once.
     fn wait(&self) -> Result<()> {
         self.fault.lock().expect("no test panics in here").take().map_or(Ok(()), Err)
     }
@@ -371,7 +381,7 @@ impl Backend for Deferred {
     }
 }
 
-/// 12, on a device that tells of it later: there is no way to the numbers past the error.
+/// 12, on a device that reports it later: no number can be read without the error.
 #[test]
 fn a_launch_error_that_comes_late_surfaces_before_any_number_is_read() -> Result<()> {
     const FAULT: &str = "exp: the launch failed";
@@ -389,19 +399,21 @@ fn a_launch_error_that_comes_late_surfaces_before_any_number_is_read() -> Result
         let text = wait(&queued()?).expect_err(name).to_string();
         assert_eq!(text, FAULT, "{name}");
     }
-    // Through a whole step: forward, backward and the optimiser are queued, reading the loss tells.
+    // During a whole step: forward, backward and the optimizer are queued, and reading the loss
+    // returns the error.
     let weight = Param::new(&Tensor::ones([3], DType::F32, &device)?)?;
     let mut sgd = SGD::new(vec![weight.clone()], SGDConfig::default())?;
     let loss = weight.tensor().exp()?.sum_all()?;
     sgd.step(&loss.backward()?)?;
     assert_eq!(loss.item::<f32>().expect_err("the loss is garbage").to_string(), FAULT);
-    // Displaying a tensor cannot fail: it shows the error in the place of numbers.
+    // Displaying a tensor cannot fail: it shows the error instead of numbers.
     let text = queued()?.to_string();
     assert!(text.contains(FAULT), "{text}");
     Ok(())
 }
 
-/// 13. A learning rate that hides a wrong gradient scale: training "works" at 1e-5 because every gradient is a thousand times too large.
+/// 13. A learning rate that hides a wrong gradient scale: training "works" at 1e-5 because every
+///     gradient is a thousand times too large.
 #[test]
 fn a_wrong_gradient_scale_is_found_without_training() -> Result<()> {
     let device = ternion::cpu()?;
@@ -422,7 +434,8 @@ fn a_wrong_gradient_scale_is_found_without_training() -> Result<()> {
     Ok(())
 }
 
-/// 14. The gradient of a broadcast operand is not summed: it has the wrong shape, or only the last row's value.
+/// 14. The gradient of a broadcast operand is not summed: it has the wrong shape, or only the last
+///     row's value.
 #[test]
 fn the_gradient_of_a_bias_is_summed_over_the_batch() -> Result<()> {
     let device = ternion::cpu()?;
@@ -445,7 +458,7 @@ fn overwriting_what_backward_needs_is_an_error() -> Result<()> {
     Ok(())
 }
 
-/// 16. A NaN arises somewhere and shows only as a loss of NaN, hundreds of ops later.
+/// 16. An op produces a NaN, which is visible only as a loss of NaN, hundreds of ops later.
 #[test]
 fn the_first_nan_is_named() -> Result<()> {
     let device = ternion_core::decorators::NanCheck::new(ternion::cpu()?);

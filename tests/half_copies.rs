@@ -1,6 +1,8 @@
-//! Copies of parameters in half precision that AdamW and SGD write along with them: numbers, gradients and errors are those of casts, and nobody sees an old one.
+//! Half-precision copies of parameters that AdamW and SGD write in their step: values, gradients
+//! and errors are those of casts, and no op reads an outdated copy.
 //!
-//! A program without copies is the same program in which each parameter counts as changed before each forward: its copies are old then.
+//! The reference without copies is the same program in which each parameter is marked as changed
+//! before each forward pass, so that its copies are outdated.
 
 #[path = "half_copies/changes.rs"]
 mod changes;
@@ -19,26 +21,26 @@ use ternion::prelude::*;
 use ternion::{Op, delegate_backend};
 use ternion_testing::suite;
 
-/// The CPU, the first CUDA device where there is one, and wgpu where it is asked for.
+/// Returns the CPU, the first CUDA device if there is one, and wgpu if it is requested.
 fn devices() -> Vec<Device> {
     let wgpu =
         suite::expects("wgpu").then(|| ternion_wgpu::device(0).expect("TERNION_EXPECT asks for an adapter"));
     [ternion_cpu::device()].into_iter().chain(support::cuda()).chain(wgpu).collect()
 }
 
-/// A device that notes which tensors of f32 are cast to half precision.
+/// A device that counts casts of f32 tensors to half precision.
 #[derive(Debug)]
 struct Watched {
     inner: Device,
     casts: Casts,
 }
 
-/// How often the memory at an address was cast.
+/// The number of casts of the buffer at each address.
 #[derive(Clone, Debug, Default)]
 struct Casts(Arc<Mutex<HashMap<usize, usize>>>);
 
 impl Casts {
-    /// Casts of these parameters since this was last asked.
+    /// Returns the number of casts of these parameters since the last call.
     fn taken(&self, parameters: &[Param]) -> usize {
         let counts = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         parameters.iter().filter_map(|param| counts.get(&param.tensor().buffer().address())).sum()
@@ -68,7 +70,7 @@ fn watched(inner: Device) -> (Device, Casts) {
     (Device::new(Watched { inner, casts: casts.clone() }), casts)
 }
 
-/// Numbers that half precision does not hold.
+/// Returns numbers that half precision cannot represent exactly.
 fn numbers(shape: &[usize], device: &Device) -> Result<Tensor> {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|at| ((at * 37 + 11) % 101) as f32 / 50.7 - 1.0).collect();
@@ -92,7 +94,7 @@ fn bits(parameters: &[Param]) -> Result<Vec<Vec<u8>>> {
     parameters.iter().map(|param| param.tensor().detach().to_bytes()).collect()
 }
 
-/// Has the copies of these parameters count as old, without changing a value.
+/// Marks the copies of these parameters as outdated, without changing a value.
 fn spoil(parameters: &[Param]) {
     parameters.iter().for_each(|param| param.tensor().buffer().bump_version());
 }
@@ -106,7 +108,7 @@ fn a_half_copy_is_the_cast_of_the_parameter_bit_for_bit() -> Result<()> {
     for device in devices() {
         let special =
             [0.0f32, -0.0, f32::INFINITY, f32::NAN, 1e-41, 65519.9, 65520.0, 3.4e38, 1.003_906_3, 6e-8];
-        // One within a chunk and a pack, one of several chunks, one at an odd offset in its memory.
+        // One within a chunk and a pack, one of several chunks, one at an odd offset in its buffer.
         for (count, first) in [(10usize, 0usize), (4099, 0), (2049, 1)] {
             let values: Vec<f32> = (0..count + first)
                 .map(|at| special.get(at).copied().unwrap_or((at as f32 * 0.37).sin() * (at % 977) as f32))
@@ -172,7 +174,8 @@ const OPTIMIZERS: [OptimizerOf; 3] = [
 /// Losses, parameters at the end, and casts of parameters in each step.
 type Trained = (Vec<f32>, Vec<Vec<u8>>, Vec<usize>);
 
-/// Steps on two batches each, the table of tokens being the weight of the head too.
+/// Trains for several steps of two batches each. The token embedding is also the weight of the
+/// head.
 fn train(inner: &Device, precision: Precision, optimizer: OptimizerOf, is_spoiled: bool) -> Result<Trained> {
     let (device, casts) = watched(inner.clone());
     let model = gpt(&device)?;
@@ -212,7 +215,8 @@ fn a_transformer_learns_the_same_without_a_cast_of_a_parameter() -> Result<()> {
             assert_eq!(losses, cast_losses, "{device}: {precision}");
             assert_eq!(parameters, cast_parameters, "{device}: {precision}");
             assert!(all.iter().all(|&count| count == all[0]) && all[0] > 20, "{all:?}");
-            // Each once for both batches of the first step: both find the parameters unchanged, but no scope lasts for both.
+            // In the first step each of both batches casts every parameter: the parameters do not
+            // change in between, but each batch has a separate precision scope.
             assert_eq!(casts, [all[0], 0, 0, 0], "{device}: {precision}");
         }
     }

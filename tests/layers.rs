@@ -1,4 +1,5 @@
-//! Layers, losses, first values and state dicts against PyTorch: tests/reference/nn.json, made by tests/reference/nn.py.
+//! Layers, losses, initialization and state dicts against PyTorch: tests/reference/nn.json, written
+//! by tests/reference/nn.py.
 
 #[path = "support/reference.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -87,7 +88,8 @@ fn activations_equal_pytorch() -> Result<()> {
     })
 }
 
-/// What a layer knows after two batches, and what it makes of another one in use.
+/// Compares the running statistics after two batches, and the output for another batch in
+/// evaluation mode.
 fn check_statistics(name: &str, config: BatchNormConfig, device: &Device) -> Result<()> {
     let all = reference();
     let case = &all[name];
@@ -207,7 +209,7 @@ fn losses_equal_pytorch_on(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// From PyTorch's definitions, by hand.
+/// Computed by hand from PyTorch's definitions.
 #[test]
 fn weights_of_positive_answers_means_of_batches_and_betas_are_heeded() -> Result<()> {
     let device = ternion::cpu()?;
@@ -234,7 +236,7 @@ fn weights_of_positive_answers_means_of_batches_and_betas_are_heeded() -> Result
     Ok(())
 }
 
-// ---- First values
+// ---- Initialization
 
 #[test]
 fn initialisation_follows_pytorchs_formulas() -> Result<()> {
@@ -272,14 +274,16 @@ fn initialisation_follows_pytorchs_formulas() -> Result<()> {
     Ok(())
 }
 
-/// Mean and deviation of 20,000 draws within four standard errors, and nothing beyond the bounds.
+/// Mean and standard deviation of 20,000 samples within four standard errors, and nothing outside
+/// of the bounds.
 #[test]
 fn first_values_have_their_distribution() -> Result<()> {
     let device = device();
     device.seed(5);
     let shape = [200, 100];
     let truncated = Init::TruncatedNormal { mean: 1.0, std: 2.0, low: -1.0, high: 3.0 };
-    // The deviation of a normal distribution cut off at one deviation on both sides is 0.539560 of the whole one's.
+    // The standard deviation of a normal distribution truncated at one standard deviation on both
+    // sides is 0.539560 of the original one.
     for (init, mean, std, low, high) in [
         (Init::Constant(0.25), 0.25, 0.0, 0.25, 0.25),
         (Init::Uniform { low: -1.0, high: 3.0 }, 1.0, 4.0 / 12f64.sqrt(), -1.0, 3.0),

@@ -1,4 +1,4 @@
-//! Losses whose gradient is formed before it is known which one is wanted.
+//! Losses whose gradient is computed in the forward pass, for a predicted output gradient.
 
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
@@ -9,7 +9,8 @@ use ternion_core::{
     with_precision,
 };
 
-/// Cross-entropy that forms its gradient beforehand gives what cross-entropy gives, whatever gradient its loss gets, and however often it is asked.
+/// Cross-entropy with its gradient computed in the forward pass equals plain cross-entropy, for any
+/// output gradient and for repeated backward passes.
 #[test]
 fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()> {
     let device = ternion::cpu()?;
@@ -39,7 +40,8 @@ fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()
             )
         };
         let mut all = Vec::new();
-        // As foreseen in all rows but one, which another walk then finds given away; then as in no row; then one with a graph of its own.
+        // As predicted in all rows except one, so that a second backward pass finds the stored
+        // gradient consumed; then in no row; then one with its own graph.
         for scale in [[0.25, 0.25, 0.25, 2.0, 0.25], [0.25; 5], [1.0, 2.0, 3.0, 4.0, 5.0]] {
             all.push(gradient(scale, false)?.to_vec::<f64>()?);
         }
@@ -57,7 +59,7 @@ fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()
     Ok(())
 }
 
-/// x, weight and bias of a layer that ask for their gradients, and classes.
+/// Returns x, weight and bias of a layer, which require gradients, and classes.
 fn layer(dtype: DType, device: &Device) -> Result<([Tensor; 3], Tensor)> {
     device.seed(11);
     let normal = |shape: &[usize]| Tensor::randn(shape, dtype, device)?.requires_grad();
@@ -90,7 +92,7 @@ fn assert_close(found: &Tensor, expected: &Tensor, limit: f64, what: &str) -> Re
     Ok(())
 }
 
-/// Whatever gradient the loss gets, and however often it is asked; also gradients of gradients.
+/// For any output gradient, and for repeated backward passes; also second-order gradients.
 #[test]
 fn a_loss_in_chunks_is_the_loss_of_all_scores() -> Result<()> {
     let device = ternion::cpu()?;
@@ -126,7 +128,7 @@ fn a_loss_in_chunks_is_the_loss_of_all_scores() -> Result<()> {
     Ok(())
 }
 
-/// The loss is NaN, as 0/0 says; gradients are zeros, as those of the scores are.
+/// The loss is NaN (0/0); gradients are zeros, like those of the scores.
 #[test]
 fn no_row_that_counts_gives_no_gradient() -> Result<()> {
     let device = ternion::cpu()?;
@@ -147,7 +149,7 @@ fn no_row_that_counts_gives_no_gradient() -> Result<()> {
     Ok(())
 }
 
-/// The most elements of a tensor that an op gave.
+/// Returns the largest number of elements of an op's output.
 fn largest<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
     let largest = std::rc::Rc::new(std::cell::Cell::new(0));
     let seen = largest.clone();
@@ -175,7 +177,8 @@ fn no_more_scores_are_there_than_those_of_a_chunk() -> Result<()> {
     Ok(())
 }
 
-/// Gradients of f32 parameters are not rounded to half precision on their way, and small ones do not vanish in f16, with and without a loss scale.
+/// Gradients of f32 parameters are not rounded to half precision in between, and small ones do not
+/// underflow in f16, with and without a loss scale.
 #[test]
 fn a_loss_in_chunks_of_half_precision() -> Result<()> {
     let device = ternion::cpu()?;
@@ -196,7 +199,8 @@ fn a_loss_in_chunks_of_half_precision() -> Result<()> {
     Ok(())
 }
 
-/// A layer whose rows of scores are no multiple of 16 bytes, of so many rows that they are padded; rows of some are ignored.
+/// Returns a layer whose rows of scores are not a multiple of 16 bytes, with enough rows that they
+/// are padded; some rows are ignored.
 fn odd_layer(dtype: DType, device: &Device) -> Result<([Tensor; 3], Tensor)> {
     device.seed(12);
     let normal = |shape: &[usize]| Tensor::randn(shape, dtype, device)?.requires_grad();
@@ -226,7 +230,8 @@ fn padding_changes_no_number() -> Result<()> {
     Ok(())
 }
 
-/// An ignored row of NaN and infinities, as of a token that sees none, gives no gradient to itself.
+/// An ignored row of NaN and infinities, such as that of a token that attends to nothing, gets no
+/// gradient.
 #[test]
 fn padding_keeps_what_is_ignored_apart() -> Result<()> {
     let device = ternion::cpu()?;
@@ -242,7 +247,8 @@ fn padding_keeps_what_is_ignored_apart() -> Result<()> {
     assert_close(gradient, whole(&inputs, &target)?.backward()?.get(&inputs[0]).expect("one"), 1e-6, "x")
 }
 
-/// Every matrix of every product of `f` that has one axis of neighboring elements: bytes from line to line, and of where it begins.
+/// Returns for every contiguous matrix of every product of `f` the row stride and the start offset
+/// in bytes.
 fn lines_of_products<T>(f: impl FnOnce() -> Result<T>) -> Result<Vec<(usize, usize)>> {
     let found = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = found.clone();
@@ -267,23 +273,24 @@ fn lines_of_products<T>(f: impl FnOnce() -> Result<T>) -> Result<Vec<(usize, usi
 fn rows_of_scores_begin_at_multiples_of_16_bytes() -> Result<()> {
     let device = ternion::cpu()?;
     let (inputs, target) = odd_layer(DType::F32, &device)?;
-    // A product's inner size is the caller's.
+    // The inner size of a product depends on the caller.
     let wide = |tensor: &Tensor| tensor.detach().repeat(&[1, 4])?.requires_grad();
     let inputs = [wide(&inputs[0])?, wide(&inputs[1])?, inputs[2].clone()];
     for precision in [Precision::F32, Precision::Bf16] {
         let step = |rows| with_precision(precision, || chunked(&inputs, &target, rows)?.backward());
         let lines = lines_of_products(|| step(150))?;
-        // Two chunks of three products: a, b and y each, the weight's gradient of the second chunk with the sum.
+        // Two chunks of three products: a, b and y each, and for the weight's gradient of the
+        // second chunk also the sum.
         assert!(lines.len() >= 18, "{lines:?}");
         assert!(lines.iter().all(|(line, first)| line % 16 == 0 && first % 16 == 0), "{lines:?}");
-        // Of fewer rows the weight is not copied.
+        // With fewer rows the weight is not copied.
         let lines = lines_of_products(|| step(100))?;
         assert!(lines.iter().any(|(line, _)| line % 16 != 0), "{lines:?}");
     }
     Ok(())
 }
 
-/// The gradient of scores is formed over them, whatever their strides.
+/// The gradient of the scores overwrites them, whatever their strides.
 #[test]
 fn a_gradient_in_the_memory_of_its_logits() -> Result<()> {
     let device = ternion::cpu()?;

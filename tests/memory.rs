@@ -2,14 +2,15 @@
 
 use ternion::prelude::*;
 
-/// Steps of the test; `TERNION_MEMORY_STEPS` asks for another number (a million takes a few minutes).
+/// Returns the number of steps of the test; `TERNION_MEMORY_STEPS` sets another number (a million
+/// takes a few minutes).
 fn steps() -> usize {
     std::env::var("TERNION_MEMORY_STEPS")
         .ok()
         .map_or(20_000, |text| text.parse().expect("TERNION_MEMORY_STEPS is a number"))
 }
 
-/// Resident memory of this process in bytes, where the system tells.
+/// Returns the resident memory of this process in bytes, if the system reports it.
 fn resident() -> Option<usize> {
     let statistics = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(statistics.split_whitespace().nth(1)?.parse::<usize>().ok()? * 4096)

@@ -1,10 +1,10 @@
-//! Messages are kept in parts and rendered once: no dtype's name, no Rust method, in their words,
-//! and nobody replaces words in them.
+//! Messages consist of parts and are rendered once: their literal text contains no dtype name and
+//! no Rust method, and no code replaces words in them.
 
 use std::path::{Path, PathBuf};
 
-/// Names of Rust's interface that read otherwise in a binding: they are parts of a message
-/// (`DType`, `Term`), not words of it.
+/// Names of Rust's interface that have other names in a binding: they must be parts of a message
+/// (`DType`, `Term`), not literal text.
 const NAMES_OF_RUST: [&str; 14] = [
     "f64",
     "f32",
@@ -22,7 +22,7 @@ const NAMES_OF_RUST: [&str; 14] = [
     "usize",
 ];
 
-/// What begins a message.
+/// The start of an expression that builds a message.
 const MESSAGES: [&str; 4] = ["Error::invalid(", "Error::autograd(", "Error::dtype(", "text!["];
 
 /// Ways to replace words of a text.
@@ -50,7 +50,7 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The string literals of the expression at the start of `code`, up to the bracket that closes it.
+/// Returns the string literals of the expression at the start of `code`, up to its closing bracket.
 fn literals(code: &str) -> Vec<String> {
     let (mut depth, mut found, mut chars) = (0_i32, Vec::new(), code.chars());
     while let Some(c) = chars.next() {
@@ -73,13 +73,13 @@ fn literals(code: &str) -> Vec<String> {
     found
 }
 
-/// The words of messages in `code` that should be parts of them.
+/// Returns the words in literals of messages in `code` that should be parts.
 fn names_of_rust(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for message in MESSAGES {
         for (at, start) in code.match_indices(message) {
             let rest = &code[at + start.len()..];
-            // An op by its name, which is a field of its own.
+            // An op's name, which is a separate field.
             let names_op =
                 ["Error::invalid(", "Error::dtype("].contains(&message) && rest.trim_start().starts_with('"');
             for literal in literals(&code[at + start.len() - 1..]).into_iter().skip(usize::from(names_op)) {
@@ -98,7 +98,8 @@ fn names_of_rust(code: &str) -> Vec<String> {
 fn words_of_messages_name_nothing_of_rust() {
     for folder in ["crates/core/src", "crates/nn/src", "crates/train/src", "crates/python/src"] {
         for (path, code) in sources(folder) {
-            // The names of precisions are those that `Precision` is made from, in every language.
+            // The names of precisions are the strings from which a `Precision` is parsed, in every
+            // language.
             if path.ends_with("core/src/precision.rs") {
                 continue;
             }
@@ -129,7 +130,7 @@ fn the_binding_replaces_no_words() {
         let found: Vec<&&str> = REPLACEMENTS.iter().filter(|way| code.contains(**way)).collect();
         assert!(found.is_empty(), "{}: {found:?}", path.display());
     }
-    // An error reaches Python's messages by its parts, or not at all.
+    // Python's messages are built from the parts of an error.
     for (path, code) in sources("crates/python/src") {
         assert!(!code.contains("crate::words"), "{}", path.display());
     }

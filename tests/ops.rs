@@ -1,14 +1,17 @@
-//! The op table on every device that is present: forward, backward, twice, fused against composed, and what must be rejected.
+//! The op table on every device that is present: forward, backward, twice, fused against composed,
+//! and rejected calls.
 //!
-//! `cargo test --test ops -- softmax` runs the tests whose names contain that; `cargo test --test ops -- 'softmax axis=1 [7,33] bf16 sliced'` runs every check of the case
-//! with that printed key. A filter that matches nothing fails. `TERNION_EXPECT=cpu,cuda` makes a missing device a failure.
+//! `cargo test --test ops -- softmax` runs the tests whose names contain that; `cargo test --test
+//! ops -- 'softmax axis=1 [7,33] bf16 sliced'` runs every check of the case with that printed key.
+//! A filter that matches nothing fails. `TERNION_EXPECT=cpu,cuda` makes a missing device a failure.
 //!
-//! With the feature `wgpu` it also runs on the first adapter that is hardware, or on any if `TERNION_EXPECT` names wgpu: `cpu,cuda,wgpu` are all devices in one run.
+//! With the feature `wgpu` it also runs on the first hardware adapter, or on any adapter if
+//! `TERNION_EXPECT` names wgpu: `cpu,cuda,wgpu` tests all devices in one run.
 
 use std::process::ExitCode;
 use ternion_testing::suite;
 
-/// Without the feature, wgpu is left to the tests of its own crate.
+/// Without the feature, wgpu is tested only by its own crate.
 const OTHERS: &[&str] = if cfg!(feature = "wgpu") { &[] } else { &["wgpu"] };
 
 fn main() -> ExitCode {
@@ -23,7 +26,8 @@ fn main() -> ExitCode {
     suite::main_beside(OTHERS, "cargo test --test ops", &targets)
 }
 
-/// The first adapter. Software is left to the test of the backend itself, unless it is asked for: it would take the processor from all other devices.
+/// Returns the first adapter. A software adapter is tested only by the backend's own test unless it
+/// is requested: it would take CPU time from all other devices.
 #[cfg(feature = "wgpu")]
 fn adapter() -> Result<Option<ternion_testing::Target>, String> {
     let first = ternion_wgpu::descriptions().into_iter().next();
@@ -38,7 +42,7 @@ fn adapter() -> Result<Option<ternion_testing::Target>, String> {
 #[cfg(not(feature = "wgpu"))]
 fn adapter() -> Result<Option<ternion_testing::Target>, String> {
     if suite::expects("wgpu") {
-        // So that nobody takes this run for one of wgpu.
+        // Makes clear that this run does not test wgpu.
         eprintln!("wgpu: not tested here, but by: cargo test -p ternion-wgpu --test table");
     }
     Ok(None)

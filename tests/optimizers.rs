@@ -1,5 +1,6 @@
-//! Composed optimisers, parameter groups, schedules and averages against PyTorch (tests/reference/optimizers.json, made by
-//! tests/reference/optimizers.py), and what they refuse. Schedules and averages are in files of their own beside this one.
+//! Composed optimizers, parameter groups, schedules and EMA against PyTorch
+//! (tests/reference/optimizers.json, written by tests/reference/optimizers.py), and what they
+//! reject. Schedules and EMA are in separate files in the folder optimizers.
 
 use serde_json::Value;
 use ternion::nn::optim::{
@@ -40,13 +41,13 @@ fn tensors(values: &Value, dtype: DType, device: &Device) -> Result<Vec<Tensor>>
     values.as_array().expect("tensors").iter().map(|value| tensor_of(value, dtype, device)).collect()
 }
 
-/// The parameters that PyTorch's runs begin with: `[2, 3]`, `[4, 2]` and `[3]`.
+/// Returns the initial parameters of PyTorch's runs: `[2, 3]`, `[4, 2]` and `[3]`.
 fn start(dtype: DType, device: &Device) -> Result<Vec<Param>> {
     let named = |(index, tensor): (usize, &Tensor)| Ok(Param::new(tensor)?.named(&format!("p{index}")));
     tensors(&reference()["start"], dtype, device)?.iter().enumerate().map(named).collect()
 }
 
-/// The gradients of the four steps, for each parameter.
+/// Returns the gradients of the four steps, for each parameter.
 fn steps(dtype: DType, device: &Device) -> Result<Vec<Vec<Tensor>>> {
     let all = reference();
     all["gradients"].as_array().expect("steps").iter().map(|step| tensors(step, dtype, device)).collect()
@@ -71,7 +72,8 @@ fn told<T>(result: Result<T>) -> String {
 
 // ---- Steps equal PyTorch's
 
-/// An optimiser of all three parameters, or of the first two, by its settings; with clipping or without.
+/// Creates an optimizer of all three parameters, or of the first two, from its settings; with or
+/// without clipping.
 type Make = fn(Vec<Param>, Option<f64>) -> Result<Box<dyn Optimizer>>;
 
 fn rmsprop(params: Vec<Param>, config: RMSpropConfig) -> Result<Box<dyn Optimizer>> {
@@ -83,7 +85,8 @@ fn muon(mut params: Vec<Param>, config: MuonConfig) -> Result<Box<dyn Optimizer>
     Ok(Box::new(Muon::new(params, config)?))
 }
 
-/// The first parameter in a group of its own, with another learning rate; the others with another weight decay.
+/// Puts the first parameter in a separate group with another learning rate; the others have another
+/// weight decay.
 fn grouped(mut params: Vec<Param>, lr_scale: f64, weight_decay: f64) -> Vec<ParamGroup> {
     let others = params.split_off(1);
     vec![
@@ -157,7 +160,7 @@ const OPTIMIZERS: [(&str, Make); 16] = [
     }),
 ];
 
-/// Each step leaves what PyTorch's leaves. The third one halves the learning rates.
+/// After each step the parameters equal PyTorch's. The third step halves the learning rates.
 fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<()> {
     let (device, all) = (device(), reference());
     let params = start(dtype, &device)?;
@@ -212,7 +215,8 @@ fn clipping_within_the_step_equals_clipping_before_it() -> Result<()> {
     Ok(())
 }
 
-/// Replays of a recorded step train as steps do, bit by bit: with groups, decays that depend on the step, and a learning rate that changes between.
+/// Replays of a recorded step are bit-identical to eager steps: with groups, decays that depend on
+/// the step, and a learning rate that changes in between.
 fn check_recorded(device: &Device) -> Result<()> {
     let wanted = steps(DType::F32, device)?;
     for (name, make) in OPTIMIZERS {
@@ -260,7 +264,7 @@ fn a_state_goes_on_where_it_was_told() -> Result<()> {
         }
         optimizer.set_lr(0.05)?;
         let state = optimizer.state_dict()?;
-        // What it did before is forgotten.
+        // Loading a state discards the current one.
         resumed.step(&gradients_of(&second, &wanted[3])?)?;
         second.iter().zip(&first).try_for_each(|(second, first)| second.set(&first.tensor()))?;
         resumed.load_state_dict(&state)?;
@@ -271,7 +275,7 @@ fn a_state_goes_on_where_it_was_told() -> Result<()> {
         }
         assert_eq!(values(&first)?, values(&second)?, "{name}");
 
-        // The state of an optimiser that has made no step: the next one is a first step again.
+        // The state of an optimizer before its first step: the next step is a first step again.
         resumed.load_state_dict(&fresh)?;
         let third = start(DType::F32, &device)?;
         second.iter().zip(&third).try_for_each(|(second, third)| second.set(&third.tensor()))?;
@@ -340,7 +344,8 @@ fn parameters_without_gradient_are_named_and_frozen_ones_passed_over() -> Result
     Ok(())
 }
 
-/// One that may miss a gradient counts the steps of each parameter: the late one's learning rate has not decayed yet.
+/// An optimizer that accepts missing gradients counts the steps of each parameter: the learning
+/// rate of the late one has not decayed yet.
 #[test]
 fn adagrads_learning_rate_decays_by_the_steps_of_each_parameter() -> Result<()> {
     let device = device();
@@ -390,7 +395,8 @@ fn every_optimiser_learns() -> Result<()> {
     Ok(())
 }
 
-/// From zero, a step of 1 is the orthogonal matrix itself: singular values near 1, whatever those of the gradient.
+/// Starting at zero with a learning rate of 1, the step is the orthogonal matrix itself: singular
+/// values near 1, whatever those of the gradient.
 #[test]
 fn muon_moves_by_nearly_orthogonal_matrices() -> Result<()> {
     let device = device();
@@ -403,7 +409,7 @@ fn muon_moves_by_nearly_orthogonal_matrices() -> Result<()> {
     let moved = param.tensor().detach();
     let gram = moved.matmul(&moved.t()?)?.to_vec_f64()?;
     for (index, want) in [(0, 1.0), (1, 0.0), (2, 0.0), (3, 1.0)] {
-        // Singular values between 0.68 and 1.13, as Jordan says of these coefficients.
+        // Singular values between 0.68 and 1.13, as Jordan states for these coefficients.
         let limit = if want == 1.0 { 0.54 } else { 1e-9 };
         assert!((gram[index] - want).abs() <= limit, "{gram:?}");
     }
@@ -411,7 +417,7 @@ fn muon_moves_by_nearly_orthogonal_matrices() -> Result<()> {
     Ok(())
 }
 
-// ---- What optimisers and groups refuse
+// ---- What optimizers and groups reject
 
 #[test]
 fn bad_settings_are_errors_in_words() -> Result<()> {
@@ -507,7 +513,7 @@ fn gradients_of_micro_batches_add_up_to_those_of_the_batch() -> Result<()> {
     let loss = |input: &Tensor, target: &Tensor| model.forward(input)?.mse_loss(target, Reduction::Mean);
     let whole = loss(&input, &target)?.backward()?;
     let mut sum = Gradients::default();
-    // Of unequal sizes: each counts by its share.
+    // Unequal sizes: each is weighted by its fraction of the rows.
     for (from, size) in [(0, 4), (4, 6), (10, 2)] {
         let part = loss(&input.narrow(0, from, size)?, &target.narrow(0, from, size)?)?;
         sum.accumulate(part.mul_scalar(size as f64 / 12.0)?.backward()?)?;
@@ -524,7 +530,8 @@ fn gradients_of_micro_batches_add_up_to_those_of_the_batch() -> Result<()> {
     SGD::new(model.parameters(), SGDConfig::default())?.step_strict(&sum)
 }
 
-/// Two parameters on one memory are moved one after the other, as if each had a step of its own; parts of one memory that do not meet, together.
+/// Two parameters that share a buffer are updated one after another, as if each had a separate
+/// step; disjoint parts of one buffer are updated together.
 #[test]
 fn parameters_that_share_memory_step_one_after_the_other() -> Result<()> {
     let device = device();

@@ -1,4 +1,4 @@
-//! Functions whose gradients their users give: `with_gradient`.
+//! Functions with custom gradients: `with_gradient`.
 
 use ternion::autograd::{Context, Grads, with_gradient};
 use ternion::op::Saves;
@@ -10,13 +10,13 @@ fn leaf(values: &[f64]) -> Result<Tensor> {
     Tensor::from_slice(values, [values.len()], &ternion::cpu()?)?.requires_grad()
 }
 
-/// `d exp(x) = exp(x) dx`, of the output.
+/// `d exp(x) = exp(x) dx`, as a function of the output.
 fn slope(context: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
     let y = context.output(0)?;
     Ok(Grads::from_elem(grads[0].as_ref().map(|grad| grad.mul(y)).transpose()?, 1))
 }
 
-/// `exp(x)`, or what is given as its values.
+/// Returns `exp(x)` with a custom gradient.
 fn exponential(x: &Tensor) -> Result<Tensor> {
     let y = no_grad(|| x.exp())?;
     Ok(with_gradient("exponential", &[x], vec![y], Saves::OUTPUTS, slope)?.remove(0))
@@ -59,7 +59,7 @@ fn a_checkpointed_segment_may_use_it() -> Result<()> {
     Ok(())
 }
 
-/// The message of a backward through a function of `[1, 2]` with this gradient.
+/// Returns the error message of a backward pass through a function of `[1, 2]` with this gradient.
 fn refused(backward: fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads>, saves: Saves) -> Result<String> {
     let x = leaf(&[1.0, 2.0])?;
     let y = with_gradient("own", &[&x], vec![x.detach()], saves, backward)?.remove(0);

@@ -1,5 +1,6 @@
-//! Faults that are planted into small trainings, one in each test: what a user meets (an error, or a sentence of the monitor) names the op, layer or parameter at fault, and the same
-//! training without the fault is told nothing.
+//! Faults planted in small training runs, one in each test: the error or the warning of the monitor
+//! names the op, layer or parameter at fault, and the same training run without the fault causes no
+//! warning.
 
 #[path = "planted_trainings/data.rs"]
 mod data;
@@ -18,7 +19,8 @@ fn device() -> Device {
     device
 }
 
-/// Trains with a fault, and without: what is told must have these words, and be nothing.
+/// Trains with the fault and without: with it the report must contain these words, without it the
+/// report must be empty.
 #[track_caller]
 fn planted(training: impl Fn(bool) -> Result<String>, words: &[&str]) {
     let told = training(true).unwrap_or_else(|error| error.to_string());
@@ -31,7 +33,8 @@ fn planted(training: impl Fn(bool) -> Result<String>, words: &[&str]) {
     }
 }
 
-/// All that the monitor says of some steps, one sentence in a line; an error ends the training and is the last line.
+/// Returns all warnings of the monitor in some steps, one per line; an error ends the training run
+/// and is the last line.
 fn watched(
     model: &impl Module,
     optimizer: &mut impl Optimizer,
@@ -50,22 +53,22 @@ fn watched(
     Ok(told.join("\n"))
 }
 
-/// Stochastic gradient descent of all parameters.
+/// Returns SGD for all parameters.
 fn sgd(model: &impl Module, lr: f64) -> Result<SGD> {
     SGD::new(model.parameters(), SGDConfig { lr, ..Default::default() })
 }
 
-/// Trains by the mean square of what the model gives for `x` less `target`.
+/// Trains with the mean squared error between the model's output for `x` and `target`.
 fn regression(model: &impl Forward, lr: f64, steps: u64, [x, target]: &[Tensor; 2]) -> Result<String> {
     watched(model, &mut sgd(model, lr)?, steps, || model.forward(x)?.mse_loss(target, Reduction::Mean))
 }
 
-/// Random inputs and targets.
+/// Returns random inputs and targets.
 fn batch(x: &[usize], target: &[usize], device: &Device) -> Result<[Tensor; 2]> {
     Ok([Tensor::randn(x, DType::F32, device)?, Tensor::randn(target, DType::F32, device)?])
 }
 
-/// Inputs and class indices.
+/// Returns inputs and class indices.
 fn classes(x: &[usize], classes: i64, device: &Device) -> Result<[Tensor; 2]> {
     let labels: Vec<i64> = (0..x[0] as i64).map(|row| row % classes).collect();
     Ok([Tensor::randn(x, DType::F32, device)?, Tensor::from_slice(&labels, [x[0]], device)?])

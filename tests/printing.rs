@@ -1,4 +1,4 @@
-//! Tensors as text.
+//! Formatting of tensors.
 
 use ternion::DType::{BF16, F32, I32};
 use ternion::prelude::*;
@@ -55,7 +55,7 @@ fn long_axes_are_shortened_to_their_ends() {
     assert_eq!(column, "[[0.],\n [0.],\n [0.],\n ...,\n [0.],\n [0.],\n [0.]]\n[1001, 1] f32 on cpu");
 }
 
-/// More axes than one view of the ends can have: they are read row by row.
+/// More axes than a single view of the ends can have: they are read row by row.
 #[test]
 fn many_long_axes() {
     let device = ternion::cpu().unwrap();

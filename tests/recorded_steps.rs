@@ -1,4 +1,4 @@
-//! Recorded steps on the processor: lists of ops that are run again without graph and dispatch.
+//! Recorded steps on the CPU: lists of ops that are replayed without graph and dispatch.
 
 #[path = "support/recorded.rs"]
 mod recorded;
@@ -94,7 +94,7 @@ fn an_error_in_a_replay_names_its_op() -> Result<()> {
     Ok(())
 }
 
-/// The bytes that are in use while `step` runs for itself, and as it is recorded.
+/// Returns the bytes in use while `step` runs eagerly, and when it is recorded.
 fn memory_of(device: &Device, step: impl Fn() -> Result<Tensor>) -> Result<[usize; 2]> {
     let before = device.memory().in_use;
     let (ran, peak) = device.peak_memory_of(&step);
@@ -110,7 +110,7 @@ fn a_recorded_step_holds_no_more_than_a_step_needs() -> Result<()> {
     let x = Tensor::ones([256, 256], DType::F32, &device)?;
     let chain = || (0..20).try_fold(x.clone(), |y, _| y.add(&x)?.tanh());
     let [eager, kept] = memory_of(&device, chain)?;
-    // Besides: the seed and the position of random numbers.
+    // Plus the seed and the position of random numbers.
     assert!(kept <= eager + 16, "{kept} bytes are held, {eager} at most are needed by a step of its own");
     Ok(())
 }

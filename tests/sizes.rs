@@ -1,4 +1,5 @@
-//! Sizes beyond any memory: what cannot be addressed or held is an error in words, never a wrapped count, a hang or an abort.
+//! Sizes beyond any memory: what cannot be addressed or allocated is an error with a message, never
+//! a wrapped count, a hang or an abort.
 
 use ternion::prelude::*;
 use ternion_core::Conv2dOptions;
@@ -18,7 +19,7 @@ fn no_memory<T>(what: &str, result: Result<T>) {
     assert!(matches!(error, Some(Error::OutOfMemory { .. })), "{what}: {error:?}");
 }
 
-/// A column and a row of so many equal numbers, in the memory of one.
+/// Returns a column and a row of this many equal numbers, which need the memory of one.
 fn column_and_row(dtype: DType, rows: usize, columns: usize) -> Result<(Tensor, Tensor)> {
     let one = Tensor::ones([1, 1], dtype, &ternion::cpu()?)?;
     Ok((one.expand([rows, 1])?, one.expand([1, columns])?))
@@ -82,7 +83,7 @@ fn a_huge_view_is_shown_and_not_copied() -> Result<()> {
     Ok(())
 }
 
-/// Ops that would work for days, or form a copy, are refused before they start.
+/// Ops that would run for days, or allocate a copy, are rejected before they start.
 #[test]
 fn no_op_reads_what_no_memory_holds() -> Result<()> {
     const HUGE: usize = 1 << 46;

@@ -1,4 +1,5 @@
-//! The backend door is enough: a backend of plain loops over the primitives passes the op table.
+//! The backend trait is sufficient: a backend of plain loops over the primitives passes the op
+//! table.
 
 #[path = "../examples/smallest_backend/backend.rs"]
 mod backend;

@@ -1,4 +1,5 @@
-//! Results do not depend on the number of threads: work is cut by shapes alone. Each op runs large enough to be shared, forward and backward.
+//! Results do not depend on the number of threads: the partition of work depends only on shapes.
+//! Each op is large enough to run in parallel, forward and backward.
 
 use ternion::prelude::*;
 use ternion_core::{AttentionOptions, Causal, Conv2dOptions, PoolOptions};
@@ -9,7 +10,7 @@ fn random(device: &Device, dtype: DType, shape: &[usize]) -> Result<Tensor> {
     Tensor::randn(shape, DType::F32, device)?.to_dtype(dtype)
 }
 
-/// `f` of a random tensor of this shape, and its gradient.
+/// Returns `f` of a random tensor of this shape, and its gradient.
 fn with_gradient(
     device: &Device,
     dtype: DType,
@@ -82,7 +83,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("dropout", |d, t| with_gradient(d, t, &[100_000], |x| x.dropout(0.5))),
 ];
 
-/// The bytes of every output, from the same random numbers, on so many threads.
+/// Returns the bytes of every output, from the same random numbers, with this many threads.
 fn outputs(program: Program, dtype: DType, threads: usize) -> Result<Vec<Vec<u8>>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| {
@@ -128,7 +129,7 @@ fn numbers_of_ones_own_are_drawn_apart() -> Result<()> {
     let mut position = (7, 0);
     let (first, inner) = device.with_random(&mut position, || -> Result<_> {
         let there = device.clone();
-        // Another thread meanwhile draws the device's own.
+        // Meanwhile another thread uses the device's generator.
         let other = std::thread::spawn(move || Tensor::rand([4], DType::F32, &there).map(|_| ()));
         other.join().expect("no panic")?;
         let mut inner = (9, 0);

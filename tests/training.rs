@@ -1,4 +1,5 @@
-//! Optimisers against PyTorch (tests/reference/nn.json, made by tests/reference/nn.py), and small models that must learn.
+//! Optimizers against PyTorch (tests/reference/nn.json, written by tests/reference/nn.py), and
+//! small models that must learn.
 
 #[path = "support/reference.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -29,7 +30,7 @@ fn gradients_of(params: &[Param], wanted: &[Tensor]) -> Result<Gradients> {
 
 // ---- Steps equal PyTorch's
 
-/// One optimiser of either kind, made with or without clipping.
+/// Creates an optimizer of either kind, with or without clipping.
 type Make = fn(Vec<Param>, Option<f64>) -> Result<Box<dyn Optimizer>>;
 
 fn sgd(params: Vec<Param>, config: SGDConfig) -> Result<Box<dyn Optimizer>> {
@@ -70,7 +71,8 @@ const OPTIMIZERS: [(&str, Make); 9] = [
     }),
 ];
 
-/// Each step leaves what PyTorch's leaves. The third one halves the learning rate and has clipped gradients.
+/// After each step the parameters equal PyTorch's. The third step halves the learning rate and has
+/// clipped gradients.
 fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<()> {
     let device = device();
     let all: Value = serde_json::from_str(include_str!("reference/nn.json")).expect("nn.json is JSON");
@@ -109,7 +111,7 @@ fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<(
 fn steps_equal_pytorchs() -> Result<()> {
     for (name, make) in OPTIMIZERS {
         check_optimizer(name, make, DType::F32, 2e-6)?;
-        // The numbers of a step travel as f32, so the learning rate is rounded to 2^-24.
+        // The numbers of a step are passed as f32, so the learning rate is rounded to 2^-24.
         check_optimizer(name, make, DType::F64, 1e-7)?;
         check_optimizer(name, make, DType::BF16, 0.04)?;
     }
@@ -143,7 +145,7 @@ fn clipping_within_the_step_equals_clipping_before_it() -> Result<()> {
     Ok(())
 }
 
-// ---- What an optimiser refuses
+// ---- What an optimizer rejects
 
 #[test]
 fn a_parameter_without_gradient_is_named() -> Result<()> {
@@ -172,7 +174,8 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
     Ok(())
 }
 
-/// Bias corrections count the steps of each parameter, as in PyTorch: late parameters start at step 1.
+/// Bias corrections count the steps of each parameter, as in PyTorch: late parameters start at
+/// step 1.
 #[test]
 fn parameters_that_join_late_are_corrected_by_their_own_steps() -> Result<()> {
     let device = device();
@@ -187,7 +190,7 @@ fn parameters_that_join_late_are_corrected_by_their_own_steps() -> Result<()> {
         }
         adam.step(&loss.backward()?)?;
     }
-    // With a gradient of 1 throughout, every corrected step of Adam is lr.
+    // With a gradient of 1 in every step, every corrected step of Adam is lr.
     approx::assert_abs_diff_eq!(early.tensor().item_f64()?, 0.6, epsilon = 1e-5);
     approx::assert_abs_diff_eq!(late.tensor().item_f64()?, 0.8, epsilon = 1e-5);
     let state = adam.state_dict()?;
@@ -269,7 +272,7 @@ fn xor_is_learnt() -> Result<()> {
     Ok(())
 }
 
-/// Mean loss and accuracy on data that the model has not seen.
+/// Returns the accuracy on data that the model was not trained on.
 fn test_accuracy(model: &dyn Forward, split: &Split, device: &Device) -> Result<f64> {
     let batch = split.batches(split.len(), device).into_iter().next().expect("one batch")?;
     no_grad(|| model.forward(&batch.images)?.accuracy(&batch.labels)?.item_f64())
@@ -350,7 +353,7 @@ fn model_stats_print_a_line_for_each_parameter_and_gradient() -> Result<()> {
     Ok(())
 }
 
-/// A learning rate of 0.1 is no f32: through one, the step would be -0.10000000149.
+/// A learning rate of 0.1 is not representable in f32: with f32 the step would be -0.10000000149.
 #[test]
 fn a_model_of_f64_steps_by_f64_numbers() -> Result<()> {
     let device = device();
@@ -362,7 +365,7 @@ fn a_model_of_f64_steps_by_f64_numbers() -> Result<()> {
     sgd.step(&loss.backward()?)?;
     assert_eq!(double.tensor().item::<f64>()?, -0.1);
     assert_eq!(single.tensor().item::<f32>()?, -0.1);
-    // The second step of Adam on a gradient of 1: both corrections cancel.
+    // The second step of Adam with a gradient of 1: both corrections cancel.
     let parameter = zero(DType::F64)?;
     let mut adam =
         Adam::new(vec![parameter.clone()], AdamConfig { lr: 0.1, eps: 0.0, ..Default::default() })?;
@@ -374,7 +377,7 @@ fn a_model_of_f64_steps_by_f64_numbers() -> Result<()> {
     Ok(())
 }
 
-/// The clip factor reaches the numbers of every dtype.
+/// The clip factor is applied in every dtype.
 #[test]
 fn gradients_of_two_dtypes_are_clipped_together() -> Result<()> {
     let device = device();

@@ -1,5 +1,6 @@
-//! Layers of transformers, and others that tests/layers.rs has not, against PyTorch 2.11: tests/reference/transformers.json, made by
-//! tests/reference/transformers.py. Then what follows from the layers: generation with and without kept keys, masks, shared heads.
+//! Layers of transformers, and others that are not in tests/layers.rs, against PyTorch 2.11:
+//! tests/reference/transformers.json, written by tests/reference/transformers.py. Also consequences
+//! of the layers: generation with and without a KV cache, masks, grouped-query attention.
 
 #[path = "support/reference.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -36,7 +37,7 @@ fn device() -> Device {
     ternion_cpu::device()
 }
 
-/// On the device of the layer's parameters.
+/// Checks a layer on the device of its parameters.
 fn check(name: &str, layer: &impl Module, compute: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
     let device = layer.parameters().first().expect("a layer with parameters").device();
     let values = &reference()["layers"][name];
@@ -47,7 +48,7 @@ fn check_layer(name: &str, layer: &impl Forward) -> Result<()> {
     check(name, layer, |x| layer.forward(&x[0]))
 }
 
-/// Of a layer that has no parameters.
+/// Checks a layer that has no parameters.
 fn check_function(name: &str, layer: &impl Forward, device: &Device) -> Result<()> {
     let values = &reference()["layers"][name];
     LayerCase { name, values, gradient_error: 5e-6, device }.check(layer, |x| layer.forward(&x[0]))
@@ -99,7 +100,7 @@ fn other_sizes_equal_pytorch() -> Result<()> {
     })
 }
 
-/// With PyTorch's sizes and places, and its three cases in which a factor is as if the size were given.
+/// With PyTorch's sizes and positions, and its three cases in which a factor is treated as a size.
 #[test]
 fn sizes_by_fractions_equal_pytorch() -> Result<()> {
     on_each_device(|device| {
@@ -125,7 +126,7 @@ fn sizes_by_fractions_equal_pytorch() -> Result<()> {
     })
 }
 
-/// Places of f64 images are f64: those of f32 are off by 1e-7 of an element.
+/// Positions in f64 images are f64: those of f32 are off by 1e-7 of an element.
 #[test]
 fn images_of_f64_keep_their_accuracy() -> Result<()> {
     let device = ternion::cpu()?;
@@ -211,7 +212,8 @@ fn gated_feed_forward_layers_equal_pytorch() -> Result<()> {
     })
 }
 
-/// On rows so small that the epsilon decides: PyTorch takes that of the dtype in which it computes.
+/// With rows so small that the epsilon matters: PyTorch uses that of the dtype in which it
+/// computes.
 #[test]
 fn rms_norms_without_eps_take_pytorchs() -> Result<()> {
     let all = reference();
@@ -227,12 +229,12 @@ fn rms_norms_without_eps_take_pytorchs() -> Result<()> {
     };
     on_each_device(|device| check("f32", DType::F32, 1e-6, device))?;
     check("f64", DType::F64, 1e-7, &device())?;
-    // The last place may be rounded the other way.
+    // The last digit may be rounded the other way.
     check("f16", DType::F16, 2f64.powi(-10), &device())?;
     check("bf16", DType::BF16, 2f64.powi(-7), &device())
 }
 
-/// The outputs, then the last states, one after the other.
+/// Concatenates the outputs, then the last states.
 fn flat(tensors: &[&Tensor]) -> Result<Tensor> {
     let flat =
         tensors.iter().map(|tensor| tensor.reshape([tensor.elements()])).collect::<Result<Vec<_>>>()?;
@@ -279,7 +281,7 @@ fn residual_networks_equal_pytorch() -> Result<()> {
         let config = ResNetConfig { classes: 3, blocks: vec![1, 1], width: 2, ..Default::default() };
         check_layer("resnet", &ResNet::new(config, device)?)
     })?;
-    // ResNet-18 for 10 classes, as everybody counts it for small images.
+    // ResNet-18 for 10 classes: the usual parameter count of the variant for small images.
     assert_eq!(ResNet::new(ResNetConfig::default(), &device())?.parameter_count(), 11_173_962);
     let config = ResNetConfig { blocks: vec![1, 0], ..Default::default() };
     let message = ResNet::new(config, &device()).err().expect("no block").to_string();
@@ -363,7 +365,7 @@ fn sinusoidal_positions_are_those_of_the_paper() -> Result<()> {
     Ok(())
 }
 
-/// The model of the reference, with its parameters.
+/// Returns the model of the reference, with its parameters.
 fn reference_gpt(all: &Value, device: &Device) -> Result<GPT> {
     let case = &all["gpt"];
     let size = |name: &str| case["settings"][name].as_u64().expect(name) as usize;
@@ -409,7 +411,7 @@ fn gpt_equals_pytorch() -> Result<()> {
     })
 }
 
-/// The losses, some parameters after the steps, and how far the steps moved each.
+/// Checks the losses, some parameters after the steps, and how far the steps moved each.
 #[test]
 fn three_steps_of_gpt_equal_pytorch() -> Result<()> {
     on_each_device(|device| {
@@ -449,7 +451,7 @@ fn three_steps_of_gpt_equal_pytorch() -> Result<()> {
     })
 }
 
-/// Models of every kind of position, norm and sharing.
+/// Returns models with every kind of position, norm and sharing of heads.
 fn models(device: &Device) -> Result<Vec<GPT>> {
     let plain =
         GPTConfig { vocabulary: 13, context: 12, layers: 2, heads: 4, width: 16, ..Default::default() };
@@ -466,7 +468,7 @@ fn models(device: &Device) -> Result<Vec<GPT>> {
     [plain, llama, sinusoidal].into_iter().map(|config| GPT::new(config, device)).collect()
 }
 
-/// Each token takes one step with kept keys and values; the same scores come from all tokens at once.
+/// With a KV cache each token takes one step; the scores equal those of all tokens at once.
 #[test]
 fn kept_keys_change_nothing() -> Result<()> {
     on_each_device(|device| {
@@ -563,7 +565,8 @@ fn what_does_not_fit_is_told() -> Result<()> {
     Ok(())
 }
 
-/// Positions alone tell two orders of the same tokens apart, and rotary ones are shared by all blocks.
+/// Only positions distinguish two orders of the same tokens, and rotary ones are shared by all
+/// blocks.
 #[test]
 fn every_kind_of_position_tells_orders_apart() -> Result<()> {
     let device = device();
@@ -578,7 +581,7 @@ fn every_kind_of_position_tells_orders_apart() -> Result<()> {
     let rotary = Arc::new(Rotary::new(8, 4, RotaryConfig::default())?);
     let config = MultiHeadAttentionConfig { rotary: Some(rotary), ..Default::default() };
     let attention = MultiHeadAttention::with_config(8, 2, config, &device)?;
-    // Distances alone count: padding in front changes nothing.
+    // Only distances matter: padding in front changes nothing.
     let x = Tensor::randn([1, 3, 8], DType::F32, &device)?;
     let moved = Tensor::concat(&[&Tensor::zeros([1, 4, 8], DType::F32, &device)?, &x], 1)?;
     let tokens = Tensor::from_vec(vec![false, false, false, false, true, true, true], [1, 7], &device)?;

@@ -1,19 +1,19 @@
-//! Backends choose and recognize kernels, variants and tiles by types: their sources neither compare nor
-//! take apart text, but where it comes from outside (files, the environment, names of libraries).
+//! Backends select and recognize kernels, variants and tiles by types: their sources do not compare
+//! or parse text, except text from outside (files, the environment, names of libraries).
 
 use std::path::{Path, PathBuf};
 
-/// The crates whose sources are read.
+/// The crates whose sources are checked.
 const CRATES: [&str; 3] = ["crates/backend-cpu", "crates/backend-cuda", "crates/backend-wgpu"];
 
-/// Files whose whole job is text, and what text.
+/// Files whose purpose is text processing, and which text.
 const TEXT_FILES: [(&str, &str); 3] = [
     ("linker.rs", "takes WGSL apart into items and links them"),
     ("repeat.rs", "writes out the `#repeat` and `#inline` lines of WGSL"),
     ("names.rs", "the table of holes and of the WGSL functions that fill them: its arrows are a macro's"),
 ];
 
-/// What compares text or takes it apart, wherever it stands in a line of code.
+/// Code that compares or parses text, anywhere in a line.
 const MARKS: [&str; 21] = [
     ".starts_with(",
     ".ends_with(",
@@ -38,7 +38,7 @@ const MARKS: [&str; 21] = [
     "\" !=",
 ];
 
-/// File, a part of the line, and why it may be there.
+/// File, a part of the line, and why it is allowed.
 const ALLOWED: [(&str, &str, &str); 27] = [
     ("variant/architecture.rs", "name.strip_prefix(\"sm_\")", "the one parser of NVRTC's names"),
     ("variant/architecture.rs", "digits.strip_suffix('a')", "the one parser of NVRTC's names"),
@@ -79,13 +79,13 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of a file that are compiled into the library, without comments.
+/// Returns the lines of a file that are compiled into the library, without comments.
 fn library_lines(text: &str) -> impl Iterator<Item = &str> {
     let library = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     library.lines().map(|line| line.split("//").next().unwrap_or_default())
 }
 
-/// Whether a line of code compares text or takes it apart.
+/// Returns whether a line of code compares or parses text.
 fn recognizes_text(line: &str) -> bool {
     let trimmed = line.trim_start();
     // An arm of a match: `"name" =>`, `"one" | "other" =>`, `("name", 64) if`, `Some("name") =>`.
@@ -94,7 +94,7 @@ fn recognizes_text(line: &str) -> bool {
     let is_arm = pattern.contains('"') && !pattern.contains("!(");
     let in_matches = trimmed.split_once("matches!(").is_some_and(|(_, rest)| rest.contains('"'));
     let alternatives = trimmed.starts_with('"') && trimmed.contains("\" |");
-    // A range holds numbers: `(1..=8).contains(&rank)`.
+    // A range contains numbers: `(1..=8).contains(&rank)`.
     let is_range = line.contains("..") && line.contains(").contains(&");
     let marked = |mark: &&str| line.contains(*mark) && !(is_range && *mark == ".contains(&");
     is_arm || in_matches || alternatives || MARKS.iter().any(marked)
@@ -132,7 +132,7 @@ fn backends_choose_by_types() {
     }
 }
 
-/// What variants consist of; derived equality and hashes would compare text that they hold.
+/// The files that define variants; derived equality and hashes would compare text in their fields.
 const VARIANTS: [&str; 4] = [
     "crates/backend-cuda/src/variant",
     "crates/backend-wgpu/src/names.rs",
@@ -140,13 +140,13 @@ const VARIANTS: [&str; 4] = [
     "crates/backend-wgpu/src/slots.rs",
 ];
 
-/// A field that holds text, of a struct or of an arm.
+/// Returns whether the line is a field of a struct, or an enum variant, that contains text.
 fn holds_text(line: &str) -> bool {
     let line = line.trim_end();
     let Some(line) = line.strip_suffix(',') else { return false };
     let field = line.rsplit_once(": ").map(|(_, kind)| kind);
     let payload = line.strip_suffix(')').and_then(|line| line.split_once('(')).map(|(_, kind)| kind);
-    // Text itself, lists of texts, and texts that may be missing.
+    // Text itself, lists of texts, and optional texts.
     let is_text = |mut kind: &str| {
         while let Some(inner) = ["Option<", "Vec<", "Cow<'static, ", "&'static ", "["]
             .iter()
@@ -173,7 +173,7 @@ fn variants_hold_no_text() {
         found
             .extend(library_lines(&text).filter(|line| holds_text(line)).map(|line| line.trim().to_string()));
     }
-    // A tile's, for messages: tiles are compared by address.
+    // The name of a tile, for messages: tiles are compared by address.
     assert_eq!(found, ["pub(crate) name: &'static str,"]);
     for line in [
         "    Unary(&'static str),",

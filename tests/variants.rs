@@ -1,4 +1,5 @@
-//! The list of the CUDA backend's kernels, which `cargo xtask kernels` compiles: nothing is missing, nothing stands twice.
+//! The list of the CUDA backend's kernels, which `cargo xtask kernels` compiles: nothing is
+//! missing, nothing is listed twice.
 
 use ternion_core::UnaryOp;
 use ternion_core::ops::{binary::BinaryOp, compare::CompareOp};
@@ -27,8 +28,8 @@ fn no_variant_is_listed_twice() {
     assert!(variants.iter().all(|variant| seen.insert(*variant)));
 }
 
-/// Of each variant: the kernels for one architecture may stand beside those for another, and no device is
-/// without a form of any op.
+/// For each variant: the kernels for one architecture may be listed together with those for
+/// another, and no device lacks a kernel for any op.
 #[test]
 fn variants_are_for_all_architectures_but_those_of_instructions_that_one_has() {
     let [hopper, blackwell, oldest] = architectures();
@@ -36,19 +37,22 @@ fn variants_are_for_all_architectures_but_those_of_instructions_that_one_has() {
         let of_one = !variant.is_for(oldest);
         assert!(of_one || (variant.is_for(hopper) && variant.is_for(blackwell)), "{variant:?}");
     }
-    // Beside those that core's lists of functions give.
+    // In addition to those for core's lists of functions.
     let count = variants().iter().filter(|variant| variant.listed_function().is_none()).count();
     assert_eq!(count, 1915, "a new variant is one more kernel to compile: change this number");
     let of_hopper = variants().iter().filter(|variant| !variant.is_for(oldest)).count();
-    // Of wgmma. Attention: seven reaches and two dtypes of four widths forward and of three backward; of four reaches forward by
-    // parts; of two reaches forward by TMA of four widths, two of them with tiles for few keys and for many, and the gradient in one walk of four, one of them
-    // with and without a lag; the gradient of a mask of three widths; dropped weights forward by TMA of
-    // four widths, one of them in both tiles, and what draws them; and in one walk of four widths, one of them with and without a lag. Products: eight tiles, four orders of operands, two dtypes, two outputs; and
-    // four tiles of TF32, three orders.
-    // Parts of bf16: two tiles in four orders, and the kernel that splits operands.
-    // Split-K in clusters: two tiles in two orders and one in four, two dtypes, two outputs.
-    // Fused: three tiles of two dtypes, three activations with their pre-activation, four gradients of activations, residuals in three layouts.
-    // With sums of the rows of a: three tiles, two dtypes, two outputs.
+    // WGMMA kernels. Attention: seven mask modes and two dtypes with four head dims forward and
+    // three backward; four mask modes forward by bf16x6; two mask modes forward by TMA with four
+    // head dims, two of them with tiles for few keys and for many; the gradient in a single pass
+    // with four, one of them with and without a lag; the gradient of a mask with three head dims;
+    // dropout forward by TMA with four head dims, one of them with both tiles, and the kernel that
+    // generates the keep bits; and in a single pass with four head dims, one of them with and
+    // without a lag. Products: eight tiles, four orders of operands, two dtypes, two output dtypes;
+    // and four TF32 tiles, three orders. bf16x6: two tiles in four orders, and the kernel that
+    // splits operands. Split-K in clusters: two tiles in two orders and one in four, two dtypes,
+    // two output dtypes. Fused: three tiles of two dtypes, three activations with their
+    // pre-activation, four gradients of activations, residuals in three layouts. With row sums of
+    // a: three tiles, two dtypes, two output dtypes.
     let fused = 3 * 2 * (3 + 4 + 3) + 3 * 2 * 2;
     let attention = 7 * 2 * (4 + 3) + 4 * 2 * 4 + 2 * 2 * (4 + 2 + 4) + 2 + 2 * 3 + 2 * 5 + 1 + 2 * 5;
     assert_eq!(of_hopper, attention + 8 * 4 * 2 * 2 + 4 * 3 + (2 * 4 + 1) + (2 * 2 + 4) * 2 * 2 + fused);

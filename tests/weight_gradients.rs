@@ -1,7 +1,8 @@
-//! The gradient of a weight is stored in the order of the weight, on every device: an optimizer's step and gradient norms read both side by side.
+//! The gradient of a weight is stored in the axis order of the weight, on every device, so that
+//! optimizer steps and gradient norms read both contiguously.
 
 #[path = "support/cuda.rs"]
-#[allow(dead_code)] // no test here wants the device alone
+#[allow(dead_code)] // no test here needs exclusive use of the device
 mod support;
 
 use std::sync::RwLockReadGuard;
@@ -11,7 +12,7 @@ use ternion::nn::{Forward, Linear, Module};
 use ternion::{DType, Device, GradOptions, Precision, Result, Tensor, grad, with_precision};
 use ternion_testing::suite;
 
-/// The devices of this machine.
+/// Returns the devices of this machine.
 fn devices() -> (RwLockReadGuard<'static, ()>, Vec<Device>) {
     let beside = support::beside();
     let mut devices = vec![ternion_cpu::device()];
@@ -22,7 +23,8 @@ fn devices() -> (RwLockReadGuard<'static, ()>, Vec<Device>) {
     (beside, devices)
 }
 
-/// Eighths between -2 and 2, which half precision holds: their products and the sums of a few are exact.
+/// Returns multiples of 1/8 between -2 and 2, which half precision represents: their products and
+/// the sums of a few are exact.
 fn numbers(shape: &[usize], seed: usize, device: &Device) -> Result<Tensor> {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|at| ((at * 37 + seed) % 33) as f32 / 8.0 - 2.0).collect();
@@ -77,7 +79,8 @@ fn the_gradient_of_a_linear_layer_is_stored_as_its_weight() -> Result<()> {
     Ok(())
 }
 
-/// Whether it comes with the gradient of the weight or alone: the sums of the rows of dy, in f32 as the bias is, also where dy is of half precision.
+/// Whether or not it is fused with the gradient of the weight: the sum of the rows of dy, in the
+/// bias's dtype f32, also if dy is half precision.
 #[test]
 fn the_gradient_of_a_bias_is_the_sum_over_rows_in_its_dtype() -> Result<()> {
     let (_beside, devices) = devices();
@@ -120,7 +123,7 @@ fn the_gradient_of_a_bias_is_the_sum_over_rows_in_its_dtype() -> Result<()> {
     Ok(())
 }
 
-/// First and second gradients of `sum((a b)^2 c)` with respect to a and b.
+/// Returns first- and second-order gradients of `sum((a b)^2 c)` with respect to a and b.
 fn gradients(a: &Tensor, b: &Tensor, c: &Tensor, product: Product) -> Result<Vec<Tensor>> {
     let inputs = [a.clone(), b.clone()];
     let value = |y: &Tensor| y.square()?.mul(c)?.sum(..);
@@ -142,7 +145,7 @@ fn turned(tensor: &Tensor) -> Result<Tensor> {
     tensor.transpose(-1, -2)
 }
 
-/// The shapes of both operands as they are stored, the product, and the same of operands that are stored by rows.
+/// The stored shapes of both operands, the product, and the same product of row-major copies.
 const STORED_BY_COLUMNS: [(&[usize], &[usize], Product, Product); 5] = [
     (&[5, 7], &[4, 7], |a, b| a.matmul(&turned(b)?), |a, b| a.matmul(&turned(b)?.contiguous()?)),
     (&[7, 5], &[7, 4], |a, b| turned(a)?.matmul(b), |a, b| turned(a)?.contiguous()?.matmul(b)),
@@ -207,7 +210,7 @@ fn a_step_of_linear_layers_is_one_launch() -> Result<()> {
             counter.reset();
             adam.step(&gradients)?;
             let counts = counter.counts();
-            // The first step makes the states.
+            // The first step creates the states.
             if step == 1 {
                 let ran: Vec<_> = counts.ops.iter().map(|(name, of)| (*name, of.launches)).collect();
                 assert_eq!((ran, counts.allocations), (vec![("adam_step", 1)], 0), "{device}");

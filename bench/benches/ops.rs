@@ -1,4 +1,4 @@
-//! Ternion, candle-core and a plain memory copy, in criterion's groups: `<case>/<who>`.
+//! Ternion, candle-core and a plain memory copy, in criterion's groups: `<case>/<implementation>`.
 
 use candle_core as candle;
 use criterion::measurement::WallTime;
@@ -11,7 +11,7 @@ const ROWS: usize = 8192;
 const COLUMNS: usize = 1024;
 
 fn values(count: usize) -> Vec<f32> {
-    // A multiplicative congruence: any spread of numbers between -2 and 2 will do.
+    // A linear congruential generator: any values between -2 and 2 are suitable.
     let mut state = 1u64;
     (0..count)
         .map(|_| {
@@ -48,16 +48,18 @@ fn matmul(c: &mut Criterion) {
     group.finish();
 }
 
-/// Copies `source` to `target` on all threads: what the same number of bytes costs at least.
+/// Copies `source` to `target` on all threads, which is a lower bound for moving the same number of
+/// bytes.
 fn copy(source: &[f32], target: &mut [f32]) {
     let piece = source.len().div_ceil(rayon::current_num_threads());
     target.par_chunks_mut(piece).zip(source.par_chunks(piece)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
-/// Tensors taken in turn, and results kept as long: together larger than any cache, so that every round meets cold memory.
+/// The number of tensors that are used in rotation, and of results that are kept. Together they are
+/// larger than any cache, so that every iteration accesses cold memory.
 const IN_TURN: usize = 8;
 
-/// Times `f(0), f(1), .. f(IN_TURN - 1), f(0), ..`, whose results live for a whole turn.
+/// Times `f(0), f(1), .. f(IN_TURN - 1), f(0), ..`. Each result lives for a whole rotation.
 fn cold<T>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, f: impl Fn(usize) -> T) {
     let mut kept: [Option<T>; IN_TURN] = std::array::from_fn(|_| None);
     let mut turn = 0;
@@ -136,7 +138,8 @@ fn large_candle(c: &mut Criterion) {
     group.finish();
 }
 
-/// Attention by its kernels, and composed of a product, a softmax and a product, which its widest heads must not be slower than.
+/// Attention by its kernels, and composed of a product, a softmax and a product. Its kernels must
+/// not be slower than the composition, at any width.
 fn attention(c: &mut Criterion) {
     let device = ternion::cpu().expect("the CPU");
     let composed = ternion_core::decorators::Composed::new(device.clone());

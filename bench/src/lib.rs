@@ -15,14 +15,14 @@ pub struct Arguments {
     /// Images in a batch.
     #[arg(long, default_value_t = 64)]
     pub batch: usize,
-    /// Seed of weights and order.
+    /// Seed of the weights and of the order of images.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 /// The training and test sets as rows of pixels between 0 and 1.
 pub struct Digits {
-    /// Training images, 784 numbers each.
+    /// Training images, 784 values each.
     pub images: Vec<f32>,
     /// Their digits.
     pub labels: Vec<u8>,
@@ -42,7 +42,7 @@ pub fn report(who: &str, epochs: &[Duration], accuracy: f64) {
 /// Reads the four MNIST files from `folder`.
 ///
 /// # Errors
-/// A missing or broken file.
+/// A file is missing or corrupt.
 pub fn load(folder: &std::path::Path) -> Result<Digits, Box<dyn std::error::Error>> {
     let mnist = ternion::data::Mnist::load(ternion::data::DataSource::Directory(folder.to_path_buf()))?;
     let scale = |pixels: &[u8]| pixels.iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
@@ -54,7 +54,7 @@ pub fn load(folder: &std::path::Path) -> Result<Digits, Box<dyn std::error::Erro
     })
 }
 
-/// Puts `order` into a random order that depends on `seed` alone.
+/// Shuffles `order` into a random order that depends only on `seed`.
 pub fn shuffle(order: &mut [usize], seed: u64) {
     let mut state = seed;
     for end in (1..order.len()).rev() {

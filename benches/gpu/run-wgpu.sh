@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs what a bundle for wgpu holds, on a machine with Vulkan; `run.sh` alone lists its commands. Nothing is written outside this folder and the files that are named.
+# Runs the contents of a wgpu bundle, on a machine with Vulkan; `run.sh` without arguments lists its
+# commands. It writes only to this folder and to the files that are named.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -17,16 +18,16 @@ run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, hou
 END
 }
 
-# The programs, unpacked beside this script.
+# The programs, unpacked next to this script.
 packed="$here/programs.tar.xz"
-# The folder may hold what another bundle brought.
+# The folder may contain the files of another bundle.
 unpacked="$here/unpacked-$(cksum < "$packed" | tr ' ' '-')"
 if [ ! -e "$unpacked" ]; then
     tar -xJf "$packed" -C "$here" 2>/dev/null || python3 -m tarfile -e "$packed" "$here"
     touch "$unpacked"
 fi
 
-# Which devices must be there.
+# The devices that must be available.
 export TERNION_EXPECT="${TERNION_EXPECT:-wgpu}"
 
 tests() {
@@ -69,7 +70,7 @@ case "$command" in
         [ $# -ge 1 ] || { printf 'error: expected the name of an example\n' >&2; usage >&2; exit 2; }
         name="$1"
         shift
-        # One program, which is the example by whose name it is called.
+        # One program, which runs the example that it is called as.
         exec -a "$name" "$here/examples/every" "$@"
         ;;
     "") usage ;;

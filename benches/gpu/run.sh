@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs what a bundle holds, on a machine with an NVIDIA GPU and NVRTC; `run.sh` alone lists its commands. Nothing is written outside this folder and the files that are named.
+# Runs the contents of a bundle, on a machine with an NVIDIA GPU and NVRTC; `run.sh` without
+# arguments lists its commands. It writes only to this folder and to the files that are named.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -22,16 +23,16 @@ run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, hou
 END
 }
 
-# The programs, unpacked beside this script.
+# The programs, unpacked next to this script.
 packed="$here/programs.tar.xz"
-# The folder may hold what another bundle brought.
+# The folder may contain the files of another bundle.
 unpacked="$here/unpacked-$(cksum < "$packed" | tr ' ' '-')"
 if [ ! -e "$unpacked" ]; then
     tar -xJf "$packed" -C "$here" 2>/dev/null || python3 -m tarfile -e "$packed" "$here"
     touch "$unpacked"
 fi
 
-# Compiled kernels: those of the bundle where it brings them, and what is compiled here.
+# Compiled kernels: those of the bundle if it contains any, and those that are compiled here.
 export TERNION_CACHE="${TERNION_CACHE:-$here/cache}"
 packed="$here/kernel-cache.tar.xz"
 if [ -f "$packed" ]; then
@@ -45,7 +46,7 @@ fi
 
 tests() {
     export TERNION_EXPECT=cuda
-    # Said at once and in words, also where a filter leaves out the test that would say it.
+    # Reports a missing device immediately, even if a filter excludes the test that would report it.
     "$here/ternion-bench" start context > /dev/null
     local failed=()
     if [ $# -gt 0 ]; then
@@ -54,14 +55,14 @@ tests() {
     fi
     for runner in "ops cuda" cuda; do
         printf '\n== %s\n' "$runner"
-        # shellcheck disable=SC2086  # a runner's filter is a word of its own
+        # shellcheck disable=SC2086  # a runner's filter is a separate word
         set -- $runner
         local name="$1"
         shift
         "$here/tests/$name" "$@" || failed+=("$name")
     done
     printf '\n== ops cuda, smallest shapes, fresh memory filled with NaN\n'
-    # What a kernel reads before it is written is seen by its results.
+    # A kernel that reads memory before it is written has wrong results.
     TERNION_CUDA_POISON=1 TERNION_TABLE=smallest "$here/tests/ops" cuda || failed+=("ops, poisoned")
     if [ ${#failed[@]} -gt 0 ]; then
         printf 'failed: %s\n' "${failed[@]}"
@@ -69,7 +70,8 @@ tests() {
     fi
 }
 
-# Runs a command unless it has passed: what it prints goes into LOG.failed, which is LOG.log once it has passed.
+# Runs a command unless it has passed before. Its output is written to LOG.failed, which is renamed
+# to LOG.log if it passes.
 once() {
     local log="$1"
     shift
@@ -82,11 +84,11 @@ show() {
     cat "$1.log" 2> /dev/null || cat "$1.failed"
 }
 
-# The op table in parts, each a process of its own.
+# The op table in parts, each in a separate process.
 table() {
     export TERNION_EXPECT=cuda PARTS="${PARTS:-1}"
     "$here/ternion-bench" start context > /dev/null
-    # Logs of another program, or of other parts, are no part of this run.
+    # Logs of another program, or of other parts, do not belong to this run.
     local folder logs part failed=()
     folder="${LOGS:-$(mktemp -d)}"
     logs="$folder/$(cksum < "$here/tests/ops" | tr ' ' '-')-$PARTS"
@@ -110,15 +112,16 @@ table_part() {
     once "$logs/$part" "$here/tests/ops" cuda ${THREADS:+--test-threads "$THREADS"}
 }
 
-# What the sanitizer runs beside the table, whose smallest shapes do not reach these kernels: modules of tests/kernels, which take few sizes then.
+# What the sanitizer runs in addition to the table, whose smallest shapes do not use these kernels:
+# modules of tests/kernels, which use few sizes in this case.
 KERNELS=(tiles attention attention_ladder gemm_epilogues split_k gemm_row_sums bf16x6 ladder)
 
 sanitize() {
-    # Said once and in words, not by each part.
+    # Reported once, not by each part.
     command -v compute-sanitizer > /dev/null || { printf 'error: compute-sanitizer (of the CUDA toolkit) is not in PATH\n' >&2; return 1; }
     "$here/ternion-bench" start context > /dev/null
-    # Neither the pool nor the table's own margins and poison: the tools could not see beyond them.
-    # And every launch by the thread whose op it is, which the tools name.
+    # Without the pool and without the table's own margins and poison, which would hide accesses
+    # from the tools. Every launch is made by the op's own thread, which the tools report.
     export TERNION_EXPECT=cuda TERNION_TABLE=brief TERNION_CUDA_POOL=0 TERNION_GUARD=0 TERNION_CUDA_LAUNCHER=0
     local failed=() tool threads part parts sides names folder logs
     folder="${LOGS:-$(mktemp -d)}"
@@ -127,19 +130,22 @@ sanitize() {
     [ $# -gt 0 ] || set -- memcheck initcheck synccheck racecheck
     for tool in "$@"; do
         printf '\n== %s\n' "$tool"
-        # racecheck loses track of launches that come from several threads, and may then wait for ever.
+        # racecheck loses track of launches from several threads, and may then wait forever.
         threads=8
         [ "$tool" != racecheck ] || threads=1
-        # memcheck takes longer for each op the more of them a process has run: in parts. A process keeps about one core busy, most of the time by preparing
-        # kernels, and those of one op are in one part. racecheck has one thread: eight processes, since more of them take turns on the device (32 were slower).
+        # memcheck takes longer per op the more ops a process has run, so it runs in parts. A
+        # process keeps about one core busy, mostly by preparing kernels, and the kernels of one op
+        # are in one part. racecheck has one thread and eight processes: more of them would
+        # alternate on the device (32 were slower).
         parts=24 sides=$(($(nproc) * 3 / 4))
         [ "$sides" -ge 4 ] || sides=4
         [ "$tool" != racecheck ] || parts=8 sides=8
         parts="${PARTS:-$parts}"
         mapfile -t names < <(seq "$parts")
-        # racecheck follows what threads do to shared memory, which in most of these kernels copies write that no thread makes.
+        # racecheck tracks accesses of threads to shared memory; in most of these kernels,
+        # asynchronous copies write it instead of threads.
         [ "$tool" = racecheck ] || names=("${KERNELS[@]}" "${names[@]}")
-        # SIDE parts at a time, each a process of its own.
+        # SIDE parts at a time, each in a separate process.
         printf '%s\n' "${names[@]}" | xargs -P "${SIDE:-$sides}" -I {} "$here/run.sh" sanitize_part "$tool" {} "$parts" "$threads" "$logs/$tool-of-$parts" || failed+=("$tool")
         for part in "${names[@]}"; do
             show "$logs/$tool-of-$parts-$part"
@@ -152,8 +158,9 @@ sanitize() {
     fi
 }
 
-# One part of what a tool runs: of the table by its number, of tests/kernels by its name. The checks that are skipped run the same kernels; those of what must
-# be rejected give them indices out of range, for memcheck to see.
+# One part of a tool's run: of the table by its number, of tests/kernels by its name. The skipped
+# checks run the same kernels; those of inputs that must be rejected pass indices out of range,
+# which memcheck should check.
 sanitize_part() {
     local tool="$1" part="$2" parts="$3" threads="$4" log="$5-$2"
     local skipped=(--skip ::hostile:: --skip ::twice:: --skip ::composed::)
@@ -165,8 +172,9 @@ sanitize_part() {
             program=("$here/tests/ops" ::cuda "${skipped[@]}")
             ;;
         *)
-            # initcheck does not see what the tensor memory accelerator stores, and most of these kernels store by it: fresh memory is NaN, so that
-            # what is read before it is written shows in the results, which the tests compare.
+            # initcheck does not track stores by TMA, which most of these kernels use. Fresh memory
+            # is filled with NaN, so that memory that is read before it is written shows in the
+            # results, which the tests compare.
             [ "$tool" != initcheck ] || export TERNION_CUDA_POISON=1
             ;;
     esac
@@ -193,7 +201,7 @@ case "$command" in
         [ $# -ge 1 ] || { printf 'error: expected the name of an example\n' >&2; usage >&2; exit 2; }
         name="$1"
         shift
-        # One program, which is the example by whose name it is called.
+        # One program, which runs the example that it is called as.
         exec -a "$name" "$here/examples/every" "$@"
         ;;
     "") usage ;;

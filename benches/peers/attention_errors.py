@@ -1,18 +1,26 @@
 #!/usr/bin/env python3
-"""How far attention is from float64, Ternion's and PyTorch's of the same bits: FlashAttention's own rule asks for an error of at most twice that of PyTorch's attention.
+"""Errors of attention relative to float64, for Ternion and PyTorch on bit-identical operands.
+FlashAttention's rule allows an error of at most twice that of PyTorch's attention.
 
-    attention_errors.py run --bundle DIR [--out errors.jsonl]         on the GPU machine, which needs PyTorch: measures, case by case
-    attention_errors.py write errors.jsonl.. docs/kernels/attention.md     anywhere: the tables between the page's markers
+    attention_errors.py run --bundle DIR [--out errors.jsonl]
+        on the GPU machine, which needs PyTorch: measures, case by case
+    attention_errors.py write errors.jsonl.. docs/kernels/attention.md
+        anywhere: writes the tables between the page's markers
 
-Cases `shapes/..` are those of the benchmark, with f16 and width 192 besides: 16384 tokens, forward and backward, beside scaled_dot_product_attention by cuDNN and
-by flash attention. The reference is float64 on the GPU from the operands' bits (attention_reference.py), of every head and query. Programs that drop weights drop
-other ones, so each is compared with a reference that drops the same: which these are is found out by attention of the identity under the same seed, and is
-known of the first sequence of the batch, whose results are compared then.
+Cases `shapes/..` are those of the benchmark, and also f16 and width 192: 16384 tokens, forward and
+backward, compared with scaled_dot_product_attention by cuDNN and by flash attention. The reference
+is computed in float64 on the GPU from the same operands (attention_reference.py), for every head
+and query. With dropout, different programs drop different weights, so each program is compared with
+a reference that drops the same ones. Attention of the identity under the same seed shows which
+weights these are. They are determined only for the first sequence of the batch, and only its
+results are compared.
 
-Cases `rows/..` are the rows of attention in the op table (attention_rows.jsonl) in f16 and bf16, several draws of operands each, beside the same attention op by op
-in PyTorch, every op of which rounds to the operands' dtype.
+Cases `rows/..` are the rows of attention in the op table (attention_rows.jsonl) in f16 and bf16,
+with several draws of operands each. They are compared with the same attention op by op in PyTorch,
+where every op rounds to the operands' dtype.
 
-Ternion runs as `ternion-bench attend`; tensors go there and back as safetensors in memory. --resume goes on where a run was cut off.
+Ternion runs as `ternion-bench attend`; tensors are exchanged as safetensors files in memory.
+--resume continues an interrupted run.
 """
 
 import argparse
@@ -33,7 +41,8 @@ from pages import between_markers
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROWS = HERE / "attention_rows.jsonl"
-# Memory that is a folder, where there is one with room for a case: containers may have some MiB alone.
+# A folder in memory, if it exists and has room for a case: in containers it may have only a few
+# MiB.
 SHARED_MEMORY = pathlib.Path("/dev/shm")
 ROOM_BYTES = 2 << 30
 DEVICE = "cuda"
@@ -44,7 +53,7 @@ GRADIENTS = ("dq", "dk", "dv")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """An attention to be compared. Shapes are those of q, k and v, and of a mask where there is one."""
+    """An attention to compare. Shapes are those of q, k and v, and of a mask if there is one."""
 
     name: str
     dtype: str
@@ -64,7 +73,7 @@ class Case:
 
 
 def shape_cases():
-    """Those of the benchmark."""
+    """Returns the cases of the benchmark."""
     made = []
     for dtype in ("bf16", "f16"):
         for head_dim in (64, 128, 192, 256):
@@ -79,7 +88,9 @@ def shape_cases():
 
 
 def row_cases(text, draws):
-    """Those of the op table, a line of JSON each. Where all weights are dropped nothing is rounded."""
+    """Returns the cases of the op table, one line of JSON each. If all weights are dropped, nothing
+    is rounded.
+    """
     made = []
     for line in map(json.loads, text.splitlines()):
         for dtype in line["dtypes"]:
@@ -96,7 +107,7 @@ NAMES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "BOOL": "bool"}
 
 
 def write_tensors(path, tensors):
-    """A safetensors file."""
+    """Writes a safetensors file."""
     entries, end, parts = {}, 0, []
     of_dtype = {f"torch.{theirs}": name for name, theirs in NAMES.items()}
     for name, tensor in tensors.items():
@@ -116,7 +127,7 @@ def write_tensors(path, tensors):
 
 
 def read_tensors(path, device):
-    """Those of a safetensors file."""
+    """Reads the tensors of a safetensors file."""
     import torch
 
     data = bytearray(path.read_bytes())
@@ -135,7 +146,7 @@ def read_tensors(path, device):
 
 
 class Ternion:
-    """`ternion-bench attend`, which answers a request a line."""
+    """`ternion-bench attend`, which answers one request per line."""
 
     impl = "ternion"
 
@@ -150,7 +161,7 @@ class Ternion:
         return self
 
     def __exit__(self, *_):
-        # It may have ended before.
+        # The process may have ended before.
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         self.process.wait()
@@ -166,7 +177,9 @@ class Ternion:
             raise ValueError(line.get("error", text.strip()))
 
     def attend(self, operands, case, seed, batches=None, dy=None):
-        """{"y"}, and the gradients where dy is given; under dropout of the first `batches` of the batch."""
+        """Returns {"y"}, and the gradients if dy is given; with dropout only for the first
+        `batches` of the batch.
+        """
         inputs, outputs = (pathlib.Path(self.folder.name, name) for name in ("inputs", "outputs"))
         more = {} if dy is None else dict(dy=dy)
         write_tensors(inputs, {**operands, **more})
@@ -187,7 +200,7 @@ class Torch:
         import torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
-        # Leaves also where no gradient is wanted: another graph might draw other numbers.
+        # Leaves even if no gradient is needed: another graph might draw other random numbers.
         leaves = [operands[name].detach().requires_grad_() for name in "qkv"]
         torch.manual_seed(seed)
         with sdpa_kernel(getattr(SDPBackend, self.backend)):
@@ -200,8 +213,10 @@ class Torch:
 
 
 def op_by_op(operands, options, kept, dy):
-    """The same attention of single ops, each of which rounds to the operands' dtype; scores of keys that are not seen are finite, so that queries that see
-    nothing have weights, too, which the last factor makes 0."""
+    """Computes the same attention with single ops, each of which rounds to the operands' dtype.
+    Scores of masked keys are finite, so that fully masked queries have weights, too, which the last
+    factor sets to 0.
+    """
     import torch
 
     leaves = [operands[name].detach().requires_grad_() for name in "qkv"]
@@ -227,7 +242,9 @@ def op_by_op(operands, options, kept, dy):
 
 
 def operands_of(case, seed, device):
-    """q, k and v, a mask where there is one, and dy: of the normal distribution as in the benchmark, from -2 to 2 as in the op table."""
+    """Returns q, k and v, a mask if there is one, and dy: normally distributed as in the benchmark,
+    or from -2 to 2 as in the op table.
+    """
     import torch
 
     dtype = getattr(torch, {"bf16": "bfloat16", "f16": "float16"}[case.dtype])
@@ -251,13 +268,13 @@ def options_of(case, operands):
 
     (_, _, queries, _), (_, _, keys, _) = case.shapes[:2]
     window = case.options.get("window")
-    # One that sees everything may be larger than numbers are.
+    # A window that masks nothing may be larger than an integer can be.
     window = None if window is None else min(window, queries + keys)
     return Options(case.options["scale"], case.options["causal"], window, operands.get("mask"), case.dropout)
 
 
 def kept_by(program, case, operands, seed, batches):
-    """The weights that dropout keeps; None without dropout."""
+    """Returns the weights that dropout keeps; None without dropout."""
     from attention_reference import kept_weights
 
     if not case.dropout:
@@ -271,7 +288,7 @@ def kept_by(program, case, operands, seed, batches):
 
 
 class Exact:
-    """The float64 results of a case's operands, formed once for all programs that drop nothing."""
+    """The float64 results of a case's operands, computed once for all programs without dropout."""
 
     def __init__(self, case, operands, dy):
         self.options, self.operands, self.dy, self.plain = options_of(case, operands), operands, dy, None
@@ -313,7 +330,9 @@ def measure_shape(case, programs, seed, device):
 
 
 def measure_row(case, ternion, seed, device):
-    """Yields the lines of Ternion and of PyTorch's single ops: errors of all draws, whose dropped weights are Ternion's."""
+    """Yields the lines of Ternion and of PyTorch's single ops: errors of all draws, with the
+    weights that Ternion drops.
+    """
     from attention_reference import differences, reference
 
     found = {ternion.impl: [], "torch/ops": []}
@@ -335,7 +354,7 @@ def measure_row(case, ternion, seed, device):
 
 
 def together(draws):
-    """The errors of all draws, which are of the same shapes."""
+    """Combines the errors of all draws, which have the same shapes."""
 
     def of(name):
         def rms(key):
@@ -375,7 +394,9 @@ def run(given):
 
 
 def keep(results, case, lines):
-    """Keeps the lines of a case as they come, and that it was measured. Tells whether Ternion's was; that a peer lacks a case is a result."""
+    """Stores the lines of a case as they arrive, and that it was measured. Returns whether
+    Ternion's was; that a peer lacks a case is a result.
+    """
     is_whole = True
     for line in lines:
         results.add(**line)

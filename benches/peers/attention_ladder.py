@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""The ladder of attention: TFLOP/s, memory and bytes moved of every form by tokens, beside PyTorch, as tables and as two pictures.
+"""The attention ladder: TFLOP/s, memory and bytes moved of every rung by tokens, compared with
+PyTorch, as tables and as two pictures.
 
-    compare.py run --bundle DIR --families attention_ladder --out attention_ladder.jsonl     on the GPU machine: measures the forms, Ternion's and PyTorch's attention
-    attention_ladder.py write attention_ladder.jsonl.. docs/kernels/attention-ladder.md      anywhere: the tables between the page's markers, and
-                                                                                             attention-ladder.svg and attention-ladder-memory.svg beside it
+    compare.py run --bundle DIR --families attention_ladder --out attention_ladder.jsonl
+        on the GPU machine: measures the rungs, Ternion's and PyTorch's attention
+    attention_ladder.py write attention_ladder.jsonl.. docs/kernels/attention-ladder.md
+        anywhere: writes the tables between the page's markers, and attention-ladder.svg and
+        attention-ladder-memory.svg next to the page
 
-All are of the same records: medians of all rounds in the files. `write` needs only Python's standard library.
+All of them show the same records: medians of all rounds in the files. `write` needs only Python's
+standard library.
 """
 
 import collections
@@ -19,26 +23,28 @@ from pages import about, between_markers, digits, row_of, write_of
 
 MARKERS = START, END = "<!-- attention-ladder:start -->", "<!-- attention-ladder:end -->"
 FAMILY = "attention_ladder"
-# What is not a form: the attention that tensors get, and PyTorch's by its backends.
+# Implementations that are not rungs: Ternion's attention op, and PyTorch's by its backends.
 TERNION, MATH, CUDNN = "ternion", "math", "cudnn"
 APART = (TERNION, MATH, CUDNN)
 DRAWN = {TERNION: OWN, MATH: ("#bb77bb", ' stroke-width="2" stroke-dasharray="7 4"'), CUDNN: PEER}
-# Where a name's words are not its title.
+# Titles of names whose words are not the title.
 TITLES = {TERNION: "Ternion's attention", MATH: "PyTorch, math", CUDNN: "PyTorch, cuDNN", "mma": "mma.sync", "ping_pong": "ping-pong", "warp_specialized": "warp-specialized"}
-# A field of a record -> what the page calls it, and by what it is divided.
+# A field of a record -> its name on the page, and its divisor.
 AMOUNTS = {
     "memory_bytes": ("memory, MiB", 2**20),
     "moved_bytes": ("global memory traffic by the model, GB", 1e9),
     "tokens_per_second": ("million tokens/s", 1e6),
 }
-# What is reported in all of AMOUNTS, and drawn, if it was measured: wide heads without a mask.
+# The setting for which all of AMOUNTS are reported and drawn, if it was measured: wide heads
+# without a mask.
 DETAILED = ("d128", "full")
 
 Setting = collections.namedtuple("Setting", "dtype width mask")
 
 
 class Rungs:
-    """The records of one dtype, width and mask: TFLOP/s, and amounts, by form and number of tokens."""
+    """The records of one dtype, width and mask: TFLOP/s, and amounts, by rung and number of tokens.
+    """
 
     def __init__(self, setting):
         self.setting, self.rates, self.amounts, self.single = setting, {}, {}, set()
@@ -56,11 +62,13 @@ class Rungs:
         return sorted({tokens for rates in self.rates.values() for tokens in rates})
 
     def forms(self):
-        """As they were measured; what is no form at the end."""
+        """Returns the rungs as they were measured, followed by the other implementations."""
         return sorted(self.rates, key=lambda form: APART.index(form) if form in APART else -1)
 
     def peer(self):
-        """What the forms are held against: cuDNN where it has the dtype, otherwise the composition."""
+        """Returns the peer that the rungs are compared with: cuDNN if it supports the dtype,
+        otherwise the composition.
+        """
         return next((peer for peer in (CUDNN, MATH) if peer in self.rates), None)
 
     def heading(self):
@@ -68,7 +76,7 @@ class Rungs:
 
 
 def rungs(lines):
-    """Those of the records, and what could not be measured."""
+    """Returns the rungs of the records, and what could not be measured."""
     found, errors = measured(lines, FAMILY, 5)
     made = {}
     for (dtype, width, mask, form, tokens), ones in found.items():
@@ -86,7 +94,9 @@ def head(first, columns):
 
 
 def rate_table(one):
-    """A row for each form, a column for each number of tokens, and what the most tokens that the peer has reach of it."""
+    """Returns a row for each rung, a column for each number of tokens, and the fraction of the
+    peer's rate at the most tokens that it supports.
+    """
     tokens, peer = one.tokens(), one.peer()
     last = max(one.rates[peer]) if peer else None
     lines = head(f"{one.heading()}, TFLOP/s", [*map(str, tokens), *([f"of {title(peer)} at {last}"] if peer else [])])
@@ -100,12 +110,14 @@ def rate_table(one):
 
 
 def detailed(made):
-    """The settings that all amounts are reported of: those of DETAILED, or whatever was measured."""
+    """Returns the settings for which all amounts are reported: those of DETAILED, or all that were
+    measured.
+    """
     return [one for one in made if (one.setting.width, one.setting.mask) == DETAILED] or made
 
 
 def amount_table(made, field):
-    """A row for each form of all dtypes, a column for each number of tokens."""
+    """Returns a row for each rung of all dtypes, and a column for each number of tokens."""
     what, divisor = AMOUNTS[field]
     having = [one for one in detailed(made) if field in one.amounts]
     if not having:
@@ -138,7 +150,7 @@ def body(lines, pictures):
 
 
 def page(text, lines, pictures):
-    """The page with the tables instead of what is between its markers."""
+    """Returns the page with the tables between its markers."""
     return between_markers(text, MARKERS, "\n".join(body(lines, pictures)))
 
 
@@ -150,7 +162,7 @@ def values_of(points):
 
 
 def rate_panel(one, top):
-    """TFLOP/s of a setting."""
+    """Returns the panel of a setting's TFLOP/s."""
     forms = one.forms()
     count = sum(form not in APART for form in forms)
     series = []
@@ -165,7 +177,9 @@ def has_memory(made):
 
 
 def memory_of(made):
-    """Lines of MiB by tokens. Forms that take the same memory, as all do that store no scores, share one: (names, points)."""
+    """Returns lines of MiB by tokens. Rungs with equal memory, as all that do not store scores,
+    share a line: (names, points).
+    """
     _, divisor = AMOUNTS["memory_bytes"]
     shared = {}
     for one in detailed(made):

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""How far sums of products are off that tensor cores form of f32 operands in parts: a simulation of their arithmetic, by NumPy, on any machine.
+"""Errors of sums of products that tensor cores compute from f32 operands split into terms: a
+simulation of their arithmetic with NumPy, on any machine.
 
-    attention_parts.py write docs/kernels/attention.md     the table between the page's markers
+    attention_parts.py write docs/kernels/attention.md
+        writes the table between the page's markers
 
-The model is that of Fasi et al. 2021, "Numerical behavior of NVIDIA tensor cores", for an A100: addends are aligned to the largest one and cut to 25 bits, and the
-sum is cut to f32. Nothing here asks a device whether it holds there.
+The model is that of Fasi et al. 2021, "Numerical behavior of NVIDIA tensor cores", for an A100:
+addends are aligned to the largest one and truncated to 25 bits, and the sum is truncated to f32.
+This script does not check on a device whether the model holds there.
 """
 
 import argparse
@@ -14,10 +17,10 @@ from compare import replace
 from pages import between_markers, row_of
 
 MARKERS = START, END = "<!-- parts:start -->", "<!-- parts:end -->"
-SAMPLES = 600  # sums of each row: the root mean square has two digits
+SAMPLES = 600  # the number of sums in each row; the root mean square then has two digits
 SEED = 5
-STEP = 16  # terms that are added up from 0 before f32 registers take the sum
-# Pairs of parts that count, small products first.
+STEP = 16  # the number of terms that are added from 0 before the sum is added in f32 registers
+# Pairs of terms that are multiplied, small products first.
 PAIRS_OF_THREE = [(2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)]
 PAIRS_OF_TWO = [(1, 0), (0, 1), (0, 0)]
 FORMS = ["fused multiply-adds", "bf16x6", "bf16x6, whole", "3xTF32", "3xTF32, whole", "TF32"]
@@ -32,7 +35,7 @@ KINDS = {
 
 
 def operands(numpy, random, kind, terms):
-    """Two arrays `[terms, SAMPLES]` of f32; each column is a sum."""
+    """Returns two f32 arrays `[terms, SAMPLES]`; each column is a sum."""
     shape = (terms, SAMPLES)
     normal, positive = (lambda: random.standard_normal(shape)), (lambda: random.random(shape))
     if kind == "as those of scores, normal":
@@ -52,34 +55,36 @@ def operands(numpy, random, kind, terms):
 
 
 class Arithmetic:
-    """Rounding, tensor cores' sums and sums of f32, of all samples at once."""
+    """Rounding, sums of tensor cores and sums of f32, of all samples at once."""
 
     def __init__(self, numpy):
         self.numpy = numpy
 
     def bf16(self, x):
-        """To nearest, ties to even."""
+        """Rounds to nearest, ties to even."""
         words = x.view(self.numpy.uint32)
         return ((words + 0x7FFF + ((words >> 16) & 1)) & 0xFFFF0000).view(self.numpy.float32)
 
     def tf32(self, x):
-        """To nearest, ties away from 0, as cvt.rna rounds."""
+        """Rounds to nearest, ties away from 0, as cvt.rna does."""
         return ((x.view(self.numpy.uint32) + 0x1000) & 0xFFFFE000).view(self.numpy.float32)
 
     def cut(self, x, largest, bits):
-        """x without what is below `bits` bits of `largest`, towards 0."""
+        """Truncates x to `bits` bits below the highest bit of `largest`, toward 0."""
         _, exponent = self.numpy.frexp(largest)
         unit = self.numpy.ldexp(1.0, exponent - bits)
         return self.numpy.trunc(x / unit) * unit
 
     def tensor_core(self, total, left, right):
-        """`total` and the products of two arrays `[terms, SAMPLES]`, in one instruction."""
+        """Returns the sum of `total` and the products of two arrays `[terms, SAMPLES]`, in one
+        instruction.
+        """
         addends = self.numpy.concatenate([left.astype(float) * right, total[None].astype(float)])
         added = self.cut(addends, abs(addends).max(0), 25).sum(0)
         return self.cut(added, added, 24).astype(self.numpy.float32)
 
     def parts(self, x, rounded, count):
-        """Each is the rounding of what those before it leave."""
+        """Splits x into terms. Each is the rounded remainder of the terms before it."""
         found = []
         for _ in range(count):
             found.append(rounded(x))
@@ -87,7 +92,9 @@ class Arithmetic:
         return found
 
     def in_parts(self, left, right, rounded, count, pairs, width, promoted):
-        """`width` terms an instruction; promoted: each STEP of them from 0, then added to a sum in f32."""
+        """Adds `width` terms per instruction. Promoted: every STEP terms are added from 0, and then
+        to a sum in f32.
+        """
         lefts, rights = self.parts(left, rounded, count), self.parts(right, rounded, count)
         total = self.numpy.zeros(SAMPLES, self.numpy.float32)
         for begin in range(0, len(left), STEP):
@@ -105,7 +112,7 @@ class Arithmetic:
         return total
 
     def forms(self, left, right):
-        """The sums by each of FORMS."""
+        """Yields the sums by each of FORMS."""
         three, two = (self.bf16, 3, PAIRS_OF_THREE, 16), (self.tf32, 2, PAIRS_OF_TWO, 8)
         yield self.fused(left, right)
         for form in (three, two):
@@ -114,7 +121,9 @@ class Arithmetic:
         yield self.in_parts(left, right, self.tf32, 1, [(0, 0)], 8, promoted=False)
 
     def errors(self, left, right):
-        """Root mean square of each form's errors, relative to the sum of the terms' magnitudes."""
+        """Returns the root mean square of each form's errors, relative to the sum of the terms'
+        magnitudes.
+        """
         exact = (left.astype(self.numpy.longdouble) * right).sum(0).astype(float)
         magnitude = abs(left.astype(float) * right).sum(0)
         return [float(self.numpy.sqrt((((found - exact) / magnitude) ** 2).mean())) for found in self.forms(left, right)]

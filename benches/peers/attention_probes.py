@@ -1,22 +1,27 @@
 #!/usr/bin/env python3
-"""What was tried of the kernels of attention and of matrix products, and what it took: committed records, which are written into the pages.
+"""Experiments with the kernels of attention and of matrix products, and their times: committed
+records, which are written to the pages.
 
-    attention_probes.py write attention_probes.jsonl ../../docs/kernels/attention.md ../../docs/kernels/matmul.md
+    attention_probes.py write attention_probes.jsonl ../../docs/kernels/attention.md
+        ../../docs/kernels/matmul.md
 
-A page gets the table of its own probes between its markers; those of matrix products have names that begin with `gemm_`. A line is a JSON object:
+A page gets the table of its probes between its markers; the names of those of matrix products
+begin with `gemm_`. A line is a JSON object:
 
-    probe     what belongs together
-    what      the form that was tried
-    device    on which, or "not stated"
-    written   the commit that stated the figures first: the commit that was measured is not known
+    probe     the group of related experiments
+    what      the variant that was tried
+    device    the device of the measurement, or "not stated"
+    written   the commit that first stated the figures; the measured commit is not known
     case      width, mask and tokens, or the product
-    tried     the time with the form; of ratios the least and the most, null where it is not known; of words, what was said
-    as_is     the time without it, of times alone
-    unit      "us" or "ms"; "ratio" of the time with the form over that without it; "words"
-    kept      whether the kernel has the form: "yes", "no", or "no: " and why
+    tried     the time with the variant; of ratios the minimum and the maximum, null where it is not
+              known; of words, what was said
+    as_is     the time without it, only for times
+    unit      "us" or "ms"; "ratio" of the time with the variant over that without it; "words"
+    kept      whether the kernel has the variant: "yes", "no", or "no: " and why
 
-A form that was kept is compared with the kernel before it, any other with the kernel as it is. A form that is "5 % faster" has a ratio of 0.95, one that is
-"5 % slower" 1.05. Only Python's standard library is needed.
+A variant that was kept is compared with the previous kernel, any other with the current kernel. A
+variant that is "5 % faster" has a ratio of 0.95, one that is "5 % slower" 1.05. Only Python's
+standard library is needed.
 """
 
 import argparse
@@ -30,7 +35,7 @@ MARKERS = START, END = "<!-- probes:start -->", "<!-- probes:end -->"
 FIELDS = ("probe", "what", "device", "written", "case", "tried", "unit", "kept")
 TIMES = ("us", "ms")
 HEADS = ["what was tried", "device, commit that states it", "case", "its time over that without it", "kept"]
-# The probes of a page by the beginning of their names; those of attention are all others.
+# The probes of a page by the beginning of their names; attention has all others.
 OF_PRODUCTS = "gemm_"
 PAGES = {"attention.md": False, "matmul.md": True}
 
@@ -40,7 +45,7 @@ def is_time(value):
 
 
 def is_range(value):
-    """Two ratios, of which one may be unknown."""
+    """Returns whether a value is two ratios, one of which may be unknown."""
     if type(value) is not list or len(value) != 2:
         return False
     known = [one for one in value if one is not None]
@@ -48,7 +53,7 @@ def is_range(value):
 
 
 def fault(record):
-    """Why a line is no record; none if it is one."""
+    """Returns why a line is not a record; None if it is one."""
     if type(record) is not dict:
         return "expected an object"
     for field in FIELDS:
@@ -76,7 +81,7 @@ def fault(record):
 
 
 def records(path):
-    """The records of a file; a line that is none ends the program, with its number."""
+    """Returns the records of a file; an invalid line ends the program, with its line number."""
     found = []
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -90,7 +95,7 @@ def records(path):
 
 
 def outcome(record):
-    """What a record has in place of the time over that of the kernel without the form."""
+    """Returns the cell for the time divided by that of the kernel without the variant."""
     unit, tried = record["unit"], record["tried"]
     if unit in TIMES:
         return f"{tried / record['as_is']:.2f} ({tried} {unit} over {record['as_is']})"
@@ -101,7 +106,8 @@ def outcome(record):
 
 
 def table(found):
-    """Rows of records; what was tried and where stand once for rows that follow each other."""
+    """Returns rows of records; consecutive rows with the same experiment and device show them once.
+    """
     lines, above = [row_of(HEADS), row_of(["---"] * len(HEADS))], (None, None)
     for record in found:
         what, where = record["what"], f"{record['device']}, {record['written']}"
@@ -112,7 +118,7 @@ def table(found):
 
 
 def page(text, name, found):
-    """The page of that name with the table of its probes between the markers."""
+    """Returns the page of that name with the table of its probes between the markers."""
     if name not in PAGES:
         raise SystemExit(f"error: {name}: expected a page named {' or '.join(PAGES)}")
     own = [record for record in found if record["probe"].startswith(OF_PRODUCTS) == PAGES[name]]
@@ -123,7 +129,7 @@ def page(text, name, found):
 
 def write(given):
     found = records(given.records)
-    # All texts are formed before one is written: a fault leaves every page as it was.
+    # All texts are generated before any is written: an error leaves every page unchanged.
     written = [(path, page(path.read_text(encoding="utf-8"), path.name, found)) for path in given.pages]
     for path, text in written:
         replace(path, text)

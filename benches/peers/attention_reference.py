@@ -1,6 +1,8 @@
-"""Attention and its gradient in float64, and how far other results are from it; with PyTorch, on any device.
+"""Attention and its gradient in float64, and the errors of other results; with PyTorch, on any
+device.
 
-Operands are [batch, heads, rows, columns]. Scores are formed a few heads and queries at a time, so that those of 16384 tokens fit a GPU beside the rest.
+Operands are [batch, heads, rows, columns]. Scores are computed for a few heads and queries at a
+time, so that those of 16384 tokens fit into a GPU together with the other tensors.
 """
 
 import dataclasses
@@ -8,16 +10,19 @@ import math
 
 import torch
 
-# Of the scores that are formed at once: some six times as much memory is used.
+# Bytes of the scores that are computed at once. About six times as much memory is used.
 CHUNK_BYTES = 1 << 30
-# Queries of a chunk at most.
+# The maximum number of queries in a chunk.
 CHUNK_QUERIES = 4096
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a query sees, as Ternion's options say it: the last query stands beside the last key. A window counts positions back, itself counted, and ahead as
-    many where it is not causal. `mask` is true where a key is seen, or added to the scaled scores, and spreads to [batch, heads, queries, keys]."""
+    """Which keys a query attends to, as in Ternion's options: the last query is aligned with the
+    last key. A window counts positions back, including the query's own, and as many ahead if it is
+    not causal. `mask` is true where a query attends to a key, or is added to the scaled scores, and
+    is broadcast to [batch, heads, queries, keys].
+    """
 
     scale: float
     causal: bool = False
@@ -26,7 +31,7 @@ class Options:
     dropout: float = 0.0
 
     def seen(self, first, end, queries, keys, device):
-        """Whether queries first..end see keys, [rows, keys]; None where all do."""
+        """Returns whether queries first..end attend to keys, [rows, keys]; None if all do."""
         if not self.causal and self.window is None:
             return None
         position = torch.arange(first, end, device=device).unsqueeze(1) + (keys - queries)
@@ -43,7 +48,7 @@ class Options:
 
 @dataclasses.dataclass
 class Reference:
-    """The results in float64: y, and where dy was given dq, dk and dv."""
+    """The results in float64: y, and dq, dk and dv if dy was given."""
 
     y: torch.Tensor
     dq: torch.Tensor | None = None
@@ -55,7 +60,9 @@ class Reference:
 
 
 def reference(q, k, v, options, dy=None, kept=None, chunk_bytes=CHUNK_BYTES):
-    """The attention of exactly these bits. `kept` tells which weights dropout kept, [batch, heads, queries, keys]."""
+    """Computes the attention of exactly these operands. `kept` is the weights that dropout kept,
+    [batch, heads, queries, keys].
+    """
     (batch, heads, queries, _), (_, kv_heads, keys, _) = q.shape, k.shape
     group = heads // kv_heads
     if options.mask is not None:
@@ -74,13 +81,15 @@ def reference(q, k, v, options, dy=None, kept=None, chunk_bytes=CHUNK_BYTES):
 
 
 def chunk(made, operands, options, at, own, first, end):
-    """Forms the results of some queries of the heads that share some heads of keys, and adds what these queries give to the gradients of keys and values."""
+    """Computes the results of some queries of the heads that share some key heads, and adds the
+    contributions of these queries to the gradients of keys and values.
+    """
     q, k, v, dy, kept = operands
     queries, keys, group = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
     theirs = slice(own.start * group, own.stop * group)
 
     def rows(x):
-        """[key heads, group, rows, columns]"""
+        """Returns [key heads, group, rows, columns]."""
         return x[at, theirs, first:end].unflatten(0, (-1, group))
 
     query, key, value = rows(q).double(), k[at, own].double().unsqueeze(1), v[at, own].double().unsqueeze(1)
@@ -101,7 +110,7 @@ def chunk(made, operands, options, at, own, first, end):
 
 
 def weights_of(query, key, options, at, theirs, sizes):
-    """The softmax of the scores, 0 for a query that sees no key."""
+    """Returns the softmax of the scores, 0 for a fully masked query."""
     first, end, queries, keys = sizes
     scores = (query @ key.transpose(-1, -2)) * options.scale
     seen = options.seen(first, end, queries, keys, scores.device)
@@ -119,10 +128,12 @@ def weights_of(query, key, options, at, theirs, sizes):
 
 
 def kept_weights(attend, q, k, v, batches):
-    """Which weights dropout keeps, [batches, heads, queries, keys], of the first `batches`: `attend(q, k, v)` gives y, and drops the same weights each time.
+    """Returns the weights that dropout keeps, [batches, heads, queries, keys], for the first
+    `batches`. `attend(q, k, v)` returns y, and drops the same weights in each call.
 
-    All scores are equal where q and k are 0, and y is a row of weights where v has columns of the identity: what is not 0 was kept. What a query does not see
-    is 0, too."""
+    All scores are equal if q and k are 0, and y is a row of weights if v has columns of the
+    identity: weights that are not 0 were kept. Masked weights are 0, too.
+    """
     (_, heads, queries, _), (_, _, keys, width) = q.shape, v.shape
     kept = torch.empty(batches, heads, queries, keys, dtype=torch.bool, device=q.device)
     none, nowhere = torch.zeros_like(q), torch.zeros_like(k)
@@ -135,7 +146,9 @@ def kept_weights(attend, q, k, v, batches):
 
 
 def check_share(kept, options):
-    """That about as many of the weights that are seen were kept as dropout says. Flash attention draws numbers of 8 bits, and keeps 230 of 256 for 0.9."""
+    """Checks that the fraction of unmasked weights that were kept is about that of dropout. Flash
+    attention draws numbers of 8 bits, and keeps 230 of 256 for 0.9.
+    """
     seen = options.seen(0, kept.shape[2], kept.shape[2], kept.shape[3], kept.device)
     count = kept.shape[0] * kept.shape[1] * (kept.shape[2] * kept.shape[3] if seen is None else seen.sum().item())
     share = kept.sum().item() / count
@@ -144,7 +157,8 @@ def check_share(kept, options):
 
 
 def differences(found, exact):
-    """{"max", "rms"} of the error, and "scale", the root mean square of what is exact."""
+    """Returns {"max", "rms"} of the error, and "scale", the root mean square of the exact values.
+    """
     if found.shape != exact.shape:
         raise ValueError(f"expected shape {list(exact.shape)}, got {list(found.shape)}")
     apart = found.double() - exact

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Forms of attention's kernels beside each other and PyTorch: forward's tiles for few and for many keys, what the fixed order of sums costs the gradient, and
-products of f32 by fused multiply-adds, by parts of bf16 and in TF32.
+"""Variants of attention's kernels compared with each other and with PyTorch: forward's tiles for
+few and for many keys, the cost of a fixed order of sums in the gradient, and f32 products by fused
+multiply-adds, as bf16x6 and in TF32.
 
-    compare.py run --bundle DIR --families attention_study --out study.jsonl     on the GPU machine: measures the forms and PyTorch in turn
-    attention_study.py write study.jsonl.. docs/kernels/attention.md               anywhere: the tables between the page's markers
+    compare.py run --bundle DIR --families attention_study --out study.jsonl
+        on the GPU machine: measures the variants and PyTorch alternately
+    attention_study.py write study.jsonl.. docs/kernels/attention.md
+        anywhere: writes the tables between the page's markers
 
-A table whose cases are not among the results stays as it is. Milliseconds are medians of all rounds and turns in the files. `write` needs only Python's
-standard library.
+A table whose cases are not among the results is not changed. Milliseconds are medians of all rounds
+and turns in the files. `write` needs only Python's standard library.
 """
 
 import dataclasses
@@ -22,7 +25,9 @@ PEERS = {"torch/cudnn": "cuDNN", "torch/flash": "flash"}
 
 
 def medians(lines, prefix):
-    """Case, without the prefix -> implementation -> milliseconds under each name that ends in `ms`."""
+    """Returns case, without the prefix -> implementation -> milliseconds for each name that ends in
+    `ms`.
+    """
     found = {}
     for line in lines:
         case = str(line.get("case", ""))
@@ -39,26 +44,32 @@ def milliseconds(times, key="ms"):
 
 
 def longer(times, than):
-    """How much longer something takes, in per cent."""
+    """Returns how much longer something takes, in percent."""
     return f"{100 * (times / than - 1):+.1f} %"
 
 
 def of_order(of_case):
-    """A row of the price of the order: of any order the faster one of its two ways, to add dq of a tile at once and a tile later."""
+    """Returns a row about the cost of the order. Of any order it shows the faster of two variants,
+    which add dq of a tile immediately or one tile later.
+    """
     fixed, unordered = of_case.get(OWN), of_case.get(ANY)
     price = longer(fixed["ms"], unordered["ms"]) if fixed and unordered else "-"
     return [milliseconds(fixed), milliseconds(unordered), price, milliseconds(unordered, "at_once_ms"), milliseconds(unordered, "lagging_ms")]
 
 
 def of_tiles(of_case):
-    """A row of forward's tiles: both, what tensors get, and how much longer that takes than the faster one."""
+    """Returns a row of forward's tiles: both kinds, the op, and how much longer it takes than the
+    faster one.
+    """
     own = of_case.get(OWN)
     loss = longer(own["ms"], min(own["few_ms"], own["many_ms"])) if own else "-"
     return [milliseconds(own, "few_ms"), milliseconds(own, "many_ms"), milliseconds(own), loss]
 
 
 def of_products(of_case):
-    """A row of the products of f32: each way, how many times as fast parts are as fused multiply-adds, and what tensors get."""
+    """Returns a row of the f32 products: each way, the speedup of bf16x6 over fused multiply-adds,
+    and the op.
+    """
     own = of_case.get(OWN)
     ways = [milliseconds(own, f"{way}_ms") for way in ("fused", "parts", "tf32")]
     return [*ways, f"{own['fused_ms'] / own['parts_ms']:.2f}" if own else "-", milliseconds(own)]
@@ -66,10 +77,10 @@ def of_products(of_case):
 
 @dataclasses.dataclass
 class Table:
-    prefix: str  # of its cases
-    name: str  # of its markers
+    prefix: str  # the prefix of its cases
+    name: str  # the name of its markers
     heads: list[str]
-    cells: Callable  # of a case's medians
+    cells: Callable  # the cells for a case's medians
     peers: dict = dataclasses.field(default_factory=lambda: PEERS)
 
     def rows(self, found):
@@ -99,7 +110,7 @@ TABLES = [
 
 
 def page(text, lines):
-    """The page with the tables that were measured instead of what is between their markers."""
+    """Returns the page with the measured tables between their markers."""
     for table in TABLES:
         found = medians(lines, table.prefix)
         if found:

@@ -1,4 +1,6 @@
-"""The tables of attention_errors.py: lines of results in, Markdown out. Needs only Python's standard library."""
+"""Writes the tables of attention_errors.py: reads lines of results, returns Markdown. Needs only
+Python's standard library.
+"""
 
 import math
 
@@ -7,9 +9,9 @@ OURS = "ternion"
 PEERS = {"torch/cudnn": "cuDNN", "torch/flash": "flash", "torch/ops": "op by op"}
 RESULTS = ("y", "dq", "dk", "dv")
 MEASURES = ("max", "rms")
-# FlashAttention's own rule.
+# FlashAttention's rule.
 MOST = 2.0
-# Of the rows of the op table as many are shown: there are hundreds.
+# The number of rows of the op table that are shown; there are hundreds.
 SHOWN_ROWS = 10
 
 
@@ -18,14 +20,16 @@ def row_of(cells):
 
 
 def ratio(ours, theirs):
-    """Our error over theirs; of no error at all 1."""
+    """Returns our error divided by theirs; 1 if both are 0."""
     if theirs == 0:
         return 1.0 if ours == 0 else math.inf
     return ours / theirs
 
 
 class Errors:
-    """Those of all cases: case -> implementation -> result -> {"max", "rms", "scale"}. What was measured last counts."""
+    """The errors of all cases: case -> implementation -> result -> {"max", "rms", "scale"}. The
+    last measurement counts.
+    """
 
     def __init__(self, lines):
         self.found, self.failures = {}, {}
@@ -37,11 +41,11 @@ class Errors:
         self.failures = {key: error for key, error in self.failures.items() if key[1] not in self.found.get(key[0], {})}
 
     def of(self, kind):
-        """The cases of a kind, `shapes` or `rows`, that Ternion has errors of."""
+        """Returns the cases of a kind, `shapes` or `rows`, for which Ternion has errors."""
         return [case for case, of_case in self.found.items() if case.startswith(f"{kind}/") and OURS in of_case]
 
     def ratios(self, cases):
-        """(ratio, case, result, measure, peer) of all that can be compared."""
+        """Returns (ratio, case, result, measure, peer) of everything that can be compared."""
         return [
             (ratio(of_case[OURS][result][measure], theirs[result][measure]), case, result, measure, peer)
             for case in cases
@@ -58,13 +62,15 @@ def number(value):
 
 
 def times(value):
-    """A ratio, bold where the rule is broken."""
+    """Returns a ratio, in bold if it violates the rule."""
     text = "no error of PyTorch's" if value == math.inf else f"{value:.2f}"
     return f"**{text}**" if value > MOST else text
 
 
 def verdict(errors, kind, what):
-    """In how many cases the rule holds, and where it is closest to or furthest beyond its bound."""
+    """Returns in how many cases the rule holds, and where it is closest to its bound or violates it
+    most.
+    """
     cases = errors.of(kind)
     ratios = errors.ratios(cases)
     if not ratios:
@@ -80,7 +86,8 @@ def verdict(errors, kind, what):
 
 
 def summary(errors):
-    """By dtype and width the largest ratio of each result over lengths, masks and peers."""
+    """Returns the largest ratio of each result over lengths, masks and peers, by dtype and width.
+    """
     groups = {}
     for case in errors.of("shapes"):
         _, dtype, width, _, mask = case.split("/")
@@ -97,7 +104,7 @@ def summary(errors):
 
 
 def details(errors):
-    """Every error of the benchmark's shapes."""
+    """Returns every error of the benchmark's shapes."""
     peers = [peer for peer in PEERS if any(peer in errors.found[case] for case in errors.of("shapes"))]
     heads = ["case", "result", "exact, rms", "Ternion, max", "rms", *[head for peer in peers for head in (f"{PEERS[peer]}, max", "rms")], "ratio, max", "rms"]
     lines = [row_of(heads), row_of(["---", "---", *["---:"] * (len(heads) - 2)])]
@@ -116,12 +123,12 @@ def details(errors):
 
 
 def rows_table(errors):
-    """The rows of the op table whose errors are largest beside PyTorch's."""
+    """Returns the rows of the op table whose errors are largest relative to PyTorch's."""
     ratios = sorted(errors.ratios(errors.of("rows")), reverse=True)
     if not ratios:
         return []
     lines = [row_of(["row, instance", "result", "error", "ratio"]), row_of(["---", "---", "---", "---:"])]
-    # Of each row the largest alone.
+    # Only the largest one of each row.
     shown = {}
     for found, case, result, measure, _ in ratios:
         shown.setdefault(case, (found, result, measure))
@@ -132,7 +139,7 @@ def rows_table(errors):
 
 
 def about(lines):
-    """The machine, in a sentence."""
+    """Returns the machine, in a sentence."""
     run = next((line["run"] for line in reversed(lines) if "run" in line), {})
     versions = next((line["versions"] for line in reversed(lines) if "versions" in line), {})
     parts = [run.get("device", "unknown device"), f"driver {run.get('driver', 'unknown')}", f"commit {run.get('commit', 'unknown')}"]

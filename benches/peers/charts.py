@@ -1,27 +1,30 @@
-"""Line charts as SVG: panels below each other, with sizes along x by their logarithm and a line for each series, whose name is at its end."""
+"""Line charts as SVG: panels in a column, with logarithmic sizes along x and a line for each
+series, whose name is at its end.
+"""
 
 import collections
 import html
 import math
 
 WIDTH, HEIGHT = 930, 460
-# RIGHT holds the names of lines, of up to 30 letters.
+# RIGHT is the width of the names of lines, of up to 30 letters.
 LEFT, RIGHT, TOP, BOTTOM = 60, 220, 40, 50
-# Between labels at the ends of lines.
+# The distance between labels at the ends of lines.
 SPACING = 15
-# From the first series to the last one: dark blue, green, orange, red.
+# The colors from the first series to the last one: dark blue, green, orange, red.
 SCALE = [(49, 54, 149), (33, 130, 141), (84, 160, 60), (224, 140, 20), (190, 30, 45)]
 
-# A line: its name, its values by size, and how it is drawn. `values` are the same as text, for who points at it.
+# A line: its name, its values by size, and its style. `values` are the same as text, for the
+# tooltip.
 Series = collections.namedtuple("Series", "label points values stroke style")
 
-# How series are drawn that others are held against.
+# The styles of series that others are compared with.
 PEER = ("#000000", ' stroke-width="2" stroke-dasharray="7 4"')
 OWN = ("#777777", ' stroke-width="2" stroke-dasharray="2 3"')
 
 
 def color(at, count):
-    """Of series number `at` of `count`."""
+    """Returns the color of the series with index `at` of `count`."""
     if count < 2:
         return "rgb({},{},{})".format(*SCALE[0])
     position = at / (count - 1) * (len(SCALE) - 1)
@@ -32,18 +35,18 @@ def color(at, count):
 
 
 def plain(at, count):
-    """How series number `at` of `count` is drawn."""
+    """Returns the style of the series with index `at` of `count`."""
     return color(at, count), ' stroke-width="2"'
 
 
 def spread(wanted, least, most):
-    """Heights of labels that want to be at `wanted`, SPACING apart at least, in the same order."""
+    """Returns heights of labels near `wanted`, at least SPACING apart, in the same order."""
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
     heights = [0.0] * len(wanted)
     before = least - SPACING
     for at in order:
         before = heights[at] = max(wanted[at], before + SPACING)
-    # What ran over the bottom is pushed back up.
+    # Labels beyond the bottom are pushed back up.
     after = most + SPACING
     for at in reversed(order):
         after = heights[at] = min(heights[at], after - SPACING)
@@ -51,13 +54,17 @@ def spread(wanted, least, most):
 
 
 def step_of(most):
-    """Between marks of an axis that ends at `most`: 1, 2 or 5 times a power of ten, four to ten of them."""
+    """Returns the step between marks of an axis that ends at `most`: 1, 2 or 5 times a power of
+    ten, so that there are four to ten marks.
+    """
     power = 10 ** math.floor(math.log10(most / 4))
     return max(step for step in (power, 2 * power, 5 * power) if step * 4 <= most * 1.0001)
 
 
 class Panel:
-    """One picture: a heading, what sizes are called, and the series. Values are along y from 0 on, or by their logarithm."""
+    """One picture: a heading, the name of the sizes, and the series. The y axis starts at 0, or is
+    logarithmic.
+    """
 
     def __init__(self, heading, axis, series, top, is_logarithmic=False):
         self.heading, self.axis, self.series, self.top, self.is_logarithmic = heading, axis, series, top, is_logarithmic
@@ -81,7 +88,7 @@ class Panel:
         return self.top + HEIGHT - BOTTOM
 
     def marks(self):
-        """Values that have a line across."""
+        """Returns the values that have a grid line."""
         if self.is_logarithmic:
             decades = round(math.log10(self.most / self.least))
             return [self.least * 10**number for number in range(decades + 1)]
@@ -117,7 +124,7 @@ class Panel:
         self.labels(ends)
 
     def labels(self, ends):
-        """The names beside the ends of their lines, drawn apart where those meet."""
+        """Draws the names at the ends of their lines, moved apart where they would overlap."""
         heights = spread([y for _, y in ends], self.top + TOP, self.bottom())
         for one, (x, y), height in zip(self.series, ends, heights):
             self.line(x + 4, y, WIDTH - RIGHT + 18, height, one.stroke)
@@ -130,7 +137,7 @@ class Panel:
 
 
 def drawing(panels):
-    """Panels below each other; `panels` are functions of where theirs begins."""
+    """Returns panels in a column; `panels` are functions of a panel's top position."""
     parts = [part for number, panel in enumerate(panels) for part in panel(number * HEIGHT).drawn()]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(panels)}" font-family="sans-serif" font-size="12">'
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"]) + "\n"

@@ -1,4 +1,7 @@
-"""What a GPU must pass beside being fast: the op table, compute-sanitizer, kernels a thousand times, training, memory. compare.py check runs them; each is a line of results."""
+"""Checks that a GPU must pass, in addition to measurements of speed: the op table,
+compute-sanitizer, a thousand runs of kernels, training, memory. compare.py check runs them; each is
+a line of results.
+"""
 
 import collections
 import hashlib
@@ -12,24 +15,24 @@ import subprocess
 import tempfile
 import time
 
-# Eager steps of the check of memory, and a tenth of the replayed ones.
+# Eager steps of the memory check, and a tenth of the replayed steps.
 MEMORY_STEPS = 100_000
 # Runs of each case of kernels::repeats.
 REPEATS = 1000
 TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 EPOCHS = 3
-# Why a check has nothing to do with a case, whatever the device is.
+# Reasons why a check does not apply to a case, on any device.
 BESIDE_THE_POINT = ("nothing is fused", "too large for second differences")
 
 
 def counted(pattern, text):
-    """The number that the last match of `pattern` tells; None without one."""
+    """Returns the number in the last match of `pattern`; None without a match."""
     found = re.findall(pattern, text)
     return int(found[-1].replace(",", "")) if found else None
 
 
 def of_tests(text, device="cuda:0"):
-    """What the test program of the op table prints at its end, of a device."""
+    """Returns what the test program of the op table prints about a device at its end."""
     fingerprint = re.findall(rf"^{device}: .*fingerprint of the results ([0-9a-f]+)", text, re.MULTILINE)
     return dict(
         passed=counted(r"test result: .*?(\d+) passed", text),
@@ -43,7 +46,9 @@ def of_tests(text, device="cuda:0"):
 
 
 def of_table(text):
-    """What the parts of one run of the op table print, summed: each case is in one part, and fingerprints are sums over cases of 64 bits. None where a part has no summary."""
+    """Returns the sums of what the parts of one run of the op table print: each case is in one
+    part, and fingerprints are sums over cases of 64 bits. None if a part has no summary.
+    """
     parts = [of_tests(part) for part in re.split(r"(?m)^== part \d+ of \d+$", text)[1:]]
     found = {key: total(part[key] for part in parts) for key in ("passed", "failed", "cases", "beside_the_point")}
     prints = [part["fingerprint"] for part in parts]
@@ -56,30 +61,32 @@ def of_table(text):
 
 
 def of_device(text, device):
-    """What a device printed below its own line."""
+    """Returns what a device printed below its own line."""
     _, _, rest = text.partition(f"\n{device}: ")
     return re.split(r"\n(?=\w+(?::\d+)?: \d+ cases)", rest)[0]
 
 
 def dtypes(text, device):
-    """Cases of a device by dtype, where they are told."""
+    """Returns the cases of a device by dtype, if they are reported."""
     told = re.search(r"(?m)^  of them (.*)$", of_device(text, device))
     return {dtype: int(count) for count, dtype in re.findall(r"(\d+) in (\w+)", told[1])} if told else {}
 
 
 def skips(text, device):
-    """Cases that a device left out, and why."""
+    """Returns the cases that a device skipped, and why."""
     return re.findall(r"skipped +(\d+) cases: (.*)", of_device(text, device))
 
 
 def beside_the_point(why):
-    """Whether the check has nothing to do with such a case, whatever the device is."""
+    """Returns whether the check does not apply to such a case, on any device."""
     return any(reason in why for reason in BESIDE_THE_POINT)
 
 
 def of_sanitizer(text):
-    """What the tests and compute-sanitizer's summaries tell, over all parts that were run; racecheck tells hazards. None where a part has no summary.
-    Only parts of the op table have cases."""
+    """Returns what the tests and compute-sanitizer's summaries report, over all parts that were
+    run; racecheck reports hazards. None if a part has no summary. Only parts of the op table have
+    cases.
+    """
     parts = re.split(r"(?m)^=+ COMPUTE-SANITIZER$", text)[1:]
     every = [of_part(part) for part in parts]
     found = {key: total(part[key] for part in every) for key in ("passed", "failed", "errors")}
@@ -97,12 +104,14 @@ def of_part(text):
 
 
 def fingerprints(text):
-    """The fingerprint of each case's bits, as kernels::repeats prints them."""
+    """Returns the fingerprint of each case's bits, as kernels::repeats prints them."""
     return dict(re.findall(r"(?m)^(.+): fingerprint ([0-9a-f]{16})$", text))
 
 
 def of_repeats(text, expected=None):
-    """What kernels::repeats prints. `expected` are the fingerprints of another run, which must be the same."""
+    """Returns what kernels::repeats prints. `expected` are the fingerprints of another run, which
+    must be equal.
+    """
     tests, found = of_tests(text), fingerprints(text)
     lines = "".join(f"{case} {digest}\n" for case, digest in sorted(found.items()))
     told = dict(passed=tests["passed"], failed=tests["failed"], repeats=REPEATS, cases=len(found), fingerprint=hashlib.sha256(lines.encode()).hexdigest()[:16])
@@ -115,7 +124,7 @@ def of_repeats(text, expected=None):
 
 
 def why(lines):
-    """What a program that failed printed last, behind what it says of its first panic."""
+    """Returns what a failed program printed last, after the message of its first panic."""
     panics = [number for number, line in enumerate(lines) if "panicked at" in line][:1]
     told = [line for number in panics for line in lines[number : number + 2]]
     return told + [line for line in lines[-4:] if line not in told]
@@ -127,10 +136,14 @@ def total(numbers):
 
 
 class Checks:
-    """The checks of a bundle on this machine. What their programs print goes into files of `logs`."""
+    """The checks of a bundle on this machine. The output of their programs is written to files in
+    `logs`.
+    """
 
     def __init__(self, bundle, data, logs, add, limit=None, resume=False):
-        """With `resume`, parts of the table and of the sanitizer that passed in an earlier call are not run again."""
+        """With `resume`, parts of the table and of the sanitizer that passed in an earlier call are
+        not run again.
+        """
         self.bundle, self.data, self.logs, self.add, self.limit, self.resume = bundle, data, logs, add, limit, resume
         self.failed = []
 
@@ -155,7 +168,9 @@ class Checks:
             self.train(name)
 
     def repeat(self, name):
-        """Kernels that wait for random times must give the bits that they give without: those of the check `repeats`, of this call or an earlier one."""
+        """Runs a check whose kernels pause for random times. It must give the same bits as without:
+        those of the check `repeats`, of this call or an earlier one.
+        """
         is_delayed = name == "repeats_delayed"
         environment = {"TERNION_EXPECT": "cuda", "TERNION_REPEATS": str(REPEATS), "TERNION_CUDA_DELAYS": str(int(is_delayed))}
         undelayed = self.logs / "repeats.log"
@@ -166,7 +181,7 @@ class Checks:
             expected = fingerprints(undelayed.read_text(encoding="utf-8", errors="replace")) if is_delayed else None
             return of_repeats(text, expected)
 
-        # What passing tests print is shown.
+        # The output of passing tests is shown.
         self.line(name, [self.program("tests/cuda"), "kernels::repeats::", "--show-output"], read, environment)
 
     def train(self, name, device="cuda"):
@@ -179,7 +194,7 @@ class Checks:
             self.line(name, command, lambda _: {key: json.loads(told.read_text(encoding="utf-8"))[key] for key in keys})
 
     def parts(self, name):
-        """The folder in which run.sh keeps the logs of parts."""
+        """Returns the folder in which run.sh stores the logs of parts."""
         folder = self.logs / f"{name}.parts"
         if not self.resume:
             shutil.rmtree(folder, ignore_errors=True)
@@ -189,7 +204,9 @@ class Checks:
         return str(self.bundle / name)
 
     def ended(self, command, file, environment):
-        """The exit status of a command; None of one that took too long, which is ended with all that it started."""
+        """Returns the exit status of a command; None if it took too long, in which case it is
+        killed with all processes that it started.
+        """
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
         try:
             return process.wait(self.limit)
@@ -220,7 +237,7 @@ class Checks:
             last = " | ".join(why(printed.strip().splitlines()))
             told = f"exit status {status}" if status is not None else f"not ended after {self.limit:.0f} s"
             found = dict(found, error=f"{told}: {last}"[:500])
-        # Not to be told (None) is no better than to be told of some.
+        # A missing count (None) is treated like a failure.
         if "error" in found or found.get("failed", 0) != 0 or found.get("errors", 0) != 0:
             self.failed.append(log or name)
         print(f"{log or name}: {seconds:.0f} s{', ' + found['error'] if 'error' in found else ''}", flush=True)
@@ -228,14 +245,17 @@ class Checks:
 
 
 class GraphicsChecks(Checks):
-    """The same of a bundle for wgpu: the whole op table, what that is too small for, and training beside the CPU's."""
+    """The same for a wgpu bundle: the whole op table, what the table is too small for, and training
+    compared with the CPU's.
+    """
 
     def names(self):
         return ["table", "device", "mnist", "mnist_cpu"]
 
     def run(self, name):
         if name == "table":
-            # With what `cargo xtask coverage --results` takes; that is of all devices, so CUDA stays out of it.
+            # With the output for `cargo xtask coverage --results`. That contains all devices, so
+            # CUDA is disabled.
             folder = self.logs / "coverage"
             folder.mkdir(parents=True, exist_ok=True)
             environment = {"TERNION_EXPECT": "wgpu", "CUDA_VISIBLE_DEVICES": "-1", "TERNION_COVERAGE_OUT": str(folder)}

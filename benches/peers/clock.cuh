@@ -1,7 +1,9 @@
-// How a peer in CUDA C++ times its cases and prints their lines: the method of ternion-bench and of torch_cases.py.
+// How a peer in CUDA C++ times its cases and prints their lines: the method of ternion-bench and of
+// torch_cases.py.
 //
-// Events around one call, before each a kernel that writes 256 MiB so that the L2 cache holds none of its inputs, 10 warm-ups, median of the calls
-// that fit in 60 milliseconds (20 at least, 400 at most), random inputs.
+// Events around one call, before each a kernel that writes 256 MiB so that the L2 cache contains
+// none of its inputs, 10 warm-ups, median of the calls that fit into 60 milliseconds (at least 20,
+// at most 400), random inputs.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +22,7 @@ constexpr size_t FLUSHED_BYTES = size_t(256) << 20;
 constexpr int64_t ROWS = 8192;
 constexpr int64_t COLUMNS = 4096;
 
-// Ends the program with what CUDA says was wrong: nothing that follows would mean anything.
+// Ends the program with CUDA's error: later results would be meaningless.
 #define CHECK(call)                                                                            \
     do {                                                                                       \
         cudaError_t code_ = (call);                                                            \
@@ -43,7 +45,7 @@ struct DeviceArray {
 __device__ inline void assign(float& to, float value) { to = value; }
 __device__ inline void assign(__nv_bfloat16& to, float value) { to = __float2bfloat16(value); }
 
-// Numbers between -1 and 1 that look random: the bits of a multiplicative hash of the position.
+// Pseudorandom values between -1 and 1: the bits of a multiplicative hash of the index.
 template <typename T>
 __global__ void fill_random(T* data, size_t count) {
     for (size_t at = blockIdx.x * size_t(blockDim.x) + threadIdx.x; at < count; at += size_t(gridDim.x) * blockDim.x) {
@@ -79,7 +81,8 @@ struct Clock {
         cudaEventDestroy(end);
     }
 
-    // Fills the L2 cache with what no case reads. By a kernel, as ternion-bench and PyTorch's script do it: what follows a copy waits longer to begin.
+    // Fills the L2 cache with data that no case reads. A kernel does this, as in ternion-bench and
+    // in PyTorch's script: work after a copy would begin later.
     void flush() const {
         fill_zeros<<<4096, 256>>>(flushed.data, flushed.count);
         CHECK(cudaGetLastError());
@@ -101,7 +104,8 @@ struct Clock {
             CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
             times.push_back(milliseconds);
             total += milliseconds;
-            // As ternion-bench and PyTorch's script rest, without sleeping: the clock of a device at its limit of power depends on how long it rests.
+            // Rests without sleeping, as in ternion-bench and in PyTorch's script: the clock of a
+            // device at its power limit depends on how long it rests.
             auto until = std::chrono::steady_clock::now() + std::chrono::duration<double, std::milli>(std::max(2.0 * milliseconds, 0.3));
             while (std::chrono::steady_clock::now() < until) {}
         }
@@ -110,7 +114,8 @@ struct Clock {
     }
 };
 
-// Whether the command line asks for this case: by one of the prefixes after --only, or all without them.
+// Whether the command line selects this case: by one of the prefixes after --only, or all cases
+// without them.
 inline bool is_wanted(const std::string& name, int count, char** arguments) {
     if (count < 3 || strcmp(arguments[1], "--only") != 0) return true;
     for (int at = 2; at < count; at++) {
@@ -119,7 +124,7 @@ inline bool is_wanted(const std::string& name, int count, char** arguments) {
     return false;
 }
 
-// The line of a case that moves `bytes` bytes.
+// Prints the line of a case that moves `bytes` bytes.
 inline void emit(const std::string& name, const char* impl, double milliseconds, double bytes) {
     printf("{\"case\": \"%s\", \"impl\": \"%s\", \"ms\": %.5f, \"value\": %.3f, \"unit\": \"GB/s\"}\n", name.c_str(), impl,
            milliseconds, bytes / milliseconds / 1e6);

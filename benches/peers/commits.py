@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Two commits of Ternion in turn on one machine: the host's time of an eager op, and the time from the start of a process to its first result.
+"""Compares two commits of Ternion on one machine: the host's time of an eager op, and the time from
+the start of a process to its first result.
 
-    commits.py run --before DIR --bundle DIR --out commits.jsonl [--turns 5]     on the GPU machine; both folders are bundles (`cargo xtask bundle`)
-    commits.py write commits.jsonl docs/benchmarks.md                            anywhere: the table between the page's markers
+    commits.py run --before DIR --bundle DIR --out commits.jsonl [--turns 5]
+        on the GPU machine; both folders are bundles (`cargo xtask bundle`)
+    commits.py write commits.jsonl docs/benchmarks.md
+        anywhere: writes the table between the page's markers
 
-Each turn runs both programs, the other one first in every second turn, so that a machine that slows down slows both. A figure is the median of all turns, with
-its least and its most. Cases that only one commit has are left out. `write` needs only Python's standard library.
+Each turn runs both programs, with the order reversed in every second turn, so that a machine that
+slows down slows both. A figure is the median of all turns, with its minimum and maximum. Cases that
+only one commit has are omitted. `write` needs only Python's standard library.
 """
 
 import argparse
@@ -20,22 +24,25 @@ from pages import between_markers, row_of, write_of
 
 MARKERS = ("<!-- commits:start -->", "<!-- commits:end -->")
 STARTS = ("context", "result")
-# How many times as long a single op may take: no longer, but for what medians of several turns on one machine differ by.
+# The maximum ratio of the times of a single op: 1, and the difference between medians of several
+# turns on one machine.
 MOST = 1.05
 
 
 def host_times(program):
-    """Case -> microseconds of the host's cases, or why there are none."""
+    """Returns case -> microseconds of the host's cases, or why there are none."""
     text, error = output_of(program, "--only", "host/", timeout=600)
     if error is not None:
         return None, error
     lines = [line for line in map(parsed, text.splitlines()) if line and "case" in line and "ms" in line]
-    # What the driver alone takes is of no commit.
+    # The time of the driver itself does not depend on the commit.
     return {line["case"]: line["ms"] * 1e3 for line in lines if line["impl"] == "ternion"}, None
 
 
 def start_times(program, cache):
-    """Case -> microseconds to the first line of output, of a context alone and of a first result by kernels that are on disk."""
+    """Returns case -> microseconds to the first line of output, for a context only and for a first
+    result by kernels that are cached on disk.
+    """
     found = {}
     for what in STARTS:
         seconds, error = seconds_to_first_line([program, "start", what], {"TERNION_CACHE": cache})
@@ -46,7 +53,9 @@ def start_times(program, cache):
 
 
 def measure(programs, turns, cache):
-    """(case, commit, turn, microseconds) of both programs in turn; the first turn is not counted, as it fills caches."""
+    """Yields (case, commit, turn, microseconds) of both programs alternately. The first turn is
+    ignored, because it fills caches.
+    """
     for turn in range(-1, turns):
         for commit, program in list(programs.items())[:: -1 if turn % 2 else 1]:
             for times, error in (host_times(program), start_times(program, f"{cache}/{commit}")):
@@ -67,7 +76,7 @@ def run(given):
 
 
 def gathered(lines):
-    """Case -> commit -> its times; cases that both have."""
+    """Returns case -> commit -> its times, for cases that both have."""
     found = {}
     for line in lines:
         if "us" in line:
@@ -76,14 +85,18 @@ def gathered(lines):
 
 
 def cell(case, times):
-    """A median with the least and the most: of a start in milliseconds, of an op in microseconds."""
+    """Returns a median with the minimum and the maximum: of a start in milliseconds, of an op in
+    microseconds.
+    """
     scale, unit = (1e3, "ms") if case.startswith("start/") else (1, "us")
     median, least, most = (f"{number / scale:.2f}" for number in (statistics.median(times), min(times), max(times)))
     return f"{median} {unit} ({least} to {most})"
 
 
 def above_context(found):
-    """What a first result takes beyond a bare context, turn by turn: the driver's share is of no commit."""
+    """Returns the time of a first result beyond a bare context, turn by turn: the driver's part
+    does not depend on the commit.
+    """
     context, result = found.get("start/context"), found.get("start/result")
     if not context or not result:
         return {}
@@ -106,7 +119,8 @@ def table(lines):
 
 
 def worst(found):
-    """The ratios of single ops, and of many in a row until the last has run, in a sentence."""
+    """Returns the ratios of single ops, and of many in a row until the last has run, in a sentence.
+    """
     ratios = {case: statistics.median(times["now"]) / statistics.median(times["before"]) for case, times in found.items() if case.startswith("host/")}
     in_a_row = {case: ratio for case, ratio in ratios.items() if case.endswith("_sustained")}
     single = {case: ratio for case, ratio in ratios.items() if case not in in_a_row}

@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
-"""Ternion beside its peers on one GPU, in one go; only Python's standard library is needed.
+"""Compares Ternion with its peers on one GPU, in one run; only Python's standard library is needed.
 
-    compare.py run --bundle DIR [--out results.jsonl]     on the GPU machine: measures, case by case, Ternion and PyTorch in turn, --turns times each
-    compare.py run --bundle DIR --device wgpu             the same of the wgpu backend; its peers are the CUDA backend and PyTorch, where there is CUDA
-    compare.py check --bundle DIR [--out checks.jsonl]    there too: the op table twice, compute-sanitizer, training, memory; minutes each
-    compare.py check --bundle DIR --device wgpu           the same of the wgpu backend: the op table, what that is too small for, training beside the CPU's
-    compare.py write results.jsonl.. docs/benchmarks.md   anywhere: writes the tables between the page's markers
-    compare.py write checks.jsonl docs/benchmarks.md      the same of checks alone: their rows, beside what was measured before
+    compare.py run --bundle DIR [--out results.jsonl]
+        on the GPU machine: measures Ternion and PyTorch alternately, case by case
+    compare.py run --bundle DIR --device wgpu
+        the same for the wgpu backend; its peers are the CUDA backend and PyTorch, if there is CUDA
+    compare.py check --bundle DIR [--out checks.jsonl]
+        also there: the op table twice, compute-sanitizer, training, memory; minutes each
+    compare.py check --bundle DIR --device wgpu
+        the same for wgpu: the op table, what the table is too small for, training on the CPU too
+    compare.py write results.jsonl.. docs/benchmarks.md
+        anywhere: writes the tables between the page's markers
+    compare.py write checks.jsonl docs/benchmarks.md
+        the same only for checks: their rows, next to the earlier measurements
 
-`run` starts Ternion and PyTorch once for each family and asks them in turn for each case that both have (turns.py): Ternion, PyTorch, PyTorch, Ternion, and so
-on. A GPU at its limit of power runs slower the longer it works, so that figures of programs that run one after the other favor the first. Figures are
-medians of all turns; "ratios" in the results file has the least and the most of a turn beside them. The host's time and the start of a process, which depend
-on no clock of the GPU, and the peers in CUDA C++ are measured program after program.
+`run` starts Ternion and PyTorch once for each family and alternates requests for each case that
+both have (turns.py): Ternion, PyTorch, PyTorch, Ternion, and so on. A GPU at its power limit
+becomes slower the longer it works, so the first of two consecutive programs would have an
+advantage. Figures are medians of all turns; "ratios" in the results file adds a turn's minimum and
+maximum. The host's time and a process's start, which do not depend on the GPU's clocks, and the
+CUDA C++ peers are measured program after program.
 
-`run` adds a line to the results file as each is measured; --resume goes on where a run was cut off. Peers that cannot be built or run are a line
-with an "error" in it, and the others go on.
+`run` adds a line to the results file after each measurement; --resume continues an interrupted run.
+For peers that cannot be built or run there is a line with an "error", and the others continue.
 """
 
 import argparse
@@ -35,10 +43,10 @@ from turns import Program, Times, in_turn, parsed, union
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Families in the order in which they run -> what the names of their cases begin with. The copy is measured beside each family that is reported in
-# shares of it, so that both meet the same clocks.
-# What a GPU must pass, by the kind of device.
+# Kind of device -> the checks that it must pass.
 CHECKS = {"cuda": Checks, "wgpu": GraphicsChecks}
+# Families in the order in which they run -> the prefixes of their cases' names. The copy is
+# measured with each family whose results are relative to it, so that both run at the same clocks.
 FAMILIES = {
     "start": [],
     "host": ["host/"],
@@ -54,19 +62,22 @@ FAMILIES = {
     "attention_ladder": ["attention_ladder/"],
     "attention_study": ["order/", "forward_tiles/", "f32_products/"],
 }
-# Measured only where --families names them: their tables are on pages of their own (ladder.py, attention_ladder.py, attention_study.py).
+# Measured only if --families names them: scripts of the same names write their tables elsewhere.
 APART = ("ladder", "attention_ladder", "attention_study")
-# Of the CUDA backend alone.
+# Only for the CUDA backend.
 OF_CUDA = ("start", "ladder", "attention_ladder", "attention_study")
 
-# What else the machine does shows in times of the host: families of nothing else are measured this often, spread over the whole run.
+# Other load of the machine affects the host's times: families that consist only of such times are
+# measured this often, spread over the whole run.
 HOST_FAMILIES = ("host",)
 HOST_ROUNDS = 3
 
-# What has ternion-bench train GPT-2: its first line is printed when four steps op by op have run, of which the first one compiles what they need. The
-# recorded step, which comes after that line, is not counted.
+# Arguments with which ternion-bench trains GPT-2. Its first line is printed after four steps op by
+# op, the first of which compiles the kernels. The recorded step, which follows that line, is not
+# counted.
 FIRST_STEPS = ["--case", "train/gpt2_124m/bf16", "--once"]
-# Since 12.9 NVRTC keeps what it compiles in CUDA's compute cache, too, whatever TERNION_CACHE is: cold starts turn that off.
+# Since 12.9 NVRTC also stores what it compiles in CUDA's compute cache, whatever TERNION_CACHE is;
+# cold starts disable that.
 NO_CUDA_CACHE = {"CUDA_CACHE_DISABLE": "1"}
 
 # Family -> the peer in CUDA C++ that has cases of it.
@@ -74,17 +85,19 @@ PEERS = {"reduce": "cub_reduce", "softmax": "cudnn_softmax"}
 
 
 def refuse_mixed(one, other):
-    """Figures of two devices or commits do not stand in one table."""
+    """Raises an error if the figures of two devices or commits would be in one table."""
     differing = [f"{key} {one.get(key)} and {other.get(key)}" for key in ("device", "driver", "commit", "backend") if one.get(key) != other.get(key)]
     if differing:
         raise SystemExit(f"error: results of different runs: {', '.join(differing)}")
 
 
 class Results:
-    """The results file: one JSON object a line, whole lines only."""
+    """The results file: one JSON object per line, complete lines only."""
 
     def __init__(self, path, resume, header):
-        """With `resume`, what the file holds stays, if it was measured on the same device and commit; the header of this run comes after it."""
+        """With `resume`, the content of the file is kept, if it was measured on the same device and
+        commit; the header of this run follows it.
+        """
         kept = earlier_results(path) if resume else []
         for earlier in [line["run"] for line in kept if "run" in line]:
             refuse_mixed(earlier, header)
@@ -96,7 +109,9 @@ class Results:
         self.add(run=header)
 
     def is_whole(self, line):
-        """Whether a line is of a family that was measured whole, or of a case that was. What others measured before a run was cut off would count twice."""
+        """Returns whether a line belongs to a family or case that was measured completely. Other
+        lines, from before an interruption, would be counted twice.
+        """
         return line.get("family") is None or f"{line['family']} {line['round']}" in self.finished or whole_case(line) in self.measured
 
     def add(self, **line):
@@ -106,24 +121,29 @@ class Results:
 
 
 def whole_case(line):
-    """The case that a line was measured for, whose own may be another, such as that of a step's launches. None in lines of no turn."""
+    """Returns the case that a line was measured for. The line's own case may differ, such as that
+    of a step's launches. None in lines without a turn.
+    """
     return line["family"], line["round"], line.get("asked")
 
 
 def replace(path, text):
-    """Writes beside the place and renames: whoever reads finds all of it or what was there before."""
+    """Writes to a temporary file and renames it: a reader finds all of it or the previous content.
+    """
     beside = path.with_name(path.name + ".tmp")
     beside.write_text(text, encoding="utf-8")
     os.replace(beside, path)
 
 
 def earlier_results(path):
-    """What a results file that is to be gone on with holds: nothing where there is none yet."""
+    """Returns the content of a results file that is to be continued: empty if there is none yet."""
     return read_results(path) if path.exists() else []
 
 
 def read_results(path):
-    """The lines of a results file, which must be there; the last may be cut off, others must be whole."""
+    """Returns the lines of a results file, which must exist. The last line may be cut off, others
+    must be complete.
+    """
     if not path.exists():
         raise SystemExit(f"error: {path}: expected a results file, found none")
     texts = path.read_text(encoding="utf-8").splitlines()
@@ -138,7 +158,7 @@ def read_results(path):
 
 
 def read_one_run(paths):
-    """The lines of results files, which must be of one device and commit."""
+    """Returns the lines of results files, which must be of one device and commit."""
     lines = [line for path in paths for line in read_results(path)]
     headers = [line["run"] for line in lines if "run" in line]
     for header in headers[1:]:
@@ -147,7 +167,7 @@ def read_one_run(paths):
 
 
 def output_of(*command, timeout=60):
-    """What a program prints, or why it does not. `timeout` is in seconds."""
+    """Returns the output of a program, or why there is none. `timeout` is in seconds."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -156,7 +176,7 @@ def output_of(*command, timeout=60):
 
 
 def found_nvcc():
-    """The path of nvcc, if there is one."""
+    """Returns the path of nvcc, if there is one."""
     for folder in [*os.environ.get("PATH", "").split(":"), "/usr/local/cuda/bin"]:
         if folder and os.access(path := pathlib.Path(folder) / "nvcc", os.X_OK):
             return str(path)
@@ -164,7 +184,7 @@ def found_nvcc():
 
 
 def header(bundle):
-    """What the figures were measured on."""
+    """Returns what the figures were measured on."""
     smi, why = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
     device, _, driver = (smi or f"unknown ({why}), unknown").splitlines()[0].rpartition(", ")
     nvcc = found_nvcc()
@@ -177,7 +197,9 @@ def header(bundle):
 
 
 def order(families, rounds):
-    """Families with the numbers of their rounds, as they are run: further rounds of the host's spread evenly over the others, to the end."""
+    """Returns families with the indices of their rounds, in the order in which they are run:
+    further rounds of the host's are spread evenly over the others, to the end.
+    """
     once = [(family, number) for family in families for number in range(rounds)]
     again = [(family, number) for number in range(rounds, HOST_ROUNDS) for family in families if family in HOST_FAMILIES]
     steps = list(once)
@@ -187,7 +209,7 @@ def order(families, rounds):
 
 
 def only(family):
-    """The arguments by which a program measures the cases of a family."""
+    """Returns the arguments with which a program measures the cases of a family."""
     return ["--only", *FAMILIES[family]]
 
 
@@ -200,15 +222,15 @@ class Run:
         if not (self.bundle / "ternion-bench").is_file():
             raise SystemExit(f"error: {self.bundle}: holds no ternion-bench")
         self.built = {}
-        # --time-limit is counted from here on; whether it is over.
+        # The start of --time-limit; whether it has expired.
         self.begun, self.stopped = time.monotonic(), False
-        # Why peers of the wgpu backend cannot run.
+        # Why the peers of the wgpu backend cannot run.
         self.cuda = output_of(str(self.bundle / "ternion-bench"), "start", "context")[1] if given.device != "cuda" else None
-        # Last, as the file is written anew: what is wrong with the arguments is found before.
+        # Last, because the file is overwritten: errors in the arguments are found before.
         self.results = Results(given.out, given.resume, self.header())
 
     def header(self):
-        """What the figures are measured on, and of which backend they are."""
+        """Returns what the figures are measured on, and for which backend."""
         about = header(self.bundle)
         return about if self.given.device == "cuda" else dict(about, backend="wgpu", cuda=self.cuda or "present")
 
@@ -233,14 +255,16 @@ class Run:
             raise SystemExit(f"error: not measured whole, --resume tries again: {', '.join(failed)}")
 
     def is_over(self, before):
-        """Whether --time-limit forbids to begin what comes next."""
+        """Returns whether --time-limit has expired before the next measurement."""
         self.stopped = bool(self.given.time_limit) and time.monotonic() - self.begun > self.given.time_limit
         if self.stopped:
             print(f"stopped before {before}: --time-limit {self.given.time_limit:.0f} is over; --resume goes on there")
         return self.stopped
 
     def family(self, family, number):
-        """Measures a family. Tells which of Ternion and PyTorch failed: what their lines say, and what else was measured, stays."""
+        """Measures a family. Returns which of Ternion and PyTorch failed: what their lines say, and
+        what else was measured, is kept.
+        """
         begun = time.monotonic()
         if family == "start":
             failed = self.starts(number)
@@ -256,7 +280,9 @@ class Run:
         return failed
 
     def programs(self, family):
-        """What is called as lines of results call it, Ternion first -> the command that measures its cases of a family."""
+        """Returns the names of the programs in lines of results, Ternion first -> the command that
+        measures its cases of a family.
+        """
         sizes = ["--rep", str(self.given.rep), "--steps", str(self.given.steps)]
         flags = ["--skip-compile"] if self.given.skip_compile else []
         bench = [str(self.bundle / "ternion-bench"), *only(family), *sizes]
@@ -266,7 +292,9 @@ class Run:
         return programs
 
     def turns(self, family, number, commands):
-        """Measures each case by all programs that have it, in turn. Which of them failed."""
+        """Measures each case with all programs that have it, alternately. Returns which of them
+        failed.
+        """
         labels = dict(family=family, round=number)
         with contextlib.ExitStack() as stack:
             programs = [stack.enter_context(Program(impl, [*command, "--serve"], self.given.case_limit)) for impl, command in commands.items()]
@@ -283,7 +311,9 @@ class Run:
         return [program.impl for program in programs if program.error]
 
     def case(self, case, programs, labels):
-        """Measures a case in all turns. Adds the ratios of its times, and that it was measured, unless a program ended or failed."""
+        """Measures a case in all turns. Adds the ratios of its times, and that it was measured,
+        unless a program ended or failed.
+        """
         labels = dict(labels, asked=case)
         having = [program for program in programs if case in program.cases]
         times, whole = Times(programs[0].impl), True
@@ -299,7 +329,9 @@ class Run:
             self.results.add(measured=True, **labels)
 
     def keep(self, program, lines, labels):
-        """Keeps what a program prints as it comes, and why it ended where it does. Returns the lines."""
+        """Stores a program's output as it arrives, and why the program ended, if it does. Returns
+        the lines.
+        """
         kept = []
         for line in lines:
             kept.append(line)
@@ -312,7 +344,7 @@ class Run:
         return kept
 
     def record(self, line, labels):
-        """Keeps a line that a program printed."""
+        """Stores a line that a program printed."""
         if "versions" in line:
             self.results.add(versions=line["versions"])
         elif "adapter" in line:
@@ -323,12 +355,12 @@ class Run:
             self.results.add(**{**line, **labels})
 
     def ended(self, family, number, impl, error):
-        """Keeps why a program ended before it had measured all, or did not start."""
+        """Stores why a program ended before it had measured everything, or did not start."""
         print(f"  {impl}: {error}")
         self.results.add(case=f"{family}/", impl=impl, error=error, family=family, round=number)
 
     def program(self, family, number, impl, command, environment=None):
-        """Runs a program and keeps its lines as they come. Tells whether it came to its end."""
+        """Runs a program and stores its lines as they arrive. Returns whether it finished."""
         tail = []
         try:
             process = subprocess.Popen(
@@ -358,7 +390,9 @@ class Run:
         return self.program(family, number, name, [path, *only(family)], environment)
 
     def starts(self, number):
-        """From the start of a process to its first result: beside a bare context, with compiled kernels on disk and without; and to GPT-2's first steps without."""
+        """Measures from the start of a process to its first result: compared with a bare context,
+        with compiled kernels on disk and without; and to GPT-2's first steps without them.
+        """
         program = str(self.bundle / "ternion-bench")
         bench = [program, "start"]
         with tempfile.TemporaryDirectory() as folder:
@@ -370,8 +404,8 @@ class Run:
                 ("start/cold_gpt2", "ternion"): (3, [program, *FIRST_STEPS], lambda at: {"TERNION_CACHE": f"{folder}/cold_gpt2_{at}", **NO_CUDA_CACHE}),
                 ("start/warm", "torch"): (3, [self.given.python, str(HERE / "torch_cases.py"), "--start"], lambda _: {}),
             }
-            # The first of each is not counted: it fills the kernel cache, and the machine's cache of files. Cold ones have a cache of their own each, which is empty,
-            # and do without CUDA's.
+            # The first of each is not counted: it fills the kernel cache, and the machine's file
+            # cache. Cold starts each have a separate empty cache, and do not use CUDA's.
             for (case, impl), (_, command, environment) in plans.items():
                 if not case.startswith("start/cold"):
                     seconds_to_first_line(command, environment(0))
@@ -380,7 +414,7 @@ class Run:
                 for key, (count, command, environment) in plans.items():
                     if at < count:
                         measured[key].append(seconds_to_first_line(command, environment(at)))
-            # What a cold start has kept is what it had to compile.
+            # The files that a cold start has stored are those that it had to compile.
             caches = {case: pathlib.Path(environment(0)["TERNION_CACHE"]) for (case, _), (_, _, environment) in plans.items() if case.startswith("start/cold")}
             more = {case: dict(compiled=len(list(cache.rglob("*.cubin"))), cuda_cache=False) for case, cache in caches.items()}
         return sorted({impl for (case, impl), found in measured.items() if not self.start_line(case, impl, number, found, more.get(case, {}))})
@@ -398,7 +432,9 @@ class Run:
 
 
 def seconds_to_first_line(command, environment):
-    """Seconds from the start of a process to its first line of output, and what went wrong."""
+    """Returns the seconds from the start of a process to its first line of output, and the error if
+    there is none.
+    """
     begun = time.perf_counter()
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
@@ -413,7 +449,9 @@ def seconds_to_first_line(command, environment):
 
 
 def cudnn_flags(python):
-    """What nvcc and the loader need to find cuDNN, which may lie only where PyTorch brought it; or why it was not found."""
+    """Returns what nvcc and the loader need to find cuDNN, which may be installed only with
+    PyTorch; or why it was not found.
+    """
     wheel = "import importlib.util as u; print(*u.find_spec('nvidia.cudnn').submodule_search_locations)"
     root, _ = output_of(python, "-c", wheel)
     if root and (pathlib.Path(root) / "include/cudnn.h").exists():
@@ -429,7 +467,9 @@ def cudnn_flags(python):
 
 
 def build(name, python):
-    """Builds a peer with nvcc. Its path, the environment it needs, and what went wrong."""
+    """Builds a peer with nvcc. Returns its path, the environment it needs, and an error if it
+    failed.
+    """
     nvcc = found_nvcc()
     if nvcc is None:
         return None, {}, "nvcc was found neither in PATH nor in /usr/local/cuda/bin"
@@ -445,7 +485,7 @@ def build(name, python):
 
 
 def check(given):
-    """Runs checks; what an earlier call found stays, but for the same checks."""
+    """Runs checks. The results of an earlier call are kept, except for the same checks."""
     if not (given.bundle / "run.sh").is_file():
         raise SystemExit(f"error: {given.bundle}: holds no run.sh")
     if given.data and not given.data.is_dir():
@@ -467,7 +507,7 @@ def check(given):
 
 
 def write(given):
-    """The tables of results files into the page, in place of those between its markers."""
+    """Writes the tables of results files to the page, between its markers."""
     lines = [line for path in given.results for line in read_results(path)]
     text = given.page.read_text(encoding="utf-8")
     if not any("ms" in line for line in lines):
@@ -482,7 +522,7 @@ def write(given):
 
 
 def positive(text):
-    """A whole number above 0."""
+    """Parses an integer greater than 0."""
     number = int(text)
     if number < 1:
         raise ValueError
@@ -490,7 +530,7 @@ def positive(text):
 
 
 def duration(text):
-    """A time above 0."""
+    """Parses a time greater than 0."""
     number = float(text)
     if not number > 0:
         raise ValueError
@@ -498,7 +538,7 @@ def duration(text):
 
 
 def device(text):
-    """The name of a device that ternion-bench can measure by peers."""
+    """Parses the name of a device that ternion-bench can compare with peers."""
     if text != "cuda" and text.split(":")[0] != "wgpu":
         raise ValueError
     return text

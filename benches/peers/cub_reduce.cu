@@ -1,9 +1,13 @@
-// The reductions of ternion-bench by CUB, as it comes with the toolkit:  nvcc -O3 -std=c++17 -arch=sm_90 cub_reduce.cu -o cub_reduce
+// The reductions of ternion-bench with CUB, as it is part of the toolkit:
+//   nvcc -O3 -std=c++17 -arch=sm_90 cub_reduce.cu -o cub_reduce
 //
-//   reduce/sum_all, reduce/sum_squares_all, reduce/max_abs_all     cub::DeviceReduce::TransformReduce over all of [8192, 4096]
-//   reduce/sum_last, reduce/max_last                               cub::DeviceSegmentedReduce::Reduce, a segment a row
+//   reduce/sum_all, reduce/sum_squares_all, reduce/max_abs_all
+//       cub::DeviceReduce::TransformReduce over all of [8192, 4096]
+//   reduce/sum_last, reduce/max_last
+//       cub::DeviceSegmentedReduce::Reduce, a segment per row
 //
-// bf16 is widened and summed in f32, as Ternion and PyTorch do; each result is stored as f32. Bytes: each input read once.
+// bf16 is converted to f32 and summed in f32, as in Ternion and PyTorch; each result is stored as
+// f32. Bytes: each input is read once.
 
 #include "clock.cuh"
 
@@ -39,7 +43,8 @@ struct RowBegin {
     __host__ __device__ int64_t operator()(int64_t row) const { return row * COLUMNS; }
 };
 
-// A call of CUB: first asked how much memory it needs, then made with it.
+// A call of CUB: the first call returns how much memory it needs, the second one runs with that
+// memory.
 template <typename Call>
 void time(const Clock& clock, const std::string& name, size_t bytes, Call call) {
     size_t scratch_bytes = 0;

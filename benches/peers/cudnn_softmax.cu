@@ -1,5 +1,6 @@
-// Softmax over rows of [8192, 4096] by cuDNN, forward and backward:
-//   nvcc -O3 -std=c++17 -arch=sm_90 -I$CUDNN/include cudnn_softmax.cu -o cudnn_softmax -L$CUDNN/lib -l:libcudnn.so.9
+// Softmax over rows of [8192, 4096] with cuDNN, forward and backward:
+//   nvcc -O3 -std=c++17 -arch=sm_90 -I$CUDNN/include cudnn_softmax.cu -o cudnn_softmax
+//       -L$CUDNN/lib -l:libcudnn.so.9
 //
 // Bytes: forward 2 passes over the matrix, backward 3.
 

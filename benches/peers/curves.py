@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Loss curves of a GPT in bf16: fused beside unfused, recorded beside op by op, and the noise that both are in.
+"""Loss curves of a GPT in bf16: fused compared with unfused, recorded with op by op, and the noise
+of both.
 
-    ternion-bench curves > curves.jsonl                             on the GPU machine: trains in every way, for each seed
-    curves.py write curves.jsonl.. docs/profiles/gpt-curves.md      anywhere: the table between the page's markers, and gpt-curves.svg beside it
+    ternion-bench curves > curves.jsonl
+        on the GPU machine: trains in every way, for each seed
+    curves.py write curves.jsonl.. docs/profiles/gpt-curves.md
+        anywhere: writes the table between the page's markers, and gpt-curves.svg next to the page
 
-Recorded steps must have the losses of steps op by op, bit for bit: otherwise nothing is written. Whether fused and unfused are further apart than bf16 and
-f32, and than any two of these and of bf16 with dithered weights, is printed for each seed, and stated in the page. Only Python's standard library is needed.
+The losses of recorded steps must be bit-identical to those of steps op by op: otherwise nothing is
+written. For each seed the script prints, and the page states, whether fused and unfused differ more
+than bf16 and f32, and more than any two of these and of bf16 with dithered weights. Only Python's
+standard library is needed.
 """
 
 import html
@@ -20,9 +25,9 @@ MARKERS = START, END = "<!-- curves:start -->", "<!-- curves:end -->"
 
 EAGER, RECORDED, UNFUSED, EXACT = "bf16/eager", "bf16/recorded", "bf16/unfused", "f32/unfused"
 DITHERED = tuple(f"bf16/dithered_{number}" for number in (1, 2, 3))
-# Unfused trainings, which differ by rounding alone.
+# Unfused training runs, which differ only by rounding.
 NOISE = (UNFUSED, EXACT, *DITHERED)
-# Way -> what the page calls it, its color and its stroke; in the order in which they are drawn.
+# Way -> its name on the page, its color and its stroke; in the order in which they are drawn.
 WAYS = {
     **{way: (f"bf16, unfused, dithered {number}", "#999999", ' stroke-width="1"') for number, way in enumerate(DITHERED, 1)},
     EXACT: ("f32, unfused", "#2e8b57", ' stroke-width="3" opacity="0.5"'),
@@ -30,12 +35,14 @@ WAYS = {
     EAGER: ("bf16, fused", "#1f5fa8", ' stroke-width="1.6" stroke-dasharray="6 4"'),
     RECORDED: ("bf16, fused, recorded", "#c0392b", ' stroke-width="1.6" stroke-dasharray="2 5"'),
 }
-# Steps whose mean is a point of a smoothed curve.
+# The number of steps whose mean is a point of a smoothed curve.
 SPAN = 20
 
 
 def curves_of(lines, source):
-    """Losses by seed and way. Every curve must be there, from the first step to the same last one."""
+    """Returns the losses by seed and way. Every curve must exist, from the first step to the same
+    last one.
+    """
     found, models = {}, set()
     for line in lines:
         if "run" in line:
@@ -62,7 +69,9 @@ def curves_of(lines, source):
 
 
 def check_recorded(curves):
-    """The recorded steps are those op by op, bit for bit. A loss that is no number equals none."""
+    """Checks that the recorded steps are bit-identical to those op by op. A NaN loss equals no
+    other.
+    """
     for seed, ways in curves.items():
         for step, (one, other) in enumerate(zip(ways[EAGER], ways[RECORDED]), 1):
             if one != other:
@@ -70,12 +79,12 @@ def check_recorded(curves):
 
 
 def smoothed(losses):
-    """The mean of each SPAN steps that follow each other."""
+    """Returns the mean of every SPAN consecutive steps."""
     return [math.fsum(losses[at : at + SPAN]) / SPAN for at in range(len(losses) - SPAN + 1)]
 
 
 class Distance:
-    """Between smoothed curves."""
+    """The distance between smoothed curves."""
 
     def __init__(self, pairs):
         apart = [abs(one - other) for left, right in pairs for one, other in zip(smoothed(left), smoothed(right))]
@@ -86,7 +95,9 @@ class Distance:
 
 
 class Noise(Distance):
-    """Between the two unfused trainings that are furthest apart, in the largest distance and in the mean."""
+    """The distance between the two unfused training runs that differ most, in the largest distance
+    and in the mean.
+    """
 
     def __init__(self, ways):
         apart = [Distance([(ways[one], ways[other])]) for one, other in itertools.combinations(NOISE, 2)]
@@ -94,7 +105,7 @@ class Noise(Distance):
 
 
 class Seed:
-    """The distances of a seed: of what is fused, and what noise there is."""
+    """The distances of a seed: between fused and unfused, and the noise."""
 
     def __init__(self, curves, seed):
         ways = curves[seed]
@@ -106,31 +117,34 @@ class Seed:
         self.seeds = Distance([(ways[UNFUSED], other) for other in others])
 
     def share(self):
-        """The mean distance of fused from unfused in that of bf16 from f32."""
+        """Returns the mean distance of fused from unfused divided by that of bf16 from f32."""
         return f"{self.fused.mean / self.exact.mean:.2f}" if self.exact.mean else ""
 
     def beyond(self, bound):
-        """Where fused and unfused are further apart than a bound: what of the distances, theirs and that of the bound. A distance that is no number is further."""
+        """Returns where fused and unfused differ more than a bound: which distance, its value and
+        that of the bound. A NaN distance counts as more.
+        """
         figures = (("largest", self.fused.largest, bound.largest), ("mean", self.fused.mean, bound.mean))
         return [(figure, fused, other) for figure, fused, other in figures if not fused <= other]
 
     def sentences(self):
-        """The verdicts, with their figures where they are beyond."""
+        """Yields the verdicts, with their figures if they exceed the bound."""
         for name, _, bound_of in BOUNDS:
             shortfall = self.shortfall(bound_of(self))
             yield f"seed {self.seed}: fused and unfused are {f'further apart than {name}: {shortfall}' if shortfall else f'no further apart than {name}'}"
 
     def verdict(self, bound):
-        """Whether they are within a bound, for a cell of the table."""
+        """Returns whether they are within a bound, for a cell of the table."""
         beyond = self.beyond(bound)
         return f"**no**: {', '.join(figure for figure, _, _ in beyond)}" if beyond else "yes"
 
     def shortfall(self, bound):
-        """What is beyond, with its figures and the bound's."""
+        """Returns what exceeds the bound, with its figures and the bound's."""
         return " and ".join(f"{figure} {fused:.5f}, beside {other:.5f}" for figure, fused, other in self.beyond(bound))
 
 
-# What fused and unfused are held to: in a sentence, at the head of a column, and the distance of a seed.
+# The bounds for fused and unfused: the name in a sentence, the head of a column, and the distance
+# of a seed.
 BOUNDS = [
     ("bf16 and f32", "bf16 from f32", lambda seed: seed.exact),
     ("dithered trainings", "dithered", lambda seed: seed.noise),
@@ -138,7 +152,9 @@ BOUNDS = [
 
 
 def about(lines):
-    """The training, in a sentence for each that the files are of, and the device, driver, commit and date of each run that the files have."""
+    """Returns a sentence for each training run in the files, and the device, driver, commit and
+    date of each run.
+    """
     found, runs = [], []
     for line in lines:
         if run := line.get("run"):
@@ -150,7 +166,9 @@ def about(lines):
 
 
 def table(curves):
-    """Distances of smoothed curves: a row for each seed, the largest and the mean of each."""
+    """Returns the distances of smoothed curves: a row for each seed, the largest and the mean of
+    each.
+    """
     heads = [f"{name}, {figure}" for name in ("fused from unfused", *(head for _, head, _ in BOUNDS), "seed from seed") for figure in ("largest", "mean")]
     within = [f"within {head}" for _, head, _ in BOUNDS]
     lines = [row_of(["seed", *heads, "fused / bf16, mean", *within]), row_of(["---", *["---:"] * (len(heads) + 1), *["---"] * len(within)])]
@@ -162,7 +180,7 @@ def table(curves):
 
 
 def statement(curves, name, bound_of):
-    """For which seeds fused and unfused are no further apart than a bound."""
+    """Returns for which seeds fused and unfused do not differ more than a bound."""
     seeds = [Seed(curves, seed) for seed in curves]
     shortfalls = {seed.seed: seed.shortfall(bound_of(seed)) for seed in seeds}
     within = [str(seed) for seed, shortfall in shortfalls.items() if not shortfall]
@@ -173,7 +191,7 @@ def statement(curves, name, bound_of):
 
 
 def losses_table(curves):
-    """What is reached at the end."""
+    """Returns a table of the losses at the end."""
     ways = [*(way for way in WAYS if way not in DITHERED), *DITHERED]
     lines = [row_of([f"seed, mean loss of the last {SPAN} steps", *(WAYS[way][0] for way in ways)]), row_of(["---", *["---:"] * len(ways)])]
     for seed in (Seed(curves, seed) for seed in curves):
@@ -188,7 +206,7 @@ def body(lines, curves, picture):
 
 
 def page(text, lines, curves, picture):
-    """The page with the tables instead of what is between its markers."""
+    """Returns the page with the tables between its markers."""
     return between_markers(text, MARKERS, "\n".join(body(lines, curves, picture)))
 
 
@@ -196,12 +214,14 @@ def page(text, lines, curves, picture):
 
 WIDTH, LEFT, RIGHT, TOP = 1200, 46, 14, 46
 LOSSES, GAP, APART, BOTTOM = 250, 34, 110, 44
-# Of the points of a smoothed curve one of so many is drawn.
+# One of this many points of a smoothed curve is drawn.
 EVERY = 5
 
 
 class Panel:
-    """A seed: losses by step, and below them their distances from bf16, unfused, on a scale of their own."""
+    """A seed: losses by step, and below them their distances from bf16, unfused, on a separate
+    scale.
+    """
 
     def __init__(self, seed, ways, left, width):
         self.seed, self.left, self.right, self.parts = seed, left + LEFT, left + width - RIGHT, []
@@ -219,7 +239,7 @@ class Panel:
         return self.left + (step - 1) / max(self.steps - 1, 1) * (self.right - self.left)
 
     def drawn_at(self, count):
-        """Which points are drawn: the last one, too."""
+        """Returns the indices of the drawn points, including the last one."""
         return sorted({*range(0, count, EVERY), count - 1})
 
     def plot(self, curves, y):
@@ -271,7 +291,7 @@ class Panel:
 def drawing(curves):
     width = WIDTH / len(curves)
     parts = [part for at, (seed, ways) in enumerate(curves.items()) for part in Panel(seed, ways, at * width, width).drawn()]
-    # The dithered ones are drawn alike, and named once.
+    # The dithered curves have the same style, and are named once.
     names = [line for way, line in WAYS.items() if way not in DITHERED[1:]]
     for at, (name, color, more) in enumerate(names):
         x = LEFT + at * 200

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""The costs of tiles by which the CUDA backend predicts how long a matrix product takes, fitted to what `ternion-bench tiles` measured.
+"""Fits the costs of tiles, with which the CUDA backend predicts the time of a matrix product, to
+the measurements of `ternion-bench tiles`.
 
-    ternion-bench tiles > tiles.jsonl                             on the GPU machine: products of random sizes by every tile
-    fit_tiles.py fit tiles.jsonl..                                anywhere: how well tiles are chosen before and after a fit, the worst choices, what extensions would gain
-    fit_tiles.py rust tiles.jsonl..                               the costs as literals for crates/backend-cuda/src/variant/gemm
-    fit_tiles.py write tiles.jsonl.. docs/kernels/matmul.md       a small table between the page's markers
+    ternion-bench tiles > tiles.jsonl
+        on the GPU machine: products of random sizes with every tile
+    fit_tiles.py fit tiles.jsonl..
+        anywhere: how well tiles are chosen before and after a fit, the worst choices, and the gain
+        of extensions
+    fit_tiles.py rust tiles.jsonl..
+        the costs as literals for crates/backend-cuda/src/variant/gemm
+    fit_tiles.py write tiles.jsonl.. docs/kernels/matmul.md
+        writes a small table between the page's markers
 
-The prediction is that of crates/backend-cuda/src/ops/matmul/prediction.rs. Extensions of it, which --extend NAME.. takes into the fit:
+The prediction is that of crates/backend-cuda/src/ops/matmul/prediction.rs. Its extensions, which
+--extend NAME.. includes in the fit:
 
-    pad       sums are as long as the stages that hold them: parts are rounded up to the inner length of a tile's block
-    parts     what the parts of sums, and parts of bf16, take beside their traffic is fitted too
-    traffic   so are the bandwidths, and how much more lines that straddle take of the cache
+    pad       k is as long as its stages: splits are rounded up to the k of a tile's block
+    parts     the additional times of split-K and of bf16x6 beyond their traffic are fitted, too
+    traffic   so are the bandwidths, and the factor of cache traffic of unaligned lines
 
 Needs only Python's standard library.
 """
@@ -31,27 +38,28 @@ MARKERS = START, END = "<!-- tiles:start -->", "<!-- tiles:end -->"
 COSTS = ["nanoseconds_per_k", "start_microseconds", "lone_block_factor", "wave_microseconds"]
 LEAST_COSTS = [1e-3, 0.0, 1.0, 0.0]
 
-# Rows, columns and inner length of the products that ternion-bench measures whatever the seed (FIXED in benches/gpu/src/tiles.rs), and what each counts beside
-# a random one.
+# m, n and k of the products that ternion-bench measures for every seed (FIXED in
+# benches/gpu/src/tiles.rs), and the weight of each compared with a random one.
 FIXED = {(n, n, n) for n in (512, 1000, 1024, 2048, 4096)} | {
     (16, 4096, 4096), (16384, 768, 3072), (16384, 3072, 768), (16384, 2304, 768), (3072, 768, 16384), (16384, 50304, 768),
 }
 FIXED_WEIGHT = 20
 
-# Beyond this log ratio an error counts linearly: single times that are far off must not bend the fit.
+# An error beyond this log ratio counts linearly, so that single outliers do not dominate the fit.
 CLIP = 0.1
-# Holds costs that no measurement depends on where they are.
+# Keeps costs at their values if no measurement depends on them.
 RIDGE = 1e-5
-# A tile of fewer measurements keeps its costs.
+# A tile with fewer measurements keeps its costs.
 LEAST_MEASUREMENTS = 12
-# Of a constant that is fitted: this many times less or more than now.
+# The range of a fitted constant: this many times less or more than its current value.
 CONSTANT_RANGE = 4.0
-# Constants and costs are fitted in turn, so often: they stand in for each other.
+# Constants and costs are fitted alternately in this many rounds, because they can compensate for
+# each other.
 ROUNDS = 6
 WORST = 10
 
-# A measurement is inconsistent if it takes this many times as long as costs say that were fitted without its product, times the median
-# ratio of the product's measurements to what they say of those.
+# A measurement is inconsistent if it takes this many times as long as predicted by costs that were
+# fitted without its product, times the median of that ratio over the product's measurements.
 INCONSISTENT = 1.6
 
 
@@ -59,7 +67,7 @@ INCONSISTENT = 1.6
 
 
 def nelder_mead(loss, start, steps, rounds):
-    """The least value of `loss` near `start` by a simplex that is as large as `steps`: (value, point)."""
+    """Minimizes `loss` near `start` with a simplex of the size `steps`: (value, point)."""
     points = [list(start)] + [[x + (step if at == axis else 0) for at, x in enumerate(start)] for axis, step in enumerate(steps)]
     simplex = sorted((loss(point), point) for point in points)
     for _ in range(rounds):
@@ -92,7 +100,10 @@ def bounded(costs):
 
 
 def weight_of(product, one):
-    """What is slower than the fastest need not be predicted well: nobody chooses it. Products that are measured by name, which many programs have, count more."""
+    """Returns the weight of a measurement. Tiles slower than the fastest one need not be predicted
+    well, because they are not chosen. Products that are measured by name, which many programs have,
+    count more.
+    """
     is_fixed = (one.m, one.n, one.k) in FIXED and one.matrices == 1
     return (product.best / one.us) ** 8 * (FIXED_WEIGHT if is_fixed else 1)
 
@@ -102,10 +113,12 @@ def weight(rows):
 
 
 def mean_error(rows, costs):
-    """Weighted mean squared log ratio of predicted to measured times; beyond CLIP it grows linearly."""
+    """Returns the weighted mean squared log ratio of predicted to measured times; beyond CLIP it
+    grows linearly.
+    """
     rate, start, lone, wave = costs
     total, log, hypot = 0.0, math.log, math.hypot
-    # time_of, written out: a fit spends its time here.
+    # time_of, inlined, because a fit spends most of its time here.
     for (length, full, last, waves, traffic, added), logarithm, share in rows:
         if last:
             full += last if last > lone else lone
@@ -115,7 +128,9 @@ def mean_error(rows, costs):
 
 
 def fit_tile(rows, costs, known):
-    """The costs of one tile, from `costs` on; held to what is `known` where nothing depends on them."""
+    """Fits the costs of one tile, beginning with `costs`; costs that nothing depends on stay at
+    those in `known`.
+    """
     scales = [max(cost, 0.5) for cost in known]
 
     def loss(point):
@@ -132,7 +147,7 @@ def fit_tile(rows, costs, known):
 
 
 def rows_by_tile(products, tiles, model):
-    """What the costs of each tile are fitted to: terms and logarithms of times."""
+    """Returns what the costs of each tile are fitted to: terms and logarithms of times."""
     rows = {}
     for product in products:
         for one in product.ones.values():
@@ -142,7 +157,7 @@ def rows_by_tile(products, tiles, model):
 
 
 def fit_costs(products, tiles, model, costs):
-    """Costs of each tile, from `costs` on."""
+    """Fits the costs of each tile, beginning with `costs`."""
     rows = rows_by_tile(products, tiles, model)
     return {name: fit_tile(rows[name], costs[name], tile.costs) if name in rows else tile.costs for name, tile in tiles.items()}
 
@@ -153,7 +168,7 @@ def total_error(products, tiles, model, costs):
 
 
 def golden(loss, least, most, rounds=12):
-    """Where `loss` of a number is the least, between two of them."""
+    """Returns the minimum of `loss`, a function of one variable, between two values."""
     share = (math.sqrt(5) - 1) / 2
     inner, outer = most - share * (most - least), least + share * (most - least)
     first, second = loss(inner), loss(outer)
@@ -170,14 +185,16 @@ def golden(loss, least, most, rounds=12):
 
 
 def fit_constant(name, products, tiles, model, costs):
-    """The model with the constant that fits these costs best."""
+    """Returns the model with the constant that fits these costs best."""
     now, reach = math.log(CONSTANTS[name]), math.log(CONSTANT_RANGE)
     found = golden(lambda value: total_error(products, tiles, model.with_constant(name, math.exp(value)), costs), now - reach, now + reach)
     return model.with_constant(name, significant(math.exp(found)))
 
 
 def fit(products, tiles, model):
-    """The model with its constants, and the costs of every tile, as they are written into the source."""
+    """Returns the model with its constants, and the costs of every tile, as they are written to the
+    source.
+    """
     costs = fit_costs(products, tiles, model, {name: tile.costs for name, tile in tiles.items()})
     for _ in range(ROUNDS if model.fitted() else 0):
         for name in model.fitted():
@@ -187,7 +204,7 @@ def fit(products, tiles, model):
 
 
 def significant(number):
-    """With three digits."""
+    """Rounds to three digits."""
     return float(f"{number:.3g}")
 
 
@@ -195,7 +212,9 @@ def significant(number):
 
 
 class Picked:
-    """What a prediction picks of what was measured of a product, but for what is left out."""
+    """The choice of a prediction among the measurements of a product, except those that are
+    excluded.
+    """
 
     def __init__(self, product, tiles, model, costs, out=()):
         ones = [one for key, one in product.ones.items() if one.tile in tiles and key not in out]
@@ -206,7 +225,7 @@ class Picked:
 
 
 def picks(products, tiles, model, costs):
-    """Those of all products that have a tile whose costs are known."""
+    """Returns the choices for all products that have a tile with known costs."""
     made = (Picked(product, tiles, model, costs) for product in products)
     return [picked for picked in made if picked.one]
 
@@ -216,7 +235,9 @@ def mean_loss(made):
 
 
 def inconsistent(product, tiles, model, costs):
-    """Keys of the measurements that take INCONSISTENT times as long as `costs` say, times the median of that ratio in the product."""
+    """Returns the keys of the measurements that take INCONSISTENT times as long as predicted by
+    `costs`, times the median of that ratio in the product.
+    """
     known = {key: one for key, one in product.ones.items() if one.tile in tiles}
     ratios = {key: one.us / predicted(one, tiles[one.tile], model, costs[one.tile]) for key, one in known.items()}
     usual = statistics.median(ratios.values()) if ratios else 1
@@ -224,7 +245,9 @@ def inconsistent(product, tiles, model, costs):
 
 
 class HeldOut:
-    """Products by costs that were fitted to the other half of them; the model's constants stay."""
+    """Products with costs that were fitted to the other half of them; the model's constants are the
+    same.
+    """
 
     def __init__(self, products, tiles, model):
         self.made, self.consistent, self.chosen, self.dropped, errors = [], [], [], {}, []
@@ -238,7 +261,9 @@ class HeldOut:
         self.error = statistics.fmean(errors)
 
     def judge(self, product, tiles, model, costs):
-        """The picks of what is consistent, and the losses of what the program chose against that."""
+        """Records the choices among consistent measurements, and the losses of what the program
+        chose relative to these.
+        """
         out = inconsistent(product, tiles, model, costs)
         picked = Picked(product, tiles, model, costs, out)
         self.dropped[product.kind] = self.dropped.get(product.kind, 0) + len(out)
@@ -249,14 +274,16 @@ class HeldOut:
                 self.chosen.append((product.kind, product.ones[product.chosen].us / best - 1))
 
     def losses(self, kind):
-        """Of a kind: of all measurements, of consistent ones, and of what the program chose among these."""
+        """Returns the mean losses of a kind: for all measurements, for consistent ones, and for
+        what the program chose among these.
+        """
         made, consistent = ([picked for picked in some if picked.product.kind == kind] for some in (self.made, self.consistent))
         chosen = [loss for of, loss in self.chosen if of == kind]
         return mean_loss(made), mean_loss(consistent), statistics.fmean(chosen) if chosen else math.nan
 
 
 class Fitted:
-    """A fit of all kinds together, since some share tiles."""
+    """A fit of all kinds together, because some share tiles."""
 
     def __init__(self, data, model):
         self.data, self.tiles, self.before = data, data.tiles, Model(model.multiprocessors)
@@ -268,7 +295,7 @@ class Fitted:
         products = self.data.of_kind(kind)
         if is_after:
             return picks(products, self.tiles, self.model, self.costs)
-        # Costs of another form of the prediction say nothing by this one.
+        # Costs of another form of the prediction are not comparable.
         return picks(products, self.tiles, self.before, self.known) if all(tile.is_known for tile in self.tiles.values()) else []
 
     @functools.cached_property
@@ -276,7 +303,7 @@ class Fitted:
         return HeldOut(self.products, self.tiles, self.model)
 
     def errors(self, name):
-        """Of a tile, before and after: roots of the mean."""
+        """Returns the root mean square errors of a tile, before and after."""
         rows = [rows_by_tile(self.products, {name: self.tiles[name]}, model).get(name) for model in (self.before, self.model)]
         errors = [math.sqrt(mean_error(some, costs[name])) if some else math.nan for some, costs in zip(rows, (self.known, self.costs))]
         return errors if self.tiles[name].is_known else [math.nan, errors[1]]
@@ -297,7 +324,7 @@ def row_of(cells):
 
 
 def kinds_table(fitted):
-    """A row for each kind: how much longer than by the fastest tile its products take."""
+    """Returns a row for each kind: how much longer its products take than with the fastest tile."""
     lines = [row_of(["operands", "products", "measurements", "as chosen by the program", "by its costs, of what was measured", "by fitted costs", "left out of the fit"]), "|---|---:|---:|---:|---:|---:|---:|"]
     for kind in fitted.data.kinds():
         products = fitted.data.of_kind(kind)
@@ -308,7 +335,7 @@ def kinds_table(fitted):
 
 
 def consistent_table(fitted):
-    """The same of measurements that are consistent with others of their product."""
+    """Returns the same for measurements that are consistent with others of their product."""
     lines = [
         f"Single measurements are far off where the device's clock fell. So the same without those that took over {INCONSISTENT:g} times as long as costs fitted without their product say, times the "
         "median ratio of the product's measurements to what they say: such are neither picked nor the fastest. That also drops what the prediction itself is wrong about; the table above drops nothing.",
@@ -345,7 +372,9 @@ def constants_report(model):
 
 
 def extensions_report(data, model):
-    """The loss and the error with each extension beside those before it that lower both, of products that the costs were not fitted to."""
+    """Returns the loss and the error with each extension, added to the earlier ones that lower
+    both, for products that the costs were not fitted to.
+    """
     lines, kept, least = ["Extensions, of products left out of the fit:  mean loss, error"], [], (math.inf, math.inf)
     for name in (None, *EXTENSIONS):
         names = [*kept, *([name] if name else [])]
@@ -359,14 +388,14 @@ def extensions_report(data, model):
 
 
 def not_predicted(data):
-    """What no line describes the tile of, in words."""
+    """Returns which tiles were measured but are not described by any line, in a sentence."""
     unknown = [one for product in data.products.values() for one in product.ones.values() if one.tile not in data.tiles]
     names = ", ".join(sorted({one.tile for one in unknown}))
     return [f"{len(unknown)} measurements of tiles without costs ({names}) count as fastest times alone."] if unknown else []
 
 
 def about(fitted, given):
-    """The machine and what was measured, in a sentence."""
+    """Returns the machine and what was measured, in a sentence."""
     run = fitted.data.runs[-1] if fitted.data.runs else {}
     device, commit = given.device or run.get("device", "unknown device"), given.commit or run.get("commit", "unknown")
     count = sum(len(product.ones) for product in fitted.products)
@@ -397,13 +426,13 @@ def print_rust(given):
 
 
 def literal(number):
-    """An f64 of Rust."""
+    """Returns an f64 literal of Rust."""
     text = f"{number:g}"
     return text if any(mark in text for mark in ".e") else f"{text}.0"
 
 
 def page(text, lines):
-    """The page with the table instead of what is between its markers."""
+    """Returns the page with the table between its markers."""
     return between_markers(text, MARKERS, "\n".join([*lines, ""]))
 
 

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""examples/image_encoder.rs in PyTorch: the same encoding, model, first values, loss, optimiser and schedule, on the processor or a GPU.
+"""examples/image_encoder.rs in PyTorch, on the CPU or a GPU.
+
+The encoding, model, initialization, loss, optimizer and schedule are the same.
 
     image_encoder.py --image photo.png --seed 1
 
-Needs torch and pillow. Prints one JSON object with the keys that the example writes: psnr, final_loss, train_seconds. The random numbers are PyTorch's own.
+Needs torch and pillow. Prints one JSON object with the keys that the example writes: psnr,
+final_loss, train_seconds. The random numbers are PyTorch's own.
 """
 
 import argparse
@@ -20,7 +23,9 @@ HIDDEN = 64
 
 
 class FrequencyEncoding(nn.Module):
-    """[batch, 2] -> [batch, 64]: sine and cosine of each coordinate at rising frequencies, two to the octave."""
+    """[batch, 2] -> [batch, 64]: sine and cosine of each coordinate at increasing frequencies, two
+    per octave.
+    """
 
     def __init__(self):
         super().__init__()
@@ -32,7 +37,7 @@ class FrequencyEncoding(nn.Module):
 
 
 def linear(inputs, outputs):
-    """Weights normal with variance 1 / inputs, biases 0."""
+    """Returns a layer with normally distributed weights of variance 1 / inputs, and biases 0."""
     layer = nn.Linear(inputs, outputs)
     nn.init.normal_(layer.weight, 0.0, 1.0 / math.sqrt(inputs))
     nn.init.zeros_(layer.bias)
@@ -53,7 +58,7 @@ def encoder():
 
 
 def pixels_of(file, device):
-    """Positions [pixels, 2] and colours [pixels, 3] from 0 to 1, row by row."""
+    """Returns positions [pixels, 2] and colors [pixels, 3] from 0 to 1, in row-major order."""
     image = Image.open(file).convert("RGB")
     cols, rows = image.size
     colours = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).reshape(-1, 3).float() / 255
@@ -62,7 +67,9 @@ def pixels_of(file, device):
 
 
 def train(model, positions, colours, arguments):
-    """Mean squared error of the last 500 steps, and seconds of all but the first step."""
+    """Returns the mean squared error of the last 500 steps, and the seconds of all but the first
+    step.
+    """
     optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.lr, betas=(0.92, 0.95), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99999)
     total, begun = torch.zeros((), device=positions.device), time.perf_counter()

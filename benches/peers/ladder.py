@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""The ladder of matrix products: TFLOP/s of every form by size, beside cuBLAS, as tables and as a picture.
+"""The ladder of matrix products: TFLOP/s of every rung by size, compared with cuBLAS, as tables and
+as a picture.
 
-    compare.py run --bundle DIR --families ladder --out ladder.jsonl     on the GPU machine: measures the forms, Ternion's product and PyTorch's
-    ladder.py write ladder.jsonl.. docs/kernels/gemm-ladder.md           anywhere: the tables between the page's markers, and gemm-ladder.svg beside it
+    compare.py run --bundle DIR --families ladder --out ladder.jsonl
+        on the GPU machine: measures the rungs, Ternion's product and PyTorch's
+    ladder.py write ladder.jsonl.. docs/kernels/gemm-ladder.md
+        anywhere: writes the tables between the page's markers, and gemm-ladder.svg next to the page
 
-Both are of the same records: medians of all rounds in the files. `write` needs only Python's standard library.
+Both show the same records: medians of all rounds in the files. `write` needs only Python's standard
+library.
 """
 
 import functools
@@ -15,10 +19,10 @@ from compare import read_one_run, replace
 from pages import about, between_markers, digits, row_of, write_of
 
 MARKERS = START, END = "<!-- ladder:start -->", "<!-- ladder:end -->"
-# What is not a form: the peer, and the product that tensors get.
+# Implementations that are not rungs: the peer, and Ternion's matmul op.
 CUBLAS, TERNION = "cublas", "ternion"
 APART = (TERNION, CUBLAS)
-# Where a name's words are not its title.
+# Titles of names whose words are not the title.
 TITLES = {
     CUBLAS: "cuBLAS",
     TERNION: "Ternion's product",
@@ -30,7 +34,7 @@ TITLES = {
 
 
 class Ladder:
-    """The records of one dtype: TFLOP/s by form and size."""
+    """The records of one dtype: TFLOP/s by rung and size."""
 
     def __init__(self, dtype):
         self.dtype, self.rates, self.tiles, self.single = dtype, {}, {}, set()
@@ -39,7 +43,7 @@ class Ladder:
         self.rates.setdefault(form, {})[size] = statistics.median(one["value"] for one in ones)
         if any(one.get("calls") == 1 for one in ones):
             self.single.add((form, size))
-        # Several tiles were measured: that of the median round stands for them.
+        # Several tiles were measured: the tile of the median round is shown.
         if "tiles" in ones[0]:
             middle = sorted(ones, key=lambda one: one["value"])[len(ones) // 2]
             self.tiles.setdefault(form, {})[size] = middle["tile"]
@@ -48,12 +52,14 @@ class Ladder:
         return sorted({size for rates in self.rates.values() for size in rates})
 
     def forms(self):
-        """As they were measured; Ternion's product and cuBLAS at the end."""
+        """Returns the rungs as they were measured, followed by Ternion's product and cuBLAS."""
         return sorted(self.rates, key=lambda form: APART.index(form) if form in APART else -1)
 
 
 def measured(lines, family, parts):
-    """The measured lines of a family, by the parts of their names after it, of which there are so many; and what could not be measured, by the same."""
+    """Returns the measured lines of a family, by the `parts` parts of their names after the family;
+    and errors of what could not be measured, by the same parts.
+    """
     found, errors = {}, {}
     for line in lines:
         first, *rest = str(line.get("case", "")).split("/")
@@ -63,12 +69,12 @@ def measured(lines, family, parts):
             found.setdefault(tuple(rest), []).append(line)
         else:
             errors[tuple(rest)] = f"{line['case']} {line.get('impl', '')}: {line.get('error', 'no figure')}"
-    # An error stays one only where nothing was measured.
+    # An error is reported only if nothing was measured.
     return found, [error for case, error in errors.items() if case not in found]
 
 
 def ladders(lines):
-    """Those of the records, and what could not be measured."""
+    """Returns the ladders of the records, and what could not be measured."""
     found, errors = measured(lines, "ladder", 3)
     made = {}
     for (dtype, form, size), ones in found.items():
@@ -81,7 +87,9 @@ def title(form):
 
 
 def table(ladder):
-    """A row for each form, a column for each size, and what the largest size reaches of cuBLAS."""
+    """Returns a row for each rung, a column for each size, and the fraction of cuBLAS at the
+    largest size.
+    """
     sizes = ladder.sizes()
     largest = ladder.rates.get(CUBLAS, {}).get(sizes[-1])
     lines = [row_of([f"{ladder.dtype}, TFLOP/s", *map(str, sizes), f"of cuBLAS at {sizes[-1]}"]), row_of(["---", *["---:"] * (len(sizes) + 1)])]
@@ -94,7 +102,7 @@ def table(ladder):
 
 
 def tiles_table(ladder):
-    """Which tile of those that were tried was the fastest at each size."""
+    """Returns which of the tried tiles was the fastest at each size."""
     lines = []
     for form, tiles in ladder.tiles.items():
         lines += [f"Fastest tile of the {title(form)}:", "", row_of(["size", "tile", "TFLOP/s"]), row_of(["---:", "---", "---:"])]
@@ -116,7 +124,7 @@ def body(lines, picture):
 
 
 def page(text, lines, picture):
-    """The page with the tables instead of what is between its markers."""
+    """Returns the page with the tables between its markers."""
     return between_markers(text, MARKERS, "\n".join(body(lines, picture)))
 
 
@@ -124,7 +132,7 @@ def page(text, lines, picture):
 
 
 def series_of(ladder):
-    """A line for each form: its TFLOP/s by size."""
+    """Returns a line for each rung: its TFLOP/s by size."""
     forms = ladder.forms()
     count = sum(form not in APART for form in forms)
     drawn = {CUBLAS: PEER, TERNION: OWN}

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""What a call from Python costs, Ternion's package beside PyTorch, both in one process in turn: ops on tensors of one element, where nothing but the call is to do.
+"""The cost of a call from Python: Ternion's package compared with PyTorch, alternately in one
+process. The ops have tensors of one element, so that there is no work but the call.
 
-    overhead.py run --device cpu cuda [--out overhead.jsonl]     measures; needs ternion and torch
-    overhead.py run --device cpu --mnist "run.sh example mnist" python/examples/mnist.py --data DIR     besides, the two forms of this program
-    overhead.py write overhead.jsonl.. docs/benchmarks.md        writes the table between the page's markers
+    overhead.py run --device cpu cuda [--out overhead.jsonl]
+        measures; needs ternion and torch
+    overhead.py run --device cpu --mnist "run.sh example mnist" python/examples/mnist.py --data DIR
+        in addition, the Rust and the Python version of this program
+    overhead.py write overhead.jsonl.. docs/benchmarks.md
+        writes the table between the page's markers
 
-Each figure is the median of rounds in which both take turns; a round is as many calls as take some milliseconds. On CUDA a round ends with waiting for the device.
+Each figure is the median of rounds in which both alternate; a round has as many calls as take some
+milliseconds. On CUDA a round ends with a wait for the device.
 """
 
 import argparse
@@ -38,7 +43,7 @@ def add(library, device):
 
 
 def chain(library, device):
-    """Recorded for gradients: x * c + c and so on, of x that needs a gradient."""
+    """Recorded for gradients: x * c + c and so on, where x requires a gradient."""
     x, c = library.ones(1, device=device, requires_grad=True), library.full((1,), 0.5, device=device)
 
     def calls(count):
@@ -64,7 +69,7 @@ def chain_backward(library, device):
 
 
 def thousand(library, device):
-    """Of a thousand elements: a kernel with something to do, where vectors pay."""
+    """A thousand elements: a kernel with some work, for which vectorization pays."""
     a, b = (library.ones(1000, device=device) for _ in range(2))
 
     def calls(count):
@@ -74,21 +79,23 @@ def thousand(library, device):
     return calls, 1
 
 
-# Name -> the arguments of both forms of the program `mnist`.
+# Name -> the arguments of both versions of the program `mnist`.
 PROGRAMS = {"mnist": [], "mnist_eager": ["--eager"]}
-# Of the speed of the Rust program.
+# The minimum, relative to the speed of the Rust program.
 LEAST = 0.95
-# Each form runs so often, in turn. What counts is the median of the turns' shares: one turn differs from the next by a tenth and more.
+# Each version runs this often, alternately. The result is the median of the turns' ratios: turns
+# differ by a tenth and more.
 TURNS = 9
 
-# Name -> what it is, and what makes its calls.
+# Name -> what it is, and the function that creates its calls.
 CASES = {
     "add": ("`a + b`, 1 element", add),
     "chain": (f"each op of a chain of {CHAIN}, recorded for gradients", chain),
     "chain_backward": (f"each op of a chain of {CHAIN} with its gradient", chain_backward),
     "add_1000": ("`a + b`, 1,000 elements", thousand),
 }
-# At most this share of PyTorch's time. Of `a + b` on the CPU, which is nothing but the call: on CUDA half of the time is the driver's, the same for both.
+# The maximum ratio to PyTorch's time. MOST_OF_ADD is for `a + b` on the CPU, which is nothing but
+# the call: on CUDA half of the time is the driver's, the same for both.
 MOST, MOST_OF_ADD = 0.4, 0.3
 
 
@@ -111,7 +118,7 @@ def seconds(calls, wait, count):
 
 
 def measured(case, device, libraries):
-    """Library -> nanoseconds of an op."""
+    """Returns library -> nanoseconds per op."""
     _, make = CASES[case]
     tasks = {}
     for name, library in libraries.items():
@@ -129,7 +136,7 @@ def measured(case, device, libraries):
 
 
 def mnist(given, device, arguments):
-    """Form -> its accuracy and median speed, and the share of each turn."""
+    """Returns version -> its accuracy and median speed, and the ratio of each turn."""
     program, script = given.mnist
     commands = {"rust": [*shlex.split(program), *arguments], "python": [sys.executable, script, *arguments]}
     turns = {form: [] for form in commands}
@@ -144,7 +151,7 @@ def mnist(given, device, arguments):
 
 
 def typical(turns):
-    """The accuracy, which is that of every turn or the least, and the median speed."""
+    """Returns the accuracy, which is that of every turn or the minimum, and the median speed."""
     return {"test_accuracy": min(turn["test_accuracy"] for turn in turns), "images_per_second": statistics.median(turn["images_per_second"] for turn in turns)}
 
 

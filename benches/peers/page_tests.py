@@ -1,4 +1,4 @@
-"""What tests of scripts that write a page share."""
+"""Shared code of the tests of scripts that write a page."""
 
 import json
 import pathlib
@@ -11,7 +11,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class PageCase(unittest.TestCase):
-    """A folder with a page whose part between the markers is stale. Subclasses set SCRIPT, a module, and RESULTS, the name of its results file."""
+    """A folder with a page whose part between the markers is stale. Subclasses set SCRIPT, a
+    module, and RESULTS, the name of its results file.
+    """
 
     SCRIPT = None
     RESULTS = "results.jsonl"
@@ -24,7 +26,7 @@ class PageCase(unittest.TestCase):
         self.page.write_text(f"before\n\n{self.SCRIPT.START}\nstale\n{self.SCRIPT.END}\nafter\n")
 
     def write(self, lines, error=""):
-        """The page after `write` of these results, which fails with this error."""
+        """Returns the page after `write` of these results, which fails with this error."""
         (self.path / self.RESULTS).write_text("".join(json.dumps(line) + "\n" for line in lines))
         command = [sys.executable, str(HERE / f"{self.SCRIPT.__name__}.py"), "write", self.RESULTS, "page.md"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Checks, times and traces the matrix products that probe_kernels.py has compiled, beside cuBLAS in one process. Needs PyTorch with CUDA.
+"""Checks, times and traces the matrix products that probe_kernels.py has compiled, compared with
+cuBLAS in one process. Needs PyTorch with CUDA.
 
-    probe.py --cubins DIR --cases nn:1024x1024x1024 nt:4096x4096x4096 [--only PATTERN..] [--calls 60] [--rounds 6] [--out FILE] [--trace]
+    probe.py --cubins DIR --cases nn:1024x1024x1024 nt:4096x4096x4096 [--only PATTERN..]
+        [--calls 60] [--rounds 6] [--out FILE] [--trace]
 
-A case is LAYOUT:MxNxK, of LAYOUT the first letter a's, the second one b's: n row-major, t transposed in storage (x.t()). Times are of one call with a cold
-L2 cache, in microseconds between two events, medians of --calls in turn; `/cuBLAS` above 1 is slower. Results are compared with sums in f64, with cuBLAS's bits,
-and with those of --repeats runs.
+A case is LAYOUT:MxNxK. The first letter of LAYOUT is a's layout, the second one b's: n row-major, t
+transposed in storage (x.t()). Times are of one call with a cold L2 cache, in microseconds between
+two events, medians of --calls with all kernels alternating; `/cuBLAS` above 1 is slower. Results
+are compared with sums in f64, with cuBLAS's bits, and with those of --repeats runs.
 
-For questions about one kernel that are open before it has a place in the backend; what is claimed is measured by compare.py.
+This is for open questions about one kernel before it is part of the backend; claims are measured by
+compare.py.
 """
 import argparse, ctypes, fnmatch, json, os, statistics, struct, subprocess, sys, time
 
@@ -19,11 +23,11 @@ CLUSTER_DIMENSION, STREAM_SERIALIZATION = 4, 6  # CU_LAUNCH_ATTRIBUTE_..
 ceil = lambda a, b: -(-a // b)
 up = lambda a, b: ceil(a, b) * b
 
-# ------------------------------------------------------------------------------------------------ as the Rust side works it out
+# ----------------------------------------------------------------------------- as on the Rust side
 
 
 def divisor(d):
-    """space.rs: Divisor::new."""
+    """As space.rs: Divisor::new."""
     d = min(max(d, 1), 2**31 - 1)
     shift = (d - 1).bit_length()
     factor = ((1 << 32) * ((1 << shift) - d) // d + 1) & 0xFFFFFFFF
@@ -31,14 +35,16 @@ def divisor(d):
 
 
 def tile_grid(m, n, tile_m, tile_n, matrices=1, splits=1, fast=1, band=8):
-    """tile_grid.rs: TileGrid::new."""
+    """As tile_grid.rs: TileGrid::new."""
     rows, columns = ceil(m, tile_m), ceil(n, tile_n)
     return dict(matrix=divisor(rows * columns), band=divisor(band * columns), last_band=divisor(rows % band), splits=divisor(splits),
                 fast=divisor(fast), rows=rows, count=rows * columns * matrices * splits)
 
 
 def map_axes(run, lines, line_stride, extents, size):
-    """tensor_maps.rs: Mapped::map, and Axes of driver/tensor_map.rs: (size, stride in bytes, extent); one matrix."""
+    """As tensor_maps.rs: Mapped::map, and Axes of driver/tensor_map.rs: (size, stride in bytes,
+    extent); one matrix.
+    """
     axes, filled = [(run, size, extents[0])], up(run * size, 16)
     for count, stride, extent in ((lines, line_stride, extents[1]), (1, 0, 1), (1, 0, 1)):
         count = 1 if stride == 0 else max(count, 1)
@@ -49,7 +55,7 @@ def map_axes(run, lines, line_stride, extents, size):
 
 
 def operand_axes(e, which, shape, strides):
-    """tensor_maps.rs: operand_maps. a is [m, k], b is [k, n]; strides in elements."""
+    """As tensor_maps.rs: operand_maps. a is [m, k], b is [k, n]; strides in elements."""
     size = SIZES[e["type"]]
     tile_m, tile_n, tile_k = e["tile"]
     down, across = e["cluster"]
@@ -70,7 +76,7 @@ def output_axes(e, m, n):
 
 
 def pack(e, values):
-    """Parameters by name, at the offsets that the compiler told; what is not named is 0."""
+    """Packs parameters by name, at the offsets that the compiler reported; other fields are 0."""
     offsets = e["params"]
     out = bytearray(offsets[""])
     for name, (form, *data) in values.items():
@@ -97,13 +103,13 @@ def pack_grid(e, grid):
 
 
 def split_of(k, ranks, tile_k):
-    """choice.rs: the length of a part, and how many there are."""
+    """Returns the length of a split, and the number of splits, as choice.rs."""
     length = up(ceil(max(k, 1), ranks), tile_k)
     return length, max(1, ceil(k, length))
 
 
 def plan(e, m, n, k, ranks, multiprocessors):
-    """Grid, cluster of the launch, length of a part."""
+    """Returns the grid, the cluster of the launch, and the length of a split."""
     tile_m, tile_n, tile_k = e["tile"]
     if e["kind"] == "split_k":
         length, splits = split_of(k, ranks, tile_k)
@@ -117,7 +123,9 @@ def plan(e, m, n, k, ranks, multiprocessors):
 
 
 def parameters(e, m, n, k, ranks, addresses, strides, maps, sums, multiprocessors):
-    """tensor_maps.rs: launch; split_k.rs: launch. `addresses`, `strides` and `maps` are of a, b, y."""
+    """As tensor_maps.rs: launch; split_k.rs: launch. `addresses`, `strides` and `maps` are of a, b,
+    y.
+    """
     tile_m, tile_n, tile_k = e["tile"]
     _, _, length = plan(e, m, n, k, ranks, multiprocessors)
     one = struct.unpack("<I", struct.pack("<f", 1.0))[0]
@@ -147,7 +155,7 @@ def parameters(e, m, n, k, ranks, addresses, strides, maps, sums, multiprocessor
 
 
 def fits(e, layout, m, n, k):
-    """None, or why not."""
+    """Returns None, or why the kernel does not support the case."""
     pack_ = 16 // SIZES[e["type"]]
     if e["layout"] != layout:
         return "layout"
@@ -158,7 +166,7 @@ def fits(e, layout, m, n, k):
     return None
 
 
-# ------------------------------------------------------------------------------------------------ the driver
+# --------------------------------------------------------------------------------------- the driver
 
 
 class LaunchConfig(ctypes.Structure):
@@ -202,14 +210,14 @@ class Driver:
         strides = (ctypes.c_uint64 * (rank - 1))(*[axis[1] for axis in axes[1:]])
         extents = (ctypes.c_uint32 * rank)(*[axis[2] for axis in axes])
         steps = (ctypes.c_uint32 * rank)(*[1] * rank)
-        # Interleave none, swizzle of 128 bytes, no fill of its own.
+        # No interleave, swizzle of 128 bytes, no special fill value.
         self("cuTensorMapEncodeTiled", ctypes.c_void_p(at), ctypes.c_int(MAP_TYPES[type]), ctypes.c_uint32(rank), ctypes.c_void_p(address),
              sizes, strides, extents, steps, ctypes.c_int(0), ctypes.c_int(3), ctypes.c_int(l2_promotion), ctypes.c_int(0))
         return ctypes.string_at(at, 128)
 
 
 class Launch:
-    """A kernel with its parameters, ready."""
+    """A kernel with its parameters, ready to be launched."""
 
     def __init__(self, driver, e, function, blocks, cluster, parameters, stream, dependent):
         self.driver = driver
@@ -237,11 +245,11 @@ class Launch:
             raise RuntimeError(f"cuLaunchKernelEx: {code}")
 
 
-# ------------------------------------------------------------------------------------------------ a case
+# ------------------------------------------------------------------------------------------- a case
 
 
 def wait(event, name, seconds=20):
-    """Until it has happened; ends the program over a kernel that hangs."""
+    """Waits until the event has completed; ends the program if a kernel hangs."""
     end = time.perf_counter() + seconds
     while not event.query():
         if time.perf_counter() > end:
@@ -266,7 +274,7 @@ class Case:
                 continue
             ranks = {1: 1}
             if e["kind"] == "split_k":
-                # Ranks that come to the same number of parts are one.
+                # Ranks with the same number of splits are measured once.
                 asked = args.ranks or e["ranks"]
                 ranks = {split_of(k, of, e["tile"][2])[1]: of for of in reversed(asked)}
             for splits in sorted(ranks):
@@ -274,7 +282,7 @@ class Case:
                 self.add(e, label, ranks[splits])
 
     def tensors(self, key):
-        """Operands, y between guards, what cuBLAS makes of them."""
+        """Returns the operands, y between guards, and the result of cuBLAS."""
         if key in self.groups:
             return self.groups[key]
         torch, (type_, output) = self.torch, key
@@ -333,10 +341,12 @@ class Case:
         call = Launch(self.driver, e, e["function"], blocks, cluster, data, self.stream.cuda_stream, dependent)
         self.contestants.append((label, call, e, cluster, key))
 
-    # -------------------------------------------------------------------------------------------- checks
+    # --------------------------------------------------------------------------------------- checks
 
     def check(self):
-        """Per contestant: relative error, elements that differ from cuBLAS's, whether repeats are the same."""
+        """Returns for each contestant: relative error, elements that differ from cuBLAS's, whether
+        repeats are bit-identical.
+        """
         found = {}
         for label, call, e, ranks, key in self.contestants:
             g = self.groups[key]
@@ -365,7 +375,7 @@ class Case:
             found[label] = dict(error=error, differing=differing, verdict=" ".join(sorted(set(faults))))
         return found
 
-    # -------------------------------------------------------------------------------------------- time
+    # ----------------------------------------------------------------------------------------- time
 
     def cold(self, flush, call, label):
         flush.zero_()
@@ -389,7 +399,7 @@ class Case:
                 times[label] += [self.cold(flush, call, label) for _ in range(per_round)]
         return times
 
-    # -------------------------------------------------------------------------------------------- traces
+    # --------------------------------------------------------------------------------------- traces
 
     def traces(self, flush, out):
         for label, call, e, ranks, key in self.contestants:
@@ -417,7 +427,7 @@ def quantile(values, q):
 
 
 def show_trace(name, e, launches):
-    """Medians over blocks and launches of clocks from the block's slot 0 on."""
+    """Prints medians over blocks and launches of clocks relative to the block's slot 0."""
     rows = [row for launch in launches for row in launch if row[0]]
     if not rows:
         print(f"trace of {name}: no stamps")
@@ -443,7 +453,7 @@ def show_trace(name, e, launches):
         before = median
 
 
-# ------------------------------------------------------------------------------------------------ main
+# --------------------------------------------------------------------------------------------- main
 
 
 def smi():
@@ -455,7 +465,7 @@ def smi():
 
 
 def self_test(entries):
-    """What needs no GPU: divisions, numbers of tiles, parameters."""
+    """Tests what needs no GPU: divisions, tile indices, parameters."""
     import random
     random.seed(3)
     for _ in range(20000):
@@ -491,7 +501,9 @@ def self_test(entries):
 
 
 def read_variants(folder):
-    """What probe_kernels.py wrote about the kernels that it compiled into a folder."""
+    """Returns the description that probe_kernels.py wrote of the kernels that it compiled into a
+    folder.
+    """
     path = os.path.join(folder, "variants.json")
     try:
         with open(path) as file:

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Compiles variants of gemm/wgmma.cu and gemm/wgmma_split_k.cu for probe.py: other tiles, kernels of another folder, changed texts, stamps of the clock.
+"""Compiles variants of gemm/wgmma.cu and gemm/wgmma_split_k.cu for probe.py: other tiles, kernels
+of another folder, changed source text, clock stamps.
 
-    TERNION_NVRTC=DIR probe_kernels.py [DIR] [--only PATTERN..] [--list FILE.py] [--layouts nn,nt] [--kroot NAME=FOLDER ..] [--trace] [--check]
+    TERNION_NVRTC=DIR probe_kernels.py [DIR] [--only PATTERN..] [--list FILE.py] [--layouts nn,nt]
+        [--kroot NAME=FOLDER ..] [--trace] [--check]
 
-Needs no GPU. DIR (here: target/probe) gets a cubin for each variant and layout, and variants.json with all that a launch needs. Registers, spills and warnings
-are printed.
+Needs no GPU. DIR (default: target/probe) gets a cubin for each variant and layout, and
+variants.json with everything that a launch needs. Registers, spills and warnings are printed.
 
---list   a file that sets VARIANTS (it sees everything of this one: variant(), tile(), TRACE, KROOT ..)
---kroot  every variant once more with the kernels of FOLDER, as variant@NAME
---trace  every variant once more with the stamps of TRACE, as variant+trace
---check  whether parameters are where probe.py puts them, nothing else
+--list   a file that sets VARIANTS (it can use everything of this file: variant(), tile(), TRACE,
+         KROOT ..)
+--kroot  also compiles every variant with the kernels of FOLDER, as variant@NAME
+--trace  also compiles every variant with the stamps of TRACE, as variant+trace
+--check  only checks whether parameters are at the offsets that probe.py uses
 """
 import argparse, ctypes, fnmatch, glob, json, multiprocessing, os, re, sys
 
@@ -20,15 +23,16 @@ NVRTC = os.environ.get("TERNION_NVRTC", "/usr/local/cuda/lib64")
 OPTIONS = ["--std=c++17", "-DNDEBUG", "-diag-suppress=177", "-diag-suppress=186"]  # modules.rs: options
 ARCHITECTURE = "sm_90a"
 
-# ------------------------------------------------------------------------------------------------ stamps
+# ------------------------------------------------------------------------------------------- stamps
 
 STAMPS = {
     0: "entry", 1: "barriers met", 2: "waited for earlier", 3: "first stages asked", 4: "all stages asked",
     8: "c0 begins", 9: "c0 first full", 10: "c0 products issued", 11: "c0 sums done", 12: "c0 stored", 13: "c0 end",
     16: "c1 begins", 17: "c1 first full", 18: "c1 products issued", 19: "c1 sums done", 20: "c1 stored", 21: "c1 end",
 }
-# Of a block with several tiles the last one's stay. Slots from 56 on are the probe's: 60 globaltimer at the entry, 61 and 62 those at the end of
-# consumer 0 and 1, 63 the multiprocessor.
+# In a block with several tiles, the stamps of the last one remain. Slots from 56 on belong to the
+# probe: 60 globaltimer at the entry, 61 and 62 the same at the end of consumer 0 and 1, 63 the
+# multiprocessor.
 _STAMP = """
 // STAMP(i): the clock of the multiprocessor into slot i of the block. By one thread of a role.
 INLINE void stamp_of(u64 t, PARAMETERS, u32 i) {
@@ -92,9 +96,9 @@ TRACE = [
      "        store(sums, out, Work(p, opaque(number)), 0, next_number(next_number(number)) >= p.tiles.count);\n"
      "        STAMP_CONSUMER(4);\n"),
 ]
-# Stamps whose place another worktree has changed are left out, with a note: all but the first.
+# Stamps whose source text another worktree has changed are skipped, with a note: all but the first.
 TRACE = TRACE[:1] + [(*patch, True) for patch in TRACE[1:]]
-# The same of split-K: the leading thread of the producer, and thread 0.
+# The same for split-K: the leading thread of the producer, and thread 0.
 TRACE_SPLIT_K = [
     (_S, "// The ring: where the next stage is, and the parity of its turn.\n",
      _stamps("const SplitKProduct& p", "p.product.partial") + "// The ring: where the next stage is, and the parity of its turn.\n"),
@@ -111,21 +115,24 @@ TRACE_SPLIT_K = [
      "        STAMP_CONSUMER(5);\n        if (threadIdx.x == 0) stamp_global(p, 61);\n    }\n"),
 ]
 
-# ------------------------------------------------------------------------------------------------ variants
+# ----------------------------------------------------------------------------------------- variants
 
 
 def variant(name, macros, file="gemm/wgmma.cu", kroot=KROOT, layouts=("nn", "nt"), type="bf16", output=None, patches=(), trace=False,
             ranks=(1, 2, 4, 8), blocks=None, persistent=None, l2_promotion=3, dependent=True, shared=None, options=()):
     """
-    macros        TILE_M, TILE_N, STAGES, PINGPONG, CLUSTER_DOWN, CLUSTER_ACROSS (split-K: RESIDENT), and any others; A_INNER and B_INNER come
-                  of the layout unless they are here
-    patches       [(file, old, new)]: texts that occur once; with a fourth element, true, left out where they do not
-    ranks         split-K: blocks of a cluster; each is timed
-    persistent    whether blocks walk over tiles; None: as Tile::blocks, not in clusters of more than two
-    blocks        the most blocks of a persistent grid; None: multiprocessors
+    macros        TILE_M, TILE_N, STAGES, PINGPONG, CLUSTER_DOWN, CLUSTER_ACROSS (split-K:
+                  RESIDENT), and any others; A_INNER and B_INNER are derived from the layout
+                  unless given
+    patches       [(file, old, new)]: texts that occur once; with a fourth element, true, a patch is
+                  skipped if its text does not
+    ranks         split-K: blocks of a cluster; each number is timed
+    persistent    whether blocks loop over tiles; None: as Tile::blocks, not in clusters of more
+                  than two
+    blocks        the maximum number of blocks of a persistent grid; None: multiprocessors
     l2_promotion  0 none, 1 64 bytes, 2 128, 3 256
     dependent     DEPENDENT 1 and programmatic stream serialization, as all products have
-    shared        bytes of dynamic shared memory; None: what the kernel's constants say
+    shared        bytes of dynamic shared memory; None: as computed from the kernel's constants
     """
     return dict(name=name, macros=dict(macros), file=file, kroot=kroot, layouts=list(layouts), type=type, output=output or type,
                 patches=list(patches), trace=trace, ranks=list(ranks), blocks=blocks, persistent=persistent, l2_promotion=l2_promotion,
@@ -137,7 +144,7 @@ def tile(m, n, stages, ping_pong, down=1, across=1, **more):
 
 
 def traced(of, patches=None):
-    """The variant with stamps."""
+    """Returns the variant with stamps."""
     default = TRACE_SPLIT_K if of["file"] == _S else TRACE
     return dict(of, name=of["name"] + "+trace", trace=True, patches=of["patches"] + list(patches or default))
 
@@ -154,13 +161,13 @@ VARIANTS = [
     variant("wgmmasplitk_64x64x64", dict(TILE_M=64, TILE_N=64, STAGES=6, RESIDENT=2), file=_S),
     variant("wgmmasplitk_32x64x64", dict(TILE_M=32, TILE_N=64, STAGES=9, RESIDENT=2), file=_S),
     variant("wgmmasplitk_16x64x64", dict(TILE_M=16, TILE_N=64, STAGES=11, RESIDENT=2), file=_S),
-    # Others, as in a file for --list:
-    # traced(variant("wgmma_128x128x64_ping_pong", tile(128, 128, 6, True))),
-    # variant("five_stages", tile(128, 128, 5, True), kroot="../other/kernels",
-    #         patches=[("gemm/wgmma_loop.cuh", "STAGES < 4 ? STAGES : 4", "STAGES")]),
+    #  Other variants, as in a file for --list:
+    #  traced(variant("wgmma_128x128x64_ping_pong", tile(128, 128, 6, True))),
+    #  variant("five_stages", tile(128, 128, 5, True), kroot="../other/kernels",
+    #          patches=[("gemm/wgmma_loop.cuh", "STAGES < 4 ? STAGES : 4", "STAGES")]),
 ]
 
-# ------------------------------------------------------------------------------------------------ NVRTC
+# -------------------------------------------------------------------------------------------- NVRTC
 
 
 class Nvrtc:
@@ -179,7 +186,7 @@ class Nvrtc:
         return out.raw[:size.value]
 
     def compile(self, name, text, headers, options, what="CUBIN"):
-        """The code, or None, and the log."""
+        """Returns the code, or None, and the log."""
         handle, count = ctypes.c_void_p(), len(headers)
         strings = lambda all: (ctypes.c_char_p * max(1, len(all)))(*[s.encode() for s in all])
         code = self.lib.nvrtcCreateProgram(ctypes.byref(handle), text.encode(), name.encode(), count, strings(headers.values()),
@@ -192,7 +199,7 @@ class Nvrtc:
         return out, log
 
 
-# ------------------------------------------------------------------------------------------------ files
+# -------------------------------------------------------------------------------------------- files
 
 
 def read_kernels(root):
@@ -209,7 +216,7 @@ def read_kernels(root):
 
 
 def patched(files, patches):
-    """And what was left out of those that may be."""
+    """Applies patches. Also returns the optional patches that were skipped."""
     files, left_out = dict(files), []
     for path, old, new, *optional in patches:
         if path not in files:
@@ -225,7 +232,7 @@ def patched(files, patches):
 
 
 def closure(files, root):
-    """The root and all that it includes (files.rs)."""
+    """Returns the root and everything that it includes (files.rs)."""
     found, rest = {root: files[root]}, [root]
     while rest:
         for line in files[rest.pop(0)].splitlines():
@@ -237,7 +244,7 @@ def closure(files, root):
 
 
 def macros_of(v, layout):
-    """As source/gemm.rs."""
+    """Returns the macros of a variant, as source/gemm.rs."""
     m, split_k = v["macros"], v["file"] == _S
     macros = {"TYPE": v["type"], "TYPE_Y": v["output"]}
     macros.update({key: m[key] for key in ("TILE_M", "TILE_N", "STAGES")})
@@ -257,11 +264,11 @@ def program(v, layout):
     return text + f'#include "{v["file"]}"\n', closure(files, v["file"]), left_out
 
 
-# ------------------------------------------------------------------------------------------------ what a launcher must know
+# ---------------------------------------------------------------------------- what a launcher needs
 
 
 def members(headers, struct):
-    """Names of the members of a struct, by its text."""
+    """Returns the names of the members of a struct, from its text."""
     for text in headers.values():
         match = re.search(r"^(?:template <[^>]*> )?struct (?:alignas\(\d+\) )?%s \{\n(.*?)^\};" % struct, text, re.S | re.M)
         if not match:
@@ -277,7 +284,7 @@ def members(headers, struct):
     raise ValueError(f"no struct {struct}")
 
 
-# What is so in kernels/, and what probe.py fills.
+# The offsets in kernels/, which probe.py fills.
 WGMMA_OFFSETS = {
     "a": 0, "b": 128, "y": 256, "z": 384, "tiles": 512, "k": 580, "split_length": 584, "a_axes": 588, "b_axes": 592, "a_part": 596,
     "b_part": 600, "m": 604, "n": 608, "splits": 612, "is_partial": 616, "alpha": 620, "bias": 624, "sums": 632, "constants": 640,
@@ -297,13 +304,14 @@ DIVISOR_OFFSETS = {"divisor": 0, "factor": 4, "shift": 8, "": 12}
 
 
 def offset_of(struct, member):
-    """The compiler's own form of offsetof: there is no header of it."""
+    """Returns the compiler's own form of offsetof, for which there is no header."""
     return f"__INTADDR__(&((({struct}*)0)->{member}))"
 
 
 def layout_of(nvrtc, name, text, headers, v):
-    """Offsets in the parameters, and constants of the kernel, as the compiler sees them: by a program of its own, so that the kernel's stays as
-    it is."""
+    """Returns the offsets of the parameters, and the constants of the kernel, as the compiler sees
+    them. A separate program determines them, so that the kernel's program is not changed.
+    """
     split_k = v["file"] == _S
     struct = "SplitKProduct" if split_k else "TensorMapProduct"
     names = members(headers, struct)
@@ -321,7 +329,7 @@ def layout_of(nvrtc, name, text, headers, v):
         shared = "BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS) + SWIZZLE_ALIGNMENT"
         asked += [("constants", "threads", "THREADS"), ("constants", "shared", shared)]
     asked += [("constants", "tile_k", "TILE_K"), ("constants", "output_bytes", "sizeof(Output)")]
-    # The error names the numbers; it comes before any code is made.
+    # The error message contains the numbers; it occurs before any code is generated.
     text += "template <u32... N> struct ProbeLayout;\nstatic_assert(sizeof(ProbeLayout<%s>), \"\");\n" % ", ".join(
         f"u32({of})" for _, _, of in asked)
     _, log = nvrtc.compile(name + " (layout)", text, headers, OPTIONS + v["options"] + ["--gpu-architecture=compute_90a"], "PTX")
@@ -337,7 +345,7 @@ def layout_of(nvrtc, name, text, headers, v):
 
 
 def rust_shared(v):
-    """Tile::shared of the Rust side."""
+    """As Tile::shared on the Rust side."""
     m = v["macros"]
     if v["file"] == _S:
         return m["STAGES"] * ((m["TILE_M"] + m["TILE_N"]) * 128 + 16) + 1024
@@ -345,7 +353,7 @@ def rust_shared(v):
 
 
 def notes_of(v, found):
-    """Where the kernels differ from those that this was written for."""
+    """Returns how the kernels differ from those that this script was written for."""
     notes = []
     expected = SPLIT_K_OFFSETS if v["file"] == _S else WGMMA_OFFSETS
     for group, known in (("params", expected), ("grid", TILE_GRID_OFFSETS), ("divisor", DIVISOR_OFFSETS)):
@@ -359,7 +367,9 @@ def notes_of(v, found):
 
 
 def report_of(log):
-    """Registers, spills and shared memory of `product`, and everything else that the compiler says."""
+    """Returns registers, spills and shared memory of `product`, and all other messages of the
+    compiler.
+    """
     facts, rest, kernel = {}, [], None
     for line in log.splitlines():
         if match := re.search(r"Compiling entry function '(\w+)'|Function properties for (\w+)", line):
@@ -410,7 +420,9 @@ def build(job):
 
 
 def check(nvrtc):
-    """The offsets of this file and probe.py by static_assert, in a program of the kernels' headers."""
+    """Checks the offsets of this file and of probe.py by static_assert, in a program with the
+    kernels' headers.
+    """
     for file, struct, offsets in ((_W, "TensorMapProduct", WGMMA_OFFSETS), (_S, "SplitKProduct", SPLIT_K_OFFSETS)):
         of = next(v for v in VARIANTS if v["file"] == file and v["kroot"] == KROOT)
         text, headers, _ = program(of, "nn")

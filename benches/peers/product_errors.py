@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Errors of products of f32 against sums of float64 on a GPU: in parts of bf16, and by fused multiply-adds of f32.
+"""Errors of f32 products relative to float64 sums on a GPU: as bf16x6, and by fused multiply-adds
+of f32.
 
-    product_errors.py run --bundle DIR --out errors.jsonl                  on the GPU machine: the bundle's test of these errors, which prints them
-    product_errors.py write errors.jsonl docs/kernels/matmul.md            anywhere: the table between the page's markers
+    product_errors.py run --bundle DIR --out errors.jsonl
+        on the GPU machine: runs the bundle's test of these errors, which prints them
+    product_errors.py write errors.jsonl docs/kernels/matmul.md
+        anywhere: writes the table between the page's markers
 
-The test is `errors_are_those_of_f32` of tests/kernels/bf16x6.rs; it fails where parts are farther off than f32. `write` needs only Python's standard library.
+The test is `errors_are_those_of_f32` of tests/kernels/bf16x6.rs; it fails if bf16x6 is less
+accurate than f32. `write` needs only Python's standard library.
 """
 
 import argparse
@@ -19,13 +23,13 @@ from pages import between_markers, provenance, row_of, write_of
 
 MARKERS = ("<!-- product-errors:start -->", "<!-- product-errors:end -->")
 TEST = "kernels::bf16x6::errors_are_those_of_f32"
-# What a line of the test's output begins with where it states errors.
+# The prefix of a line of the test's output that states errors.
 STATED = "product errors: "
 COLUMNS = (("parts_rms", "in parts, rms"), ("f32_rms", "f32, rms"), ("parts_max", "in parts, largest"), ("f32_max", "f32, largest"))
 
 
 def stated(text):
-    """The errors that the test printed, one for each kind of numbers and size."""
+    """Returns the errors that the test printed, one for each kind of values and size."""
     return [json.loads(line[len(STATED) :]) for line in text.splitlines() if line.startswith(STATED)]
 
 

@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Runs the example programs on real data and notes what they reach; only Python's standard library is needed.
+"""Runs the example programs on real data and records their results; only Python's standard library
+is needed.
 
-    programs.py run --programs target/release/examples --data DIR --device cpu [--out programs.jsonl]     measures on this machine
-    programs.py run --bundle DIR --data DIR --device cuda [--only shakespeare_char mnist_cnn]               the same with what a bundle holds
-    programs.py write programs.jsonl.. docs/benchmarks.md                                                  writes the table between the page's markers
+    programs.py run --programs target/release/examples --data DIR --device cpu
+        [--out programs.jsonl]
+        measures on this machine
+    programs.py run --bundle DIR --data DIR --device cuda [--only shakespeare_char mnist_cnn]
+        the same with the programs of a bundle
+    programs.py write programs.jsonl.. docs/benchmarks.md
+        writes the table between the page's markers
 
-`run` adds a line to the results file as each program ends. Of one program on one device the newest line counts. `write` leaves the rows of what the files do not tell of as they are.
+`run` adds a line to the results file when a program ends. For each program and device the newest
+line counts. `write` keeps the rows of programs and devices that are not in the files.
 """
 
 import argparse
@@ -30,18 +36,20 @@ class Claim:
 
     def __init__(self, title, example, arguments, expected, devices=("cpu", "cuda", "wgpu"), needs=(), told=(), peer=None, apart=None, public=None):
         self.title, self.example, self.arguments, self.expected = title, example, arguments, expected
-        # Files below the folder of data that must be there; `{data}` in an argument stands for that folder.
+        # Required files in the data folder; `{data}` in an argument is replaced by that folder.
         self.devices, self.needs, self.told = devices, needs, told
-        # A script beside this one that prints the same figures of PyTorch, its arguments, and figure -> what Ternion's may lack of its. Other figures are told beside.
+        # A script in this folder that prints the same figures for PyTorch, its arguments, and
+        # figure -> how much worse than PyTorch's Ternion's figure may be. Other figures are only
+        # reported.
         self.peer = peer
-        # Figure -> how far its values on different devices may be apart.
+        # Figure -> the maximum difference of its values on different devices.
         self.apart = apart or {}
-        # Device -> what somebody else has published of the same.
+        # Device -> a published result of others for the same task.
         self.public = public or {}
 
 
 SHAKESPEARE = "text/tinyshakespeare.txt"
-# What the preset stands for.
+# The options that the preset sets.
 SHAKESPEARE_CHAR = "--layers 6 --heads 6 --width 384 --context 256 --batch 64 --lr 2e-3 --dropout 0.2 --precision bf16".split()
 # Name -> what is claimed. Expected: key of the JSON -> ("at least" or "at most" or "below", limit).
 CLAIMS = {
@@ -108,7 +116,8 @@ CLAIMS = {
         told=["train_seconds", "images_per_second", "peak_memory_bytes"],
     ),
     "gpt2_124m": Claim(
-        # Which `gpt2 --bpe {data}/gpt2 --tokenize` makes of the text's first nine tenths and of the rest. A loss as of chance is ln(50257) = 10.8.
+        # The files that `gpt2 --bpe {data}/gpt2 --tokenize` writes for the first nine tenths of the
+        # text and for the rest. The loss of a random guess is ln(50257) = 10.8.
         "GPT-2 of 124 million parameters from scratch on tiny Shakespeare's tokens: 100 steps, batch 12, context 1024, bf16",
         "gpt2",
         ["--train", "{data}/tokens/train.bin", "--validation", "{data}/tokens/validation.bin", "--bpe", "{data}/gpt2", "--steps", "100", "--precision", "bf16"],
@@ -141,7 +150,7 @@ CLAIMS = {
 
 
 def header(device, commit):
-    """What the results were measured with."""
+    """Returns what the results were measured with."""
     names = [platform.processor() or platform.machine()]
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -164,7 +173,7 @@ def commit_of(given):
 
 
 def run(given):
-    """Runs every claim that the device has and the time allows."""
+    """Runs every claim that the device supports and the time allows."""
     begun, failed = time.monotonic(), []
     commit = commit_of(given)
     for name in given.only or CLAIMS:
@@ -191,7 +200,7 @@ def run(given):
 
 
 def measured(given, claim, seconds):
-    """The program's JSON, or why there is none."""
+    """Returns the program's JSON, or why there is none."""
     start = [str(given.bundle.resolve() / "run.sh"), "example", claim.example] if given.bundle else [str(given.programs.resolve() / claim.example)]
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.json"
@@ -203,7 +212,7 @@ def measured(given, claim, seconds):
         if done.returncode:
             return {"error": (done.stderr or done.stdout).strip()[-400:]}
         figures = json.loads(results.read_text(encoding="utf-8"))
-        # A program that does several things tells of each apart.
+        # A program with several tasks reports each of them separately.
         found = {"seed": given.seed, "results": figures | figures.get("training", {})}
         return found | (peer_of(claim, given, seconds) if claim.peer else {})
 
@@ -213,7 +222,7 @@ def with_data(arguments, given):
 
 
 def peer_of(claim, given, seconds):
-    """What PyTorch reaches on this machine, or why that is not known."""
+    """Returns PyTorch's results on this machine, or why they are not known."""
     script, arguments, _ = claim.peer
     device = "cuda" if given.device.split(":")[0] != "cpu" else "cpu"
     command = [given.python, str(HERE / script), "--device", device, "--seed", str(given.seed), *with_data(arguments, given)]
@@ -225,7 +234,7 @@ def peer_of(claim, given, seconds):
 
 
 def number(key, value):
-    """A figure as it is read: bytes in MiB, shares in per cent, long times in minutes."""
+    """Formats a figure: bytes in MiB, ratios in percent, long times in minutes."""
     if value is None:
         return "-"
     if key.endswith("bytes"):
@@ -254,7 +263,9 @@ DEVICES = ("cpu", "cuda", "wgpu")
 
 
 def rows(lines, kept=None):
-    """A row for each figure of the newest run of each program on each device; `kept`: (title, device) -> rows of runs that `lines` lack."""
+    """Returns a row for each figure of the newest run of each program on each device; `kept`:
+    (title, device) -> rows of runs that `lines` lack.
+    """
     newest = {(line["program"], line["device"]): line for line in lines}
     table = []
     for name, claim in CLAIMS.items():
@@ -267,7 +278,7 @@ def rows(lines, kept=None):
 
 
 def rows_of(claim, device, line):
-    """The rows of one run."""
+    """Returns the rows of one run."""
     start = f"| {claim.title} | {device} |"
     if "error" in line:
         return [f"{start} | | | no | {line['error'].splitlines()[-1].replace('|', '/')} |"]
@@ -293,7 +304,7 @@ def row(start, key, measured, bound, is_met, besides):
 
 
 def rows_between(claim, of_claim):
-    """How far the figures of different devices are apart, as their rows tell them."""
+    """Returns how much the figures of different devices differ, as their rows state them."""
     found = []
     for key, most in claim.apart.items():
         cells = [cells for cells in map(cells_of, of_claim) if cells[2] == key.replace("_", " ") and cells[3] != "-"]
@@ -310,7 +321,7 @@ def cells_of(table_row):
 
 
 def bounds_by_peer(claim, line):
-    """What PyTorch's figures ask for."""
+    """Returns the bounds that PyTorch's figures determine."""
     if claim.peer is None:
         return {}
     _, _, slack = claim.peer
@@ -319,7 +330,9 @@ def bounds_by_peer(claim, line):
 
 
 def page(text, lines):
-    """The page with the table between its markers, where rows of what was not measured now stay."""
+    """Returns the page with the table between its markers. Rows that were not measured now are
+    kept.
+    """
     if text.count(START) != 1 or text.count(END) != 1:
         raise SystemExit(f"error: expected the markers {START} and {END} once each")
     before, rest = text.split(START)

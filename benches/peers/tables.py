@@ -1,4 +1,4 @@
-"""The tables of compare.py: lines of results in, Markdown out."""
+"""Writes the tables of compare.py: reads lines of results, returns Markdown."""
 
 import re
 import statistics
@@ -7,9 +7,9 @@ from pages import between_markers, parts_between
 
 MARKERS = START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
 
-# What Ternion promises of its bandwidth: the least share of a device-to-device copy measured in the same run.
+# Ternion's bandwidth bar: the minimum fraction of a device-to-device copy measured in the same run.
 LEAST_SHARE = 0.85
-# Group -> what the names of its cases begin with.
+# Group -> the prefixes of its cases' names.
 SHARES = {
     "elementwise": ("elementwise/",),
     "sum": ("reduce/sum_all/", "reduce/sum_last/", "reduce/sum_first/"),
@@ -19,10 +19,10 @@ SHARES = {
     "cross_entropy, forward and backward": ("cross_entropy/",),
     "AdamW": ("adamw/",),
 }
-# Those that torch_bench.py has in one dtype alone.
+# Cases that torch_cases.py has in only one dtype.
 DTYPES_OF = {"cross_entropy, forward and backward": ("bf16",), "AdamW": ("f32",)}
 
-# Cases of which peers have only another: theirs stand beside ours.
+# Cases for which peers have only another case: theirs are shown next to ours.
 PEER_CASES = {case: "train/gpt2_124m/bf16" for case in ("train/gpt2_124m_chunked/bf16", "train/gpt2_124m_logits/bf16")}
 
 TITLES = {
@@ -44,7 +44,9 @@ TITLES = {
 
 
 class Figures:
-    """Medians of a results file by family, case and impl. `ours` is what is compared with the others, `copies` its copies of as many bytes."""
+    """Medians of a results file by family, case and impl. `ours` is what is compared with the
+    others, `copies` its copies of as many bytes.
+    """
 
     def __init__(self, lines, ours="ternion", copies="copy"):
         self.ours, self.copies = ours, copies
@@ -56,7 +58,7 @@ class Figures:
             key: dict(ms=statistics.median(one["ms"] for one in ones), value=statistics.median(one["value"] for one in ones), unit=ones[-1]["unit"])
             for key, ones in found.items()
         }
-        # The most memory of a training step, of all rounds.
+        # The peak memory of a training step, over all rounds.
         self.peaks = {}
         for key, ones in found.items():
             if peaks := [one["peak_mib"] for one in ones if "peak_mib" in one]:
@@ -65,7 +67,7 @@ class Figures:
         self.compiled = {case: min(line["compiled"] for line in ones if "compiled" in line) for (_, case, _), ones in found.items() if any("compiled" in line for line in ones)}
         # Cold starts that also went without CUDA's own cache of kernels.
         self.without_cuda_cache = {case for (_, case, _), ones in found.items() if all(line.get("cuda_cache") is False for line in ones)}
-        # An error stays an error only where nothing was measured later.
+        # An error is reported only if nothing was measured later.
         self.errors = {
             (line["family"], line["case"], line["impl"]): line["error"]
             for line in lines
@@ -83,11 +85,12 @@ class Figures:
         return [family for family in TITLES if family in shown] + sorted(shown - set(TITLES))
 
     def get(self, case, impl, family=None):
-        """The figures of a case, wherever it was measured or in one family; None where it was not."""
+        """Returns the figures of a case, from any family or from one; None if it was not measured.
+        """
         return next((figure for (where, what, how), figure in self.found.items() if (what, how) == (case, impl) and family in (None, where)), None)
 
     def was_asked(self, case):
-        """Whether a case of ours was measured in some way, or failed."""
+        """Returns whether a case of ours was measured in some way, or failed."""
         return any(what == case and self.is_ours(impl) for _, what, impl in [*self.found, *self.errors])
 
     def is_ours(self, impl):
@@ -97,12 +100,14 @@ class Figures:
         return self.get("copy/d2d", self.ours, family)
 
     def share(self, family, figure):
-        """Of the bandwidth of a copy, measured beside that family."""
+        """Returns the fraction of the bandwidth of a copy that was measured with that family."""
         copy = self.copy(family)
         return figure["value"] / copy["value"] if copy and figure["unit"] == "GB/s" else None
 
     def share_of_equal(self, family, case, figure):
-        """Of the bandwidth of a copy that moves as many bytes as the case, measured right after it."""
+        """Returns the fraction of the bandwidth of a copy that moves as many bytes as the case,
+        measured directly after it.
+        """
         copy = self.get(case, self.copies, family)
         return figure["value"] / copy["value"] if copy else None
 
@@ -125,7 +130,7 @@ def row(cells):
 
 
 def beside(ours, other):
-    """The other's time, and ours over it; bold where ours is longer."""
+    """Returns the other's time, and ours divided by it; bold if ours is longer."""
     if other is None:
         return ""
     if not other["ms"]:
@@ -138,7 +143,9 @@ def beside(ours, other):
 
 
 def family_table(figures, family, name="Ternion", heads=lambda impl: impl):
-    """A row for each case and each way in which Ternion, called `name`, ran it, a column for each peer that `heads` gives a head."""
+    """Returns a row for each case and each way in which Ternion, called `name`, ran it, and a
+    column for each peer for which `heads` returns a head.
+    """
     here = [(case, impl) for where, case, impl in figures.found if where == family]
     peers = [impl for impl in dict.fromkeys(impl for _, impl in here if not figures.is_ours(impl)) if heads(impl)]
     with_share = figures.copy(family) is not None
@@ -153,7 +160,7 @@ def family_table(figures, family, name="Ternion", heads=lambda impl: impl):
 
 
 def memory_table(figures, family):
-    """The most memory of each case in each way, where that was measured."""
+    """Returns the peak memory of each case in each way, if it was measured."""
     here = {(case, impl): peak for (where, case, impl), peak in figures.peaks.items() if where == family}
     if not here:
         return []
@@ -200,22 +207,24 @@ def share_verdicts(figures, groups=None, least_share=LEAST_SHARE):
                 yield verdict(name, f"{shares[least]:.3f} ({least}; {len(shares) - below} of {len(shares)} reach it)", expected, below == 0)
 
 
-# Rates over cuBLAS's that products are held to: what they are of -> parts of the names of such cases (the dtype, and sizes if not all), the least rate, and
-# the least geometric mean of all rates but those of the layouts below.
+# Bars for the rates of products relative to cuBLAS: the description -> parts of the names of such
+# cases (the dtype, and sizes if not all), the minimum rate, and the minimum geometric mean of all
+# rates except those of the layouts below.
 PRODUCT_BARS = {
     "f16 and bf16 products": (("bf16", "f16"), (), 0.93, 1.02),
     "TF32 products of 2048 to 8192": (("tf32",), ("2048", "4096", "8192"), 0.97, None),
     "f32 products of 4096 and 8192": (("f32",), ("4096", "8192"), 1.9, None),
 }
-# The bar of the mean was set for the cases that there were before this layout. It has its part in the least rate and in the verdict on layouts; in the mean
-# it would only have 4096 count once more.
+# The bar of the mean was set for the cases that existed before this layout. The layout counts for
+# the minimum rate and for the verdict on layouts; in the mean it would only count 4096 a second
+# time.
 LAYOUTS_OUT_OF_MEANS = ("tt",)
-# Layouts that take equally long: the slowest at most so many times as long as the fastest.
+# Layouts that must take equally long: the slowest at most this many times as long as the fastest.
 LAYOUTS, LAYOUTS_APART = ("nn", "nt", "tn", "tt"), 1.05
 
 
 def product_rates(figures, dtypes, sizes):
-    """Rate over cuBLAS's of each case of products that both have."""
+    """Returns the rate relative to cuBLAS of each product case that both have."""
     rates = {}
     for (_, case, impl), ours in figures.found.items():
         parts = case.split("/")
@@ -240,7 +249,9 @@ def product_verdicts(figures):
 
 
 def layout_verdict(figures):
-    """Whether a product takes equally long whichever of its operands is transposed, in Ternion's own times."""
+    """Returns whether a product takes equally long whichever of its operands is transposed, in
+    Ternion's own times.
+    """
     times = {layout: figure["ms"] for layout in LAYOUTS if (figure := figures.get(f"gemm/bf16/{layout}/4096", "ternion"))}
     what, expected = "bf16 products of 4096: time of the slowest of four layouts over that of the fastest", f"at most {LAYOUTS_APART}"
     if len(times) < len(LAYOUTS):
@@ -250,15 +261,15 @@ def layout_verdict(figures):
     return verdict(what, f"{ratio:.3f} ({slowest} over {fastest})", expected, ratio <= LAYOUTS_APART)
 
 
-# Rates over cuDNN's that attention in bf16 is held to: the direction, of heads of 64 and 128 columns in rows of these lengths, all keys and causal -> the
-# least rate, and the least geometric mean.
+# Bars for the rates of bf16 attention relative to cuDNN: the direction, for head_dim 64 and 128 and
+# these lengths, full and causal -> the minimum rate, and the minimum geometric mean.
 ATTENTION_BARS = {"fwd": ("forward", 0.93, 1.0), "bwd": ("backward", 0.92, 1.0)}
 ATTENTION_SHAPES = [f"{width}/{length}/{seen}" for width in ("d64", "d128") for length in ("t512", "t1024", "t4096", "t16384") for seen in ("full", "causal")]
 WIDE_ATTENTION, WIDE_LEAST = "attention/fwd/bf16/d256/t4096/causal", 0.9
 
 
 def attention_rate(figures, case):
-    """Rate over cuDNN's, if both were measured."""
+    """Returns the rate relative to cuDNN, if both were measured."""
     ours, theirs = figures.get(case, "ternion"), figures.get(case, "torch/cudnn")
     return theirs["ms"] / ours["ms"] if ours and theirs else None
 
@@ -279,7 +290,9 @@ def attention_verdicts(figures):
 
 
 def host_verdicts(figures):
-    """What a program waits for when it queues an op; and what an op of very many costs until the last has run, with the device's own time in it."""
+    """Returns how long a program waits when it queues an op; and the time per op of a very long
+    sequence until the last has run, including the device's own time.
+    """
     ops = {case: figure["value"] for (family, case, impl), figure in figures.found.items() if family == "host" and impl == "ternion"}
     what = "20,000 eager ops in a row until the last has run: the worst time over PyTorch's"
     ratios = {}
@@ -302,7 +315,7 @@ def train_verdict(figures):
 
 
 def rate_of_training(figures, case, ours="ternion/graph"):
-    """A recorded step's rate, and over PyTorch's best."""
+    """Returns a recorded step's rate, and its ratio to PyTorch's best."""
     figure = figures.get(case, ours)
     theirs = PEER_CASES.get(case, case)
     peers = [other["value"] for (_, what, impl), other in figures.found.items() if what == theirs and impl.startswith("torch/")]
@@ -319,20 +332,21 @@ def training_verdicts(figures):
             yield from gpt2_verdicts(figures, case, label)
 
 
-# Forms of GPT-2's step: the case, and what is its own. The first one's loss is GPT::loss, whose gradient takes the place of the logits.
+# Variants of GPT-2's step: the case, and its difference. The loss of the first one is GPT::loss,
+# whose gradient overwrites the logits.
 GPT2_FORMS = [
     ("train/gpt2_124m/bf16", ""),
     ("train/gpt2_124m_chunked/bf16", "logits of half of the tokens at a time"),
     ("train/gpt2_124m_logits/bf16", "all logits kept"),
     ("train/gpt2_50257/bf16", "vocabulary of 50,257"),
 ]
-# Forms that have rows even where they were not measured.
+# Variants that have rows even if they were not measured.
 GPT2_ALWAYS = ("train/gpt2_124m/bf16", "train/gpt2_124m_chunked/bf16")
 GPT2_TOKENS_PER_SECOND, GPT2_GIB = 600_000, 8.5
 
 
 def gpt2_verdicts(figures, case, label):
-    """The rate and the memory of one form: each must hold of the same step."""
+    """Returns the rate and the memory of one variant: both bars must hold for the same step."""
     what = f"{case} recorded{f', {label}' if label else ''}"
     figure, ratio = rate_of_training(figures, case)
     shown = rate(figure) + (f", {ratio:.2f} of PyTorch's best" if ratio is not None else "") if figure else ""
@@ -343,7 +357,8 @@ def gpt2_verdicts(figures, case, label):
     yield verdict(f"{what}: most memory", shown, f"at most {GPT2_GIB} GiB", peak <= GPT2_GIB * 1024 if peak is not None else None)
 
 
-# How long the first steps of a GPT-2 may take where every kernel has to be compiled, on a machine of 16 cores.
+# The maximum time of the first steps of a GPT-2 if every kernel must be compiled, on a machine with
+# 16 cores.
 COLD_GPT2_SECONDS = 15
 
 
@@ -359,19 +374,19 @@ def start_verdicts(figures):
     measured += f", {compiled} kernels compiled" if compiled is not None else ""
     is_cold = "start/cold_gpt2" in figures.without_cuda_cache
     measured += "; not cold: CUDA's own cache was not off" if cold and not is_cold else ""
-    # Where nothing was compiled, the start was not cold.
+    # If nothing was compiled, the start was not cold.
     holds = cold["ms"] <= COLD_GPT2_SECONDS * 1e3 and compiled != 0 if is_cold else None
     yield verdict("process start to GPT-2 124M's first steps, no kernel on disk", measured, f"at most {COLD_GPT2_SECONDS} s on 16 cores", holds)
 
 
 def where_checked(figures, line):
-    """The commit of a check, where it is another than that of the figures."""
+    """Returns the commit of a check, if it differs from that of the figures."""
     commit = line.get("of", {}).get("commit", "unknown")
     return "" if commit == figures.header.get("commit") else f" (commit {commit})"
 
 
 def check_verdict(figures, names, what, expected, tell):
-    """A row of a check: `tell` makes its lines a text and whether they hold."""
+    """Returns a row of a check: `tell` returns the text for its lines, and whether they pass."""
     lines = [line for name in names for line in figures.checks.get(name, [])]
     if not lines:
         return verdict(what, "", expected, None)
@@ -466,14 +481,14 @@ def summary(figures):
 
 
 def torch_versions(versions):
-    # cuDNN tells 9.19.0 as 91900.
+    # cuDNN reports 9.19.0 as 91900.
     number = versions["cudnn"]
     cudnn = f"{number // 10000}.{number // 100 % 100}.{number % 100}" if number else "none"
     return f"PyTorch {versions['torch']} with CUDA {versions['cuda']} and cuDNN {cudnn}"
 
 
 def provenance(figures):
-    """What the figures were measured on, as a sentence."""
+    """Returns what the figures were measured on, as a sentence."""
     header, versions = figures.header, figures.versions
     parts = [
         header.get("device", "unknown device"),
@@ -487,7 +502,7 @@ def provenance(figures):
 
 
 def body(lines):
-    """All tables of a results file."""
+    """Returns all tables of a results file."""
     figures = Figures(lines)
     tables = [line for family in figures.families() for line in family_table(figures, family)]
     return "\n".join([provenance(figures), "", *summary(figures), *tables])
@@ -497,13 +512,15 @@ NOT_MEASURED = "| not measured |"
 
 
 def source_of(body_of_page):
-    """Device, driver and commit that a page's tables state; None where they state none."""
+    """Returns device, driver and commit that a page's tables state; None if they state none."""
     source = re.match(r"\n?(.+?), driver (\S+), .*commit (\w+)", body_of_page)
     return source and source.groups()
 
 
 def with_earlier_checks(new, old):
-    """The new body, with the rows of the old one for checks that are not among its results: of the same device and driver, each with its commit."""
+    """Returns the new body, with the rows of the old one for checks that are not among its results:
+    of the same device and driver, each with its commit.
+    """
     of_new, of_old = source_of(new), source_of(old)
     if not of_new or not of_old or of_new[:2] != of_old[:2]:
         return new
@@ -520,13 +537,15 @@ def with_earlier_checks(new, old):
 
 
 def page(text, lines):
-    """The page with the tables in place of what is between its markers. Rows of checks that are not among the results stay."""
+    """Returns the page with the tables between its markers. Rows of checks that are not among the
+    results are kept.
+    """
     _, old, _ = parts_between(text, MARKERS)
     return between_markers(text, MARKERS, with_earlier_checks(body(lines), old))
 
 
 def page_of_checks(text, lines):
-    """The page with the rows of these checks replaced; what was measured stays as it is."""
+    """Returns the page with the rows of these checks replaced; measurements are not changed."""
     before, body_of_page, after = parts_between(text, MARKERS)
     source = source_of(body_of_page)
     if not source:

@@ -1,5 +1,7 @@
-"""attention_errors.py: tables of records that were never measured, and where PyTorch is installed its arithmetic on the CPU, with small tensors and a program
-that stands in for ternion-bench: python3 -m unittest discover -s benches/peers"""
+"""Tests of attention_errors.py: tables of made-up records, and, if PyTorch is installed, its
+arithmetic on the CPU, with small tensors and a program that replaces ternion-bench: python3 -m
+unittest discover -s benches/peers
+"""
 
 import argparse
 import importlib.util
@@ -122,7 +124,9 @@ class Cases(unittest.TestCase):
 
 @needs_torch
 class Reference(unittest.TestCase):
-    """The chunks of attention_reference.py beside all scores at once, whose gradient PyTorch forms."""
+    """Compares the chunks of attention_reference.py with a computation of all scores at once, whose
+    gradient PyTorch computes.
+    """
 
     def compare(self, shapes, options, kept):
         import torch
@@ -164,7 +168,7 @@ class Reference(unittest.TestCase):
         for shapes, options, dropped in (
             (shared, Options(0.7), None),
             (shared, Options(0.7, causal=True), None),
-            # The first queries see nothing.
+            # The first queries are fully masked.
             (own, Options(0.7, causal=True), None),
             (own, Options(0.7, window=2), None),
             (shared, Options(0.7, causal=True, window=2, dropout=0.25), kept),
@@ -205,7 +209,7 @@ class Reference(unittest.TestCase):
             check_share(torch.rand(2, 3, 50, 50) > 0.5, options)
 
 
-# Answers as ternion-bench does, by float64, rounded once; drops weights by a generator of its own.
+# Answers like ternion-bench, in float64 with one rounding; drops weights with its own generator.
 STAND_IN = """
     import json, pathlib, sys
     sys.path.insert(0, {here!r})
@@ -234,7 +238,7 @@ STAND_IN = """
 
 @needs_torch
 class Measuring(unittest.TestCase):
-    """Whole cases on the CPU, whose results round once: no error is beyond half a unit of the last place."""
+    """Whole cases on the CPU, whose results are rounded once: no error exceeds half an ulp."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,5 @@
-"""attention_ladder.py with records that were never measured: python3 -m unittest discover -s benches/peers"""
+"""Tests of attention_ladder.py with made-up records: python3 -m unittest discover -s benches/peers
+"""
 
 import pathlib
 import re
@@ -20,7 +21,7 @@ MIB = 2**20
 
 
 def record(case, value, number=0, **more):
-    """A line of results as compare.py keeps it."""
+    """Returns a line of results as compare.py stores it."""
     peer = next((peer for peer in ("cudnn", "math") if f"/{peer}/" in case), None)
     impl = f"torch/{peer}" if peer else "ternion"
     return dict(case=f"attention_ladder/{case}", impl=impl, ms=1.0, value=value, unit="TFLOP/s", family="attention_ladder", round=number, **more)
@@ -67,7 +68,7 @@ class Pages(PageCase):
                 "| PyTorch, cuDNN | 450 | 640 | 100.0 % |",
             ],
         )
-        # The composition does not reach as far as the forms: they are compared where it ends.
+        # The composition has fewer sizes than the rungs: they are compared at its largest one.
         self.assertIn("of PyTorch, math at 1024 |\n| --- | ---: | ---: | ---: |\n| naive | 0.25 | 0.50* | 5.0 % |", page)
         self.assertIn("one call, which took longer than 100 ms", page)
         self.assertIn("- attention_ladder/bf16/d64/causal/wgmma/1024 ternion: the device lacks the form's instructions", page)

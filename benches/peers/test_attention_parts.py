@@ -1,4 +1,6 @@
-"""attention_parts.py: sums whose errors are known, and the page: python3 -m unittest discover -s benches/peers"""
+"""Tests of attention_parts.py: sums whose errors are known, and the page: python3 -m unittest
+discover -s benches/peers
+"""
 
 import importlib.util
 import pathlib
@@ -61,12 +63,12 @@ class Simulation(unittest.TestCase):
             subprocess.run([sys.executable, str(HERE / "attention_parts.py"), "write", str(page)], check=True)
             (written, errors), (committed, expected) = figures(page), figures(PAGE)
         self.assertEqual(written, committed)
-        # Exponential functions differ in their last bit from machine to machine.
+        # Exponential functions differ in their last bit between machines.
         self.numpy.testing.assert_allclose(errors, expected, rtol=0.1)
 
 
 def figures(page):
-    """A page without its errors, and these."""
+    """Returns a page without its errors, and the errors."""
     text = page.read_text(encoding="utf-8")
     return re.sub(ERROR, "", text), [float(error) for error in re.findall(ERROR, text)]
 

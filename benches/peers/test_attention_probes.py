@@ -1,4 +1,6 @@
-"""attention_probes.py: what records say, what is refused, and the pages: python3 -m unittest discover -s benches/peers"""
+"""Tests of attention_probes.py: the text of records, rejected records, and the pages: python3 -m
+unittest discover -s benches/peers
+"""
 
 import json
 import pathlib
@@ -67,7 +69,7 @@ class Faults(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def written(self, lines, names=("attention.md", "matmul.md")):
-        """The pages after `write` of these lines, and what the script said."""
+        """Returns the pages after `write` of these lines, and the script's output."""
         with tempfile.TemporaryDirectory() as folder:
             paths, results = [pathlib.Path(folder, name) for name in names], pathlib.Path(folder, "probes.jsonl")
             for path in paths:

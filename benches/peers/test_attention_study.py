@@ -1,4 +1,5 @@
-"""attention_study.py with records that were never measured: python3 -m unittest discover -s benches/peers"""
+"""Tests of attention_study.py with made-up records: python3 -m unittest discover -s benches/peers
+"""
 
 import json
 import pathlib
@@ -70,7 +71,7 @@ class Tables(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def written(self, lines):
-        """The page's text, what is left beside it, and the script's words."""
+        """Returns the page's text, the other files in its folder, and the script's output."""
         with tempfile.TemporaryDirectory() as folder:
             page, results = pathlib.Path(folder, "page.md"), pathlib.Path(folder, "study.jsonl")
             page.write_text(PAGE)

@@ -1,4 +1,4 @@
-"""checks.py with programs that only pretend: python3 -m unittest discover -s benches/peers"""
+"""Tests of checks.py with fake programs: python3 -m unittest discover -s benches/peers"""
 
 import os
 import pathlib
@@ -36,7 +36,8 @@ attention, BF16 of width 64, causal: false: fingerprint 00000000000000aa
 
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 78 filtered out; finished in 40.83s
 """
-# Prints what repeats print, with other bits of a case where kernels have delays and the file `raced` is there.
+# Prints the output of repeats; the bits of one case differ if kernels have delays and the file
+# `raced` exists.
 PRETENDED = f"""#!/bin/sh
 [ "$TERNION_REPEATS $*" = "1000 kernels::repeats:: --show-output" ] || exit 3
 bits=bb
@@ -46,7 +47,8 @@ sed "s/bb$/$bits/" <<'END'
 """
 
 
-# Passes but where the file `broken` is there, and then only its part 2 fails; leaves a file per run.
+# Passes unless the file `broken` exists, in which case only its part 2 fails; creates a file per
+# run.
 OPS = """#!/bin/sh
 here="$(dirname "$0")"
 touch "$here/ran-$(echo "$TERNION_PART" | tr / -)-$$"
@@ -70,7 +72,8 @@ def program(path, text):
     path.chmod(0o755)
 
 
-# Runs what it is given, and sums up what it found: an error in what the file `broken` names, where that is there.
+# Runs the given program and prints a summary: an error for what the file `broken` names, if it
+# exists.
 SANITIZER = """#!/bin/sh
 while [ "${1#--}" != "$1" ]; do shift 2; done
 echo "========= COMPUTE-SANITIZER"
@@ -81,7 +84,7 @@ echo "========= ERROR SUMMARY: 0 errors"
 
 
 class Parts(unittest.TestCase):
-    """The op table in parts and the sanitizer's parts, by the bundle's own script."""
+    """The op table in parts and the sanitizer's parts, run by the bundle's own script."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""Tests of commits.py: two programs in turn, and the table of what they took."""
+"""Tests of commits.py: two alternating programs, and the table of their times."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Commits(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def bundle(self, name, milliseconds):
-        """A folder with a program that answers as ternion-bench does."""
+        """Creates a folder with a program that answers like ternion-bench."""
         folder = self.folder / name
         folder.mkdir()
         program = folder / "ternion-bench"

@@ -1,4 +1,4 @@
-"""compare.py with programs that only pretend: python3 -m unittest discover -s benches/peers"""
+"""Tests of compare.py with fake programs: python3 -m unittest discover -s benches/peers"""
 
 import json
 import os
@@ -20,7 +20,8 @@ from test_tables import PAGE, line  # noqa: E402
 
 WGPU_PAGE = PAGE + "{}\nNo run yet.\n{}\n\nthe end\n".format(*wgpu_tables.MARKERS)
 
-# Prints a line for each prefix after --only, or with --serve for each case that is asked for; `start` prints what compare.py waits for.
+# Prints a line for each prefix after --only, or with --serve for each requested case; `start`
+# prints what compare.py waits for.
 PRETENDED = """#!/usr/bin/env python3
 import json, os, pathlib, sys
 impl, factor = {impl!r}, {factor}
@@ -125,7 +126,8 @@ class WgpuTables(unittest.TestCase):
         failed = dict(case="attention/fwd/b", impl="ternion-wgpu-composed", error="no memory", family="attention", round=0)
         self.assertIn("1 of 1 are below 1, 1 not measured) | below 1 at every size | not measured |", self.verdict(what, *faster, slower[0], failed))
         self.assertTrue(self.verdict(what).endswith("| not measured |"))
-        # Where core's composition was not measured the other stands for it; that one has a line of its own, too.
+        # If core's composition was not measured, the other one is used instead, which also has a
+        # separate line.
         both, alone = of("bwd/c", 1.0, 4.0, 0.8), of("bwd/d", 1.0, None, 1.25)
         self.assertTrue(self.verdict(what, *both, *alone).endswith("| 0.80 (attention/bwd/d; 2 of 2 are below 1) | below 1 at every size | yes |"))
         self.assertTrue(self.verdict(stricter, *both, *alone).endswith("| 1.25 (attention/bwd/c; 1 of 2 are below 1) | below 1 at every size | **no** |"))
@@ -212,7 +214,7 @@ class Run(unittest.TestCase):
         for key in (("start/cold", "ternion"), ("start/cold_gpt2", "ternion"), ("start/warm", "ternion"), ("start/context", "driver"), ("start/warm", "torch")):
             self.assertGreater(found["start", *key]["ms"], 0)
         self.assertEqual(found["start", "start/cold_gpt2", "ternion"]["times"], 3)
-        # The pretended program keeps one kernel in the cache that it is given.
+        # The fake program stores one kernel in the cache that it is given.
         self.assertEqual(found["start", "start/cold_gpt2", "ternion"]["compiled"], 1)
         self.assertNotIn("compiled", found["start", "start/warm", "ternion"])
         self.assertEqual(lines[0]["run"]["commit"], "abc1234")
@@ -235,7 +237,9 @@ class Run(unittest.TestCase):
         self.assertEqual(found, {"start/cold": False, "start/cold_gpt2": False})
 
     def refused(self, command, *more):
-        """What a command that must fail says, where a results file is that must stay as it was, and where none is."""
+        """Returns the error of a command that must fail, with a results file that must not change,
+        and without one.
+        """
         kept, none = self.root / "keep.jsonl", self.root / "none.jsonl"
         kept.write_text(json.dumps({"run": {"commit": "abc0000"}}) + "\nof a run that was cut o")
         before = kept.read_text()
@@ -307,7 +311,7 @@ class Run(unittest.TestCase):
         self.assertNotIn(("elementwise/gelu/f32", "ternion"), cases, "of a family that was cut off")
 
     def asked(self):
-        """Who measured what, in its order."""
+        """Returns which program measured what, in order."""
         return [tuple(text.split()) for text in (self.root / "asked.txt").read_text().splitlines()]
 
     def replace_in(self, name, old, new):
@@ -331,7 +335,7 @@ class Run(unittest.TestCase):
         self.assertEqual(begun, ["ternion", "torch", "torch", "ternion"], "a further round is begun by the other")
 
     def test_medians_are_of_all_turns(self):
-        # Of the copy, then of the case.
+        # For the copy, then for the case.
         factors = "factors = iter((1, 1, 1, 1, 5, 2))\ndef measure(name):\n    factor = next(factors)"
         self.replace_in("ternion-bench", "def measure(name):", factors)
         _, lines = self.run_compare("--families", "elementwise")

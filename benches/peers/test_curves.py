@@ -1,4 +1,4 @@
-"""curves.py with trainings that never ran: python3 -m unittest discover -s benches/peers"""
+"""Tests of curves.py with made-up training runs: python3 -m unittest discover -s benches/peers"""
 
 import pathlib
 import sys
@@ -14,13 +14,16 @@ from page_tests import PageCase  # noqa: E402
 SVG = "{http://www.w3.org/2000/svg}"
 RUN = dict(run=dict(device="Some GPU", model="char_gpt", batch=64, context=256, layers=6, width=384, vocabulary=256, lr=0.0003, text_bytes=1000))
 STEPS = 40
-# How far each way's losses are from those of bf16, unfused: powers of two, with which sums are exact.
+# The difference of each way's losses from those of bf16, unfused: powers of two, with which sums
+# are exact.
 OFF = {curves.EAGER: 2**-8, curves.RECORDED: 2**-8, curves.UNFUSED: 0.0, curves.EXACT: 2**-7}
 OFF |= dict(zip(curves.DITHERED, (2**-9, 2**-10, -(2**-7))))
 
 
 def loss(seed, way, step):
-    """Falls; later steps are apart by what the way is off, those of another seed by 1/4."""
+    """Returns a falling loss; later steps differ by the difference of the way, those of another
+    seed by 1/4.
+    """
     return 4.0 - step / 16 + seed / 4 + (OFF[way] if step > 20 else 0.0)
 
 
@@ -34,7 +37,7 @@ class Pages(PageCase):
 
     def write(self, lines, error=""):
         text = super().write(lines, error)
-        # What is refused leaves everything as it was.
+        # An error leaves everything unchanged.
         self.assertEqual((self.path / "page.svg").exists(), not error)
         self.assertEqual("stale" in text, bool(error))
         return text
@@ -44,10 +47,11 @@ class Pages(PageCase):
         apart = curves.Distance([([0.0] * 21, [1.0] * 20 + [21.0])])
         self.assertEqual((apart.largest, apart.mean), (2.0, 1.5))
         seed = curves.Seed(curves.curves_of(records(), "here"), 1)
-        # Of 21 means the first has none of the steps that are off, and the last has nothing else.
+        # The first of 21 means contains none of the steps that differ, and the last one contains
+        # only those.
         self.assertEqual((seed.fused.largest, seed.fused.mean), (2**-8, 2**-9))
         self.assertEqual((seed.exact.largest, seed.exact.mean), (2**-7, 2**-8))
-        # The dithered training that is furthest below, from f32, which is above.
+        # The lowest dithered training run, and f32, which is the highest.
         self.assertEqual((seed.noise.largest, seed.noise.mean), (2**-6, 2**-7))
         # From seed 1 to 2 and to 3.
         self.assertEqual((seed.seeds.largest, seed.seeds.mean), (0.5, 0.375))
@@ -63,7 +67,7 @@ class Pages(PageCase):
         self.assertIn("| 2 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.25000 | 0.25000 | 0.50 | yes | yes |", page)
         self.assertIn("\nFused and unfused are no further apart than bf16 and f32, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
         self.assertIn("\nFused and unfused are no further apart than dithered trainings, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
-        # f32, bf16, and what is fused of it.
+        # f32, bf16, and fused bf16.
         self.assertIn("| 1 | 2.35156 | 2.34375 | 2.34766 | 2.34766 |", page)
         # Written again, it is the same.
         (self.path / "page.svg").unlink()
@@ -76,12 +80,13 @@ class Pages(PageCase):
         sentence = "on Some GPU: batches of 64 windows from 1000 bytes of text, AdamW at 0.0003.\n"
         page = self.write([dict(run=RUN["run"] | provenance), *whole[1:]])
         self.assertIn(sentence + "Some GPU, driver 580.1, commit abc1234, 2026-01-01 00:00 UTC.\n\n![", page)
-        # Two files: one training, two runs, of which the second was of no bundle, and knew no driver.
+        # Two files: one training run, two measurements, of which the second was without a bundle
+        # and a known driver.
         other = dict(run=RUN["run"] | provenance | dict(driver=None, commit=None))
         page = self.write([dict(run=RUN["run"] | provenance), *whole[1:], other])
         self.assertIn("UTC.\nSome GPU, driver unknown, commit unknown, 2026-01-01 00:00 UTC.\n\n![", page)
         self.assertEqual(page.count(sentence), 1)
-        # Of files without these fields nothing more is said.
+        # For files without these fields nothing more is stated.
         self.assertIn(sentence + "\n![", self.write(whole))
 
     def test_a_single_seed_has_no_other(self):
@@ -89,7 +94,8 @@ class Pages(PageCase):
 
     def test_seeds_that_are_further_apart_than_bf16_and_f32_are_named(self):
         lines = records()
-        # The last step of seed 2, which one mean of 21 has in it: the largest distance grows, and the mean stays below that of bf16.
+        # The last step of seed 2, which one of the 21 means contains: the largest distance grows,
+        # and the mean stays below that of bf16.
         for line in lines:
             if line.get("way") in (curves.EAGER, curves.RECORDED) and line["seed"] == 2 and line["step"] == STEPS:
                 line["loss"] += 1 / 8
@@ -136,7 +142,7 @@ class Pages(PageCase):
         _, _, width, height = map(float, drawn.get("viewBox").split())
         for line in lines:
             points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
-            # Of 21 means every fifth, of which the last is the last.
+            # Every fifth of 21 means; the last point is the last mean.
             self.assertEqual(len(points), 5)
             self.assertTrue(all(0 < x < width and 0 < y < height for x, y in points), points)
             self.assertEqual(sorted(points), points)

@@ -1,4 +1,4 @@
-"""fit_tiles.py with times that were never measured: python3 -m unittest discover -s benches/peers"""
+"""Tests of fit_tiles.py with made-up times: python3 -m unittest discover -s benches/peers"""
 
 import itertools
 import json
@@ -23,19 +23,19 @@ LARGE = Tile("large", [128, 256, 64], 1, 1, [10.0, 5.0, 1.0, 2.0])
 MIDDLE = Tile("middle", [64, 128, 64], 2, 1, [5.9, 2.0, 1.25, 3.0])
 SMALL = Tile("small", [64, 64, 64], 3, 1, [3.5, 2.0, 1.5, 2.0])
 TILES = [LARGE, MIDDLE, SMALL]
-# What the tiles really cost.
+# The true costs of the tiles.
 TRUTH = {"large": [15.0, 6.0, 1.1, 1.2], "middle": [5.1, 3.0, 1.5, 2.2], "small": [2.2, 2.5, 1.3, 1.6]}
 SPLIT, SUMMED, PARTS = tile_times.SPLIT_MICROSECONDS, tile_times.SUMMED_BYTES_PER_MICROSECOND, tile_times.PARTS_MICROSECONDS
 ARRIVAL, ARRIVAL_OF_PART = tile_times.ARRIVAL_MICROSECONDS, tile_times.ARRIVAL_MICROSECONDS_OF_PART
 MAPPED, LOADED, CACHED = tile_times.MAPPED_BYTES_PER_MICROSECOND, tile_times.LOADED_BYTES_PER_MICROSECOND, tile_times.CACHED_BYTES_PER_MICROSECOND
-# Kinds, tiles and numbers of parts whose times depend on all constants.
+# Kinds, tiles and numbers of splits whose times depend on all constants.
 EVERY_CONSTANT = [("bf16", LARGE, 2), *((kind, Tile(f"{name}_64x64x64", [64, 64, 64], 1, 1, SMALL.costs), 2) for kind, name in (("bf16", "wgmma"), ("bf16", "wgmmasplitk"), ("bf16x6", "wgmmabf16x6")))]
 RUN = dict(run=dict(device="Some GPU", commit="abc1234", multiprocessors=132))
 PAGE = f"before\n\n{fit_tiles.START}\nstale\n{fit_tiles.END}\n\nafter\n"
 
 
 def line_of(tile, sizes, splits=1, kind="bf16", turned=(False, True), copies=0, us=1.0, chosen=False):
-    """As ternion-bench prints a measurement."""
+    """Returns a measurement as ternion-bench prints it."""
     m, n, k, matrices = [*sizes, 1][:4]
     return dict(kind=kind, m=m, n=n, k=k, matrices=matrices, turned=list(turned), tile=tile.name, splits=splits, copies=copies, chosen=chosen, us=us)
 
@@ -45,7 +45,9 @@ def described(tile, kind="bf16"):
 
 
 def synthetic(seed, count, model, noise=0.03):
-    """Lines of products by every tile, whose times are predicted by the true costs, give or take the noise."""
+    """Returns lines of products with every tile, whose times are predicted from the true costs,
+    with noise.
+    """
     numbers = random.Random(seed)
     lines = [RUN, *map(described, TILES)]
 
@@ -72,15 +74,17 @@ class Prediction(unittest.TestCase):
     def test_times_are_those_worked_out_by_hand(self):
         # 4 x 32 blocks: a part of a wave.
         self.assert_predicts(5 + 10 * 2.056 + 2, LARGE, [512, 8192, 2056], kind="f32")
-        # Twice as many: a wave and a part, sums of 1028, and three times the results in f32 for the second kernel.
+        # Twice as many: a wave and a part, k of 1028, and three times the results in f32 for the
+        # second kernel.
         self.assert_predicts(5 + 2 * (10 * 1.028 + 2) + SPLIT + 512 * 8192 * 3 * 4 / SUMMED, LARGE, [512, 8192, 2056], 2, kind="f32")
-        # 256 blocks, two on the busiest multiprocessor; 128, which have one alone; 6 x 128, a full wave of 396 and 372 more, three on the busiest.
+        # 256 blocks, two on the busiest multiprocessor; 128, which have one each; 6 x 128, a full
+        # wave of 396 and 372 more, three on the busiest one.
         self.assert_predicts(2 + 2 * 3.5 * 0.264 + 2, SMALL, [1024, 1024, 264], kind="f32")
         self.assert_predicts(2 + 1.5 * 3.5 * 0.264 + 2, SMALL, [512, 1024, 264], kind="f32")
         self.assert_predicts(2 + 2 * (3 * 3.5 * 0.264 + 2), SMALL, [512, 1024, 264, 6], kind="f32")
-        # Whole waves alone: nothing is left.
+        # Only full waves: there is no remainder.
         self.assert_predicts(2 + 3 * 3.5 * 0.264 + 2, SMALL, [64 * 396, 64, 264], kind="f32")
-        # A device of 64 multiprocessors.
+        # A device with 64 multiprocessors.
         self.assert_predicts(5 + 2 * (10 * 2.056 + 2), LARGE, [512, 8192, 2056], kind="f32", model=Model(64))
 
     def test_copies_and_parts_of_bf16_take_their_time(self):
@@ -92,21 +96,21 @@ class Prediction(unittest.TestCase):
             self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", turned=turned, copies=copies)
         tile = Tile("wgmmabf16x6_128x128x32", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9])
         split = PARTS + 2 * 4 + (1024 * 1000 + 1000 * 2048) * 10 / 2e6
-        # The inner length is rounded up to a stage.
+        # k is rounded up to a stage.
         self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")
 
     def test_tiles_of_tf32_are_turned_where_b_is_read_from_registers(self):
         tile = Tile("wgmmatf32_128x256x32", [128, 256, 32], 1, 1, [20.0, 5.0, 1.0, 2.0])
         wide, high = [128, 132 * 256, 512], [132 * 256, 128, 512]
         memory = (128 + 132 * 256) * 512 * 4 / MAPPED + 128 * 132 * 256 * 4 / MAPPED
-        # One row of 132 tiles; or 264 tiles below each other, which read the short operand anew.
+        # One row of 132 tiles; or 264 tiles in a column, which read the short operand again.
         one = 5 + math.hypot(20 * 0.512, memory, (128 * 132 + 132 * 256) * 512 * 4 / CACHED) + 2
         two = 5 + math.hypot(2 * 20 * 0.512, memory, (132 * 256 + 128 * 264) * 512 * 4 / CACHED) + 2 * 2
         copy_of_a = 4 + 128 * 512 * 8 / 2e6
         copy_of_b = 4 + 132 * 256 * 512 * 8 / 2e6
         for turned, copies, expected in [((False, True), 0, one), ((True, True), 0, one), ((False, False), 0, two), ((False, False), 1, one + copy_of_b), ((True, False), 1, two + copy_of_a)]:
             self.assert_predicts(expected, tile, wide, kind="tf32", turned=turned, copies=copies)
-        # The smaller operand of a high product is b, which then is along k.
+        # The smaller operand of a high product is b, whose copy is k-major.
         self.assert_predicts(two + copy_of_a, tile, high, kind="tf32", turned=(True, False), copies=1)
 
     def test_extensions_add_what_they_say(self):
@@ -127,14 +131,17 @@ class Prediction(unittest.TestCase):
             # Four rows of tiles are two clusters, each of which reads columns of b once.
             expected = (200 * 2 * a + 128 * 2 * b) * k * tile_times.BYTES[kind][0]
             self.assertAlmostEqual(tile_times.cached_bytes(one, tile, Model(132)), expected, msg=f"{kind} {k} {turned}")
-        # The operand in registers is b: where it straddles, rows of what is multiplied do.
+        # The operand in registers is b: if it straddles cache lines, rows of the swapped product
+        # do.
         turned = Tile("wgmmatf32_64x64x32", [64, 64, 32], 1, 1, tile.costs)
         one = Measurement(line_of(turned, [200, 136, 2048], kind="tf32", turned=(False, False)))
         self.assertAlmostEqual(tile_times.cached_bytes(one, turned, Model(132)), (136 * 4 * factor + 200 * 3) * 2048 * 4)
-        # Three rows of tiles are two clusters: 268 blocks are one more than what is resident two at a time.
+        # Three rows of tiles are two clusters: 268 blocks are one more than what is resident with
+        # two per multiprocessor.
         one = Measurement(line_of(tile, [192, 64 * 67, 2048]))
         self.assertEqual(tile_times.terms(one, tile, Model(132))[1:4], (0, 3, 1))
-        # Three rows of tiles are two of clusters of two by two: with 30 columns 120 blocks, as many as are resident at once, with 31 as many as with 32.
+        # Three rows of tiles are two rows of clusters of two by two: with 30 columns there are 120
+        # blocks, as many as are resident at once; with 31 columns as many as with 32.
         four = Tile("four", [64, 64, 64], 1, 4, tile.costs)
         for columns, waves in (30, (1, 0)), (31, (1, 1)), (32, (1, 1)):
             one = Measurement(line_of(four, [192, 64 * columns, 2048]))
@@ -159,7 +166,7 @@ class Prediction(unittest.TestCase):
     def test_blocks_of_a_cluster_add_up_parts_without_a_second_kernel(self):
         read, written, cached = (16 + 1024) * 4096 * 2, 16 * 1024 * 2, (16 * 16 + 1024) * 4096 * 2 / CACHED
         tile = Tile("wgmmasplitk_16x64x64", [16, 64, 64], 2, 1, [5.0, 4.0, 1.0, 0.5])
-        # 64 blocks: 1024 long each.
+        # 64 blocks with a k of 1024 each.
         parts = tile_times.CLUSTER_SPLIT_MICROSECONDS + 4 * tile_times.CLUSTER_SPLIT_MICROSECONDS_OF_PART
         self.assert_predicts(4 + math.hypot(5 * 1.024, (read + written) / MAPPED, cached) + 0.5 + parts, tile, [16, 1024, 4096], 4)
 
@@ -192,7 +199,7 @@ class Prediction(unittest.TestCase):
 
 
 def tiles_of_source():
-    """The tiles of the sources that take aligned operands."""
+    """Returns the tiles in the sources that support aligned operands."""
     source = "".join((BACKEND / "variant" / "gemm" / f"{name}.rs").read_text() for name in ("tiles", "warpgroup_tiles", "split_k_tiles"))
     found = []
     for text in re.findall(r"Tile = Tile \{(.*?)\n\};", source, re.DOTALL):
@@ -276,7 +283,7 @@ class Fits(Scripts):
         fitted = fit_tiles.Fitted(data, Model(132, ["traffic"]))
         for name, value in truth.items():
             self.assertLess(abs(fitted.model.constants[name] / value - 1), 0.1, name)
-        # Times that know of no stages gain nothing by rounding up to them.
+        # Times that do not depend on stages gain nothing from rounding up to them.
         plain = tile_times.read([self.save(synthetic(3, 60, Model(132)))])
         self.assertNotIn("pad", fit_tiles.extensions_report(plain, Model(132))[-1])
 
@@ -287,14 +294,14 @@ class Fits(Scripts):
         fitted = fit_tiles.Fitted(tile_times.read([self.save(lines)]), Model(132))
         for name, truth in TRUTH.items():
             self.assertLess(abs(fitted.costs[name][0] / truth[0] - 1), 0.05, name)
-        # They are what is inconsistent, and are counted.
+        # These are the inconsistent measurements, and are counted.
         _, consistent, _ = fitted.held_out.losses("bf16")
         self.assertLess(consistent, 0.01)
         self.assertGreater(fit_tiles.mean_loss(fitted.held_out.made), 2 * consistent)
         self.assertEqual(fitted.held_out.dropped["bf16"], len(lines[10::25]))
 
     def test_what_no_measurement_depends_on_stays(self):
-        # Always two waves and a half: no block has a multiprocessor alone.
+        # Always two and a half waves: no block is the only one on its multiprocessor.
         lines = [described(SMALL)]
         for k in range(64, 64 * 30, 64):
             one = line_of(SMALL, [64 * 990, 64, k])
@@ -303,13 +310,15 @@ class Fits(Scripts):
         fitted = fit_tiles.Fitted(tile_times.read([self.save(lines)]), Model(132))
         self.assertEqual(fitted.costs["small"][2], 1.5)
         self.assertLess(abs(fitted.costs["small"][0] / 5.0 - 1), 0.01)
-        # One measurement says too little.
+        # One measurement is not enough.
         self.assertEqual(fitted.costs["large"], LARGE.costs)
 
     def test_losses_are_those_of_what_is_picked(self):
-        # By its costs the large tile takes 27.56 us and the small one more; both were measured otherwise.
+        # By its costs the large tile takes 27.56 us and the small one more; the measurements of
+        # both differ from that.
         lines = [described(LARGE), described(SMALL), {**line_of(LARGE, [512, 8192, 2056]), "us": 30.0, "chosen": True}, {**line_of(SMALL, [512, 8192, 2056]), "us": 20.0}]
-        # A second file has the product again: medians count. What has no costs is a fastest time alone.
+        # A second file contains the product again: medians count. A tile without costs counts only
+        # as the fastest time.
         again = [{**line_of(LARGE, [512, 8192, 2056]), "us": 36.0, "chosen": True}, {**line_of(MIDDLE, [512, 8192, 2056]), "us": 16.5}]
         data = tile_times.read([self.save(lines), self.save(again, "again.jsonl")])
         (product,) = data.products.values()

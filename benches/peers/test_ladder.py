@@ -1,4 +1,4 @@
-"""ladder.py with records that were never measured: python3 -m unittest discover -s benches/peers"""
+"""Tests of ladder.py with made-up records: python3 -m unittest discover -s benches/peers"""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ VERSIONS = dict(versions=dict(torch="9.9", cuda="99.0"))
 
 
 def record(case, value, number=0, **more):
-    """A line of results as compare.py keeps it."""
+    """Returns a line of results as compare.py stores it."""
     impl = "torch/cublas" if "cublas" in case else "ternion"
     return dict(case=f"ladder/{case}", impl=impl, ms=1.0, value=value, unit="TFLOP/s", family="ladder", round=number, **more)
 
@@ -94,7 +94,7 @@ class Pages(PageCase):
         texts = [text.text for text in drawn.iter(f"{SVG}text")]
         self.assertEqual(texts.count("cuBLAS"), 2)
         self.assertTrue({"naive", "autotuned tile", "mma.sync", "Ternion's product", "256", "1024"} <= set(texts))
-        # Half of the way from 256 to 1024 is 512: the axis is that of logarithms.
+        # The middle between 256 and 1024 is 512, because the axis is logarithmic.
         panel = ladder.panel(ladder.ladders(RECORDS)[0][0], 0)
         self.assertAlmostEqual(panel.x(512), (panel.x(256) + panel.x(1024)) / 2)
         self.assertLess(panel.y(2), panel.y(1), "more is higher up")

@@ -1,4 +1,4 @@
-"""overhead.py with figures that are made up: python3 -m unittest discover -s benches/peers"""
+"""Tests of overhead.py with made-up figures: python3 -m unittest discover -s benches/peers"""
 
 import json
 import pathlib

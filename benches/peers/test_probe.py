@@ -1,4 +1,4 @@
-"""Tests of probe.py and probe_kernels.py: what needs neither a GPU nor NVRTC."""
+"""Tests of probe.py and probe_kernels.py: the parts that need neither a GPU nor NVRTC."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""The table of errors of products, and what the test's output is read as."""
+"""Tests of the table of product errors, and of parsing the test's output."""
 
 import pathlib
 import unittest

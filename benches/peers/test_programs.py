@@ -1,4 +1,4 @@
-"""programs.py with programs that only pretend: python3 -m unittest discover -s benches/peers"""
+"""Tests of programs.py with fake programs: python3 -m unittest discover -s benches/peers"""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ import programs  # noqa: E402
 
 PAGE = f"before\n{programs.START}\nstale\n{programs.END}\nafter\n"
 
-# Writes what --json names; fails for the device "broken".
+# Writes the file that --json names; fails for the device "cuda:7".
 PRETENDED = """#!/usr/bin/env python3
 import json, sys
 given = sys.argv[1:]

@@ -1,4 +1,6 @@
-"""The tables of tables.py from made-up figures: python3 -m unittest discover -s benches/peers"""
+"""Tests of the tables of tables.py with made-up figures: python3 -m unittest discover -s
+benches/peers
+"""
 
 import pathlib
 import sys
@@ -38,7 +40,7 @@ class Tables(unittest.TestCase):
         checked = tables.page_of_checks(page, [clean])
         self.assertEqual(checked, tables.page(PAGE, [*measured, clean]))
         self.assertIn("0 errors in 40 cases of 7 tests |", checked)
-        # Of another commit: the row states it. A later check takes the place of an earlier one.
+        # For another commit, the row states it. A later check replaces an earlier one.
         later = tables.page_of_checks(checked, [dict(clean, errors=3, of=dict(clean["of"], commit="def5678"))])
         self.assertIn("3 errors in 40 cases of 7 tests (commit def5678) | no error | **no** |", later)
         self.assertEqual(tables.page_of_checks(later, [clean]), checked)
@@ -50,7 +52,7 @@ class Tables(unittest.TestCase):
         measured = line("elementwise/add/f32", "ternion", 0.1, 1000)
         page = tables.page(PAGE, [dict(run=run), measured, clean, other])
         later = dict(run, commit="def5678")
-        # Of one commit, then of two.
+        # With one commit, then with two.
         for commit in ("def5678", "fed8765"):
             page = tables.page(page, [dict(run=dict(run, commit=commit)), measured, dict(other, of=dict(later, commit=commit, backend="cuda"))])
             self.assertIn("0 errors in 40 cases of 7 tests (commit abc1234) | no error | yes |", page)
@@ -155,7 +157,8 @@ class Tables(unittest.TestCase):
             f"| {chunked}: most memory | 8.00 GiB | {memory} | yes |",
         ]
         self.assertEqual(verdicts(of("train/gpt2_124m_chunked/bf16", 599_999, 8193), theirs), [*missing[:2], *measured])
-        # The loss of kept logits is of the same model as PyTorch's; another vocabulary makes another model.
+        # The loss with kept logits is that of the same model as PyTorch's; another vocabulary makes
+        # it another model.
         others = verdicts(of("train/gpt2_124m_logits/bf16", 624_000, 8000), of("train/gpt2_50257/bf16", 600_000, 8705), theirs)
         expected = [
             f"| train/gpt2_124m_logits/bf16 recorded, all logits kept | 624,000 tokens/s, 1.30 of PyTorch's best | {rate} | yes |",
@@ -164,7 +167,7 @@ class Tables(unittest.TestCase):
             f"| train/gpt2_50257/bf16 recorded, vocabulary of 50,257: most memory | 8.50 GiB | {memory} | **no** |",
         ]
         self.assertEqual(others, [*missing, *expected])
-        # What peers alone have measured gives no row; what failed here does.
+        # What only peers have measured gives no row; what failed for Ternion does.
         self.assertEqual(verdicts(of("train/gpt2_50257/bf16", 1, 1, "torch/eager")), missing)
         failed = dict(case="train/gpt2_50257/bf16", impl="ternion/graph", error="no memory", family="train", round=0)
         self.assertEqual([text.split("|")[-2].strip() for text in verdicts(failed)[4:]], ["not measured"] * 2)
@@ -200,7 +203,7 @@ class Tables(unittest.TestCase):
         self.assertTrue(of("f16 and bf16 products: least", half).endswith("| 0.95 (gemm/f16/nn/512; 2 cases) | at least 0.93 | yes |"))
         self.assertTrue(of("f16 and bf16 products: geometric mean", half).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
         self.assertTrue(of("f16 and bf16 products: geometric mean", {**half, "gemm/bf16/nt/16x4096x4096": 1.0}).endswith("| 1.015 (3 cases) | at least 1.02 | **no** |"))
-        # The fourth layout counts for the least rate alone.
+        # The fourth layout counts only for the minimum rate.
         fourth = {**half, "gemm/bf16/tt/4096": 0.92}
         self.assertTrue(of("f16 and bf16 products: least", fourth).endswith("| 0.92 (gemm/bf16/tt/4096; 3 cases) | at least 0.93 | **no** |"))
         self.assertTrue(of("f16 and bf16 products: geometric mean", fourth).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
@@ -218,7 +221,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(of(nn=0.172, nt=0.16, tn=0.168, tt=0.165), f"{what} 1.075 (nn over nt) | at most 1.05 | **no** |")
         self.assertEqual(of(nn=0.16, nt=0.164, tn=0.168, tt=0.166), f"{what} 1.050 (tn over nn) | at most 1.05 | yes |")
         self.assertEqual(of(nn=0.16, nt=0.16, tn=0.16), f"{what}  | at most 1.05 | not measured |")
-        # What cuBLAS takes does not count.
+        # cuBLAS's times are ignored.
         theirs = tables.Figures([line(f"gemm/bf16/{layout}/4096", "torch/cublas", 0.1, 1, "TFLOP/s") for layout in tables.LAYOUTS])
         self.assertIn("not measured", tables.layout_verdict(theirs))
 
@@ -257,7 +260,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(of(dict(cold, compiled=71)), f"{what} 15.0 s, 71 kernels compiled | at most 15 s on 16 cores | yes |")
         self.assertEqual(of(dict(cold, compiled=0)), f"{what} 15.0 s, 0 kernels compiled | at most 15 s on 16 cores | **no** |")
         self.assertEqual(of(), f"{what}  | at most 15 s on 16 cores | not measured |")
-        # Where CUDA's own cache may have had the kernels, the start was not cold.
+        # If CUDA's own cache may have contained the kernels, the start was not cold.
         unknown = dict(line("start/cold_gpt2", "ternion", 1_923, 1_923, "ms"), compiled=54)
         for lines in ([unknown], [cold, dict(unknown, ms=14_960)], [dict(unknown, cuda_cache=True)]):
             text = of(*lines)

@@ -1,4 +1,4 @@
-"""timeline.py with steps that never ran: python3 -m unittest discover -s benches/peers"""
+"""Tests of timeline.py with made-up steps: python3 -m unittest discover -s benches/peers"""
 
 import json
 import pathlib
@@ -50,7 +50,7 @@ class Steps(unittest.TestCase):
     def test_every_microsecond_has_a_group(self):
         eager, graph = timeline.modes_of(timeline.read_tsv(self.path / "ours.tsv"))
         self.assertEqual((eager.name, eager.span, graph.span), ("ternion/eager", 4.0, 8.0))
-        # What overlaps counts once.
+        # Overlapping time counts once.
         self.assertEqual(dict(graph.time), {"products": 6.0, "memset and memcpy": 0.5, "gaps": 0.5, "elementwise": 1.0})
         self.assertEqual(sum(graph.time.values()), graph.span)
         (key, (time, count, grids)), *_ = graph.kernels()
@@ -94,14 +94,14 @@ class Steps(unittest.TestCase):
         self.assertIn("| products | 0.004 | 0.006 | 0.020 | 75.0 % | 1 / 2 / 1 |", page)
         self.assertIn("| **all** | **0.004** | **0.008** | **0.032** | 100 % | 1 / 4 / 3 |", page)
         self.assertIn("| elementwise | gelu | `line` | ops/elementwise.cu (<T> / U) | 1 | 64x1x1 | 0.001 | 12.50 % |", page)
-        # The groups of Ternion's last way are sorted by their share.
+        # The groups of Ternion's last way are sorted by their fraction.
         self.assertLess(page.index("| products | 0.004"), page.index("| elementwise |  | 0.001"))
         drawn = xml.etree.ElementTree.parse(self.path / "page.svg").getroot()
         titles = [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")]
         self.assertIn("products: 0.006 ms", titles)
         self.assertIn("gelu line ops/elementwise.cu (<T> | U) 2.0 us", titles)
         self.assertEqual(sum("matmul" in title for title in titles), 3)
-        # Again, and only what is between the markers changes.
+        # Written again, only the text between the markers changes.
         (self.path / "page.md").write_text("before\n" + page + "after\n")
         self.assertEqual(self.run_script("write", "ours.tsv", "torch.tsv", "page.md").returncode, 0)
         self.assertEqual((self.path / "page.md").read_text(), "before\n" + page + "after\n")
@@ -116,7 +116,7 @@ class Steps(unittest.TestCase):
         run = dict(device="Some GPU", driver="580.1", commit="abc1234", date="2026-01-01 00:00 UTC", case="train/x", modes=[])
         self.assertIn(timeline.START + "\nSome GPU, driver 580.1, commit abc1234, 2026-01-01 00:00 UTC.\n\n![Where", written(run))
         self.assertIn("\nSome GPU, driver unknown, commit unknown, 2026-01-01 00:00 UTC.\n", written(run | dict(driver=None, commit=None)))
-        # As it was before it had these fields, and what is another program's.
+        # A file from before these fields existed, and files of other programs.
         for other in (dict(case="train/x", modes=[]), TRACE, []):
             self.assertIn(timeline.START + "\n![Where", written(other))
         self.assertIn("error: ours.json: ", written("no JSON"))

@@ -1,4 +1,4 @@
-"""turns.py with programs that only pretend: python3 -m unittest discover -s benches/peers"""
+"""Tests of turns.py with fake programs: python3 -m unittest discover -s benches/peers"""
 
 import io
 import json
@@ -14,7 +14,7 @@ import turns  # noqa: E402
 
 LONG, SHORT = "gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/1000"
 
-# Answers as torch_cases.py does; what it is to do besides follows.
+# Answers like torch_cases.py; what else the program does follows.
 ANSWERS = f"""
 import json, os, sys, time
 sys.path.insert(0, {str(HERE)!r})
@@ -32,7 +32,7 @@ def program(then="pass", limit=60.0):
 
 class Answers(unittest.TestCase):
     def answered(self, *requests):
-        """What was measured, and the lines that were printed."""
+        """Returns what was measured, and the lines that were printed."""
         measured, answers = [], io.StringIO()
         turns.answer([LONG, SHORT], measured.append, [f"{request}\n" for request in requests], answers)
         return measured, [json.loads(text) for text in answers.getvalue().splitlines()]
@@ -135,7 +135,7 @@ class Turns(unittest.TestCase):
 
 class Torch(unittest.TestCase):
     def test_the_script_of_pytorch_answers_by_this_module(self):
-        # Where there is no PyTorch, its text alone can be checked.
+        # Without PyTorch, only its text can be checked.
         text = (HERE / "torch_cases.py").read_text()
         self.assertIn("turns.answer(wanted, ", text)
         done = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, check=False)

@@ -1,4 +1,6 @@
-"""What `ternion-bench tiles` measured, and the time that the CUDA backend predicts for a product by a tile (crates/backend-cuda/src/ops/matmul/prediction.rs)."""
+"""The measurements of `ternion-bench tiles`, and the time that the CUDA backend predicts for a
+product with a tile (crates/backend-cuda/src/ops/matmul/prediction.rs).
+"""
 
 import json
 import math
@@ -6,7 +8,7 @@ import statistics
 
 from compare import refuse_mixed
 
-# Those of prediction.rs and choice.rs: what the parts of sums cost, those of MICROSECONDS_OF for each part.
+# The constants of prediction.rs and choice.rs: the costs of split-K; MICROSECONDS_OF are per split.
 SPLIT_MICROSECONDS = 1.27
 ARRIVAL_MICROSECONDS = 2.28
 ARRIVAL_MICROSECONDS_OF_PART = 0.155
@@ -19,11 +21,12 @@ PADDED_COPY_MICROSECONDS = 6.0
 PARTS_MICROSECONDS = 0.897
 SPLIT_BYTES = 4 + 3 * 2
 BYTES_PER_MICROSECOND = 2e6
-# What a product on tensor cores reads and writes of device memory in a microsecond: by tensor maps, and by other copies. And what its blocks read of the L2 cache.
+# Bytes of device memory that a product on tensor cores reads and writes per microsecond: by tensor
+# maps, and by other copies. And the bytes that its blocks read from the L2 cache.
 MAPPED_BYTES_PER_MICROSECOND = 4e6
 LOADED_BYTES_PER_MICROSECOND = 2.99e6
 CACHED_BYTES_PER_MICROSECOND = 1.8e7
-# How much more of the cache operands take up whose lines begin beside multiples of 128 bytes.
+# The factor of cache traffic for operands whose lines are not aligned to 128 bytes.
 STRADDLING_FACTOR = 2.3
 
 # Extension -> the constants that are fitted with it.
@@ -36,17 +39,18 @@ CONSTANTS = {name: globals()[name] for names in EXTENSIONS.values() for name in 
 
 # Kind of operands -> bytes of an element of an operand and of the result.
 BYTES = {"bf16": (2, 2), "f16": (2, 2), "f32": (4, 4), "tf32": (4, 4), "bf16x6": (4, 4)}
-# Lines of ternion-bench that have no tile's time alone.
+# Kinds of lines of ternion-bench that are not the time of a tile.
 SKIPPED_KINDS = ("fused",)
 PARTS_TILE = "wgmmabf16x6_"
-# Kinds of tensor cores: operands come in pieces of 128 bytes of lines, as they are stored, and memory is a limit.
+# Kinds of tensor cores: operands are read in pieces of 128 bytes of lines, as they are stored, and
+# memory is a limit.
 LINED_KINDS = ("bf16", "f16", "tf32")
 L2_LINE = 128
 REGISTERS_TILE = "wgmmatf32_"
 MAPPED_TILE = "wgmma"
-# Blocks of a cluster add up the parts of a sum: no second kernel.
+# The blocks of a cluster add the partial sums: there is no second kernel.
 CLUSTER_TILE = "wgmmasplitk_"
-# Of a tile.
+# The number of costs of a tile.
 COSTS = 4
 
 
@@ -55,7 +59,9 @@ def round_up(number, multiple):
 
 
 def cluster_shape(blocks):
-    """Tiles of a cluster below each other and side by side, as `Tile::cluster_shape` of crates/backend-cuda has them."""
+    """Returns the tiles of a cluster along m and n, as `Tile::cluster_shape` of
+    crates/backend-cuda.
+    """
     across = 1 << (blocks.bit_length() - 1) // 2
     return blocks // across, across
 
@@ -64,16 +70,17 @@ def cluster_shape(blocks):
 
 
 class Tile:
-    """A tile of a kind's list, and what the program that measured took it to cost."""
+    """A tile of a kind's list, and its costs in the program that measured."""
 
     def __init__(self, name, block, resident, cluster, costs):
         self.name, self.block, self.resident, self.cluster = name, tuple(block), resident, cluster
-        # Measurements of before have a fifth, by which each tile's sums took longer where lines straddle.
+        # Older measurements have a fifth cost, the factor by which each tile's products took longer
+        # with unaligned lines.
         self.costs, self.is_known = list(costs[:COSTS]), len(costs) == COSTS
 
 
 class Measurement:
-    """The time of a product by one tile, with its sums in so many parts."""
+    """The time of a product with one tile and a number of splits."""
 
     def __init__(self, line):
         self.kind, self.tile, self.splits, self.copies, self.us = (line[name] for name in ("kind", "tile", "splits", "copies", "us"))
@@ -90,7 +97,7 @@ class Measurement:
 
 
 class Product:
-    """What was measured of a product."""
+    """The measurements of a product."""
 
     def __init__(self, kind):
         self.kind, self.ones, self.chosen = kind, {}, None
@@ -98,18 +105,18 @@ class Product:
     def add(self, one, is_chosen):
         key = one.tile, one.splits, one.copies
         self.ones.setdefault(key, []).append(one)
-        # Where several files have the product, that of the last one counts.
+        # If several files contain the product, the choice in the last one counts.
         self.chosen = key if is_chosen else self.chosen
 
     def close(self):
-        """Medians of what was measured several times."""
+        """Takes medians of what was measured several times."""
         for key, ones in self.ones.items():
             ones[0].us = statistics.median(one.us for one in ones)
             self.ones[key] = ones[0]
         self.best = min(one.us for one in self.ones.values())
 
     def loss(self, one):
-        """How much longer than the fastest it takes."""
+        """Returns how much longer it takes than the fastest one."""
         return one.us / self.best - 1
 
 
@@ -186,7 +193,9 @@ MEASUREMENT_FIELDS = {
 
 
 def read(paths):
-    """The data of all files; what is no line of ternion-bench is refused, except for a last one that was cut off."""
+    """Returns the data of all files. Lines that ternion-bench did not write are an error, except a
+    last one that was cut off.
+    """
     data = Data()
     for path in paths:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -216,7 +225,7 @@ def read(paths):
 
 
 class Model:
-    """What times depend on beside the tiles' costs."""
+    """What times depend on in addition to the tiles' costs."""
 
     def __init__(self, multiprocessors, extensions=(), constants=None):
         self.multiprocessors, self.extensions = multiprocessors, frozenset(extensions)
@@ -230,19 +239,25 @@ class Model:
 
 
 def copied(one):
-    """Elements of the operands that are copied first: those that are not stored along k, or the smaller one of two."""
+    """Returns the elements of the operands that are copied first: those that are not k-major, or
+    the smaller one of two.
+    """
     a, b = one.m * one.k * one.matrices, one.k * one.n * one.matrices
     return {0: [], 1: [min(a, b) if one.turned == (True, False) else a if one.turned[0] else b], 2: [a, b]}[one.copies]
 
 
 def extents(one):
-    """Rows and columns of what a kernel multiplies: the other way around where TF32 on warpgroups has b, which is not along k, in registers."""
+    """Returns rows and columns of the product that a kernel computes. They are exchanged if TF32 on
+    warpgroups reads b, which is not k-major, from registers.
+    """
     is_b_across = not one.turned[1] and (one.copies == 0 if not one.turned[0] else one.copies == 1 and one.m < one.n)
     return (one.n, one.m) if one.tile.startswith(REGISTERS_TILE) and is_b_across else (one.m, one.n)
 
 
 def before_sums(one, parts):
-    """Microseconds to queue what runs before the product, and the bytes that it reads and writes."""
+    """Returns the microseconds to queue what runs before the product, and the bytes that it reads
+    and writes.
+    """
     size, _ = BYTES[one.kind]
     elements = copied(one)
     queued = COPY_MICROSECONDS if one.k % (16 // size) == 0 else PADDED_COPY_MICROSECONDS
@@ -254,20 +269,24 @@ def before_sums(one, parts):
 
 
 def memory_bytes(one):
-    """Bytes of device memory that the product itself reads and writes at least: its operands once, its results or partial sums."""
+    """Returns the minimum bytes of device memory that the product itself reads and writes: its
+    operands once, its results or partial sums.
+    """
     operand, result = BYTES[one.kind]
     stored = 4 * one.splits if one.splits > 1 and not one.tile.startswith(CLUSTER_TILE) else result
     return ((one.m + one.n) * one.k * operand + one.m * one.n * stored) * one.matrices
 
 
 def straddling(one):
-    """Whether lines of a and of b begin beside multiples of 128 bytes."""
+    """Returns whether lines of a and of b are not aligned to 128 bytes."""
     a_line, b_line = (one.m if one.turned[0] else one.k), (one.k if one.turned[1] else one.n)
     return [line * BYTES[one.kind][0] % L2_LINE != 0 for line in (a_line, b_line)]
 
 
 def cached_bytes(one, tile, model):
-    """Bytes that all blocks read of the L2 cache: every row of a once for each column of clusters, and every column of b once for each row of them."""
+    """Returns the bytes that all blocks read from the L2 cache: every row of a once for each column
+    of clusters, and every column of b once for each row of clusters.
+    """
     factors = [model.constants["STRADDLING_FACTOR"] if straddles else 1 for straddles in straddling(one)]
     rows, columns = extents(one)
     if (rows, columns) != (one.m, one.n):
@@ -278,7 +297,9 @@ def cached_bytes(one, tile, model):
 
 
 def traffic_time(one, tile, model):
-    """Microseconds that a product takes at least to read and write: of device memory and of the cache, which delay each other."""
+    """Returns the minimum microseconds for a product to read and write: from device memory and from
+    the cache, which delay each other.
+    """
     if one.kind not in LINED_KINDS:
         return 0.0
     way = "MAPPED" if tile.name.startswith(MAPPED_TILE) else "LOADED"
@@ -287,13 +308,15 @@ def traffic_time(one, tile, model):
 
 
 def adds_up_parts(one, tile):
-    """Whether the kernel of warpgroups adds up its parts by itself: where every consumer's share of a tile has a word."""
+    """Returns whether the warpgroup kernel adds its partial sums itself: if there is a word for
+    every consumer's part of a tile.
+    """
     consumers = 1 if tile.name.endswith("_ping_pong") else 2
     return tile.name.startswith(MAPPED_TILE) and tiles_of(one, tile) * consumers <= MOST_COUNTS
 
 
 def time_of_parts(one, tile, model):
-    """Microseconds to add up the parts of sums."""
+    """Returns the microseconds to add the partial sums."""
     if one.splits == 1:
         return 0.0
     constants = model.constants
@@ -306,15 +329,16 @@ def time_of_parts(one, tile, model):
 
 
 def tiles_of(one, tile):
-    """Tiles of a product, those of whole clusters."""
+    """Returns the tiles of a product, including those that complete clusters."""
     rows, columns = extents(one)
     down, across = cluster_shape(tile.cluster)
     return round_up(-(-rows // tile.block[0]), down) * round_up(-(-columns // tile.block[1]), across) * one.matrices
 
 
 def terms(one, tile, model):
-    """A time as terms: length of a sum in units of 1000, blocks of full waves on a multiprocessor, those of the last wave, waves, time of reading and writing,
-    what is added to all of them."""
+    """Returns a time as terms: k in units of 1000, blocks of full waves on a multiprocessor, those
+    of the last wave, waves, time of reading and writing, and what is added to all of them.
+    """
     parts = tile.name.startswith(PARTS_TILE)
     inner = round_up(one.k, tile.block[2]) if parts else one.k
     length = -(-inner // one.splits)
@@ -329,7 +353,7 @@ def terms(one, tile, model):
 
 
 def time_of(of, costs):
-    """Microseconds of these terms."""
+    """Returns the microseconds of these terms."""
     length, full, last, waves, traffic, added = of
     rate, start, lone, wave = costs
     last = max(last, lone) if last else 0

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""A training step kernel by kernel: Ternion's, as `ternion-bench timeline CASE` traced it, beside PyTorch's.
+"""A training step kernel by kernel: Ternion's, as traced by `ternion-bench timeline CASE`, compared
+with PyTorch's.
 
-    timeline.py torch train/gpt2_124m/bf16 --mode compile --out torch.tsv   on the GPU machine: traces PyTorch's step with torch.profiler
-    timeline.py convert trace.json --mode torch/compile --out torch.tsv     the same of a Chrome trace that torch.profiler wrote
-    timeline.py write CASE.tsv.. docs/profiles/gpt2-step.md                 anywhere: the table between the page's markers, and gpt2-step.svg beside it
+    timeline.py torch train/gpt2_124m/bf16 --mode compile --out torch.tsv
+        on the GPU machine: traces PyTorch's step with torch.profiler
+    timeline.py convert trace.json --mode torch/compile --out torch.tsv
+        the same from a Chrome trace that torch.profiler wrote
+    timeline.py write CASE.tsv.. docs/profiles/gpt2-step.md
+        anywhere: writes the table between the page's markers, and gpt2-step.svg next to the page
 
-A .tsv has a row for each kernel, copy and fill; a page that is not there is made. `ternion-bench timeline` writes CASE.json beside it, with the
-device, driver, commit and date: where that exists, they go into the page. `write` needs only Python's standard library.
+A .tsv has a row for each kernel, copy and fill; a missing page is created. `ternion-bench timeline`
+also writes CASE.json, with the device, driver, commit and date: if it exists, they are written to
+the page. `write` needs only Python's standard library.
 """
 
 import argparse
@@ -22,7 +27,7 @@ COLUMNS = ["mode", "index", "start_us", "us", "gap_us", "group", "op", "kernel",
 MARKERS = START, END = "<!-- timeline:start -->", "<!-- timeline:end -->"
 MEMORY, GAPS, OTHER = "memset and memcpy", "gaps", "other"
 
-# Group -> its color; the order of the bar.
+# Group -> its color; in the order of the bar.
 COLORS = {
     "products": "#1f5fa8",
     "attention": "#e07b00",
@@ -39,7 +44,8 @@ COLORS = {
     GAPS: "#dddddd",
 }
 
-# PyTorch's kernels by what their names contain, the first that fits. A fused kernel of torch.compile counts where its dearest part belongs.
+# The groups of PyTorch's kernels by what their names contain; the first match counts. A fused
+# kernel of torch.compile belongs to the group of its most expensive part.
 GROUPS = [
     (MEMORY, r"^Memcpy|^Memset"),
     ("attention", r"flash|fmha|sdpa|attention"),
@@ -61,7 +67,7 @@ def torch_group(name):
 
 
 def of_trace(trace, mode):
-    """Rows of what the device did in a Chrome trace of torch.profiler."""
+    """Returns rows of the device's activities in a Chrome trace of torch.profiler."""
     kinds = ("kernel", "gpu_memcpy", "gpu_memset")
     events = sorted((event for event in trace["traceEvents"] if event.get("cat") in kinds), key=lambda event: event["ts"])
     rows, ended = [], None
@@ -101,7 +107,9 @@ def read_tsv(path):
 
 
 def about(tables):
-    """The sentences about runs of those tables that have what `ternion-bench timeline` wrote beside them; each once."""
+    """Returns the sentences about the runs of those tables that have a JSON file of
+    `ternion-bench timeline`, without duplicates.
+    """
     found = []
     for path in tables:
         beside = path.with_suffix(".json")
@@ -126,7 +134,8 @@ class Mode:
         ended = 0.0
         for row in rows:
             start, end = row["start_us"], row["start_us"] + row["us"]
-            # What runs beside another kernel counts once, so that all times add up to the span.
+            # Time in which another kernel runs as well counts once, so that the sum of all times is
+            # the span.
             row["own_us"] = max(0.0, end - max(start, ended))
             ended = max(ended, end)
             self.time[row["group"]] += row["own_us"]
@@ -137,7 +146,9 @@ class Mode:
         self.span = ended
 
     def kernels(self):
-        """Kernels of the same group, op, name and variant: their time, how often and how large they are, the longest first."""
+        """Returns the kernels of the same group, op, name and variant: their time, their count and
+        sizes, the longest first.
+        """
         found = {}
         for row in self.rows:
             key = tuple(row[name] for name in ("group", "op", "kernel", "variant"))
@@ -158,7 +169,9 @@ def row_of(cells):
 
 
 def groups_table(modes):
-    """Milliseconds of each group in each way, sorted by those of the last of Ternion's."""
+    """Returns the milliseconds of each group in each way, sorted by those of the last of Ternion's
+    ways.
+    """
     ours = [mode for mode in modes if mode.name.startswith("ternion")] or modes
     names = sorted({group for mode in modes for group in mode.time}, key=lambda group: (-ours[-1].time[group], group))
     lines = [row_of(["group", *(f"{mode.name}, ms" for mode in modes), f"share of {ours[-1].name}", "kernels"])]
@@ -194,7 +207,7 @@ def body(modes, picture, runs=()):
 
 
 def page(text, modes, picture, runs=()):
-    """The page with the tables, below what is said of runs, instead of what is between its markers."""
+    """Returns the page with the tables, below the sentences about runs, between its markers."""
     return between_markers(text, MARKERS, body(modes, picture, runs))
 
 
@@ -202,7 +215,9 @@ WIDTH, LEFT, BAR, LANE = 1200, 130, 26, 13
 
 
 def drawing(modes):
-    """A stacked bar of the groups for each way, below it lanes over time, one for each group; all on one scale."""
+    """Returns a stacked bar of the groups for each way, and below it lanes over time, one for each
+    group; all on one scale.
+    """
     longest = max((mode.span for mode in modes), default=0) or 1
     groups = [group for group in COLORS if any(mode.time[group] for mode in modes)]
     groups += sorted({group for mode in modes for group in mode.time} - set(COLORS))
@@ -262,7 +277,7 @@ def write(given):
 
 
 def trace_torch(given):
-    """Traces one step of PyTorch, after some without the profiler and one with it."""
+    """Traces one step of PyTorch, after some steps without the profiler and one with it."""
     import torch
 
     import torch_training

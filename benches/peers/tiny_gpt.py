@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""examples/tiny_gpt.rs in PyTorch: the same sizes, optimiser, schedule and split of the text, on the processor or a GPU.
+"""examples/tiny_gpt.rs in PyTorch, on the CPU or a GPU.
+
+The sizes, optimizer, schedule and split of the text are the same.
 
     tiny_gpt.py --text shakespeare.txt --seed 1
-    tiny_gpt.py --text shakespeare.txt --device cuda --layers 6 --heads 6 --width 384 --context 256 --batch 64 --lr 2e-3 --dropout 0.2 --precision bf16 --compile
+    tiny_gpt.py --text shakespeare.txt --device cuda --layers 6 --heads 6 --width 384 --context 256
+        --batch 64 --lr 2e-3 --dropout 0.2 --precision bf16 --compile
 
-Needs torch. Prints one JSON object with the keys that the example writes: train_loss, validation_loss, tokens_per_second, train_seconds and, of a GPU, peak_memory_bytes.
-The random numbers are PyTorch's own. Times leave out the first step, or the first ten with --compile, and the test at the end.
+Needs torch. Prints one JSON object with the keys that the example writes: train_loss,
+validation_loss, tokens_per_second, train_seconds and, on a GPU, peak_memory_bytes. The random
+numbers are PyTorch's own. Times exclude the first step, or the first ten with --compile, and the
+test at the end.
 """
 
 import argparse
@@ -23,7 +28,9 @@ WARMUP_STEPS = 100
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward of GELU, each behind a norm and beside a residual."""
+    """Attention and a feed-forward layer with GELU, each after a norm and with a residual
+    connection.
+    """
 
     def __init__(self, width, heads, dropout):
         super().__init__()
@@ -43,7 +50,9 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """[batch, length] -> [batch, length, vocabulary]; the embedding of characters is also the last layer."""
+    """[batch, length] -> [batch, length, vocabulary]; the embedding of characters is also the last
+    layer.
+    """
 
     def __init__(self, vocabulary, given):
         super().__init__()
@@ -64,7 +73,9 @@ class GPT(nn.Module):
 
 
 def learning_rate(step, given):
-    """Rises from a hundredth for the first steps, then falls to a tenth along a cosine."""
+    """Returns a learning rate that rises from a hundredth in the first steps, then falls to a tenth
+    along a cosine.
+    """
     if step < WARMUP_STEPS:
         return given.lr * (0.01 + 0.99 * step / WARMUP_STEPS)
     share = (step - WARMUP_STEPS) / max(given.steps - WARMUP_STEPS, 1)
@@ -90,7 +101,7 @@ class Training:
         self.scope = (lambda: torch.autocast(given.device, dtype)) if dtype else contextlib.nullcontext
 
     def loss(self, tokens):
-        """The mean loss of `tokens` [batch, context + 1]."""
+        """Returns the mean loss of `tokens` [batch, context + 1]."""
         with self.scope():
             logits = self.forward(tokens[:, :-1])
         return F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten())
@@ -108,7 +119,9 @@ class Training:
         return loss.detach()
 
     def run(self):
-        """The mean loss of the last 50 steps, the seconds of those that count, and how many they are."""
+        """Returns the mean loss of the last 50 steps, the seconds of the counted steps, and their
+        number.
+        """
         left_out, losses, begun = 10 if self.given.compile else 1, [], 0.0
         for number in range(self.given.steps):
             losses = losses[-49:] + [self.step(number)]

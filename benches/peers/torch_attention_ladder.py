@@ -1,4 +1,6 @@
-"""PyTorch's attention at the sizes of the ladder of attention: by cuDNN, and by the composition of its ops, which stores all scores."""
+"""PyTorch's attention at the sizes of the attention ladder: by cuDNN, and by the composition of its
+ops, which stores all scores.
+"""
 
 import itertools
 
@@ -9,14 +11,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch_clock import DEVICE
 
 TOKENS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
-# The most bytes of scores in f32 that are stored, as in ternion-bench.
+# The maximum bytes of f32 scores that are stored, as in ternion-bench.
 MOST_SCORES = 16 << 30
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 PEERS = {"math": SDPBackend.MATH, "cudnn": SDPBackend.CUDNN_ATTENTION}
 
 
 class Rung:
-    """16,384 tokens in all, or one longer row, and 2,048 columns of all heads."""
+    """16,384 tokens in total, or one longer sequence, and 2,048 columns of all heads."""
 
     def __init__(self, dtype, width, causal, peer, tokens):
         self.dtype, self.causal, self.backend = DTYPES[dtype], causal, PEERS[peer]
@@ -26,11 +28,13 @@ class Rung:
         self.impl = f"torch/{peer}"
 
     def scores(self):
-        """Bytes of all scores in f32."""
+        """Returns the bytes of all scores in f32."""
         return 4 * self.batch * self.heads * self.tokens * self.tokens
 
     def measure(self, clock):
-        """Milliseconds of a call, and what else is known: the most memory that PyTorch gives out, inputs included, and tokens a second."""
+        """Returns the milliseconds of a call, and additional values: PyTorch's peak memory,
+        including the inputs, and tokens per second.
+        """
         torch.backends.cuda.matmul.allow_tf32 = False
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -48,7 +52,7 @@ class Rung:
 
 
 def rungs():
-    """cuDNN has no f32, and the composition's scores must fit."""
+    """Yields the rungs. cuDNN does not support f32, and the composition's scores must fit."""
     for dtype, peer in (("f32", "math"), ("bf16", "math"), ("bf16", "cudnn")):
         for width, causal, tokens in itertools.product((64, 128), (False, True), TOKENS):
             rung = Rung(dtype, width, causal, peer, tokens)

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""The cases of ternion-bench in PyTorch: the same names, inputs, counted bytes, method and output lines.
+"""The cases of ternion-bench in PyTorch: the same names, inputs, counted bytes, method and output
+lines.
 
-Prints one JSON object a line: {"case", "impl", "ms", "value", "unit"}; a case that cannot run prints {"case", "impl", "error"}.
+Prints one JSON object per line: {"case", "impl", "ms", "value", "unit"}; a case that cannot run
+prints {"case", "impl", "error"}.
 
-Kernel cases: events around one call, before each a kernel that writes 256 MiB so that the L2 cache holds none of its inputs, 10 warm-ups, median of
-the calls that fit in --rep milliseconds (20 at least, 400 at most), random inputs.
-Train cases: wall clock over --steps steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
+Kernel cases: events around one call, before each a kernel that writes 256 MiB so that the L2 cache
+contains none of its inputs, 10 warm-ups, median of the calls that fit into --rep milliseconds (at
+least 20, at most 400), random inputs. Train cases: wall clock over --steps steps between two
+synchronizations, after 5 warm-ups; median of 5 rounds.
 
-An "impl" tells how PyTorch ran: "torch" op by op, "torch/compile" through torch.compile, "torch/graph" as a recorded CUDA graph, others name the
-library or layout that was asked for. Float32 products use TF32 only where a case's name says so.
+An "impl" states how PyTorch ran: "torch" op by op, "torch/compile" through torch.compile,
+"torch/graph" as a recorded CUDA graph, others name the requested library or layout. Float32
+products use TF32 only if a case's name says so.
 
-With --serve it measures a case whenever a line of its input is the case's name (turns.py), each time with new inputs.
+With --serve the script measures a case whenever a line of its input is the case's name (turns.py),
+each time with new inputs.
 """
 
 import argparse
@@ -43,12 +48,12 @@ def emit_error(case, impl, error):
     print(json.dumps(dict(case=case, impl=impl, error=f"{type(error).__name__}: {error}"[:300])), flush=True)
 
 
-# Name of a case -> what measures and prints it.
+# Name of a case -> the function that measures and prints it.
 CASES = {}
 
 
 def guarded(case, impl, measure):
-    """Runs `measure`; what it raises is printed as the line of `case`, and the run goes on."""
+    """Runs `measure`. An exception is printed as the line of `case`, and the run continues."""
     try:
         measure()
     except Exception as error:
@@ -56,7 +61,9 @@ def guarded(case, impl, measure):
 
 
 def kernel(name, amount, unit, make):
-    """A case that moves `amount` bytes or does `amount` operations. `make()` gives a dict of impl -> call."""
+    """Adds a case that moves `amount` bytes or does `amount` operations. `make()` returns a dict of
+    impl -> call.
+    """
     scale = {"GB/s": 1e6, "TFLOP/s": 1e9}[unit]
 
     def run(clock, compiling):
@@ -75,7 +82,7 @@ def randn(*shape, dtype=torch.float32, leaf=False):
 
 
 def both(function, *inputs):
-    """The function op by op, and compiled; neither recorded for gradients."""
+    """Returns the function op by op, and compiled; neither is recorded for gradients."""
     compiled = torch.compile(function, dynamic=False)
     return {"torch": unrecorded(function, *inputs), "torch/compile": unrecorded(compiled, *inputs)}
 
@@ -89,7 +96,7 @@ def unrecorded(function, *inputs):
 
 
 def gradient(function, *inputs):
-    """The gradients of a function that has run."""
+    """Returns a call of the gradients of a function that has run."""
     output = function(*inputs)
     grad_output = torch.randn_like(output)
     return lambda: torch.autograd.grad(output, inputs, grad_output, retain_graph=True)
@@ -141,7 +148,8 @@ def product(label, factors, layouts, m, n, k):
 def product_case(name, factors, layouts, m, n, k):
     def make():
         torch.backends.cuda.matmul.allow_tf32 = factors == "tf32"
-        # "f32" is float32 however it is computed, "ieee" float32 by fused multiply-adds: one and the same in PyTorch without TF32.
+        # "f32" is float32 with any kind of products, "ieee" float32 by fused multiply-adds: they
+        # are the same in PyTorch without TF32.
         dtype = DTYPES["f32" if factors in ("tf32", "ieee") else factors]
         a = randn(k, m, dtype=dtype).t() if layouts[0] == "t" else randn(m, k, dtype=dtype)
         b = randn(n, k, dtype=dtype).t() if layouts[1] == "t" else randn(k, n, dtype=dtype)
@@ -172,7 +180,7 @@ def product_cases():
 
 
 def ladder_cases():
-    """What the forms of the ladder are held against, at their sizes."""
+    """Adds the cases that the rungs of the ladder are compared with, at their sizes."""
     for factors in ("f32", "bf16"):
         for size in (256, 512, 1024, 2048, 4096, 8192):
             product_case(f"ladder/{factors}/cublas/{size}", factors, "nn", size, size, size)
@@ -182,7 +190,7 @@ def ladder_cases():
 
 
 def attention(head_dim, tokens, causal, backward, dropout=0.0, name=None):
-    """16,384 tokens of width 2,048. `dropout`: the share of weights that is dropped."""
+    """Adds attention of 16,384 tokens of width 2,048. `dropout`: the dropout probability."""
     batch, heads = 16384 // tokens, 2048 // head_dim
     operations = 4 * batch * heads * tokens * tokens * head_dim * (0.5 if causal else 1.0) * (2.5 if backward else 1.0)
     passing, mask = "bwd" if backward else "fwd", ("causal" if causal else "full") + ("-dropout" if dropout else "")
@@ -206,12 +214,12 @@ def by_both_backends(name, clock, measure, other=("torch/flash", SDPBackend.FLAS
         guarded(name, impl, lambda: measure(clock, impl, backend))
 
 
-# Sequences of 16,384 tokens in all, as in ternion-bench.
+# Sequences of 16,384 tokens in total, as in ternion-bench.
 LENGTHS = (4096, 256, 1024, 2048, 512, 3072, 128, 768, 1536, 64, 2368, 512)
 
 
 def varlen_attention(head_dim, causal, backward):
-    """Sequences of different lengths one after another, of width 2,048."""
+    """Adds attention of sequences of different lengths in one tensor, of width 2,048."""
     tokens, heads = sum(LENGTHS), 2048 // head_dim
     squares = sum(length * length for length in LENGTHS)
     operations = 4 * heads * squares * head_dim * (0.5 if causal else 1.0) * (2.5 if backward else 1.0)
@@ -232,12 +240,12 @@ def varlen_attention(head_dim, causal, backward):
     CASES[name] = lambda clock, _: guarded(name, "torch/flash", lambda: measure(clock))
 
 
-# Batch, heads, heads of keys, queries, keys, as in ternion-bench.
+# Batch, heads, key heads, queries, keys, as in ternion-bench.
 DECODE = ((1, 32, 8, 1, 8192), (1, 32, 32, 1, 8192), (16, 32, 8, 1, 8192), (4, 32, 8, 8, 32768))
 
 
 def decode_attention(batch, heads, kv_heads, queries, keys):
-    """A few queries of many keys, counted in the bytes of keys and values."""
+    """Adds attention of a few queries of many keys, counted in the bytes of keys and values."""
     name = f"attention/decode/bf16/d128/b{batch}h{heads}kv{kv_heads}q{queries}k{keys}"
     bytes_read = 2 * batch * kv_heads * keys * 128 * 2
 
@@ -252,7 +260,9 @@ def decode_attention(batch, heads, kv_heads, queries, keys):
 
 
 def biased_attention(head_dim, tokens):
-    """Backward with a bias that all sequences of the batch share and that needs a gradient, counted as without."""
+    """Adds backward with a bias that all sequences of the batch share and that needs a gradient,
+    counted as without it.
+    """
     batch, heads = 16384 // tokens, 2048 // head_dim
     operations = 10 * batch * heads * tokens * tokens * head_dim
     name = f"attention/bwd/bf16/d{head_dim}/t{tokens}/bias"
@@ -267,13 +277,13 @@ def biased_attention(head_dim, tokens):
             milliseconds = clock.median(gradient(attend, q, k, v, bias))
         emit(name, impl, milliseconds, operations / milliseconds / 1e9, "TFLOP/s")
 
-    # Flash attention takes no bias.
+    # Flash attention does not support a bias.
     other = ("torch/efficient", SDPBackend.EFFICIENT_ATTENTION)
     CASES[name] = lambda clock, _: by_both_backends(name, clock, measure, other)
 
 
 def attention_rung(rung):
-    """What the forms of the ladder of attention are held against."""
+    """Adds the case that the rungs of the attention ladder are compared with."""
 
     def measure(clock):
         milliseconds, more = rung.measure(clock)
@@ -334,7 +344,7 @@ def convolution_cases():
         convolution(dtype, 256, 3, 32, 64, 5, 1, 2)
 
 
-# ---------------------------------------------------------------- Bound by memory
+# ---------------------------------------------------------------- Memory-bound ops
 
 
 def moving(name, count, make):
@@ -350,7 +360,7 @@ def copy_case():
 
 
 def over_matrices(name, dtype, passes, function, matrices):
-    """`function` of some matrices, which moves `passes` times the bytes of one."""
+    """Adds `function` of some matrices, which moves `passes` times the bytes of one."""
 
     def make():
         return both(function, *(randn(ROWS, COLUMNS, dtype=DTYPES[dtype]) for _ in range(matrices)))
@@ -378,7 +388,7 @@ def reduction_cases(dtype):
     over_matrices("reduce/sum_last", dtype, 1, lambda x: x.sum(-1), 1)
     over_matrices("reduce/sum_first", dtype, 1, lambda x: x.sum(0), 1)
     over_matrices("reduce/max_last", dtype, 1, lambda x: x.amax(-1), 1)
-    # Of PyTorch's ways the one that reads its input once.
+    # The PyTorch functions that read their input once.
     over_matrices("reduce/sum_squares_all", dtype, 1, lambda x: torch.linalg.vector_norm(x).square(), 1)
     over_matrices("reduce/max_abs_all", dtype, 1, lambda x: torch.linalg.vector_norm(x, ord=math.inf), 1)
 
@@ -450,10 +460,13 @@ def total_norm_case():
 
 
 def training_case(training):
-    """The steps of a model in its modes, with the most memory above what was in use before."""
+    """Adds the steps of a model in its modes, with the peak memory relative to what was in use
+    before.
+    """
 
     def measure(clock, mode):
-        # What an earlier mode leaves in cycles would be freed while this one counts from it.
+        # Objects of an earlier mode in reference cycles could be freed while this mode measures
+        # memory relative to them.
         gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -493,7 +506,9 @@ def all_cases():
 
 
 def small_result():
-    """What `ternion-bench start result` computes, for the time from process start to first result."""
+    """Computes the same as `ternion-bench start result`, for the time from process start to first
+    result.
+    """
     x = torch.ones(64, 64, device=DEVICE)
     print(json.dumps(dict(first=torch.softmax(x @ x, 1)[0, 0].item())), flush=True)
 
@@ -511,7 +526,9 @@ def arguments():
 
 
 def selected(only):
-    """Names of the cases that begin with one of these, of all without any; fails if there is none."""
+    """Returns the names of the cases that begin with one of these, or all names without any; an
+    error if there are none.
+    """
     all_cases()
     wanted = [name for name in CASES if not only or name.startswith(tuple(only))]
     if not wanted:
@@ -520,14 +537,14 @@ def selected(only):
 
 
 def measure(name, clock, compiling):
-    """Measures a case. Afterwards nothing of it is left on the device, neither memory nor work."""
+    """Measures a case. Afterward nothing of it is left on the device, neither memory nor work."""
     guarded(name, "torch", lambda: CASES[name](clock, compiling))
     guarded(name, "torch", rest)
 
 
 def rest():
-    """Gives back the memory of what was measured and waits for the device."""
-    # Of what was compiled, if anything was: to ask loads the compiler.
+    """Frees the memory of what was measured and waits for the device."""
+    # Resets the compiler only if it was used, because the call would load it.
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
     gc.collect()
@@ -547,7 +564,8 @@ def main():
     print(json.dumps(dict(versions=versions)), flush=True)
     clock = Clock(given.rep, given.steps)
     if given.serve:
-        # Collecting looks at what comes from here on alone: the device is to be idle between two programs for no longer after this one than after the other.
+        # Garbage collection considers only objects that are created from here on, so that the
+        # device is not idle longer after this program's turn than after the other's.
         gc.freeze()
         return turns.answer(wanted, lambda name: measure(name, clock, not given.skip_compile), sys.stdin, sys.stdout)
     for name in wanted:

@@ -1,4 +1,4 @@
-"""How the cases of torch_cases.py are timed, as ternion-bench times its own."""
+"""How the cases of torch_cases.py are timed, in the same way as in ternion-bench."""
 
 import time
 
@@ -6,12 +6,14 @@ import torch
 
 DEVICE = "cuda"
 FLUSHED_BYTES = 256 << 20
-# A device at its limit of power lowers its clock, so that it rests after each call, as in ternion-bench.
+# A device at its power limit lowers its clock, so it rests after each call, as in ternion-bench.
 RESTS, LEAST_REST_MILLISECONDS = 2.0, 0.3
 
 
 def idle(seconds):
-    """Waits without sleeping: a thread that slept queues the next call so late that the device waits for it."""
+    """Waits without sleeping: a thread that slept would queue the next call so late that the device
+    waits for it.
+    """
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         pass
@@ -25,13 +27,15 @@ class Clock:
         self.flushed = None
 
     def flush(self):
-        """Fills the L2 cache with what no case reads, by a kernel as ternion-bench does: what follows a copy waits longer to begin."""
+        """Fills the L2 cache with data that no case reads. A kernel does this, as in ternion-bench:
+        work after a copy would begin later.
+        """
         if self.flushed is None:
             self.flushed = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device=DEVICE)
         self.flushed.zero_()
 
     def median(self, call):
-        """Median milliseconds of a call with a cold cache."""
+        """Returns the median milliseconds of a call with a cold cache."""
         for _ in range(10):
             call()
         torch.cuda.synchronize()
@@ -48,7 +52,7 @@ class Clock:
         return sorted(times)[len(times) // 2]
 
     def seconds_of_step(self, step):
-        """Median seconds of a training step."""
+        """Returns the median seconds of a training step."""
         for _ in range(5):
             step()
         torch.cuda.synchronize()
@@ -62,7 +66,7 @@ class Clock:
         return sorted(rounds)[2]
 
     def microseconds_of_op(self, op, ops=500):
-        """Median host microseconds of one of many queued calls."""
+        """Returns the median host microseconds per queued call."""
         rounds = []
         for _ in range(21):
             torch.cuda.synchronize()
@@ -73,7 +77,9 @@ class Clock:
         return sorted(rounds)[10]
 
     def sustained_microseconds_of_op(self, op, ops=20_000):
-        """Median microseconds of one of many calls, until the device has done them all."""
+        """Returns the median microseconds per call of many calls, until the device has completed
+        all of them.
+        """
         rounds = []
         for _ in range(5):
             torch.cuda.synchronize()

@@ -1,4 +1,6 @@
-"""The training cases of torch_cases.py: models, optimizers and steps; the same sizes as in ternion-bench (benches/gpu/src/train.rs)."""
+"""The training cases of torch_cases.py: models, optimizers and steps; the same sizes as in
+ternion-bench (benches/gpu/src/train.rs).
+"""
 
 import dataclasses
 
@@ -36,7 +38,9 @@ def alexnet():
 
 
 class Block(nn.Module):
-    """Causal attention and a feed-forward of GELU, each behind a norm and beside a residual."""
+    """Causal attention and a feed-forward layer with GELU, each after a norm and with a residual
+    connection.
+    """
 
     def __init__(self, heads, width):
         super().__init__()
@@ -54,7 +58,9 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """[batch, context] -> [batch * context, vocabulary]; the head has the weight of the embedding."""
+    """[batch, context] -> [batch * context, vocabulary]; the head shares the weight of the
+    embedding.
+    """
 
     def __init__(self, vocabulary, context, layers, heads, width):
         super().__init__()
@@ -84,7 +90,7 @@ class Loss(nn.Module):
 
 
 def recorded(step):
-    """A step as a CUDA graph: run a few times on a stream of its own, then recorded."""
+    """Returns a step as a CUDA graph: run a few times on a separate stream, then recorded."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -99,17 +105,21 @@ def recorded(step):
 
 @dataclasses.dataclass
 class Training:
-    """A model that is trained, and what a step of it gets through: `amount` of a `unit` such as images/s."""
+    """A model that is trained, and the amount that a step processes: `amount` of a `unit` such as
+    images/s.
+    """
 
     name: str
     amount: int
     unit: str
     modes: tuple
-    # Gives model, optimizer, inputs and targets.
+    # Returns model, optimizer, inputs and targets.
     make: callable
 
     def step(self, mode):
-        """The step of a new model: eager, graph or compile; with -nhwc images have their channels last."""
+        """Returns the step of a new model: eager, graph or compile; with -nhwc, images are
+        channels-last.
+        """
         torch.manual_seed(0)
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
@@ -134,7 +144,7 @@ class Training:
 
 
 def images(name, make_model, shape, batch, *more_modes):
-    """A classifier of images of ten kinds, with Adam."""
+    """Returns a classifier of images of ten classes, with Adam."""
 
     def make():
         model = make_model().to(DEVICE)
@@ -145,7 +155,7 @@ def images(name, make_model, shape, batch, *more_modes):
 
 
 def texts(name, batch, vocabulary, context, layers, heads, width):
-    """A GPT on full contexts, with AdamW."""
+    """Returns a GPT on full contexts, with AdamW."""
 
     def make():
         model = GPT(vocabulary, context, layers, heads, width).to(DEVICE)
@@ -157,7 +167,7 @@ def texts(name, batch, vocabulary, context, layers, heads, width):
 
 
 def trainings():
-    """All of them."""
+    """Returns all training cases."""
     tiny, characters, gpt2 = (65, 256, 4, 4, 128), (65, 256, 6, 6, 384), (50304, 1024, 12, 12, 768)
     return [
         *(images("mnist_mlp/f32", mlp, (1, 28, 28), batch) for batch in (64, 512)),

@@ -1,9 +1,12 @@
-"""Programs that stay alive and measure a case whenever they are asked, so that several of them measure in turn on one device.
+"""Programs that stay alive and measure a case on each request, so that several of them can
+alternate on one device.
 
-Such a program prints {"cases": [name..]} once it is ready, then reads the name of a case from each line of its input. It prints what it measured, one JSON
-object a line, and then {"done": name}: with "unknown": true where it has no case of exactly this name, with "failed": true where it could not measure it. It
-does nothing on the device until it is asked again, and ends where its input ends. torch_cases.py answers with `answer`, ternion-bench by itself
-(benches/gpu/src/serve.rs); compare.py asks with `Program`.
+Such a program prints {"cases": [name..]} when it is ready, then reads the name of a case from each
+line of its input. It prints its measurements, one JSON object per line, and then {"done": name}:
+with "unknown": true if it has no case with exactly this name, with "failed": true if it could not
+measure it. It does nothing on the device until the next request, and ends when its input ends.
+torch_cases.py answers with `answer`, ternion-bench has its own implementation
+(benches/gpu/src/serve.rs); compare.py sends requests with `Program`.
 """
 
 import json
@@ -12,12 +15,15 @@ import statistics
 import subprocess
 import threading
 
-# Seconds for which the last lines of an ended program are waited for: a process that it started may hold its output open.
+# The maximum time to wait for the last lines of an ended program, in seconds: a process that it
+# started may keep its output open.
 LAST_LINES_SECONDS = 5
 
 
 def answer(cases, measure, requests, answers):
-    """The side that answers: calls `measure` with each requested name that is among `cases`, until the requests end."""
+    """The answering side: calls `measure` with each requested name that is among `cases`, until the
+    requests end.
+    """
     print(json.dumps(dict(cases=list(cases))), file=answers, flush=True)
     for request in requests:
         name = request.strip()
@@ -32,7 +38,7 @@ def answer(cases, measure, requests, answers):
 
 
 def parsed(text):
-    """The JSON object that a line is, if it is one."""
+    """Returns the JSON object of a line, if it is one."""
     if not text.startswith("{"):
         return None
     try:
@@ -42,13 +48,15 @@ def parsed(text):
 
 
 class Program:
-    """The side that asks: a program called `impl` that answers. One that prints nothing for `limit` seconds while it is waited for is ended."""
+    """The requesting side: a program called `impl` that answers. If it prints nothing for `limit`
+    seconds while a line is expected, it is ended.
+    """
 
     def __init__(self, impl, command, limit):
         self.impl, self.limit = impl, limit
         # Names of its cases, in its order.
         self.cases = []
-        # Why it answers no more, and whether anybody has asked for that.
+        # Why it no longer answers, and whether this error was already returned.
         self.error, self.is_reported = None, False
         self.process, self.tail, self.texts = None, [], queue.SimpleQueue()
         try:
@@ -68,7 +76,7 @@ class Program:
         self.process.kill()
         self.process.wait()
         self.reader.join(LAST_LINES_SECONDS)
-        # Reading goes on where another process holds the output open.
+        # Reading continues if another process keeps the output open.
         if not self.reader.is_alive():
             self.process.stdout.close()
         self.close_input()
@@ -77,17 +85,21 @@ class Program:
         try:
             self.process.stdin.close()
         except OSError:
-            # What it was still to read is lost, as it has ended.
+            # The process has ended, so the rest of its input is lost.
             pass
 
     def read(self):
-        """Lets nothing that the program prints wait, as it would wait then, too."""
+        """Reads everything that the program prints, because the program would block if its output
+        were not read.
+        """
         for text in self.process.stdout:
             self.texts.put(text)
         self.texts.put(None)
 
     def until(self, key):
-        """Yields the objects that the program prints, the last of them the one that has this key; fewer if the program ends before."""
+        """Yields the objects that the program prints, the last of them the one that has this key;
+        fewer if the program ends before.
+        """
         while self.error is None:
             text = self.text()
             line = self.object(text) if text else None
@@ -97,7 +109,9 @@ class Program:
                     return
 
     def text(self):
-        """The next line. None, with `error` set, where the program ended or printed nothing for too long."""
+        """Returns the next line. None, with `error` set, if the program ended or printed nothing
+        for too long.
+        """
         waited = 0
         while waited < self.limit:
             seconds = min(LAST_LINES_SECONDS, self.limit - waited)
@@ -114,7 +128,9 @@ class Program:
         return self.fail(f"printed nothing for {self.limit:.0f} s")
 
     def object(self, text):
-        """The JSON object that a line is. Other lines may tell later why the program ended."""
+        """Returns the JSON object of a line. Other lines are kept, because they may explain why the
+        program ended.
+        """
         line = parsed(text)
         if line is None:
             self.tail = [*self.tail[-4:], text.strip()]
@@ -129,7 +145,7 @@ class Program:
         self.error = f"{reason or f'exit status {status}'}: {' | '.join(self.tail)}"[:500]
 
     def new_error(self):
-        """Why the program answers no more, once."""
+        """Returns why the program no longer answers, once."""
         error = None if self.is_reported else self.error
         self.is_reported = error is not None or self.is_reported
         return error
@@ -143,18 +159,22 @@ class Program:
                 yield line
 
     def measure(self, case):
-        """Asks for a case. Yields its lines, the last of them the one with "done"; fewer if the program ends before."""
+        """Requests a case. Yields its lines, the last of them the one with "done"; fewer if the
+        program ends before.
+        """
         if self.error is None:
             try:
                 self.process.stdin.write(f"{case}\n")
                 self.process.stdin.flush()
             except OSError:
-                # It has ended: its last lines tell why.
+                # The process has ended: its last lines say why.
                 pass
         yield from self.until("done")
 
     def end(self):
-        """Ends the requests and waits for the program's end. Yields what it still prints; `error` is set where it ended otherwise than with success."""
+        """Ends the requests and waits for the program's end. Yields what it still prints; `error`
+        is set if it did not succeed.
+        """
         if self.error is not None:
             return
         self.close_input()
@@ -173,12 +193,16 @@ class Program:
 
 
 def union(programs):
-    """Names of the cases of all programs: in the order of the first, then what only others have."""
+    """Returns the names of the cases of all programs: in the order of the first, followed by those
+    that only others have.
+    """
     return list(dict.fromkeys(case for program in programs for case in program.cases))
 
 
 def in_turn(programs, turns, first=0):
-    """Yields the number of each turn with the programs in their order in it; `first` is the number of turns before. Another program begins each turn."""
+    """Yields the index of each turn with the programs in their order in it; `first` is the number
+    of earlier turns. Each turn begins with another program.
+    """
     for turn in range(turns):
         begins = (first + turn) % len(programs)
         yield turn, [*programs[begins:], *programs[:begins]]
@@ -191,12 +215,14 @@ class Times:
         self.ours, self.found = ours, {}
 
     def add(self, program, turn, line):
-        # Counts, such as those of launches, take no time.
+        # Counts, such as those of launches, have no time.
         if line.get("ms"):
             self.found.setdefault((line["case"], program, line["impl"]), {})[turn] = line["ms"]
 
     def ratios(self):
-        """Our time over each other's: of the medians of all turns, and the least and the most in one turn."""
+        """Returns our time divided by each other's: for the medians of all turns, and the minimum
+        and the maximum in one turn.
+        """
         ours = {key: times for key, times in self.found.items() if key[1] == self.ours}
         for (case, program, impl), theirs in self.found.items():
             for (what, _, of), times in ours.items():

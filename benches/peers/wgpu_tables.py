@@ -1,4 +1,5 @@
-"""The tables of compare.py for the wgpu backend: lines of results in, Markdown out."""
+"""Writes the tables of compare.py for the wgpu backend: reads lines of results, returns Markdown.
+"""
 
 import tables
 from pages import between_markers
@@ -6,9 +7,10 @@ from pages import between_markers
 MARKERS = "<!-- wgpu:start -->", "<!-- wgpu:end -->"
 OURS, COMPOSED, BY_HAND, COPIES = "ternion-wgpu", "ternion-wgpu-composed", "ternion-wgpu-by-hand", "copy-wgpu"
 
-# What the wgpu backend promises of its bandwidth: the least share of the faster of two device-to-device copies measured in the same run.
+# The bandwidth bar of the wgpu backend: the minimum fraction of the faster of two device-to-device
+# copies measured in the same run.
 LEAST_SHARE = 0.75
-# Group -> what the names of its cases begin with.
+# Group -> the prefixes of its cases' names.
 SHARES = {
     "elementwise": ("elementwise/",),
     "softmax, forward and backward": ("softmax/",),
@@ -16,19 +18,20 @@ SHARES = {
     "cross_entropy, forward and backward": ("cross_entropy/",),
     "AdamW": ("adamw/",),
 }
-# How far test accuracies of two devices may be apart, of one seed: sums are added in another order, and what was learned drifts with the steps.
+# The maximum difference of the test accuracies of two devices with one seed: sums are added in
+# another order, and the difference grows with the steps.
 SAME_ACCURACY = 0.002
-# Case -> the least TFLOP/s.
+# Case -> the minimum TFLOP/s.
 RATES = {"gemm/f32/nn/4096": 42, "gemm/f16/nn/4096": 150}
 
 
 def is_of_wgpu(lines):
-    """Whether a results file tells of the wgpu backend."""
+    """Returns whether a results file is about the wgpu backend."""
     return any(line["run"].get("backend") == "wgpu" for line in lines if "run" in line)
 
 
 def head(impl):
-    """What a column is called; none for what is no peer of wgpu's."""
+    """Returns the name of a column; None for what wgpu is not compared with."""
     backend, _, way = impl.partition("/")
     if backend == "ternion":
         return f"CUDA/{way}" if way else "CUDA"
@@ -41,7 +44,9 @@ def rate_verdict(figures, case, least):
 
 
 def attention_verdict(figures, what, others):
-    """Whether attention takes less time than the first of these others that was measured in a case, in all cases where any was."""
+    """Returns whether attention takes less time than the first of these others that was measured in
+    a case, in all cases in which any was.
+    """
     told = {case for _, case, impl in [*figures.found, *figures.errors] if case.startswith("attention/") and impl in (OURS, *others) and not case.endswith("attention/")}
     other = {case: next(filter(None, (figures.get(case, impl) for impl in others)), None) for case in told}
     ratios = {case: figures.get(case, OURS)["ms"] / other[case]["ms"] for case in told if figures.get(case, OURS) and other[case]}
@@ -92,7 +97,7 @@ def summary(figures):
 
 
 def provenance(figures, adapter):
-    """What the figures were measured on, as a sentence."""
+    """Returns what the figures were measured on, as a sentence."""
     header, versions = figures.header, figures.versions
     parts = [
         adapter.get("adapter", "unknown adapter"),
@@ -105,7 +110,7 @@ def provenance(figures, adapter):
 
 
 def body(lines):
-    """All tables of a results file."""
+    """Returns all tables of a results file."""
     figures = tables.Figures(lines, OURS, COPIES)
     adapter = next((line for line in reversed(lines) if "adapter" in line), {})
     name = adapter.get("adapter", "an unknown adapter").split(",")[0]
@@ -116,5 +121,5 @@ def body(lines):
 
 
 def page(text, lines):
-    """The page with these tables in place of what is between their markers."""
+    """Returns the page with these tables between their markers."""
     return between_markers(text, MARKERS, body(lines))

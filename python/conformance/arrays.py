@@ -1,4 +1,5 @@
-"""Tensors of Ternion and what ONNX has: arrays of NumPy, element types, protos; and the error for what Ternion does not have."""
+"""Conversions between Ternion's tensors and ONNX's data: NumPy arrays, element types, protos; and
+the error for ONNX features that Ternion lacks."""
 
 import numpy as np
 import onnx
@@ -9,7 +10,7 @@ from ternion import formats
 
 
 class Unsupported(Exception):
-    """Something of ONNX that is not covered, with the reason; `kind` is its class in the page."""
+    """A feature of ONNX that is not covered, with the reason. `kind` is its class on the page."""
 
     def __init__(self, kind, reason):
         super().__init__(reason)
@@ -32,7 +33,8 @@ DTYPE_OF_TYPE = {
     TensorProto.BOOL: ternion.bool,
 }
 
-# Formats that are no dtypes of Ternion, and are kept as bits; the names are those of `ternion.formats` and of the dtypes that arrays of ONNX have.
+# Formats that are not dtypes of Ternion and are stored as bits. The names are those of
+# `ternion.formats` and of the dtypes of ONNX's arrays.
 FORMAT_OF_TYPE = {
     TensorProto.FLOAT8E4M3FN: "float8_e4m3fn",
     TensorProto.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
@@ -51,44 +53,47 @@ NAMES_OF_ARRAYS = {"float32", "float64", "float16", "int64", "int32", "int16", "
 
 
 class Coded:
-    """Numbers of a format as their bits, uint8."""
+    """Numbers of a format, stored as bits in uint8."""
 
     def __init__(self, bits, format):
         self.bits, self.format = bits, format
 
     @property
     def is_whole(self):
-        """Whether the format is one of whole numbers."""
+        """Whether the format is an integer format."""
         return not self.format.startswith("float")
 
     def numbers(self):
-        """What the bits stand for: int32, or float32, which holds all numbers of all formats."""
+        """Returns the numbers that the bits represent: int32, or float32, which can represent all
+        numbers of all formats."""
         return formats.decode(self.bits, self.format, ternion.int32 if self.is_whole else ternion.float32)
 
 
 def lacking(name):
-    """The error for an element type that Ternion lacks."""
+    """Returns the error for an element type that Ternion lacks."""
     return Unsupported("missing dtype", f"dtype {name.lower()}")
 
 
 def dtype_of_type(number):
-    """The dtype for a number of `TensorProto.DataType`."""
+    """Returns the dtype for a number of `TensorProto.DataType`."""
     if number not in DTYPE_OF_TYPE:
         raise lacking(TensorProto.DataType.Name(number))
     return DTYPE_OF_TYPE[number]
 
 
 def target_of_type(number):
-    """What a number of `TensorProto.DataType` asks for: a dtype, or the name of a format."""
+    """Returns the dtype, or the name of the format, for a number of `TensorProto.DataType`."""
     return FORMAT_OF_TYPE[number] if number in FORMAT_OF_TYPE else dtype_of_type(number)
 
 
 def tensor_of(array):
-    """A copy of an array as a tensor, or as bits with their format."""
+    """Copies an array to a tensor, or to bits with their format."""
     array = np.asarray(array)
-    if array.dtype.name in TYPE_OF_FORMAT:  # One number in a byte, also where ONNX's files hold several.
+    # One number per byte, even if ONNX's files pack several.
+    if array.dtype.name in TYPE_OF_FORMAT:
         return Coded(ternion.tensor(array.view(np.uint8)), array.dtype.name)
-    if array.dtype.name == "bfloat16":  # Not a dtype of NumPy itself; float32 holds each of its numbers.
+    # Not a native dtype of NumPy; float32 can represent all of its numbers.
+    if array.dtype.name == "bfloat16":
         return ternion.tensor(array.astype(np.float32)).bfloat16()
     if array.dtype.name not in NAMES_OF_ARRAYS:
         raise lacking("string" if array.dtype.kind in "OSU" else array.dtype.name)
@@ -96,7 +101,8 @@ def tensor_of(array):
 
 
 def array_of(tensor):
-    """A tensor, or bits with their format, as an array in the array dtype that ONNX has for it."""
+    """Returns a tensor, or bits with their format, as an array with the dtype that ONNX uses for
+    it."""
     if isinstance(tensor, Coded):
         return tensor.bits.numpy().view(onnx.helper.tensor_dtype_to_np_dtype(TYPE_OF_FORMAT[tensor.format]))
     if tensor.dtype == ternion.bfloat16:
@@ -105,7 +111,8 @@ def array_of(tensor):
 
 
 def value_of(value):
-    """An input of a test as a value of the interpreter: a tensor, a list of values, or None."""
+    """Converts an input of a test to a value of the interpreter: a tensor, a list of values, or
+    None."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)):
@@ -116,11 +123,12 @@ def value_of(value):
 
 
 def reference_of(value):
-    """An expected output as an array; tests of element types that NumPy lacks hold protos."""
+    """Returns an expected output as an array. Tests of element types that NumPy lacks use
+    protos."""
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
 
 
 def tensor_of_proto(proto):
-    """The tensor of an initialiser or an attribute."""
-    target_of_type(proto.data_type)  # Which is an error if there is neither a dtype nor a format.
+    """Returns the tensor of an initializer or an attribute."""
+    target_of_type(proto.data_type)  # Raises an error if there is neither a dtype nor a format.
     return tensor_of(numpy_helper.to_array(proto))

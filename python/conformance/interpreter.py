@@ -1,4 +1,4 @@
-"""Runs a model of ONNX: node by node, each by the function that a table has for its operator."""
+"""Runs an ONNX model node by node, each with the function for its operator in a table."""
 
 import onnx
 
@@ -6,7 +6,7 @@ from arrays import Coded, Unsupported, lacking, tensor_of_proto
 
 
 class Node:
-    """One node: its attributes, and what its function may need to know of the model."""
+    """A node: its attributes, and what its function may need from the model."""
 
     def __init__(self, proto, opset, interpreter, scope):
         self.operator = proto.op_type
@@ -18,7 +18,8 @@ class Node:
         self._scope = scope
 
     def attribute(self, name, default=None):
-        """An attribute: a number, a string, a list of these, or a tensor; `default` if the node has none."""
+        """Returns an attribute: a number, a string, a list of these, or a tensor; `default` if the
+        node lacks it."""
         if name not in self._attributes:
             return default
         attribute = self._attributes[name]
@@ -32,27 +33,28 @@ class Node:
         return value
 
     def wants(self, index):
-        """Whether the model uses output `index`."""
+        """Returns whether the model uses output `index`."""
         return index < len(self.outputs) and self.outputs[index] != ""
 
     def only(self, *names):
-        """Raises Unsupported if the node has another attribute than these."""
+        """Raises Unsupported if the node has other attributes than these."""
         others = sorted(set(self._attributes) - set(names))
         if others:
             raise self.unsupported(f"attribute {', '.join(others)}")
 
     def unsupported(self, reason):
-        """The error for what this node asks for and nobody wrote."""
+        """Returns the error for something that this node requires and that is not implemented."""
         return Unsupported("not covered", f"{self.operator}: {reason}")
 
     def run_graph(self, name, *values):
-        """The outputs of the graph that an attribute holds; it sees the values around the node."""
+        """Returns the outputs of the graph in an attribute. The graph can access the values in the
+        node's scope."""
         graph = onnx.helper.get_attribute_value(self._attributes[name])
         return self._interpreter.run_graph(graph, values, self._scope)
 
 
 class Interpreter:
-    """A model and the table of functions that runs it."""
+    """A model, and the table of functions that runs it."""
 
     def __init__(self, model, table):
         self._model = model
@@ -60,11 +62,11 @@ class Interpreter:
         self._opsets = {entry.domain: entry.version for entry in model.opset_import}
 
     def run(self, values):
-        """The outputs for these inputs, in the order of the graph's."""
+        """Returns the outputs for these inputs, in the order of the graph."""
         return self.run_graph(self._model.graph, values, {})
 
     def run_graph(self, graph, values, around):
-        """The outputs of a graph whose nodes also see the values `around`."""
+        """Returns the outputs of a graph whose nodes can also access the values in `around`."""
         scope = dict(around)
         scope.update({tensor.name: tensor_of_proto(tensor) for tensor in graph.initializer})
         names = [value.name for value in graph.input]
@@ -80,7 +82,7 @@ class Interpreter:
         if name not in self._table:
             raise Unsupported("operator not covered", f"operator {name}")
         node = Node(proto, self._opsets.get(proto.domain, 1), self, scope)
-        # An input without a name is one that was left out.
+        # An input without a name was omitted.
         values = [scope[source] if source else None for source in proto.input]
         function = self._table[name]
         if not getattr(function, "takes_coded", False):
@@ -93,7 +95,8 @@ class Interpreter:
 
 
 def _refuse_coded(values):
-    """Raises Unsupported if one of the values, or of those that lists hold, is of a format that few operators know."""
+    """Raises Unsupported if a value, or an item of a list, has a format that few operators
+    support."""
     for value in values:
         if isinstance(value, list):
             _refuse_coded(value)
@@ -102,5 +105,5 @@ def _refuse_coded(values):
 
 
 def operator_name(proto):
-    """An operator's name with its domain, if that is not ONNX's own."""
+    """Returns the name of an operator, with its domain if that is not ONNX's default domain."""
     return f"{proto.domain}.{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type

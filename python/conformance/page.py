@@ -1,4 +1,4 @@
-"""The page docs/conformance.md: which operators it lists, and its tables."""
+"""The page docs/conformance.md: the operators that it lists, and its tables."""
 
 import re
 from collections import Counter
@@ -46,7 +46,8 @@ NOTES = {
 
 
 def groups(by_operator, table):
-    """Two groups of operators with their outcomes: listed, whatever dtypes their cases have, and not covered."""
+    """Returns two groups of operators with their outcomes: listed ones, whatever the dtypes of
+    their cases, and those not covered."""
     listed, others = {}, {}
     for operator, outcomes in by_operator.items():
         (others if _reason(operator, table) else listed)[operator] = outcomes
@@ -54,18 +55,18 @@ def groups(by_operator, table):
 
 
 def _reason(operator, table):
-    """Why an operator is not covered; None if it is."""
+    """Returns why an operator is not covered; None if it is."""
     return REASONS.get(operator, None if operator in table else "nobody wrote it")
 
 
 def _cell(text):
-    """Text that a cell of a table can hold."""
+    """Formats text for a table cell."""
     text = re.sub(r"\s+", " ", text).replace("|", "\\|")
     return text if len(text) <= 160 else text[:157] + "..."
 
 
 def _classes(outcomes):
-    """Why cases fail, in short: classes and how often."""
+    """Returns a short summary of why cases fail: classes and counts."""
     counts = Counter(outcome.kind for outcome in outcomes if not outcome.passed)
     return ", ".join(f"{kind} ({count})" for kind, count in sorted(counts.items()))
 
@@ -96,7 +97,7 @@ def _other_table(others, table):
 
 
 def _count(group):
-    """How many operators and cases there are, and how many of these pass."""
+    """Returns the number of operators, the number of cases, and how many of these pass."""
     cases = [outcome for outcomes in group.values() for outcome in outcomes]
     return len(group), len(cases), sum(outcome.passed for outcome in cases)
 
@@ -105,14 +106,15 @@ def _totals(listed, others, version):
     rows = [f"onnx {version}:", "", "| | operators | cases | passed | |", "|---|---:|---:|---:|---:|"]
     for name, group in (("listed", listed), ("not covered", others)):
         operators, cases, passed = _count(group)
-        # What passes of operators that are not covered was expanded into others, and says nothing of them.
+        # Cases of operators that are not covered pass only because they are expanded into others,
+        # so their count is not shown.
         told = (passed, f"{100 * passed / cases:.1f} %") if group is listed else ("", "")
         rows.append(_row(name, operators, cases, *told))
     return rows
 
 
 def written(page, listed, others, table, version):
-    """A page with these results between its markers; a new one if there is none."""
+    """Returns a page with these results between its markers, or a new page if there is none."""
     failed = [outcome for outcomes in listed.values() for outcome in outcomes if not outcome.passed]
     parts = [
         [*_totals(listed, others, version)],
@@ -126,13 +128,13 @@ def written(page, listed, others, table, version):
 
 
 def failures(text):
-    """The names of the cases that a page says fail."""
+    """Returns the names of the cases that fail according to a page."""
     part = text.split("\n## Cases that fail\n")[1].split("\n## ")[0]
     return set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE))
 
 
 def operators(text):
-    """A page's listed operators: name -> (cases, passed)."""
+    """Returns the listed operators of a page: name -> (cases, passed)."""
     part = text.split("\n## Operators\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| ([\w.]+) \| (\d+) \| (\d+) \|", part, re.MULTILINE)
     return {name: (int(cases), int(passed)) for name, cases, passed in rows}

@@ -1,8 +1,8 @@
-"""Runs the node tests of ONNX through Ternion, and writes what passes to docs/conformance.md.
+"""Runs the node tests of ONNX with Ternion, and writes the results to docs/conformance.md.
 
-    python python/conformance/run.py                      writes the page
-    python python/conformance/run.py --check              fails if a case fails that passes by the page
-    python python/conformance/run.py --only Conv -v       shows the failures of an operator or a case
+    python python/conformance/run.py                   writes the page
+    python python/conformance/run.py --check           fails if a case fails that passes on the page
+    python python/conformance/run.py --only Conv -v    shows the failures of an operator or a case
 """
 
 import argparse
@@ -27,16 +27,18 @@ Outcome = namedtuple("Outcome", "operator case passed kind detail")
 
 
 def collect():
-    """All node tests, as pairs of the operator that each is about and the test."""
+    """Returns all node tests, as pairs of the tested operator and the test."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Expected outputs with NaN and infinities are computed.
+        # The expected outputs are computed, some with NaN and infinities.
+        warnings.simplefilter("ignore")
         tests = load_model_tests(kind="node")
     by_name = {test.name: test for test in tests}
     return [(_subject(test, by_name), test) for test in tests]
 
 
 def _subject(test, by_name):
-    """The operator of a test's nodes; of a test with an expanded function that which was expanded."""
+    """Returns the operator of a test's nodes. For an expanded function, it is the operator that was
+    expanded."""
     plain = re.match(r"(.*?)_expanded.*$", test.name)
     if plain and plain.group(1) in by_name:
         return _subject(by_name[plain.group(1)], by_name)
@@ -44,7 +46,7 @@ def _subject(test, by_name):
 
 
 def run(operator, test):
-    """What becomes of one test."""
+    """Returns the outcome of one test."""
     try:
         for inputs, expected in test.data_sets:
             with np.errstate(all="ignore"):
@@ -56,7 +58,7 @@ def run(operator, test):
         return Outcome(operator, test.name, False, error.kind, str(error))
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # A panic of the native part is no Exception.
+    except BaseException as error:  # A panic of the native part is not an Exception.
         return Outcome(operator, test.name, False, "error", f"{type(error).__name__}: {error}")
     return Outcome(operator, test.name, True, "", "")
 
@@ -72,7 +74,8 @@ def _compare_all(outputs, expected, rtol, atol):
 
 
 def _compare(output, reference, rtol, atol):
-    """By the rules of ONNX's own runner: shape, dtype, then numbers within the test's tolerances."""
+    """Compares by the rules of ONNX's runner: shape, dtype, then numbers within the tolerances of
+    the test."""
     if output is None or reference is None:
         return ("", "") if output is reference else ("differs", "an optional value that one side lacks")
     if isinstance(output, list):
@@ -82,7 +85,7 @@ def _compare(output, reference, rtol, atol):
         return "shape differs", f"shape {list(output.shape)}, expected {list(reference.shape)}"
     if output.dtype != reference.dtype:
         return "dtype differs", f"dtype {output.dtype}, expected {reference.dtype}"
-    if output.dtype.name == "bfloat16":  # So does ONNX's runner: two units of the last place.
+    if output.dtype.name == "bfloat16":  # As in ONNX's runner: two units in the last place.
         rtol, output, reference = max(rtol, 2**-6), output.astype(np.float32), reference.astype(np.float32)
     near = np.isclose(output, reference, rtol=rtol, atol=atol, equal_nan=True)
     if near.all():
@@ -92,7 +95,8 @@ def _compare(output, reference, rtol, atol):
 
 
 def run_all(only=None):
-    """The outcomes of all tests, or of those of one operator or with this in their name."""
+    """Returns the outcomes of all tests, or of those of one operator or with this text in their
+    name."""
     outcomes = []
     for operator, test in collect():
         if only is None or only == operator or only in test.name:
@@ -101,7 +105,7 @@ def run_all(only=None):
 
 
 def grouped(outcomes):
-    """The two groups of operators with their outcomes, in the order of the alphabet."""
+    """Returns the two groups of operators with their outcomes, in alphabetical order."""
     by_operator = defaultdict(list)
     for outcome in sorted(outcomes, key=lambda outcome: outcome.operator.lower()):
         by_operator[outcome.operator].append(outcome)
@@ -117,14 +121,14 @@ def _show(outcomes, verbose):
 
 
 def regressions(listed, text):
-    """Cases that fail and that the page does not count among the failures."""
+    """Returns the cases that fail and are not listed as failures on the page."""
     known = page.failures(text)
     cases = [outcome for outcomes in listed.values() for outcome in outcomes]
     return [outcome for outcome in cases if not outcome.passed and outcome.case not in known]
 
 
 def _check(listed):
-    """The exit status: 1 if a case fails that passes by the page."""
+    """Returns the exit status: 1 if a case fails that passes on the page."""
     worse = regressions(listed, PAGE.read_text())
     for outcome in worse:
         print(f"passes by the page, fails now: {outcome.case} [{outcome.kind}] {outcome.detail}")

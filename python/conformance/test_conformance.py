@@ -1,4 +1,5 @@
-"""The node tests of ONNX through Ternion: what docs/conformance.md says passes, passes."""
+"""The node tests of ONNX with Ternion: every case that passes according to docs/conformance.md
+passes."""
 
 import pytest
 
@@ -12,7 +13,7 @@ import run  # noqa: E402
 
 @pytest.fixture(scope="module")
 def groups():
-    """The outcomes by operator: of the listed ones, and of those not covered."""
+    """Returns the outcomes by operator: those of listed operators, and those not covered."""
     return run.grouped(run.run_all())
 
 
@@ -39,7 +40,8 @@ def test_the_page_has_the_numbers_of_this_run(listed, text):
 
 
 def test_the_bar_holds(listed):
-    """At least 1750 cases, of which at least 95 % pass. An operator is listed whatever dtypes its cases have."""
+    """At least 1750 cases, of which at least 95 % pass. An operator is listed whatever the dtypes
+    of its cases."""
     outcomes = [outcome for group in listed.values() for outcome in group]
     assert len(outcomes) >= 1750
     assert {"Add", "Cast", "CastLike", "DequantizeLinear", "Equal", "Greater", "Less", "Mul", "QuantizeLinear", "Sub"} < set(listed)
@@ -47,7 +49,8 @@ def test_the_bar_holds(listed):
 
 
 def test_a_wrong_result_fails(monkeypatch):
-    """The comparison finds a function that computes something else, in numbers, shape or dtype."""
+    """The comparison detects a function that computes wrong numbers, a wrong shape or a wrong
+    dtype."""
     case = next(pair for pair in run.collect() if pair[1].name == "test_abs")
     for function, kind in (
         (lambda node, x: x, "numbers differ"),
@@ -60,7 +63,7 @@ def test_a_wrong_result_fails(monkeypatch):
 
 
 def test_a_wrong_conversion_fails(monkeypatch):
-    """Bits are compared as the numbers that they stand for."""
+    """Bits are compared as the numbers that they represent."""
     case = next(pair for pair in run.collect() if pair[1].name == "test_cast_FLOAT_to_FLOAT8E4M3FN")
     right = run.TABLE["Cast"]
 
@@ -75,7 +78,8 @@ def test_a_wrong_conversion_fails(monkeypatch):
 
 
 def test_other_operators_refuse_bits(monkeypatch):
-    """A function that knows nothing of formats is not given a number's bits for the number."""
+    """A function that does not support formats does not receive the bits of a number instead of the
+    number."""
     case = next(pair for pair in run.collect() if pair[1].name == "test_cast_FLOAT8E4M3FN_to_FLOAT")
     monkeypatch.setitem(run.TABLE, "Cast", lambda node, x: x.bits.float())
     outcome = run.run(*case)

@@ -1,4 +1,5 @@
-"""Functions that draw wrong numbers: the suite of PyTorch's database names each as wrong, and Ternion's own as right."""
+"""Functions that draw wrong random numbers: the suite of PyTorch's database reports each as wrong,
+and Ternion's as correct."""
 
 import pytest
 
@@ -15,7 +16,7 @@ def entries():
 
 
 def failures_of(entries, name, function=None, short="f32", where=lambda sample: True):
-    """What fails of the first sample that fits, where `function` is in the place of Ternion's."""
+    """Returns the failures of the first sample that fits, with `function` instead of Ternion's."""
     entry = entries[name]
     subject = checks.Subject(entry, names.function_of(entry), "cpu")
     subject.function = function or subject.function
@@ -23,13 +24,13 @@ def failures_of(entries, name, function=None, short="f32", where=lambda sample: 
 
 
 def _seeds(*size, **kwargs):
-    """The same numbers in each draw."""
+    """Returns the same numbers for each draw."""
     ternion.manual_seed(4)
     return ternion.randn(*size, **kwargs)
 
 
 def _one_number(*size, **kwargs):
-    """One number in the place of all."""
+    """Returns the same number for all elements."""
     return ternion.randn(1, **kwargs).expand(*size).clone()
 
 
@@ -118,7 +119,7 @@ def _returns_indices(sample):
 
 
 def _moves_windows(sample):
-    """Windows of most samples are at one distance, a whole number."""
+    """In most samples the distance between windows is constant, an integer."""
     return sample.args == ((4, 4),) and sample.kwargs.get("output_size") == (2, 3)
 
 

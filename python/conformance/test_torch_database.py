@@ -1,4 +1,5 @@
-"""PyTorch's database of operators through Ternion: what docs/conformance.md says passes, passes, and faults are found."""
+"""PyTorch's operator database with Ternion: every sample that passes according to
+docs/conformance.md passes, and faults are detected."""
 
 import sys
 
@@ -18,7 +19,7 @@ def entries():
 
 @pytest.fixture(scope="module")
 def known():
-    """The results that the page was written of."""
+    """Returns the results from which the page was written."""
     found = run.of_device("cpu")
     if torch.__version__.partition("+")[0] != found["torch"]:
         pytest.skip(f"the page was written with torch {found['torch']}, whose samples differ from those of {torch.__version__}")
@@ -27,7 +28,7 @@ def known():
 
 @pytest.fixture(scope="module")
 def outcomes(entries, known):
-    """The outcomes of the reduced run."""
+    """Returns the outcomes of the reduced run."""
     return run.run(run.split(entries.values())[0])
 
 
@@ -46,7 +47,8 @@ def test_the_page_has_the_numbers_of_this_run(outcomes, known, entries):
 
 
 def _renumbered(outcomes):
-    """The outcomes, all of which the reduced run takes, so named that a choice of them is all of them."""
+    """Returns the outcomes unchanged. Checks that the reduced run would select all of them
+    again."""
     assert all(len([o for o in listed if o.case.split()[0] == short]) <= count for listed in _by_entry(outcomes) for short, count in samples.CHOSEN.items())
     return outcomes
 
@@ -71,7 +73,8 @@ def test_what_is_refused_is_refused_on_purpose():
 
 
 def test_a_reason_is_of_its_device_and_dtype():
-    """What is known of bfloat16 says nothing of float32, and what is known of one device nothing of another."""
+    """A reason for bfloat16 does not apply to float32, and a reason for one device does not apply
+    to another."""
     attention = "nn.functional.scaled_dot_product_attention"
     assert reasons.reason_of(attention, "wrong gradient", "cpu", "bf16")
     assert reasons.reason_of(attention, "wrong gradient", "wgpu", "f32") and reasons.reason_of(attention, "wrong gradient", "cuda", "f32") is None
@@ -119,7 +122,7 @@ def test_the_other_forms_of_a_function_that_refuses_are_run(entries, monkeypatch
 
 
 def test_entries_without_a_sample_are_counted_apart(known):
-    """And those whose samples cannot be made are listed with the error."""
+    """Entries whose samples cannot be created are listed with the error."""
     assert [name for name, entry in known["entries"].items() if not results.has_samples(entry)] == [
         "nn.functional.batch_norm.without_cudnn",
         "nn.functional.silu.complex",
@@ -159,7 +162,7 @@ def test_entries_that_stay_out_are_entries(entries):
 
 
 def failures_of(entries, name, function, short="f32", number=0):
-    """What fails of one sample where `function` is in the place of Ternion's."""
+    """Returns the failures of one sample with `function` instead of Ternion's."""
     entry = entries[name]
     subject = checks.Subject(entry, names.function_of(entry), "cpu")
     subject.function = function
@@ -223,7 +226,7 @@ def test_wrong_whole_numbers_and_positions_are_found(entries):
 
 
 class _Pair(tuple):
-    """A result with PyTorch's names."""
+    """A result with PyTorch's field names."""
 
     def __new__(cls, values, indices):
         pair = super().__new__(cls, (values, indices))
@@ -276,7 +279,7 @@ def test_float64_by_way_of_float32_is_found(entries):
 
 
 def test_an_in_place_form_that_pytorch_refuses_is_found(entries, monkeypatch):
-    """sin_ of whole numbers has no place for its result."""
+    """sin_ of integers cannot store its result."""
     assert failures_of(entries, "sin", ternion.sin, "i64") == []
     monkeypatch.setattr(ternion.Tensor, "sin_", lambda self: self)
     assert [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin, "i64")] == [("in place", "accepted")]
@@ -299,7 +302,7 @@ def _raising(error):
 
 
 class _Panic(BaseException):
-    """As that of the native part, which is no Exception."""
+    """Like a panic of the native part, which is not an Exception."""
 
 
 @pytest.mark.parametrize(
@@ -312,7 +315,7 @@ class _Panic(BaseException):
         (_raising(AttributeError("'NoneType' object has no attribute 'shape'")), "internal error"),
         (_raising(RecursionError("gather: too deep")), "internal error"),
         (_raising(TypeError("gather() got an unexpected keyword argument 'dim'")), "refused"),
-        (lambda x: x, "refused"),  # Takes fewer arguments.
+        (lambda x: x, "refused"),  # It takes fewer arguments.
         (_raising(_Panic("index out of bounds")), "crash"),
     ],
 )
@@ -378,12 +381,13 @@ def test_a_run_goes_on_behind_the_entries_of_its_journal(tmp_path):
     first = journal.Journal(path)
     command = (sys.executable, "-c", FAKE)
     outcomes = pool.Pool("cpu", True, limit=5, command=command).run(["dies", "runs"], first.seen, first.ended)
-    path.write_text(path.read_text() + '["stands", [["stands", "f32')  # Ended while it was written.
+    # The process ended during this write.
+    path.write_text(path.read_text() + '["stands", [["stands", "f32')
     second = journal.Journal(path)
     assert second.entries == {"dies", "runs"} and sorted(second.outcomes) == sorted(outcomes) and len(outcomes) == 6
 
 
-# PyTorch in the place of Ternion.
+# PyTorch instead of Ternion.
 ITSELF = f"""
 import sys
 sys.path.insert(0, {str(run.DOCS.parent / "python" / "conformance")!r})
@@ -395,7 +399,7 @@ worker.main()
 
 
 def test_nothing_is_wrong_with_pytorch_itself():
-    """The suite takes PyTorch's own results for right, those that are not unique included."""
+    """The suite accepts PyTorch's own results, including those that are not unique."""
     chosen = ["argsort", "cumsum", "linalg.eigh", "linalg.qr", "linalg.solve", "linalg.svd", "mode", "nn.functional.conv2d", "nn.functional.dropout"]
     chosen += ["nn.functional.max_pool2d", "normal", "remainder", "sort", "topk", "__getitem__", "bernoulli", "multinomial", "randn", "uniform"]
     chosen += ["nn.functional.alpha_dropout", "nn.functional.dropout2d", "nn.functional.fractional_max_pool2d", "nn.functional.scaled_dot_product_attention"]
@@ -403,7 +407,7 @@ def test_nothing_is_wrong_with_pytorch_itself():
     counted = [outcome for outcome in found if outcome.failures is not None]
     assert len(counted) > 250
     assert [outcome for outcome in counted if outcome.failures and not outcome.case.startswith("error")] == []
-    # Its refusals are right as well, but that many are a RuntimeError that names no function.
+    # It also accepts PyTorch's errors, except that many are a RuntimeError that names no function.
     kinds = {kind for outcome in counted if outcome.case.startswith("error") for _, kind, _ in outcome.failures}
     assert kinds <= {failures.INTERNAL}
 
@@ -419,8 +423,8 @@ def test_cases_are_packed_into_text():
     ("function", "found", "theirs", "is_right"),
     [
         (lambda x: (x * x).sum(), [2.0, -4.0], [2.0, 4.0], True),  # Theirs is wrong.
-        (lambda x: (x * x).sum(), [2.0, 4.0], [2.0, -4.0], False),  # Ours is.
-        (lambda x: (x * x).sum(), [2.0, 4.0], [2.0, 3.0], False),  # Both are.
+        (lambda x: (x * x).sum(), [2.0, 4.0], [2.0, -4.0], False),  # Ours is wrong.
+        (lambda x: (x * x).sum(), [2.0, 4.0], [2.0, 3.0], False),  # Both are wrong.
         (lambda x: (x + 2).abs().sum(), [1.0, 0.0], [1.0, 1.0], False),  # A kink.
         (lambda x: (x * x).sum(), [2.0, float("nan")], [2.0, 4.0], False),
     ],

@@ -1,4 +1,6 @@
-"""Trains a small model in PyTorch, writes its weights as safetensors, and takes them over here: the same logits.
+"""Trains a small model in PyTorch, writes its weights as safetensors, and loads them in Ternion.
+
+The logits of both are compared.
 
     python python/examples/from_pytorch.py
     python python/examples/from_pytorch.py --device cuda --steps 500 --weights model.safetensors
@@ -15,7 +17,7 @@ from ternion import nn
 
 
 def layers_of(nn):
-    """The same words make the model in PyTorch and here."""
+    """Returns the model: the same code creates it in PyTorch and in Ternion."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 7 * 7, 10),
@@ -23,7 +25,7 @@ def layers_of(nn):
 
 
 def digits_of(source, limit):
-    """Images and labels as arrays of NumPy, for training and for the test."""
+    """Returns images and labels as NumPy arrays, for training and for the test."""
     digits = ternion.data.mnist(source)
     print(digits.origin, flush=True)
     parts = digits.train.first(limit), digits.test.first(limit)
@@ -31,7 +33,7 @@ def digits_of(source, limit):
 
 
 def train_there(torch, images, labels, steps, seed):
-    """A model of PyTorch that has learned."""
+    """Returns a trained PyTorch model."""
     torch.manual_seed(seed)
     model = layers_of(torch.nn)
     adam = torch.optim.AdamW(model.parameters(), lr=3e-3)
@@ -48,7 +50,7 @@ def train_there(torch, images, labels, steps, seed):
 
 
 def compare(torch, there, here, images, labels, device):
-    """The largest difference of the logits, and both accuracies."""
+    """Returns the largest difference of the logits, and both accuracies."""
     with torch.no_grad():
         expected = there(torch.from_numpy(images)).numpy()
     with ternion.no_grad():
@@ -58,14 +60,16 @@ def compare(torch, there, here, images, labels, device):
 
 
 def positive(text):
-    """A whole number above 0."""
+    """Parses a positive integer."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
     return int(text)
 
 
 def writable(text):
-    """A file that can be written: told before the training, not behind it."""
+    """Parses the name of a file that can be written: an error is reported before the training, not
+    after it.
+    """
     file = Path(text)
     if file.is_dir() or not file.absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a folder" if file.is_dir() else f"{text}: there is no folder {file.parent}")
@@ -73,7 +77,7 @@ def writable(text):
 
 
 def written(safetensors, model, file):
-    """Writes the weights of a model of PyTorch."""
+    """Writes the weights of a PyTorch model."""
     try:
         safetensors.torch.save_file(model.state_dict(), file)
     except safetensors.SafetensorError as error:

@@ -1,4 +1,6 @@
-"""Trains a classifier of handwritten digits: the Python form of the Rust example mnist, with the same model, order and learning rates.
+"""Trains a classifier of handwritten digits, as the Rust example mnist does.
+
+Model, order of the examples and learning rates are the same.
 
     python python/examples/mnist.py
     python python/examples/mnist.py --model cnn --epochs 2 --device cuda
@@ -19,7 +21,9 @@ from ternion.cuda import nvtx
 
 
 def model_of(kind, hidden, device):
-    """The same layers, made in the same order from the same random numbers."""
+    """Returns the model: the same layers as in Rust, created in the same order from the same random
+    numbers.
+    """
     made = dict(device=device)
     if kind == "mlp":
         return nn.Sequential(nn.Flatten(), nn.Linear(784, hidden, **made), nn.ReLU(), nn.Linear(hidden, 10, **made))
@@ -29,15 +33,15 @@ def model_of(kind, hidden, device):
     )  # fmt: skip
 
 
-# Of the pixels of the training set, from 0 to 1.
+# Mean and standard deviation of the pixels of the training set, from 0 to 1.
 MEAN, DEVIATION = 0.1307, 0.3081
 
-# What the last batch is filled with where digits are lacking, which the loss and the hits leave out.
+# The label that pads the last batch. The loss and the accuracy ignore it.
 NO_LABEL = -100
 
 
 class Digits:
-    """A split on the device, normalised, with one image that fills batches behind the others."""
+    """A split on the device, normalized, followed by one image that pads batches."""
 
     def __init__(self, split, device):
         pixels = ternion.cat([split.images, ternion.zeros(1, *split.images.shape[1:], dtype="uint8")]).to(device)
@@ -49,14 +53,14 @@ class Digits:
         return len(self.split)
 
     def rows(self, epoch, seed, batch):
-        """Which digits each batch of an epoch has: [batches, batch]."""
+        """Returns the indices of the digits of each batch of an epoch: [batches, batch]."""
         order, count = self.split.order(epoch, seed), -(-len(self) // batch)
         filling = ternion.full((count * batch - len(self),), len(self), dtype="int64")
         return ternion.cat([order, filling]).reshape(count, batch).to(self.images.device)
 
 
 def accuracy_of(model, digits):
-    """The share of the images whose class is found."""
+    """Returns the fraction of the images whose class is predicted correctly."""
     right = ternion.zeros((), dtype="int64", device=digits.images.device)
     with ternion.no_grad():
         for start in range(0, len(digits), 1000):
@@ -66,7 +70,9 @@ def accuracy_of(model, digits):
 
 
 class Step:
-    """Forward, loss, backward and the optimiser's step on one batch: recorded once and replayed, where the device can, or else op by op."""
+    """Forward, loss, backward and the optimizer's step on one batch: captured once and replayed if
+    the device supports it, otherwise run op by op.
+    """
 
     def __init__(self, model, adam, digits, batch, eager):
         self.model, self.adam, self.digits, self.eager = model, adam, digits, eager
@@ -93,7 +99,9 @@ class Step:
 
 
 def train(model, digits, arguments, device):
-    """The seconds that all steps but the first took, which compiles kernels on some devices."""
+    """Trains the model. Returns the time of all steps in seconds except the first, which compiles
+    kernels on some devices, and the number of steps.
+    """
     adam = optim.AdamW(model.named_parameters(), lr=arguments.lr)
     training = Step(model, adam, digits, min(arguments.batch, len(digits)), arguments.eager)
     step_range = nvtx.range if arguments.nvtx else contextlib.nullcontext
@@ -116,14 +124,16 @@ def train(model, digits, arguments, device):
 
 
 def in_ranges(model, f):
-    """Calls `f` and reports to NVIDIA's profilers its layers, ops, backward passes and the optimizer's steps; what it returns."""
+    """Calls `f`, reports its layers, ops, backward passes and the optimizer's steps to NVIDIA's
+    profilers, and returns its result.
+    """
     returned = []
     nn.trace(model, lambda: returned.append(f()), nvtx=True)
     return returned[0]
 
 
 def positive(text):
-    """A whole number above 0."""
+    """Parses a positive integer."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
     return int(text)
@@ -144,7 +154,7 @@ def main():
     parser.add_argument("--nvtx", action="store_true", help="reports steps and, with --eager, layers, ops, backward passes and the optimizer's steps to NVIDIA's profilers")
     parser.add_argument("--json", help="writes the results")
     arguments = parser.parse_args()
-    # A path where nothing can be written is told before the training.
+    # A file that cannot be written is reported before the training.
     results = open(arguments.json, "w", encoding="utf-8") if arguments.json else None
     device = ternion.device(arguments.device)
     if arguments.nvtx and device.type != "cuda":
@@ -158,7 +168,7 @@ def main():
     training = functools.partial(train, model, train_digits, arguments, device)
     seconds, steps = in_ranges(model, training) if arguments.nvtx else training()
     accuracy = accuracy_of(model, test_digits)
-    # All images but those of the first step.
+    # All images except those of the first step.
     images = arguments.epochs * len(split) - min(arguments.batch, len(split))
     speed = images / seconds if steps > 1 else None
     told = "speed not measured: of one step alone" if speed is None else f"{speed:.0f} images/s"

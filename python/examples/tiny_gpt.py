@@ -1,11 +1,14 @@
-"""Trains a transformer to continue a text, character by character, and lets it write: the Python form of the Rust example tiny_gpt.
+"""Trains a transformer to continue a text, character by character, and lets it write.
+
+It is the Python version of the Rust example tiny_gpt.
 
     python python/examples/tiny_gpt.py
     python python/examples/tiny_gpt.py --text shakespeare.txt --context 64 --steps 2000 --save poet.safetensors --device cuda
     python python/examples/tiny_gpt.py --load poet.safetensors --generate "ROMEO:" --tokens 300 --temperature 0.8
 
-With the same text and settings it has the same first weights and the same batches. Without --text it learns the same text, which is read from the
-repository. What --save wrote is a checkpoint, which the Rust example takes with --load, and the other way round.
+With the same text and settings it has the same initial weights and the same batches. Without --text
+it learns the same text, which is read from the repository. --save writes a checkpoint, which the
+Rust example reads with --load, and vice versa.
 """
 
 import argparse
@@ -18,7 +21,7 @@ from pathlib import Path
 import ternion
 from ternion import data, models, nn, optim, train
 
-# Documents first, then source: the text of the Rust example.
+# Documents first, then source code: the text of the Rust example.
 OWN_TEXT = """
 README.md ARCHITECTURE.md CONTRIBUTING.md docs/gradients.md docs/adding-an-op.md docs/adding-a-backend.md docs/kernels/README.md
 docs/kernels/matmul.md docs/kernels/attention.md examples/mnist.rs examples/tiny_gpt.rs src/lib.rs
@@ -26,12 +29,12 @@ docs/kernels/matmul.md docs/kernels/attention.md examples/mnist.rs examples/tiny
 
 WARMUP_STEPS = 100
 
-# Steps whose mean loss is told as one: each reading waits for the device.
+# The number of steps whose mean loss is reported: each reading waits for the device.
 STEPS_PER_READING = 50
 
 
 def text_of(file):
-    """The text to learn from."""
+    """Returns the text to learn from."""
     if file is not None:
         return data.read_text(file)
     root = Path(__file__).resolve().parents[2]
@@ -39,7 +42,7 @@ def text_of(file):
 
 
 def model_of(settings, vocabulary, device):
-    """A model of the sizes of these settings."""
+    """Creates a model of the sizes in the settings."""
     return models.GPT(
         vocabulary=vocabulary, context=settings["context"], layers=settings["layers"], heads=settings["heads"], width=settings["width"],
         bias=False, dropout=settings["dropout"], device=device,
@@ -47,12 +50,12 @@ def model_of(settings, vocabulary, device):
 
 
 def loss_of(model, inputs, targets):
-    """The mean loss of the tokens that follow those of a batch."""
+    """Returns the mean loss of the next tokens of a batch."""
     return model.loss(inputs, targets)
 
 
 class Training:
-    """A model that learns the first 90 % of a text, and is tested on the rest."""
+    """A training run on the first 90 % of a text, with tests on the rest."""
 
     def __init__(self, model, vocabulary, text, settings, device):
         self.model, self.vocabulary, self.settings, self.device = model, vocabulary, settings, device
@@ -64,7 +67,7 @@ class Training:
         self.losses, self.tokens, self.seconds, self.step = [], 0, 0.0, 0
 
     def _optimizer(self):
-        """AdamW as of nanoGPT: matrices decay, vectors do not."""
+        """Creates AdamW as in nanoGPT: with weight decay for matrices, but not for vectors."""
         named = list(self.model.named_parameters())
         matrices = [(name, parameter) for name, parameter in named if parameter.ndim > 1]
         vectors = [(name, parameter) for name, parameter in named if parameter.ndim == 1]
@@ -72,14 +75,16 @@ class Training:
         return optim.AdamW(groups, lr=self.settings["lr"], betas=(0.9, 0.99), weight_decay=0.1)
 
     def _schedule(self):
-        """Up in 100 steps, then down to a tenth along a cosine."""
+        """Creates the schedule: an increase in 100 steps, then a decrease to a tenth along a
+        cosine.
+        """
         falling = max(self.settings["steps"] - WARMUP_STEPS, 1)
         rise = optim.LinearLR(self.adam, start_factor=0.01, total_iters=WARMUP_STEPS)
         fall = optim.CosineAnnealingLR(self.adam, falling, eta_min=self.settings["lr"] / 10)
         return optim.SequentialLR(self.adam, [rise, fall], [WARMUP_STEPS])
 
     def learn(self):
-        """One step; the loss."""
+        """Makes one step, and returns the loss."""
         self.model.train()
         inputs, targets = next(self.batches)
         self.adam.zero_grad()
@@ -93,7 +98,7 @@ class Training:
         return loss.detach()
 
     def run(self):
-        """All steps; the last loss on the held-out text."""
+        """Makes all steps, and returns the last loss on the held-out text."""
         total, counted, tested, begun = ternion.zeros((), device=self.device), 0, (0, None), time.perf_counter()
         for step in range(1, self.settings["steps"] + 1):
             loss = self.learn()
@@ -101,7 +106,7 @@ class Training:
                 total += loss
             counted += 1
             if step == 1:
-                # The first compiles kernels on some devices.
+                # The first step compiles kernels on some devices.
                 self.device.synchronize()
                 self.tokens, begun = 0, time.perf_counter()
             if step % STEPS_PER_READING == 0 or step == self.settings["steps"]:
@@ -119,7 +124,9 @@ class Training:
         return tested[1] if tested[0] == self.settings["steps"] and tested[1] is not None else self.test()
 
     def test(self):
-        """The loss on the held-out text, and a sample. The training goes on as if it had not been tested."""
+        """Prints the loss on the held-out text, and a sample. Returns the loss. The training
+        continues as if there had been no test.
+        """
         position = ternion.get_rng_state(self.device)
         self.model.eval()
         total, count = 0.0, 0
@@ -137,11 +144,11 @@ class Training:
         return total / count
 
     def speed(self):
-        """Tokens in a second, of all steps but the first; None before there is one."""
+        """Returns tokens per second of all steps except the first; None before there is one."""
         return self.tokens / self.seconds if self.seconds > 0 and self.tokens > 0 else None
 
     def state(self):
-        """What a checkpoint holds."""
+        """Returns the contents of a checkpoint."""
         state = train.TrainingState(self.device).model("model", self.model).optimizer("adam", self.adam)
         for name in ("layers", "heads", "width", "context", "batch", "seed"):
             state.setting(name, self.settings[name])
@@ -149,7 +156,9 @@ class Training:
 
 
 def write(model, vocabulary, arguments):
-    """Writes what follows the prompt, each character as soon as it is chosen; what was written, for the results."""
+    """Writes the continuation of the prompt, each character as soon as it is chosen, and returns it
+    for the results.
+    """
     begun = time.perf_counter()
     print(arguments.generate, end="", flush=True)
     tokens = model.eval().generate(
@@ -163,14 +172,16 @@ def write(model, vocabulary, arguments):
 
 
 def positive(text):
-    """A whole number above 0."""
+    """Parses a positive integer."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
     return int(text)
 
 
 def number(expected, fits):
-    """What makes numbers of a kind of texts: settings are told to be wrong before anything is computed or written."""
+    """Returns a parser of numbers that rejects invalid settings before anything is computed or
+    written.
+    """
 
     def parse(text):
         try:

@@ -1,4 +1,4 @@
-"""Ternion: deep learning with numbers you can trust. One model, three backends: the processor, CUDA and wgpu.
+"""Ternion: deep learning with numbers you can trust. One model, three backends: CPU, CUDA and wgpu.
 
     import ternion
 
@@ -7,8 +7,9 @@
     loss.backward()
     print(x.grad)
 
-Names and meanings are PyTorch's. Layers are in `ternion.nn`, whole models in `ternion.models`, optimisers in `ternion.optim`, data sets in
-`ternion.data`, checkpoints of trainings in `ternion.train`.
+Names and semantics are PyTorch's. Layers are in `ternion.nn`, whole models in `ternion.models`,
+optimizers in `ternion.optim`, data sets in `ternion.data`, checkpoints of training runs in
+`ternion.train`.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ from ._ternion import Tensor, device, dtype  # noqa: F401  Named, for readers an
 
 __version__ = _ternion.__version__
 
-# From here on float, abs, sum and their like are those of this module.
+# From here on float, abs, sum and similar names refer to those of this module.
 inf = _math.inf
 nan = _math.nan
 pi = _math.pi
 e = _math.e
 newaxis = None
 
-# Methods that are functions, too: ternion.add(x, y) is x.add(y). Those of one number of each element are listed by the binding.
+# Methods that are also functions: ternion.add(x, y) is x.add(y). The elementwise methods without
+# other arguments are listed by the binding.
 _METHODS = """
 acos acosh add addbmm addcmul addmm addmv addr all allclose amax amin any argmax argmin argsort asin asinh atan2 atanh baddbmm bernoulli bincount bmm ceil chunk clamp clip clone cosh cumsum detach
 digamma div dot elu eq equal erfc erfinv exp2 flatten flip floor floor_divide fmax fmin fmod gather ge gelu gt histc i0 index_add index_select isclose isfinite isinf isnan le
@@ -65,7 +67,9 @@ trapz = trapezoid
 
 
 class memory_format:
-    """How elements lie in memory, as PyTorch names it: functions take it, and elements stay in row-major order."""
+    """A memory format, for compatibility with PyTorch. Functions accept it, but elements stay in
+    row-major order.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -79,33 +83,33 @@ contiguous_format, preserve_format, channels_last = (memory_format(name) for nam
 
 @_named
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """Returns the number of elements."""
     return input.numel()
 
 
 def is_tensor(obj) -> bool:
-    """Whether `obj` is a tensor."""
+    """Returns whether `obj` is a tensor."""
     return isinstance(obj, Tensor)
 
 
 def initial_seed() -> int:
-    """The seed of the random numbers of the device on which tensors are made."""
+    """Returns the seed of the random numbers of the default device."""
     return get_rng_state()[0]
 
 
 def seed(number: int | None = None) -> int:
-    """`manual_seed`, by default with a seed that nobody knows before; the seed."""
+    """Calls `manual_seed`, by default with a nondeterministic seed, and returns the seed."""
     number = Generator().seed() if number is None else number
     manual_seed(number)
     return number
 
 
-# Threads and devices do not survive a fork: the child is told when it tries to use them.
+# Threads and devices do not survive a fork: using them in the child process raises an error.
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_ternion._forked)
 
 from . import amp, autograd, cuda, data, formats, linalg, metrics, models, nn, optim, signal, special, testing, train, utils  # noqa: E402,F401
-# Functions of layers that PyTorch has under both names.
+# Functions of `nn.functional` that PyTorch has at the top level, too.
 _OF_LAYERS = """
 adaptive_avg_pool1d avg_pool1d bilinear channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
 pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm
@@ -113,7 +117,7 @@ pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm
 for _name in _OF_LAYERS:
     globals()[_name] = getattr(nn.functional, _name)
 del _name
-# Those whose arguments are others there.
+# Functions whose arguments differ at the top level.
 from .nn._top_level import *  # noqa: E402,F401,F403
 
 from ._files import load, save  # noqa: E402,F401

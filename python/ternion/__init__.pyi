@@ -261,18 +261,19 @@ pi: _float
 newaxis: None
 
 def arange(start: Number, end: Number | None = None, step: Number | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """Numbers from `start` up to, not including, `end`, `step` apart: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
+    """Returns the numbers from `start` up to, but not including, `end` with distance `step`:
+    `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
 
-    The dtype is int64 if all of them are whole numbers of Python, else float32.
+    The dtype is int64 if all arguments are ints, otherwise float32.
 
     Shapes: -> [n]
 
     Raises:
-        ValueError: a step of 0, or away from the end.
-        TypeError: something that is no number.
+        ValueError: a step of 0, or a step that leads away from `end`.
+        TypeError: an argument that is not a number.
     """
 def empty(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, memory_format: Any = None) -> Tensor:
-    """A tensor whose contents nobody has decided: zeros here.
+    """Returns a tensor with unspecified contents, which are zeros in this implementation.
 
     Shapes: -> [*size]
 
@@ -280,22 +281,25 @@ def empty(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | 
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+        TypeError: a size that is not an integer, or a gradient for a dtype that is not
+            floating.
     """
 def empty_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
+    """Returns a tensor with unspecified contents (zeros in this implementation), with the shape,
+    dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.
+    """Returns a matrix of `n` rows and `m` columns (`n` by default) with ones on the diagonal and
+    zeros elsewhere.
 
     Shapes: -> [n, m]
 
@@ -303,30 +307,31 @@ def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, devic
         ValueError: a negative size.
     """
 def full(size: SizeLike, fill_value: Number | Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """A tensor of one value.
+    """Returns a tensor filled with `fill_value`.
 
     Shapes: -> [*size]
 
     Args:
         size: the sizes, a tuple.
         fill_value: the value.
-        dtype: that of the value by default: float32, int64 or bool.
+        dtype: by default the dtype of the value: float32, int64 or bool.
         device: by default that of get_default_device().
 
     Raises:
-        TypeError: a value that is no number.
+        TypeError: a value that is not a number.
         ValueError: a negative size.
     """
 def full_like(input: Tensor, fill_value: Number | Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """One value in the shape, dtype and on the device of `input`.
+    """Returns a tensor filled with `fill_value`, with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a value that is no number.
+        TypeError: a value that is not a number.
     """
 def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly apart; of integers the fractions of both ends are cut off, then those of the numbers.
+    """Returns `steps` evenly spaced numbers from `start` to `end`, both included. For integer dtypes
+    `start` and `end` are truncated first, and then the results.
 
     Shapes: -> [steps]
 
@@ -334,7 +339,7 @@ def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = 
         ValueError: a negative number of steps.
     """
 def ones(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """A tensor of ones.
+    """Returns a tensor filled with ones.
 
     Shapes: -> [*size]
 
@@ -342,102 +347,107 @@ def ones(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | N
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+        TypeError: a size that is not an integer, or a gradient for a dtype that is not
+            floating.
     """
 def ones_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """Ones of the shape, dtype and device of `input`.
+    """Returns ones with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def rand(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """Random numbers from 0 up to, not including, 1.
+    """Returns uniform random numbers in [0, 1).
 
     Shapes: -> [*size]
 
     Args:
         size: the sizes, one by one or as a tuple.
-        generator: where the numbers come from; the device's own by default.
+        generator: the generator; by default that of the device.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: no floating dtype, a generator that is none.
+        TypeError: a dtype that is not floating, or a `generator` of another type.
     """
 def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
-    """Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
+    """Returns uniform random numbers in [0, 1), with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = None, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+    """Returns uniform random integers from `low` up to, but not including, `high`: `randint(high,
+    size)`, `randint(low, high, size)`.
 
     Shapes: -> [*size]
 
     Raises:
-        ValueError: no whole number from `low` up to `high`, one that the dtype does not hold: truth values are 0 and 1.
+        ValueError: `high` is not greater than `low`, or an integer does not fit the dtype (bool
+            accepts 0 and 1).
         TypeError: no size.
     """
 def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """Random numbers of a normal distribution with mean 0 and variance 1.
+    """Returns random numbers from the normal distribution with mean 0 and variance 1.
 
     Shapes: -> [*size]
 
     Args:
         size: the sizes, one by one or as a tuple.
-        generator: where the numbers come from; the device's own by default.
+        generator: the generator; by default that of the device.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: no floating dtype, a generator that is none.
+        TypeError: a dtype that is not floating, or a `generator` of another type.
     """
 def randn_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
-    """Random numbers of a normal distribution, of the shape, dtype and device of `input`.
+    """Returns random numbers from the standard normal distribution, with the shape, dtype and
+    device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def randperm(n: _int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """The numbers from 0 up to, not including, `n` in random order, int64.
+    """Returns a random permutation of the integers from 0 up to, but not including, `n`; int64.
 
     Shapes: -> [n]
 
     Raises:
-        ValueError: a negative number.
+        ValueError: a negative `n`.
     """
 def tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, *, pin_memory: _bool = False) -> Tensor:
-    """A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
+    """Creates a tensor from `data`: a number, nested lists of numbers, a NumPy array or a tensor. The
+    data is copied.
 
     Shapes: a number -> []; m lists of n numbers -> [m, n]
 
     Args:
         data: the values.
-        dtype: that of the values by default; float32 for numbers of Python with a point, int64 for those without.
+        dtype: by default the dtype of the values; float32 for Python floats, int64 for ints.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
-        ValueError: lists of different lengths, a number that the dtype does not hold.
-        TypeError: something that is no number.
+        ValueError: lists of different lengths, or a number that does not fit the dtype.
+        TypeError: a value that is not a number.
     """
 def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """A tensor of zeros.
+    """Returns a tensor filled with zeros.
 
     Shapes: -> [*size]
 
@@ -445,175 +455,188 @@ def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | 
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+        TypeError: a size that is not an integer, or a gradient for a dtype that is not
+            floating.
     """
 def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-    """Zeros of the shape, dtype and device of `input`.
+    """Returns zeros with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def abs(input: Tensor) -> Tensor:
-    """The absolute value of each element.
+    """Computes the absolute value of each element.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input of truth values.
+        TypeError: a bool input.
     """
 def acos(input: Tensor) -> Tensor:
-    """The angle of each element's cosine, from 0 to pi.
+    """Computes the arccosine of each element, from 0 to pi.
 
     Shapes: [..] -> the same; integers become float32
     """
 def acosh(input: Tensor) -> Tensor:
-    """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+    """Computes the inverse hyperbolic cosine of each element, at least 0; NaN below 1.
 
     Shapes: [..] -> the same; integers become float32
     """
 def add(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
-    """The sum of this tensor and `alpha` times another, or a number, broadcast.
+    """Computes the sum of this tensor and `alpha` times another, or a number, broadcast.
 
     Raises:
-        ValueError: shapes that do not broadcast, tensors on different devices.
-        TypeError: an `alpha` with a point for whole numbers, or a truth value for numbers.
+        ValueError: shapes that do not broadcast, or tensors on different devices.
+        TypeError: a floating `alpha` for integers, or a bool `alpha` for numbers.
     """
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+    """Computes `beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, with self
+    broadcast.
 
     Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
 
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+    If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+    once. For integers `beta` and `alpha` must be integers.
 
     Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
+        ValueError: incompatible shapes, or fractional factors for integers.
         TypeError: dtypes that differ.
     """
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
-    """`self + value * tensor1 * tensor2`, broadcast.
+    """Computes `self + value * tensor1 * tensor2`, broadcast.
 
-    Shapes: three tensors, broadcast -> the shape that they have together
+    Shapes: three tensors, broadcast -> the broadcast shape
 
     Raises:
         TypeError: dtypes that differ.
     """
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * (mat1 @ mat2)`, self broadcast.
+    """Computes `beta * self + alpha * (mat1 @ mat2)`, with self broadcast.
 
     Shapes: self broadcast to [m, n], [m, k] x [k, n] -> [m, n]
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: incompatible shapes.
         TypeError: dtypes that differ.
     """
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * (mat @ vec)`, self broadcast.
+    """Computes `beta * self + alpha * (mat @ vec)`, with self broadcast.
 
     Shapes: self broadcast to [m], [m, k] x [k] -> [m]
 
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+    If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+    once. For integers `beta` and `alpha` must be integers.
 
     Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
+        ValueError: incompatible shapes, or fractional factors for integers.
         TypeError: dtypes that differ.
     """
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+    """Computes `beta * self + alpha * outer(vec1, vec2)`, with self broadcast.
 
     Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
 
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+    If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+    once. For integers `beta` and `alpha` must be integers.
 
     Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
+        ValueError: incompatible shapes, or fractional factors for integers.
         TypeError: dtypes that differ.
     """
 def all(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """Whether all elements over axes are true, or not 0; with `dim=()` whether each is, as in PyTorch.
+    """Tests whether all elements over axes are not 0; with `dim=()` tests each element, as in
+    PyTorch.
 
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+    `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
-    """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    """Returns whether all elements are close to those of `other`: `|a - b| <= atol + rtol * |b|`.
 
     Raises:
-        ValueError: a tolerance below 0, shapes that do not broadcast.
+        ValueError: a negative tolerance, or shapes that do not broadcast.
     """
 def amax(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The largest element over axes; equals share the gradient.
+    """Computes the maximum over axes. Equal elements share the gradient.
 
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+    `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def amin(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The smallest element over axes; equals share the gradient.
+    """Computes the minimum over axes. Equal elements share the gradient.
 
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+    `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def any(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """Whether any element over axes is true, or not 0; with `dim=()` whether each is, as in PyTorch.
+    """Tests whether any element over axes is not 0; with `dim=()` tests each element, as in
+    PyTorch.
 
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+    `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-    """The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
+    """Returns the index of the first maximum, among all elements in row-major order or along
+    `dim`; int64.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Raises:
         IndexError: an axis that does not exist.
         ValueError: no elements.
-        TypeError: an input of truth values.
+        TypeError: a bool input.
     """
 def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-    """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
+    """Returns the index of the first minimum, among all elements in row-major order or along
+    `dim`; int64.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Raises:
         IndexError: an axis that does not exist.
         ValueError: no elements.
-        TypeError: an input of truth values.
+        TypeError: a bool input.
     """
 def argsort(input: Tensor, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> Tensor:
-    """Where the elements are that come first, second and so on in order along `dim`; int64.
+    """Returns the indices that sort the elements along `dim`; int64.
 
     Shapes: [.., n, ..] -> the same
 
@@ -621,82 +644,87 @@ def argsort(input: Tensor, dim: _int | None = None, descending: _bool = False, s
         IndexError: an axis that does not exist.
     """
 def asin(input: Tensor) -> Tensor:
-    """The angle of each element's sine, from -pi/2 to pi/2.
+    """Computes the arcsine of each element, from -pi/2 to pi/2.
 
     Shapes: [..] -> the same; integers become float32
     """
 def asinh(input: Tensor) -> Tensor:
-    """The number whose hyperbolic sine each element is.
+    """Computes the inverse hyperbolic sine of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def atan(input: Tensor) -> Tensor:
-    """The angle of each element's tangent, from -pi/2 to pi/2.
+    """Computes the arctangent of each element, from -pi/2 to pi/2.
 
     Shapes: [..] -> the same; integers become float32
     """
 def atan2(input: Tensor, other: Tensor) -> Tensor:
-    """The angle of the points (other, self), in radians, broadcast.
+    """Computes the angles of the points (other, self), in radians, broadcast.
 
-    Shapes: two tensors, broadcast -> the shape that they have together
+    Shapes: two tensors, broadcast -> the broadcast shape
 
     Raises:
         ValueError: shapes that do not broadcast.
-        TypeError: `other` is no tensor.
+        TypeError: `other` is not a tensor.
     """
 def atanh(input: Tensor) -> Tensor:
-    """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+    """Computes the inverse hyperbolic tangent of each element; NaN outside -1 to 1.
 
     Shapes: [..] -> the same; integers become float32
     """
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-    """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+    """Computes `beta * self + alpha * (batch1 @ batch2)`, with self broadcast.
 
     Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
 
-    With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+    If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+    once. For integers `beta` and `alpha` must be integers.
 
     Raises:
-        ValueError: shapes that do not fit, factors of integers that are not whole.
+        ValueError: incompatible shapes, or fractional factors for integers.
         TypeError: dtypes that differ.
     """
 def bernoulli(input: Tensor, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
+    """Samples 1 with the probability given by each element, or with probability `p`, otherwise 0;
+    the dtype is kept. No gradient flows.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
-        TypeError: no floating dtype, and no `p`.
+        ValueError: a probability outside 0 to 1, or NaN; only on the CPU, because the check
+            would have to wait for another device.
+        TypeError: a dtype that is not floating, without `p`.
     """
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
-    """How often each number from 0 on occurs, int64; or the sum of the weights of the places where it does, float32 of such weights, else float64.
+    """Counts the occurrences of each integer from 0 on, int64. With weights, returns the sums of
+    the weights instead: float32 if the weights are float32, otherwise float64.
 
-    Shapes: [n], weights [n] -> [numbers up to the largest, at least minlength]
+    Shapes: [n], weights [n] -> [the largest integer plus 1, at least minlength]
 
     Raises:
-        ValueError: another number of axes, a negative number, weights of another shape.
+        ValueError: another number of axes, a negative integer, or weights of another shape.
     """
 def bitwise_and(input: Tensor, other: Other) -> Tensor:
-    """The bits that both of each pair have; of truth values whether both are true.
+    """Computes the bitwise AND; for bool tensors the logical AND.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
     Raises:
         TypeError: floats.
         ValueError: shapes that do not broadcast.
     """
 def bitwise_left_shift(input: Tensor, other: Other) -> Tensor:
-    """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+    """Computes `x << n`: the product with 2 to the power of n, which wraps. The result is 0 if n
+    is negative or at least the number of bits, as in PyTorch.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
     Raises:
         TypeError: floats.
         ValueError: shapes that do not broadcast.
     """
 def bitwise_not(input: Tensor) -> Tensor:
-    """All bits but those of each element; of truth values the other one.
+    """Computes the bitwise NOT; for bool tensors the logical NOT.
 
     Shapes: [..] -> the same
 
@@ -704,45 +732,47 @@ def bitwise_not(input: Tensor) -> Tensor:
         TypeError: floats.
     """
 def bitwise_or(input: Tensor, other: Other) -> Tensor:
-    """The bits that either of each pair has; of truth values whether either is true.
+    """Computes the bitwise OR; for bool tensors the logical OR.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
     Raises:
         TypeError: floats.
         ValueError: shapes that do not broadcast.
     """
 def bitwise_right_shift(input: Tensor, other: Other) -> Tensor:
-    """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+    """Computes `x >> n`: the quotient by 2 to the power of n, rounded down. The result is -1 or 0
+    if n is negative or at least the number of bits, as in PyTorch.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
     Raises:
         TypeError: floats.
         ValueError: shapes that do not broadcast.
     """
 def bitwise_xor(input: Tensor, other: Other) -> Tensor:
-    """The bits that one of each pair has; of truth values whether one alone is true.
+    """Computes the bitwise XOR; for bool tensors the logical XOR.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
     Raises:
         TypeError: floats.
         ValueError: shapes that do not broadcast.
     """
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
+    """Computes the products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
 
     Raises:
         ValueError: other numbers of axes.
     """
 def ceil(input: Tensor) -> Tensor:
-    """The smallest whole number not below each element.
+    """Computes the smallest integer greater than or equal to each element.
 
     Shapes: [..] -> the same
     """
 def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
+    """Splits axis `dim` into at most `chunks` equal parts; an axis without elements into exactly
+    `chunks`.
 
     Shapes: [.., n, ..] -> a tuple of [.., size, ..]
 
@@ -751,271 +781,288 @@ def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         ValueError: 0 parts.
     """
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.
+    """Clamps each element to the range from `min` to `max`, which are numbers or tensors; NaN
+    stays NaN.
 
     Shapes: [..] -> the same; tensors as bounds are broadcast
 
     Raises:
-        TypeError: a bound that is neither a number nor a tensor, truth values without numbers.
-        ValueError: no bound, one that makes each element a number which the dtype does not hold, shapes that do not broadcast.
+        TypeError: a bound that is neither a number nor a tensor, or a bool input with only bool
+            bounds.
+        ValueError: no bound, a bound that would set every element to a number that does not fit
+            the dtype, or shapes that do not broadcast.
     """
 def clip(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """`clamp`.
+    """Alias of `clamp`.
 
-    Shapes and errors as of `clamp`
+    Shapes and errors are those of `clamp`
     """
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy; gradients flow through it.
+    """Returns a copy, through which gradients flow.
 
     Shapes: [..] -> the same
     """
 def cos(input: Tensor) -> Tensor:
-    """The cosine of each element, in radians.
+    """Computes the cosine of each element, in radians.
 
     Shapes: [..] -> the same; integers become float32
     """
 def cosh(input: Tensor) -> Tensor:
-    """The hyperbolic cosine of each element.
+    """Computes the hyperbolic cosine of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def cumsum(input: Tensor, dim: _int | None = None, *, dtype: DTypeLike | None = None, axis: _int | None = None) -> Tensor:
-    """The sums of the elements up to each, along `dim`.
+    """Computes the cumulative sum along `dim`.
 
     Shapes: [.., n, ..] -> the same
 
     Args:
-        dtype: what the elements are converted to first.
-        axis: another name of dim.
+        dtype: the dtype to which the elements are converted first.
+        axis: an alternative name of dim.
 
     Raises:
         IndexError: an axis that does not exist.
         TypeError: no `dim`.
     """
 def detach(input: Tensor) -> Tensor:
-    """The same memory without history: no gradient flows through it."""
+    """Returns a tensor with the same memory, detached from the graph: no gradient flows through
+    it.
+    """
 def digamma(input: Tensor) -> Tensor:
-    """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
+    """Computes the derivative of `lgamma` of each element: infinite at 0, NaN at negative
+    integers.
 
     Shapes: [..] -> the same; integers become float32
     """
 def div(input: Tensor, other: Other, *, rounding_mode: str | None = None) -> Tensor:
-    """This tensor divided by another, or a number, broadcast. Integers become float32 first.
+    """Divides by another tensor, or a number, broadcast. Integers become float32 first.
 
     Args:
-        rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
+        rounding_mode: "floor" rounds down, as `//` does; "trunc" rounds toward zero.
     """
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """The sum of the products of the elements of two vectors.
+    """Computes the dot product of two vectors.
 
     Shapes: [n] and [n] -> []
 
     Raises:
-        ValueError: no vectors, or of different lengths.
+        ValueError: tensors that are not vectors, or have different lengths.
         TypeError: dtypes that differ.
     """
 def elu(input: Tensor, alpha: _float = 1.0) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^x - 1)`.
+    """Computes `x` where it is positive, and `alpha * (e^x - 1)` elsewhere.
 
     Shapes: [..] -> the same; integers become float32
     """
 def eq(input: Tensor, other: Other) -> Tensor:
-    """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
+    """Computes element-wise equality with `other`, a tensor or a number; broadcast."""
 def equal(input: Tensor, other: Tensor) -> _bool:
-    """Whether both have the same shape and the same elements."""
+    """Returns whether both tensors have the same shape and the same elements."""
 def erf(input: Tensor) -> Tensor:
-    """The error function of each element.
+    """Computes the error function of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def erfc(input: Tensor) -> Tensor:
-    """1 less the error function of each element, to the last digits where that is near 1.
+    """Computes the complementary error function `1 - erf(x)` of each element, without cancellation
+    where `erf(x)` is near 1.
 
     Shapes: [..] -> the same; integers become float32
     """
 def erfinv(input: Tensor) -> Tensor:
-    """The number whose error function each element is: infinite at -1 and 1, NaN outside.
+    """Computes the inverse error function of each element: infinite at -1 and 1, NaN outside.
 
     Shapes: [..] -> the same; integers become float32
     """
 def exp(input: Tensor) -> Tensor:
-    """`e^x` of each element.
+    """Computes `e^x` of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def exp2(input: Tensor) -> Tensor:
-    """2 to the power of each element.
+    """Computes 2 to the power of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def expm1(input: Tensor) -> Tensor:
-    """`e^x - 1` of each element, accurate near 0.
+    """Computes `e^x - 1` of each element, accurate near 0.
 
     Shapes: [..] -> the same; integers become float32
     """
 def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
-    """Axes from `start_dim` to `end_dim` as one.
+    """Flattens the axes from `start_dim` to `end_dim` into one.
 
     Shapes: [.., m, n, ..] -> [.., m * n, ..]
 
     Raises:
         IndexError: an axis that does not exist.
-        ValueError: a first axis behind the last.
+        ValueError: a first axis after the last.
     """
 def flip(input: Tensor, *dims: SizeLike) -> Tensor:
-    """The elements of these axes in reverse order.
+    """Reverses the order of the elements along these axes.
 
     Shapes: [..] -> the same
 
     Raises:
         IndexError: an axis that does not exist.
-        ValueError: an axis that is named twice.
+        ValueError: an axis that occurs twice.
     """
 def floor(input: Tensor) -> Tensor:
-    """The largest whole number not above each element.
+    """Computes the largest integer less than or equal to each element.
 
     Shapes: [..] -> the same
     """
 def floor_divide(input: Tensor, other: Other) -> Tensor:
-    """The largest whole number not above the quotient, broadcast."""
+    """Computes the largest integer less than or equal to the quotient, broadcast."""
 def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+    """Computes the element-wise maximum, broadcast; if one element is NaN, the result is the other
+    one. At ties the gradient flows to this tensor.
 
-    Shapes: two tensors, broadcast -> the shape that they have together
+    Shapes: two tensors, broadcast -> the broadcast shape
 
     Raises:
         ValueError: shapes that do not broadcast.
     """
 def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+    """Computes the element-wise minimum, broadcast; if one element is NaN, the result is the other
+    one. At ties the gradient flows to this tensor.
 
-    Shapes: two tensors, broadcast -> the shape that they have together
+    Shapes: two tensors, broadcast -> the broadcast shape
 
     Raises:
         ValueError: shapes that do not broadcast.
     """
 def fmod(input: Tensor, other: Other) -> Tensor:
-    """What is left over of this tensor by division, with its own sign; broadcast."""
+    """Computes the remainder of a division, with the sign of this tensor; broadcast."""
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
-    """The elements whose places along `dim` are in `index`, a tensor of as many axes.
+    """Gathers the elements at the positions `index` along `dim`; `index` has as many axes as this
+    tensor.
 
     Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
 
     Raises:
-        IndexError: an axis that does not exist, an index outside it.
+        IndexError: an axis that does not exist, or an index out of range.
         TypeError: an index that is not int32 or int64.
-        ValueError: an index of another number of axes, or larger elsewhere than along `dim`; a `sparse_grad`, which PyTorch alone has.
+        ValueError: an index with another number of axes, or larger than this tensor along
+            another axis than `dim`; or `sparse_grad`, which only PyTorch supports.
     """
 def gcd(input: Tensor, other: Tensor) -> Tensor:
-    """The greatest common divisor of each pair; 0 of two zeros.
+    """Computes the greatest common divisor element-wise; 0 for two zeros.
 
-    Shapes: two tensors, broadcast -> the shape that they have together
+    Shapes: two tensors, broadcast -> the broadcast shape
 
     Raises:
-        TypeError: floats, `other` is no tensor.
+        TypeError: floats, or `other` is not a tensor.
         ValueError: shapes that do not broadcast.
     """
 def ge(input: Tensor, other: Other) -> Tensor:
-    """Where the elements are at least those of `other`."""
+    """Computes `self >= other` element-wise."""
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+    """Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
+    if `approximate` is "tanh".
 
     Shapes: [..] -> the same; integers become float32
 
     Raises:
-        ValueError: another name as `approximate`.
+        ValueError: an unknown `approximate`.
     """
 def gt(input: Tensor, other: Other) -> Tensor:
-    """Where the elements are greater than those of `other`."""
+    """Computes `self > other` element-wise."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`; if these are equal, from the smallest element to the largest.
+    """Computes a histogram with `bins` equal bins from `min` to `max`. If these are equal, the
+    range is that of the elements.
 
     Shapes: [..] -> [bins]
 
     Raises:
-        TypeError: no floating dtype.
-        ValueError: no bins, ends in the wrong order or not finite.
+        TypeError: the dtype is not floating.
+        ValueError: no bins, or bounds that are in the wrong order or not finite.
     """
 def i0(input: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 0 of each element.
+    """Computes the modified Bessel function of the first kind of order 0 of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Tensor:
-    """This tensor with the slices of `source`, times `alpha`, added to those along `dim` that `index` names; a place that is named twice gets both.
+    """Adds the slices of `source`, times `alpha`, to the slices along `dim` at the indices of
+    `index`. All slices with the same index are added.
 
     Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
 
     Raises:
-        IndexError: an axis that does not exist, an index outside it.
-        TypeError: an index that is not int32 or int64, a source of another dtype, an `alpha` with a point for whole numbers, or a truth value for numbers.
-        ValueError: an index of several axes, a source of another shape.
+        IndexError: an axis that does not exist, or an index out of range.
+        TypeError: an index that is not int32 or int64, a source of another dtype, a floating
+            `alpha` for integers, or a bool `alpha` for numbers.
+        ValueError: an index with several axes, or a source of another shape.
     """
 def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
-    """The slices along `dim` that `index`, a tensor of one axis, names.
+    """Selects slices along `dim` at the indices of `index`, a 1-D tensor.
 
     Shapes: [.., n, ..] and index [m] -> [.., m, ..]
 
     Raises:
-        IndexError: an axis that does not exist, an index outside it.
+        IndexError: an axis that does not exist, or an index out of range.
         TypeError: an index that is not int32 or int64.
-        ValueError: an index of several axes.
+        ValueError: an index with several axes.
     """
 def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
-    """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    """Returns a bool tensor that is True where an element is close to that of `other`: `|a - b| <=
+    atol + rtol * |b|`.
 
     Raises:
-        ValueError: a tolerance below 0, shapes that do not broadcast.
+        ValueError: a negative tolerance, or shapes that do not broadcast.
     """
 def isfinite(input: Tensor) -> Tensor:
-    """Where the elements are neither infinite nor NaN."""
+    """Returns a bool tensor that is True where an element is neither infinite nor NaN."""
 def isinf(input: Tensor) -> Tensor:
-    """Where the elements are infinite."""
+    """Returns a bool tensor that is True where an element is infinite."""
 def isnan(input: Tensor) -> Tensor:
-    """Where the elements are NaN."""
+    """Returns a bool tensor that is True where an element is NaN."""
 def lcm(input: Tensor, other: Tensor) -> Tensor:
-    """The least common multiple of each pair; 0 where either is 0.
+    """Computes the least common multiple element-wise; 0 if either is 0.
 
-    Shapes: two tensors, broadcast -> the shape that they have together
+    Shapes: two tensors, broadcast -> the broadcast shape
 
     Raises:
-        TypeError: floats, `other` is no tensor.
+        TypeError: floats, or `other` is not a tensor.
         ValueError: shapes that do not broadcast.
     """
 def le(input: Tensor, other: Other) -> Tensor:
-    """Where the elements are at most those of `other`."""
+    """Computes `self <= other` element-wise."""
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
-    """`x` where it is positive, else `negative_slope * x`.
+    """Computes `x` where it is positive, and `negative_slope * x` elsewhere.
 
     Shapes: [..] -> the same; integers become float32
     """
 def lgamma(input: Tensor) -> Tensor:
-    """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
+    """Computes the logarithm of the absolute value of the gamma function of each element: infinite
+    at 0 and at negative integers.
 
     Shapes: [..] -> the same; integers become float32
     """
 def log(input: Tensor) -> Tensor:
-    """The natural logarithm of each element.
+    """Computes the natural logarithm of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def log10(input: Tensor) -> Tensor:
-    """The logarithm to base 10 of each element.
+    """Computes the logarithm to base 10 of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def log1p(input: Tensor) -> Tensor:
-    """`log(1 + x)` of each element, accurate near 0.
+    """Computes `log(1 + x)` of each element, accurate near 0.
 
     Shapes: [..] -> the same; integers become float32
     """
 def log2(input: Tensor) -> Tensor:
-    """The logarithm to base 2 of each element.
+    """Computes the logarithm to base 2 of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-    """The logarithm of `softmax` along `dim`, without loss.
+    """Computes the logarithm of `softmax` along `dim` without cancellation.
 
     Shapes: [.., n, ..] -> the same
 
@@ -1024,56 +1071,61 @@ def log_softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None 
         TypeError: no `dim`.
     """
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """Where both are true, or not 0."""
+    """Computes the logical AND; elements that are not 0 count as true."""
 def logical_not(input: Tensor) -> Tensor:
-    """`not x` of each truth value.
+    """Computes the logical NOT of each element; elements that are not 0 count as true.
 
     Shapes: [..] -> the same
     """
 def logical_or(input: Tensor, other: Tensor) -> Tensor:
-    """Where at least one is true, or not 0."""
+    """Computes the logical OR; elements that are not 0 count as true."""
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
-    """Where exactly one is true, or not 0."""
+    """Computes the logical XOR; elements that are not 0 count as true."""
 def logit(input: Tensor, eps: _float | None = None) -> Tensor:
-    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+    """Computes `log(x / (1 - x))` of each element, which is clamped to the range from `eps` to `1
+    - eps` if `eps` is given.
 
     Shapes: [..] -> the same; integers become float32
     """
 def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
+    """Computes `log(sum(e^x))` over axes without overflow. Integers become float32 first.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def lt(input: Tensor, other: Other) -> Tensor:
-    """Where the elements are less than those of `other`."""
+    """Computes `self < other` element-wise."""
 def masked_fill(input: Tensor, mask: Tensor, value: Number | Tensor) -> Tensor:
-    """The elements, but `value` where the mask is true; broadcast. A gradient flows to a `value` that is a tensor."""
+    """Returns a copy with `value` where the mask is True; broadcast. If `value` is a tensor, a
+    gradient flows to it.
+    """
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """This tensor with the elements of `source`, in turn, where the mask is true.
+    """Copies the elements of `source`, in order, to the elements where the mask is True.
 
     Shapes: [..] and a mask that broadcasts to it -> [..]
 
     Raises:
-        TypeError: a mask that is not bool, a source of another dtype.
-        ValueError: a mask that does not fit, a source of too few elements.
+        TypeError: a mask that is not bool, or a source of another dtype.
+        ValueError: an incompatible mask, or a source with too few elements.
     """
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask is true, in row-major order, as one axis."""
+    """Returns the elements where the mask is True, in row-major order, as a 1-D tensor."""
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """The matrix product.
+    """Computes the matrix product.
 
-    Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one axis is a row on the left, a column on the right.
+    Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one
+        axis is a
+    row on the left, a column on the right.
 
     Raises:
-        ValueError: sizes that do not fit.
+        ValueError: incompatible sizes.
     """
 @overload
 def max(input: Tensor) -> Tensor: ...
@@ -1086,17 +1138,18 @@ def max(input: Tensor, dim: Tensor) -> Tensor: ...
 @overload
 def max(input: Tensor, *, other: Tensor) -> Tensor: ...
 def maximum(input: Tensor, other: Tensor) -> Tensor:
-    """The larger of each pair of elements, broadcast; NaN if either is."""
+    """Computes the element-wise maximum, broadcast; NaN if either element is NaN."""
 def mean(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The mean over axes; of floating dtypes (else a TypeError).
+    """Computes the mean over axes. Raises a TypeError if the dtype is not floating.
 
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+    `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        dtype: what the elements are converted to first.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        dtype: the dtype to which the elements are converted first.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
@@ -1112,181 +1165,191 @@ def min(input: Tensor, dim: Tensor) -> Tensor: ...
 @overload
 def min(input: Tensor, *, other: Tensor) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor) -> Tensor:
-    """The smaller of each pair of elements, broadcast; NaN if either is."""
+    """Computes the element-wise minimum, broadcast; NaN if either element is NaN."""
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices: [m, k] x [k, n] -> [m, n].
+    """Computes the product of two matrices: [m, k] x [k, n] -> [m, n].
 
     Raises:
-        ValueError: other numbers of axes, inner sizes that differ.
+        ValueError: other numbers of axes, or inner sizes that differ.
     """
 def mul(input: Tensor, other: Other) -> Tensor:
-    """The product of this tensor and another, or a number, element by element, broadcast."""
+    """Multiplies by another tensor, or a number, element-wise, broadcast."""
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of a matrix and a vector: [m, k] x [k] -> [m].
+    """Computes the product of a matrix and a vector: [m, k] x [k] -> [m].
 
     Raises:
-        ValueError: other numbers of axes, inner sizes that differ.
+        ValueError: other numbers of axes, or inner sizes that differ.
     """
 def mvlgamma(input: Tensor, p: _float) -> Tensor:
-    """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
-    over `i < p`.
+    """Computes the multivariate log-gamma function of dimension `p`: `log(pi) p (p - 1) / 4` plus
+    the sum of `lgamma(x - i / 2)` over `i < p`.
 
     Shapes: [..] -> the same; integers become float32
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: a dimension below 1.
     """
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
-    """`length` elements of axis `dim` from `start` on.
+    """Returns a view of `length` elements of axis `dim` from `start` on.
 
     Shapes: [.., n, ..] -> [.., length, ..]
 
     Raises:
-        IndexError: an axis that does not exist, a start before the first element.
-        ValueError: elements behind the last one, a negative length.
-        TypeError: a start that is no whole number.
+        IndexError: an axis that does not exist, or a start before the first element.
+        ValueError: a range beyond the last element, or a negative length.
+        TypeError: a start that is not an integer.
     """
 def ne(input: Tensor, other: Other) -> Tensor:
-    """Where the elements are not equal to those of `other`."""
+    """Computes `self != other` element-wise."""
 def neg(input: Tensor) -> Tensor:
-    """`-x` of each element. Integers wrap.
+    """Computes `-x` of each element. Integers wrap.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input of truth values.
+        TypeError: a bool input.
     """
 def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
-    """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
+    """Returns the indices (int64) of all elements that are not 0: one row per element, or with
+    `as_tuple` one tensor per axis.
+    """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+    """Computes the outer product of two vectors: [m] and [n] -> [m, n].
 
     Raises:
-        ValueError: no vectors.
+        ValueError: tensors that are not vectors.
     """
 def permute(input: Tensor, *dims: SizeLike) -> Tensor:
-    """The axes in another order.
+    """Returns a view with the axes in another order.
 
     Shapes: [a, b, c] by (2, 0, 1) -> [c, a, b]
 
     Raises:
         IndexError: an axis that does not exist.
-        ValueError: an order that does not name each axis once.
+        ValueError: an order that does not contain each axis once.
     """
 def pow(input: Tensor, exponent: Other) -> Tensor:
-    """This tensor to the power of another, or of a number, broadcast."""
+    """Raises this tensor to the power of another, or of a number, broadcast."""
 def prod(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The product over axes; of integers in int64.
+    """Computes the product over axes. The product of integers is int64.
 
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+    `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        dtype: what the elements are converted to first.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        dtype: the dtype to which the elements are converted first.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def reciprocal(input: Tensor) -> Tensor:
-    """`1 / x` of each element.
+    """Computes `1 / x` of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def relu(input: Tensor) -> Tensor:
-    """`max(x, 0)` of each element; NaN stays.
+    """Computes `max(x, 0)` of each element; NaN stays NaN.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input of truth values.
+        TypeError: a bool input.
     """
 def remainder(input: Tensor, other: Other) -> Tensor:
-    """What is left over of this tensor by division, with the sign of the divisor; broadcast."""
+    """Computes the remainder of a division, with the sign of the divisor; broadcast."""
 def reshape(input: Tensor, *shape: SizeLike) -> Tensor:
-    """The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
+    """Returns the elements in row-major order with another shape, of which one size may be -1; a
+    view if possible.
 
     Raises:
-        ValueError: sizes that do not multiply to the number of elements.
+        ValueError: sizes whose product is not the number of elements.
     """
 def roll(input: Tensor, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
-    """The elements moved along `dims`, those that leave at one end come in at the other.
+    """Shifts the elements along `dims`; elements that leave at one end reenter at the other.
 
     Shapes: [..] -> the same
 
     Raises:
         IndexError: an axis that does not exist.
-        ValueError: not as many axes as shifts, several shifts without axes.
+        ValueError: different numbers of axes and shifts, or several shifts without axes.
     """
 def rsqrt(input: Tensor) -> Tensor:
-    """`1 / sqrt(x)` of each element.
+    """Computes `1 / sqrt(x)` of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Tensor:
-    """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+    """Writes `src`, a tensor or a number, to a copy of this tensor at the positions `index` along
+    `dim`.
 
-    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
+        elements
+    are used -> [.., n, ..]
 
     Args:
         reduce: "add" adds to the current values, "multiply" multiplies them.
 
     Raises:
-        IndexError: an axis that does not exist, an index outside it.
-        TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
-        ValueError: shapes that do not fit.
+        IndexError: an axis that does not exist, or an index out of range.
+        TypeError: an index that is not int32 or int64, a source of another dtype, both `src`
+            and `value`, or neither.
+        ValueError: incompatible shapes.
     """
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-    """This tensor with the elements of `src` added in the places along `dim` that `index` names.
+    """Adds the elements of `src` to a copy of this tensor at the positions `index` along `dim`.
 
-    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
+        elements
+    are used -> [.., n, ..]
 
     Raises:
-        IndexError: an axis that does not exist, an index outside it.
-        TypeError: an index that is not int32 or int64, a source of another dtype.
-        ValueError: shapes that do not fit.
+        IndexError: an axis that does not exist, or an index out of range.
+        TypeError: an index that is not int32 or int64, or a source of another dtype.
+        ValueError: incompatible shapes.
     """
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
-    """One element of axis `dim`, which disappears.
+    """Returns a view of one element of axis `dim`, without that axis.
 
     Shapes: [.., n, ..] -> [..]
 
     Raises:
-        IndexError: an axis that does not exist, an index outside it.
+        IndexError: an axis that does not exist, or an index out of range.
     """
 def sigmoid(input: Tensor) -> Tensor:
-    """`1 / (1 + e^-x)` of each element.
+    """Computes `1 / (1 + e^-x)` of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def sign(input: Tensor) -> Tensor:
-    """-1, 0 or 1 for each element; NaN stays.
+    """Returns -1, 0 or 1 for each element; NaN stays NaN.
 
     Shapes: [..] -> the same
     """
 def silu(input: Tensor) -> Tensor:
-    """`x * sigmoid(x)` of each element.
+    """Computes `x * sigmoid(x)` of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def sin(input: Tensor) -> Tensor:
-    """The sine of each element, in radians.
+    """Computes the sine of each element, in radians.
 
     Shapes: [..] -> the same; integers become float32
     """
 def sinc(input: Tensor) -> Tensor:
-    """`sin(pi x) / (pi x)` of each element, 1 at 0.
+    """Computes `sin(pi x) / (pi x)` of each element; 1 at 0.
 
     Shapes: [..] -> the same; integers become float32
     """
 def sinh(input: Tensor) -> Tensor:
-    """The hyperbolic sine of each element.
+    """Computes the hyperbolic sine of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-    """`e^x / sum(e^x)` along `dim`.
+    """Computes `e^x / sum(e^x)` along `dim`.
 
     Shapes: [.., n, ..] -> the same
 
@@ -1295,37 +1358,39 @@ def softmax(input: Tensor, dim: _int | None = None, dtype: DTypeLike | None = No
         TypeError: no `dim`.
     """
 def softplus(input: Tensor, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
+    """Computes `log(1 + e^(beta * x)) / beta`, or `x` itself where `beta * x` is above the
+    threshold.
 
     Shapes: [..] -> the same; integers become float32
 
     Raises:
-        ValueError: a `beta` that is not above 0.
+        ValueError: a `beta` that is not positive.
     """
 def sort(input: Tensor, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> _sort:
-    """The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+    """Sorts the elements along `dim`. Returns a named tuple of the sorted values and their
+    original indices (int64).
 
     Shapes: [.., n, ..] -> two of the same
 
     Args:
-        stable: taken as in PyTorch; equal elements keep their order in any case.
-        axis: another name of dim.
+        stable: accepted as in PyTorch; equal elements keep their order in any case.
+        axis: an alternative name of dim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def sqrt(input: Tensor) -> Tensor:
-    """The square root of each element.
+    """Computes the square root of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def square(input: Tensor) -> Tensor:
-    """`x * x` of each element; of truth values in int64.
+    """Computes `x * x` of each element; bool becomes int64.
 
     Shapes: [..] -> the same
     """
 def squeeze(input: Tensor, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
-    """Without the axes of size 1, or without these if their size is 1.
+    """Removes all axes of size 1, or those of the given axes that have size 1.
 
     Shapes: [.., 1, ..] -> [..]
 
@@ -1333,69 +1398,71 @@ def squeeze(input: Tensor, dim: SizeLike | None = None, *, axis: SizeLike | None
         IndexError: an axis that does not exist.
     """
 def std(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
-    """The standard deviation over axes: the root of `var`.
+    """Computes the standard deviation over axes: the square root of `var`.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
+        dim: the axis or axes to reduce; all by default.
         unbiased: an older name of a correction of 1 or 0.
-        keepdim: whether reduced axes stay, with size 1.
+        keepdim: whether to keep reduced axes with size 1.
         correction: 1 by default.
-        axis, keepdims: other names of dim and keepdim.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
-        TypeError: no floating dtype; both `unbiased` and `correction`.
+        TypeError: the dtype is not floating, or both `unbiased` and `correction` are given.
     """
 def sub(input: Tensor, other: Other, *, alpha: Number | None = None) -> Tensor:
-    """This tensor less `alpha` times another, or a number, broadcast."""
+    """Subtracts `alpha` times another tensor, or a number, broadcast."""
 def sum(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-    """The sum over axes; of integers in int64.
+    """Computes the sum over axes. The sum of integers is int64.
 
-    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+    `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
-        keepdim: whether reduced axes stay, with size 1.
-        dtype: what the elements are converted to first.
-        axis, keepdims: other names of dim and keepdim.
+        dim: the axis or axes to reduce; all by default.
+        keepdim: whether to keep reduced axes with size 1.
+        dtype: the dtype to which the elements are converted first.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
     """
 def t(input: Tensor) -> Tensor:
-    """The two axes of a matrix exchanged.
+    """Returns a view of a matrix with its two axes exchanged.
 
-    Shapes: [m, n] -> [n, m]; [n] and [] stay
+    Shapes: [m, n] -> [n, m]; [n] and [] are unchanged
 
     Raises:
         ValueError: more than two axes.
     """
 def tan(input: Tensor) -> Tensor:
-    """The tangent of each element, in radians.
+    """Computes the tangent of each element, in radians.
 
     Shapes: [..] -> the same; integers become float32
     """
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent of each element.
+    """Computes the hyperbolic tangent of each element.
 
     Shapes: [..] -> the same; integers become float32
     """
 def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = True, sorted: _bool = True) -> _topk:
-    """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
+    """Returns the `k` largest (or smallest) elements along `dim` in order, as a named tuple of
+    values and indices (int64).
 
     Shapes: [.., n, ..] -> two of [.., k, ..]
 
     Args:
-        sorted: taken as in PyTorch; they are in order in any case.
+        sorted: accepted as in PyTorch; the elements are sorted in any case.
 
     Raises:
         IndexError: an axis that does not exist.
         ValueError: a `k` below 0, or above the number of elements.
     """
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
-    """Two axes exchanged.
+    """Returns a view with two axes exchanged.
 
     Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
 
@@ -1403,7 +1470,8 @@ def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
         IndexError: an axis that does not exist.
     """
 def tril(input: Tensor, diagonal: _int = 0) -> Tensor:
-    """The elements on and below a diagonal of the last two axes, zeros above.
+    """Keeps the elements on and below a diagonal of the last two axes, and sets those above to
+    zero.
 
     Shapes: [.., m, n] -> the same
 
@@ -1411,7 +1479,8 @@ def tril(input: Tensor, diagonal: _int = 0) -> Tensor:
         ValueError: fewer than two axes.
     """
 def triu(input: Tensor, diagonal: _int = 0) -> Tensor:
-    """The elements on and above a diagonal of the last two axes, zeros below.
+    """Keeps the elements on and above a diagonal of the last two axes, and sets those below to
+    zero.
 
     Shapes: [.., m, n] -> the same
 
@@ -1419,12 +1488,12 @@ def triu(input: Tensor, diagonal: _int = 0) -> Tensor:
         ValueError: fewer than two axes.
     """
 def trunc(input: Tensor) -> Tensor:
-    """The whole part of each element, towards zero.
+    """Rounds each element to an integer toward zero.
 
     Shapes: [..] -> the same
     """
 def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
-    """The elements of axis `dim`, without it.
+    """Returns views of all elements of axis `dim`, without that axis.
 
     Shapes: [.., n, ..] -> a tuple of n of [..]
 
@@ -1432,16 +1501,16 @@ def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
         IndexError: an axis that does not exist.
     """
 def unflatten(input: Tensor, dim: _int, sizes: SizeLike) -> Tensor:
-    """Axis `dim` as several of these sizes, one of which may be -1.
+    """Splits axis `dim` into several axes of these sizes, one of which may be -1.
 
     Shapes: [.., m * n, ..] -> [.., m, n, ..]
 
     Raises:
         IndexError: an axis that does not exist.
-        ValueError: sizes that do not multiply to that of the axis.
+        ValueError: sizes whose product is not the size of the axis.
     """
 def unsqueeze(input: Tensor, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-    """With an axis of size 1 at `dim`.
+    """Inserts an axis of size 1 at `dim`.
 
     Shapes: [..] -> [.., 1, ..]
 
@@ -1450,20 +1519,21 @@ def unsqueeze(input: Tensor, dim: _int | None = None, *, axis: _int | None = Non
         TypeError: no `dim`.
     """
 def var(input: Tensor, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
-    """The variance over axes: squares are divided by the number of elements less `correction`.
+    """Computes the variance over axes: the sum of squares is divided by the number of elements
+    less `correction`.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
-        dim: the axis or axes; all of them by default.
+        dim: the axis or axes to reduce; all by default.
         unbiased: an older name of a correction of 1 or 0.
-        keepdim: whether reduced axes stay, with size 1.
+        keepdim: whether to keep reduced axes with size 1.
         correction: 1 by default.
-        axis, keepdims: other names of dim and keepdim.
+        axis, keepdims: alternative names of dim and keepdim.
 
     Raises:
         IndexError: an axis that does not exist.
-        TypeError: no floating dtype; both `unbiased` and `correction`.
+        TypeError: the dtype is not floating, or both `unbiased` and `correction` are given.
     """
 def is_tensor(obj: Any) -> _bool: ...
 def seed(number: _int) -> None: ...

@@ -1,4 +1,4 @@
-"""Training steps that a device records once and repeats without work of Python for each op."""
+"""Training steps that a device records once and replays without Python overhead for each op."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 from ._ternion import _trust
 
-# The optimisers that step while this thread records, and their rates at the first step.
+# The optimizers that step during a capture of this thread, and their learning rates at the first
+# step.
 _stepping = threading.local()
 
 
 def note_step(optimizer: Any) -> None:
-    """Tells a recording of this thread that `optimizer` steps in it.
+    """Registers a step of `optimizer` with a capture of this thread.
 
     Raises:
-        ValueError: at other rates than the first time: the step changes them itself, which no replay would.
+        ValueError: If the learning rates differ from the first step: the captured function changes
+            them itself, which a replay would not do.
     """
     noted = getattr(_stepping, "optimizers", None)
     if noted is None:
@@ -30,11 +32,12 @@ def note_step(optimizer: Any) -> None:
 
 
 class CapturedStep:
-    """A step that `replay()`, or a call, runs again. Made by `capture`.
+    """A captured step, created by `capture`. `replay()`, or a call, runs it again.
 
     Attributes:
-        output: what the step returned when it ran or was replayed last. Each replay fills the memory of the same tensors anew.
-        is_recorded: whether the device recorded it; else each replay calls the function.
+        output: The result of the last run or replay of the step. Each replay overwrites the memory
+            of the same tensors.
+        is_recorded: Whether the device recorded the step. Otherwise each replay calls the function.
     """
 
     def __init__(self, step: Any, device: Any):
@@ -53,10 +56,11 @@ class CapturedStep:
         self._recorded, self.output = recorded if recorded is not None else (None, step())
 
     def replay(self) -> Any:
-        """Runs the step again, on the same tensors; what the function returned.
+        """Runs the step again, on the same tensors, and returns the result of the function.
 
         Raises:
-            RuntimeError, ValueError: what an op says; parameters whose tensors were replaced since, as by `data` or a cast of the model.
+            RuntimeError, ValueError: If an op raises an error, or if the tensor of a parameter was
+                replaced after the capture, for example by `data` or a cast of the model.
         """
         if self._recorded is None:
             self.output = self._step()
@@ -74,26 +78,34 @@ class CapturedStep:
 
 
 def capture(step: Any, device: Any = None) -> CapturedStep:
-    """Runs `step` once, and records it where the device can: `replay()` repeats it without work of Python for each op.
+    """Runs `step` once, and records it if the device supports that: `replay()` repeats it without
+    Python overhead for each op.
 
         captured = ternion.capture(step, x.device)    # step() works on tensors x and y
         for images, labels in batches:
             x.copy_(images), y.copy_(labels)
             loss = captured.replay()
 
-    On CUDA a recording is a graph, on the processor a list of ops; wgpu records nothing, and the function itself runs each time. Where it is recorded the function is called
-    twice: the first call is a step like any other, at the second its ops are noted and nothing is computed. What else it does, such as counting or fetching a batch, is done
-    twice, and not repeated. A recorded step works in the same memory each time: feed it by writing into its inputs in place. Learning rates, the counts of optimisers and
-    random numbers go on from replay to replay; the precision, the parameters and all other settings of optimisers stay those of the recording.
+    On CUDA the recorded step is a CUDA graph, on the CPU a list of ops. wgpu records nothing, and
+    the function itself runs each time.
+
+    If the step is recorded, the function is called twice: the first call is a normal step, in the
+    second one the ops are recorded and nothing is computed. Other side effects, such as counting or
+    fetching a batch, happen twice, and are not replayed. A recorded step uses the same memory each
+    time: write new inputs to its input tensors in place. Learning rates, the step counts of
+    optimizers and random numbers advance from replay to replay. The precision, the parameters and
+    all other settings of optimizers stay those of the capture.
 
     Args:
-        step: a function without arguments; what it returns is `output`.
-        device: where it runs; by default where tensors are made.
+        step: A function without arguments. Its result becomes `output`.
+        device: The device of the step. Default: the default device.
 
     Raises:
-        ValueError: the step reads from the device (`item()`), writes to it from the host, works on another device too, changes learning rates, or does not call the same ops
-            on the same shapes, with the same numbers and on the same parts of the same tensors each time: such a step cannot be recorded.
-        TypeError: no function.
+        ValueError: If the step cannot be recorded, because it reads from the device (`item()`),
+            writes to it from the host, uses another device as well, changes learning rates, or does
+            not call the same ops on the same shapes, with the same scalars and on the same parts of
+            the same tensors each time.
+        TypeError: If the argument is not callable.
     """
     if not callable(step):
         raise TypeError(f"capture: expected a function without arguments, got {type(step).__name__}")

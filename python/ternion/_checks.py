@@ -1,4 +1,4 @@
-"""`ternion.check`: every op of a scope compared with another device, and `ternion.stats`."""
+"""`ternion.check`, which compares every op of a scope with another device, and `ternion.stats`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from ._ternion import DeviceLike
 
     class Stats:
-        """Mean, spread, extremes and counts of special values of a tensor; moments and extremes are of the finite elements."""
+        """Mean, standard deviation, min, max and counts of special values of a tensor. Mean,
+        standard deviation, min and max are those of the finite elements.
+        """
 
         elements: int
         mean: float
@@ -34,13 +36,14 @@ else:
 
 
 def stats(input: Tensor) -> Stats:
-    """Mean, standard deviation, smallest and largest element, and counts of NaN, infinity and 0.
+    """Returns mean, standard deviation, min, max, and the counts of NaN, infinity and 0.
 
-    On the processor they are formed of all elements in float64. Elsewhere the device forms them, and one row of numbers is read.
+    On the CPU they are computed from all elements in float64. Other devices compute them
+    themselves, and one row of numbers is copied to the host.
 
     Raises:
-        TypeError: no tensor.
-        RuntimeError: an earlier op failed on the device.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If an earlier op failed on the device.
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"stats: expected a tensor, got {type(input).__module__}.{type(input).__qualname__}: ternion.as_tensor(x) makes one of it")
@@ -49,35 +52,40 @@ def stats(input: Tensor) -> Stats:
 
 
 class check:
-    """Runs every op of this thread inside on `device` too, forward and backward, and compares what comes out.
+    """Runs every op of this thread in the scope on `device`, too, forward and backward, and
+    compares the results.
 
         with ternion.check("cpu"):
             loss = model(x).sum()   # x and the model on "cuda"
             loss.backward()
 
-    The first op that differs raises an error that names it, the shapes of its inputs, where the first element lies that differs, and both numbers. With
-    `raise_exception=False` the ops go on, and `differences` has the sentences. Slow, as all that an op reads and writes is copied to the host: for finding out
-    where numbers go wrong. A step that is being captured cannot be compared.
+    The first op that differs raises an error with its name, the shapes of its inputs, the index of
+    the first element that differs, and both values. With `raise_exception=False` the program
+    continues, and `differences` contains the messages.
+
+    The check is slow, because all inputs and outputs of each op are copied to the host. It is meant
+    for finding out where results become wrong. A step that is being captured cannot be compared.
 
     Args:
-        device: the reference. Ops of tensors that are on it already are not compared.
-        raise_exception: whether a difference is an error.
-        factor: what the differences that are allowed for rounding are multiplied by; 0 allows none.
+        device: The reference. Ops on tensors of this device are not compared.
+        raise_exception: Whether a difference raises an error.
+        factor: A factor on the rounding tolerances. 0 allows no difference.
 
     Raises:
-        RuntimeError: an op differs.
-        ValueError: a factor below 0; at once, as the next.
-        RuntimeError: the device is not there.
+        RuntimeError: If an op differs.
+        ValueError: If the factor is negative; raised by the constructor, as is the next one.
+        RuntimeError: If the device is not available.
 
     Attributes:
-        compared: how many ops were compared, once the scope has ended. If it is none, a warning says so.
-        differences: a sentence for each op that differed.
+        compared: The number of compared ops, available after the scope. If it is 0, a warning is
+            issued.
+        differences: A message for each op that differed.
     """
 
     def __init__(self, device: DeviceLike = "cpu", raise_exception: bool = True, factor: float = 1.0):
         if not isinstance(factor, (int, float)):
             raise TypeError(f"check: factor of type {type(factor).__name__}, expected a number")
-        # Written so that NaN fails.
+        # In this form, NaN is rejected, too.
         if not 0 <= factor < float("inf"):
             raise ValueError(f"check: factor {factor}, expected a finite number, at least 0")
         self._device, self._raise, self._factor = _device(device), raise_exception, float(factor)

@@ -1,4 +1,6 @@
-"""CIFAR-10's batches for Python, which are pickles, as the binary ones that the native part reads."""
+"""Converts CIFAR-10's batches for Python, which are pickles, to the binary format that the native
+part reads.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +13,30 @@ import numpy
 
 _NAMES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
 _FOLDERS = ("cifar-10-batches-py", "cifar10/cifar-10-batches-py", "cifar10", ".")
-# All that such a pickle may ask for: what makes an array of NumPy, under the names of its versions, and texts of Python 2.
+# All names that such a pickle may reference: the constructors of NumPy arrays, under the names of
+# different versions, and strings of Python 2.
 _ALLOWED = {
     ("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode"),
 }  # fmt: skip
 
 
 class _Arrays(pickle.Unpickler):
-    """Reads containers, texts, numbers and arrays of NumPy; anything else, which could run code, is an error."""
+    """Unpickles containers, strings, numbers and NumPy arrays. Anything else, which could run code,
+    raises an error.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"{module}.{name} in it, expected images and labels alone")
-        # The module has another name from NumPy 2 on.
+        # The module was renamed in NumPy 2.
         core = "numpy._core" if hasattr(numpy, "_core") else "numpy.core"
         return super().find_class(f"{core}.multiarray" if name == "_reconstruct" else module, name)
 
 
 def batches_of_python(source: Any) -> Path | None:
-    """The folder with all batches, in a directory or in one of the usual folders of it; None if there is none, or no directory is meant."""
+    """Returns the folder with all batches, which is a directory or one of its usual subfolders;
+    None if there is none, or if `source` is not a directory.
+    """
     if not isinstance(source, (str, os.PathLike)) or source in ("auto", "synthetic", ""):
         return None
     folders = (Path(source, folder) for folder in _FOLDERS)
@@ -37,10 +44,10 @@ def batches_of_python(source: Any) -> Path | None:
 
 
 def written_as_binary(folder: Path, binary: str) -> None:
-    """Writes the batches of a folder as records of a label and an image each.
+    """Writes the batches of a folder as records of one label and one image each.
 
     Raises:
-        ValueError: a batch that holds anything but images and labels.
+        ValueError: If a batch contains anything except images and labels.
     """
     for name in _NAMES:
         Path(binary, f"{name}.bin").write_bytes(_records(folder / name))

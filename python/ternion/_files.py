@@ -1,4 +1,6 @@
-"""State dicts and what goes with them on disk, as safetensors: the format that PyTorch's users share."""
+"""Saves and loads state dicts and other objects as safetensors, the format that PyTorch users
+share.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from ._size import Size
 from ._ternion import Tensor, device as _device, dtype as _dtype
 from ._warnings import warn_caller
 
-# What is no dict of tensors alone is told in the header of the file, under this name, as JSON. Reading it makes numbers, texts and containers of Python, and
-# nothing else: no code runs.
+# Any structure other than a plain dict of tensors is stored in the header of the file, under this
+# name, as JSON. Reading it creates only numbers, strings and Python containers: no code is run.
 _TREE = "ternion.tree"
 _PLAIN = (type(None), bool, int, float, str)
 
 
 class _Writer:
-    """Tensors by their keys, and the tree of everything else."""
+    """Collects tensors by key, and builds the tree of everything else."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
@@ -78,11 +80,13 @@ class _Writer:
 
 
 class _NoDevice(Exception):
-    """A device of a file that is not here."""
+    """A device in a file that is not available."""
 
 
 def _placed(told: str, place: Any) -> Any:
-    """A device that was saved; where there is none of its kind here, the one that tensors are put on."""
+    """Returns a saved device. If it is not available, returns the device to which tensors are
+    loaded.
+    """
     try:
         return _device(told)
     except (RuntimeError, ValueError):
@@ -110,7 +114,7 @@ def _built(tree: Any, tensors: dict[str, Tensor], place: Any = None) -> Any:
 
 
 def _is_place(value: Any) -> bool:
-    """Whether it is the name of a file, or an open one."""
+    """Whether it is a file name or an open file."""
     return isinstance(value, (str, os.PathLike)) or (callable(getattr(value, "write", None)) and not isinstance(value, type))
 
 
@@ -127,19 +131,23 @@ def _write(place: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> Non
 
 
 def save(path: Any, state: Any, pickle_module: Any = None, pickle_protocol: int | None = None, _use_new_zipfile_serialization: bool = True) -> None:
-    """Writes a state dict, or that of a module, to a safetensors file, which appears whole or not at all. (The other order, PyTorch's, is taken, too.)
+    """Saves a state dict, or that of a module, to a safetensors file, which is written atomically.
+    (PyTorch's argument order is accepted, too.)
 
-    Dicts, lists and tuples within each other, with numbers, texts, None, dtypes and devices beside tensors, are taken as well: `load` gives them back.
+    Nested dicts, lists and tuples with numbers, strings, None, dtypes and devices in addition to
+    tensors can be saved, too. `load` restores them.
 
     Args:
-        path: the name of the file, or an object with `write`, as an open file or io.BytesIO.
-        state: what is written.
-        pickle_module, pickle_protocol: taken as in PyTorch, and without effect: nothing is pickled.
+        path: The name of the file, or an object with `write`, such as an open file or io.BytesIO.
+        state: The object to save.
+        pickle_module, pickle_protocol: Accepted for compatibility with PyTorch; no effect, as
+            nothing is pickled.
 
     Raises:
-        TypeError: something in it that is none of these, a file of text.
-        ValueError: a list or dict that holds itself, a tensor under the key "__metadata__", which the format takes.
-        OSError: the file cannot be written.
+        TypeError: If the object contains another type, or if the file is opened in text mode.
+        ValueError: If a list or dict contains itself, or if a tensor has the key "__metadata__",
+            which the format reserves.
+        OSError: If the file cannot be written.
     """
     del pickle_module, pickle_protocol, _use_new_zipfile_serialization
     if not _is_place(path) or isinstance(state, (str, os.PathLike)):
@@ -157,7 +165,7 @@ def save(path: Any, state: Any, pickle_module: Any = None, pickle_protocol: int 
 
 
 def _of_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """What a file holds; `name` is what messages call it."""
+    """Returns the contents of a file. `name` is its name in messages."""
     try:
         tensors, texts, left_out = _ternion._load(path, device, name)
     except OSError:
@@ -170,7 +178,7 @@ def _of_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict
     return tensors, texts
 
 
-# What files of other formats begin with, and what to do with them.
+# The first bytes of files of other formats, and how to read them.
 _BEGINS = {
     b"\x93NUMPY": "an array of NumPy: ternion.from_numpy(numpy.load(..)) makes a tensor of it",
     b"\x89HDF\r\n\x1a\n": "an HDF5 file (of Keras, for one): read it with h5py, and its arrays with ternion.tensor",
@@ -182,7 +190,7 @@ _BEGINS = {
 
 
 def _other_format(path: Path) -> str | None:
-    """What a file is that is no safetensors file, as far as its beginning tells."""
+    """Returns which other format a file has, if its first bytes show it."""
     try:
         if _is_pickle(path):
             return "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
@@ -198,7 +206,9 @@ def _other_format(path: Path) -> str | None:
 
 
 def _is_pickle(path: Path) -> bool:
-    """Whether a file is one of torch.save: a zip with a pickle in it, or in the older form a pickle of the second protocol. (Zeros behind that are a length.)"""
+    """Whether a file was written by torch.save: a zip archive that contains a pickle, or in the
+    older format a pickle of protocol 2. (If a zero follows these bytes, they are part of a length.)
+    """
     with path.open("rb") as file:
         begin = file.read(4)
     if not zipfile.is_zipfile(path):
@@ -222,27 +232,32 @@ def _read(place: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _name(place: Any) -> str:
-    """What a file is called in messages."""
+    """Returns the name of a file in messages."""
     if isinstance(place, (str, os.PathLike)):
         return str(place)
     return str(getattr(place, "name", type(place).__name__))
 
 
 def load(path: Any, device: Any = None, *, map_location: Any = None, weights_only: bool = True, mmap: bool | None = None, pickle_module: Any = None) -> Any:
-    """What `save` wrote, or the tensors of another safetensors file by their keys: `model.load_state_dict(ternion.load(path))`.
+    """Loads what `save` wrote, or the tensors of another safetensors file by key:
+    `model.load_state_dict(ternion.load(path))`.
 
-    Tensors of dtypes that there are not here are left out, which a warning tells.
+    Tensors of unsupported dtypes are skipped with a warning.
 
     Args:
-        path: the name of the file, or an object with `read`, as an open file or io.BytesIO, which is read to its end.
-        device: where the tensors are to be; by default where tensors are made.
-        map_location: another name of device.
-        weights_only, mmap, pickle_module: taken as in PyTorch, and without effect: a file never holds code, and is read once.
+        path: The name of the file, or an object with `read`, such as an open file or io.BytesIO,
+            which is read to its end.
+        device: The device of the loaded tensors. Default: the default device.
+        map_location: Another name of device.
+        weights_only, mmap, pickle_module: Accepted for compatibility with PyTorch; no effect, as a
+            file never contains code and is read once.
 
     Raises:
-        TypeError: neither a name nor an open file, a file of text.
-        FileNotFoundError: there is no such file.
-        OSError: it cannot be read, is damaged or of another format, or holds a device that is not there, without map_location; the message names it.
+        TypeError: If `path` is neither a name nor an open file, or if the file is opened in text
+            mode.
+        FileNotFoundError: If the file does not exist.
+        OSError: If the file cannot be read, is corrupt, has another format, or contains a device
+            that is not available and no map_location is given. The message names the file.
     """
     del weights_only, mmap, pickle_module
     place = map_location if device is None else device

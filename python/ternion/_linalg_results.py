@@ -1,4 +1,4 @@
-"""What functions of `ternion.linalg` with several results return."""
+"""The named tuples that functions of `ternion.linalg` with several results return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is of a kind, as long as somebody has it."""
+"""Registries of live objects."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ Kind = TypeVar("Kind")
 
 
 class Living(Generic[Kind]):
-    """Objects that are known while they live. Threads may add some while others go through them, which a `WeakSet` does not allow."""
+    """A registry of objects by weak references. Threads may add objects while others iterate, which
+    a `WeakSet` does not allow.
+    """
 
     def __init__(self) -> None:
-        # What is collected meanwhile may end with a call of this.
+        # Reentrant, because garbage collection in a method may call a method of this object.
         self._lock = threading.RLock()
-        # By identity, in the order in which they came: objects may compare as they like.
+        # By identity, in insertion order: objects may define `__eq__` in any way.
         self._known: dict[int, weakref.ref[Kind]] = {}
-        # A place is left at any moment, also in a thread that holds the lock: those are removed when the next one comes.
+        # Objects may die at any time, also in a thread that holds the lock. Their entries are
+        # therefore removed when a new object is added.
         self._full = 64
 
     def add(self, item: Kind) -> None:
-        """Knows of an object."""
+        """Adds an object."""
         with self._lock:
             self._known[id(item)] = weakref.ref(item)
             if len(self._known) > self._full:
@@ -30,7 +33,7 @@ class Living(Generic[Kind]):
                 self._full = 2 * len(self._known) + 64
 
     def __iter__(self) -> Iterator[Kind]:
-        """Those that there are at this moment."""
+        """Iterates over the objects that are alive now."""
         with self._lock:
             known = list(self._known.values())
         return iter([item for item in (each() for each in known) if item is not None])

@@ -1,4 +1,5 @@
-"""What parameters are called in messages: their keys, as the module says that was asked for its parameters last."""
+"""Names of parameters in messages: their keys in the module whose parameters were requested last.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from ._ternion import Parameter, _trust
 
 
 class _Known(weakref.ref):  # type: ignore[type-arg]
-    """A parameter that has a name, or a tensor that is like one: a place in `_names` that is left when it goes."""
+    """A weak reference to a named parameter, or to a tensor that is used like one. Its entry in
+    `_names` is removed when the tensor dies.
+    """
 
     __slots__ = ("is_plain", "name", "number", "own", "version")
 
@@ -22,12 +25,12 @@ class _Known(weakref.ref):  # type: ignore[type-arg]
 
 def _forget(known: _Known) -> None:
     names = _names
-    # While the interpreter ends, the names may have gone before.
+    # At interpreter shutdown, `_names` may already be gone.
     if names is not None and names.get(known.number) is known:
         names.pop(known.number, None)
 
 
-# By identity: parameters are compared element by element.
+# By identity: `==` on parameters is elementwise.
 _names: dict[int, _Known] = {}
 
 
@@ -39,14 +42,18 @@ def _known(parameter: Any) -> _Known:
 
 
 def note_name(parameter: Any, name: str) -> None:
-    """A module says what it calls a parameter. What a part of it says then is shorter, and does not count."""
+    """Records the key of a parameter in a module. A shorter key that a submodule reports later is
+    ignored.
+    """
     known = _known(parameter)
     if known.name != name and not known.name.endswith(f".{name}"):
         known.name = name
 
 
 def note_owner(parameter: Any, module: str, name: str) -> None:
-    """A parameter is put into a module of this class, under this name: all that messages can say of one of which no module was asked."""
+    """Records the class of the module to which a parameter is assigned, and its attribute name.
+    Messages use them if no module was asked for its parameters.
+    """
     known = _known(parameter)
     if not known.own:
         known.own = f"{module}.{name}"
@@ -54,31 +61,37 @@ def note_owner(parameter: Any, module: str, name: str) -> None:
 
 
 def note_plain(tensor: Any, module: str, name: str) -> None:
-    """A tensor that asks for a gradient, but is no parameter, is put into a module of this class, under this name."""
+    """Records the class of the module to which a tensor that requires a gradient, but is not a
+    parameter, is assigned, and its attribute name.
+    """
     known = _known(tensor)
     if not known.own:
         known.own, known.is_plain, known.version = f"{name} of {module}", True, tensor._version
 
 
 def all_named() -> list[Any]:
-    """The parameters that are in modules."""
+    """Returns the parameters that are in modules."""
     found = [known() for known in list(_names.values()) if not known.is_plain and (known.name or known.own)]
     return [parameter for parameter in found if parameter is not None]
 
 
 def _note_hidden() -> None:
-    """Notes the tensors that ask for a gradient and that a module keeps in an object or in a function; those that are parameters are named otherwise."""
+    """Records the tensors that require gradients and are stored by a module in an object or a
+    function. Parameters get their names elsewhere.
+    """
     for root in roots():
         for key, tensor in hidden(root):
             if not isinstance(tensor, Parameter) and id(tensor) not in _names:
                 note_plain(tensor, type(root).__name__, key)
-                # Whether it is moved by hand is not known yet.
+                # Whether the program updates it itself is not known yet.
                 _known(tensor).version = -1
 
 
 def unmoved_plain(looks: bool) -> list[tuple[Any, str]]:
-    """The tensors in modules that ask for a gradient and are no parameters, with what they are called; in objects and functions, too, if they are looked for. Those that were
-    written to since the last call are left out: they may be moved by hand."""
+    """Returns the tensors in modules that require gradients and are not parameters, with their
+    names; also those in objects and functions if `looks` is true. Tensors that were written to
+    since the last call are excluded: the program may update them itself.
+    """
     if looks:
         _note_hidden()
     found = []
@@ -91,15 +104,18 @@ def unmoved_plain(looks: bool) -> list[tuple[Any, str]]:
 
 
 def name_of(parameter: Any) -> str | None:
-    """The name of a parameter that a module was asked for."""
+    """Returns the key of a parameter, if a module was asked for its parameters."""
     known = _names.get(id(parameter))
     return known.name or None if known is not None and known() is parameter else None
 
 
 def full_names(parameters: list[Any]) -> list[str]:
-    """What messages call parameters: the key that a module was asked for, or the key in the outermost module that has it; else all that is known."""
+    """Returns the names of parameters in messages: the key in the module that was asked for its
+    parameters, or the key in the outermost module that contains the parameter; otherwise whatever
+    is known.
+    """
     names = [name_of(parameter) or "" for parameter in parameters]
-    # A key without dots may be that of several modules.
+    # A key without dots may occur in several modules.
     places = places_of(parameter for parameter, name in zip(parameters, names) if "." not in name)
     owned = [known.own if known is not None and known() is parameter else "" for parameter, known in ((each, _names.get(id(each))) for each in parameters)]
     return [name if "." in name else places.get(id(parameter)) or name or own for parameter, name, own in zip(parameters, names, owned)]

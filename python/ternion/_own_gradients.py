@@ -1,4 +1,4 @@
-"""Functions whose gradients are given by their users: `autograd.Function`."""
+"""Functions with user-defined gradients: `autograd.Function`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ __all__ = ["Function", "FunctionCtx"]
 
 
 class FunctionCtx:
-    """What `forward` of a `Function` leaves for `backward`, which may set attributes of its own here, too."""
+    """The context of a `Function`: passes data from `forward` to `backward`. Both may set
+    attributes on it.
+    """
 
-    #: For each argument, whether a gradient flows to it.
+    #: For each argument, whether it requires a gradient.
     needs_input_grad: tuple[bool, ...] = ()
 
     def __init__(self) -> None:
@@ -24,10 +26,11 @@ class FunctionCtx:
         self._materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors, of which `backward` is told if they were changed in place meanwhile.
+        """Saves tensors for `backward`, which raises an error if they were changed in place in the
+        meantime.
 
         Raises:
-            TypeError: something else than tensors and None.
+            TypeError: If an argument is neither a tensor nor None.
         """
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
@@ -36,38 +39,41 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was kept, as it was given; a gradient flows to it if gradients of gradients are asked for.
+        """The saved tensors, in the order in which they were given. They are part of the graph for
+        double backward.
 
         Raises:
-            RuntimeError: outside of `backward`.
+            RuntimeError: If it is used outside of `backward`.
         """
         if self._saved is None:
             raise RuntimeError("saved_tensors: is there in backward alone")
         return self._saved
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
-        """No gradient flows to these outputs."""
+        """Marks outputs that do not require gradients."""
         self._constant = outputs
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` is given zeros, rather than None, for outputs that nothing depends on."""
+        """Sets whether `backward` gets zeros, rather than None, for outputs without a gradient."""
         self._materialize = value
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Not there: arguments are not changed in place.
+        """Not supported: arguments cannot be changed in place.
 
         Raises:
-            ValueError: always.
+            ValueError: Always.
         """
         raise ValueError("mark_dirty: a Function changes none of its arguments in place: return a new tensor")
 
 
 class Function:
-    """A function with a gradient of its own: subclasses have static methods `forward` and `backward`, and are called by `apply`.
+    """A function with a custom gradient. Subclasses define the static methods `forward` and
+    `backward`, and are called by `apply`.
 
-    `forward(ctx, *args)` computes outputs, of which nothing is recorded. Or `forward(*args)` does, and `setup_context(ctx, inputs, output)` keeps what is
-    needed. `backward(ctx, *grads)` is given a gradient for each output and returns one for each argument, None for those that are no tensors or
-    need none. It is recorded itself where gradients of gradients are asked for.
+    `forward(ctx, *args)` computes the outputs; its ops are not recorded. Alternatively
+    `forward(*args)` computes them, and `setup_context(ctx, inputs, output)` saves what is needed.
+    `backward(ctx, *grads)` gets a gradient for each output and returns one for each argument, None
+    for those that are not tensors or need none. It is itself recorded for double backward.
 
     ```python
     class Exp(ternion.autograd.Function):
@@ -91,31 +97,33 @@ class Function:
         """Computes the output, a tensor or a tuple.
 
         Raises:
-            NotImplementedError: unless a subclass has it.
+            NotImplementedError: If a subclass does not define it.
         """
         raise NotImplementedError("forward: a Function needs this static method")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keeps in `ctx` what `backward` needs, for a `forward` that has no `ctx`."""
+        """Saves in `ctx` what `backward` needs, for a `forward` without `ctx`."""
         raise NotImplementedError("setup_context: a subclass may have this static method")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments.
+        """Returns the gradients of the arguments.
 
         Raises:
-            NotImplementedError: unless a subclass has it.
+            NotImplementedError: If a subclass does not define it.
         """
         raise NotImplementedError("backward: a Function needs this static method")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """What `forward` gives for these arguments, of which tensors may be trained.
+        """Calls `forward` with these arguments, and records the gradient.
 
         Raises:
-            RuntimeError: in the backward pass: another number of gradients than of arguments, or a gradient for what is no tensor.
-            ValueError: in the backward pass: a gradient of another shape than its argument.
+            RuntimeError: In the backward pass, if the number of gradients differs from that of the
+                arguments, or if there is a gradient for an argument that is not a tensor.
+            ValueError: In the backward pass, if the shape of a gradient does not match its
+                argument.
         """
         ctx = FunctionCtx()
         flows = is_grad_enabled()
@@ -134,15 +142,16 @@ class Function:
 
 
 def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The outputs, to which a gradient flows by `backward`."""
+    """Returns the outputs with `backward` as their gradient rule."""
     numbers = [number for number, value in enumerate(outputs) if _is_trained(value) and not _is_among(value, ctx._constant)]
     tensors = [value for value in args if isinstance(value, Tensor)]
     chosen = [outputs[number] for number in numbers]
     rule = _Rule(cls, ctx, args, outputs, numbers)
-    # A tensor that is an output is named by its number: the graph would hold itself.
+    # A saved tensor that is an output is represented by its index: otherwise the graph would
+    # reference itself.
     saved = [_place(value, chosen) for value in ctx._to_save if value is not None]
     found = iter(_trust.with_gradient(f"{cls.__name__}Backward", tensors, chosen, saved, rule))
-    # From here on the graph has them.
+    # From here on the graph owns them.
     ctx._to_save, ctx._constant = (), ()
     return tuple(next(found) if number in numbers else value for number, value in enumerate(outputs))
 
@@ -160,7 +169,7 @@ def _place(value: Tensor, outputs: list[Tensor]) -> Any:
 
 
 class _Rule:
-    """Calls `backward` of a class, and looks over what it returns."""
+    """Calls `backward` of a class, and checks its result."""
 
     def __init__(self, cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...], numbers: list[int]) -> None:
         self.cls, self.ctx, self.numbers = cls, ctx, numbers
@@ -180,7 +189,7 @@ class _Rule:
         return self._checked(results if isinstance(results, (tuple, list)) else (results,))
 
     def _given(self, kind: Any, grad: Tensor | None) -> Tensor | None:
-        """The gradient of an output, or zeros."""
+        """Returns the gradient of an output, or zeros."""
         if grad is not None or kind is None or not self.ctx._materialize:
             return grad
         shape, dtype, device = kind
@@ -200,7 +209,9 @@ class _Rule:
         return checked
 
     def _fitting(self, number: int, grad: Any, shape: Any, dtype: Any) -> Tensor | None:
-        """The gradient in the dtype of its argument; summed where the argument was broadcast."""
+        """Returns the gradient in the dtype of its argument, summed over axes along which the
+        argument was broadcast.
+        """
         name = self.cls.__name__
         if not isinstance(grad, Tensor):
             raise TypeError(f"{name}.backward returned {type(grad).__name__} for argument {number}, expected a tensor or None")

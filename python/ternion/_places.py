@@ -1,4 +1,6 @@
-"""Where a parameter is, for messages: its key in the outermost module that has it, also behind objects and functions that parameters() does not look into."""
+"""Finds where a parameter is stored, for messages: its key in the outermost module that contains
+it, also in objects and functions that parameters() does not traverse.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,24 @@ from typing import Any
 
 from ._ternion import Tensor
 
-# The modules that have parameters or modules, by identity: a subclass may compare as it likes.
+# The modules that have parameters or submodules, by identity: a subclass may define `__eq__` in any
+# way.
 _modules: dict[int, weakref.ref[Any]] = {}
-# How far objects and functions are looked into, how many items of each, and how many in all behind one module.
+# The maximum depth to which objects and functions are searched, the maximum number of items of
+# each, and the maximum number of items for one module.
 _DEEPEST = 4
 _MOST = 64
 _MOST_OF_ALL = 4096
 
 
 def note_module(module: Any) -> None:
-    """A module is given a part of its own."""
+    """Registers a module that gets a parameter or submodule."""
     number = id(module)
     known = _modules.get(number)
     if known is None or known() is not module:
 
         def forget(gone: Any, number: int = number) -> None:
-            # While the interpreter ends, the modules may have gone before.
+            # At interpreter shutdown, `_modules` may already be gone.
             if _modules is not None and _modules.get(number) is gone:
                 _modules.pop(number, None)
 
@@ -34,28 +38,33 @@ def note_module(module: Any) -> None:
 
 
 def roots() -> list[Any]:
-    """The modules that are part of no other one, the oldest first."""
+    """Returns the modules that are not part of another one, the oldest first."""
     living = [module for module in (known() for known in list(_modules.values())) if module is not None]
     within = {id(child) for module in living for child in _children(module)}
     return [module for module in living if id(module) not in within]
 
 
 def _children(module: Any) -> list[Any]:
-    # Modules are made of what is here.
+    # Imported here because `nn` depends on this module.
     from .nn._parts import Part, own
 
     return [member for _, member in own(module) if isinstance(member, Part) and member is not module]
 
 
 def tensors_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Parameters and buffers with their keys, whatever a parameters() of the module's own leaves out."""
+    """Yields parameters and buffers with their keys, independently of a `parameters()` method that
+    the module overrides.
+    """
     from .nn._parts import walk
 
     return walk(module, prefix)
 
 
 def repeats(model: Any, in_lists: bool = False) -> list[tuple[list[str], str]]:
-    """Modules with parameters that are at several places of one module, with their keys and their kind: of a list, `[layer] * 3`; with names, those that share on purpose."""
+    """Returns the modules with parameters that occur several times in one module, with their keys
+    and types. With `in_lists` only those in lists (`[layer] * 3`): under names, modules share
+    parameters on purpose.
+    """
     keys: dict[int, list[str]] = {}
     kinds: dict[int, str] = {}
     for key, module in model.named_modules(remove_duplicate=False):
@@ -66,7 +75,9 @@ def repeats(model: Any, in_lists: bool = False) -> list[tuple[list[str], str]]:
 
 
 def places_of(parameters: Iterable[Any]) -> dict[int, str]:
-    """By identity, what messages call parameters that are in modules: `0.weight of Sequential 'body'`."""
+    """Returns the names in messages of parameters that are in modules, by identity:
+    `0.weight of Sequential 'body'`.
+    """
     wanted = {id(parameter) for parameter in parameters}
     found: dict[int, str] = {}
     if not wanted:
@@ -80,12 +91,16 @@ def places_of(parameters: Iterable[Any]) -> dict[int, str]:
 
 
 def _is_single(module: Any) -> bool:
-    """Whether a module has none within: one that has is the better place to name, should an object keep a part of it."""
+    """Whether a module has no submodules. A module with submodules is the better one to name, if an
+    object stores a part of it.
+    """
     return not _children(module) and next(hidden(module), None) is None
 
 
 def _variable(module: Any) -> str:
-    """What the program that calls the package calls a module, if that is one of its variables, or an attribute of one."""
+    """Returns the name of a module in the program that calls the package, if it is one of its
+    variables, or an attribute of one.
+    """
     frame: Any = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__", "").split(".")[0] != "ternion":
@@ -100,7 +115,7 @@ def _variable(module: Any) -> str:
 
 
 def _attributes(value: Any) -> list[tuple[str, Any]]:
-    """What an object keeps, without asking the object, which may compute something for that."""
+    """Returns the attributes of an object without calling its code, which may compute something."""
     try:
         kept = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -109,12 +124,14 @@ def _attributes(value: Any) -> list[tuple[str, Any]]:
 
 
 def hidden(model: Any) -> Iterator[tuple[str, Any]]:
-    """Tensors that ask for a gradient and are kept where parameters() of a module does not look: in an object, in a function. Each with its key."""
+    """Yields the tensors, with their keys, that require gradients and are stored where parameters()
+    of a module does not look: in objects and functions.
+    """
     from .nn._parts import Part, parts
 
     modules = list(parts(model))
     own = {id(tensor) for _, tensor in tensors_of(model)}
-    # What refers to a module of the model, as a bound method does, hides nothing.
+    # Objects that refer to a module of the model, such as bound methods, do not hide tensors.
     seen = {id(module) for _, module in modules}
     for prefix, module in modules:
         for name, value in list(vars(module).items()):
@@ -139,7 +156,7 @@ def _within(value: Any, key: str, seen: set[int], depth: int) -> Iterator[tuple[
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
-    """What an object keeps, a function too, with names."""
+    """Returns the named contents of an object, which may be a function."""
     if isinstance(value, types.MethodType):
         return [("", value.__self__)]
     if isinstance(value, functools.partial):
@@ -150,7 +167,7 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
         return [(str(number), item) for number, item in enumerate(value[:_MOST])]
     if isinstance(value, dict):
         return [(str(name), item) for name, item in list(value.items())[:_MOST]]
-    # An optimizer has what it trains, and knows it.
+    # An optimizer contains the parameters that it trains, and is known.
     if hasattr(type(value), "add_param_group"):
         return []
     return _attributes(value)
@@ -162,6 +179,6 @@ def _of_function(function: Any) -> list[tuple[str, Any]]:
         try:
             found.append((name, cell.cell_contents))
         except ValueError:
-            # A variable that has no value yet.
+            # A variable that is not bound yet.
             continue
     return found

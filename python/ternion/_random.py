@@ -1,4 +1,4 @@
-"""Where the random numbers of devices stand."""
+"""The state of the random number generators of devices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from ._refusals import named
 
 
 def get_rng_state(device: Any = None) -> tuple[int, int]:
-    """Where the random numbers of a device stand: their seed, and how many were drawn."""
+    """Returns the state of a device's random number generator: its seed, and the count of drawn
+    numbers.
+    """
     return _ternion._random_position(device)
 
 
 @named
 def set_rng_state(new_state: tuple[int, int], device: Any = None) -> None:
-    """Goes on with the random numbers of a device where `get_rng_state` told."""
+    """Sets the state of a device's random number generator to one that `get_rng_state` returned."""
     seed, drawn = new_state
     _ternion._set_random_position((seed, drawn), device)

@@ -1,4 +1,6 @@
-"""Errors in the name of the function that was called: functions are made of others, which speak of themselves, and Python speaks of its own types."""
+"""Rewrites errors so that they name the function that was called: functions are composed of others,
+whose errors name themselves, and Python's errors name its own types.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ from typing import Any
 from ._ternion import Tensor
 from ._warnings import warn_caller
 
-# What an argument of an annotation must be, and has if it is.
+# What an argument with an annotation must be, and the attribute that shows it.
 _KINDS = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
 _MARKS = {"int": "__index__", "float": "__float__"}
 _PREFIX = re.compile(r"(?:linalg\.)?([\w+*/%@&|^<>=-]+): ")
-# What Python calls a class that was given too many arguments, or too few.
+# The name that Python uses for a class that got too many or too few arguments.
 _OF_INIT = re.compile(r"^\w+\.__init__\(\)")
-# What Python says of its own types, and what is said in place of it.
+# Messages of Python about its own types, and their replacements.
 _PHRASES = [(re.compile(own), said) for own, said in (
     (r"^'(\w+)' object is not (?:iterable|subscriptable)$", r"expected a list, got \1"),
     (r"^cannot unpack non-iterable (\w+) object$", r"expected a list, got \1"),
@@ -37,15 +39,15 @@ _PHRASES = [(re.compile(own), said) for own, said in (
     (r"^'(\w+)' object has no attribute '\w+'$", r"expected a tensor, got \1"),
 )]  # fmt: skip
 _RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError, OverflowError, ZeroDivisionError)
-# What the native part says of a tensor with a gradient in the place of a number.
+# The native error for a tensor with a gradient in place of a number.
 _LOST_GRADIENT = "got a tensor with a gradient, which does not flow through a number: detach() it"
-# Messages that show what was given end here.
+# Messages that contain the arguments are truncated at this length.
 _LONGEST = 4000
 
 
 @functools.lru_cache(maxsize=None)
 def _functions() -> frozenset[str]:
-    """What functions of the package are called in messages."""
+    """Returns the names of the package's functions in messages."""
     package = sys.modules["ternion"]
     names = {"index", *dir(package), *dir(package.Tensor), *dir(package.nn.functional), *dir(package.nn.init), *dir(package.nn), *dir(package.linalg)}
     return frozenset(names)
@@ -60,7 +62,7 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _unfit(function: Any, args: Any, kwargs: Any) -> str | None:
-    """What is said of the first argument that is not what its annotation says."""
+    """Returns the message for the first argument that does not match its annotation."""
     signature = inspect.signature(function)
     try:
         given = signature.bind_partial(*args, **kwargs).arguments
@@ -82,7 +84,9 @@ def _has_gradient(value: Any) -> bool:
 
 
 def _gradient_lost(name: str, function: Any, args: Any, kwargs: Any, *kinds: str) -> Any:
-    """The error of the first argument that is a tensor with a gradient in the place of a number: by its annotation one of these kinds, if any are named."""
+    """Returns the error for the first argument that is a tensor with a gradient in place of a
+    number. If `kinds` are given, only arguments with these annotations are checked.
+    """
     if not any(map(_has_gradient, (*args, *kwargs.values()))):
         return None
     signature = inspect.signature(function)
@@ -98,7 +102,9 @@ def _gradient_lost(name: str, function: Any, args: Any, kwargs: Any, *kinds: str
 
 
 def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
-    """The error that is to be raised in place of one that came out of a function of this name; None to leave it as it is."""
+    """Returns the error to raise instead of `error`, which the function `name` raised; None to keep
+    it.
+    """
     kind, text = type(error), str(error)
     if kind is TypeError and text.endswith(_LOST_GRADIENT):
         lost = _gradient_lost(name, function, args, kwargs)
@@ -126,8 +132,10 @@ def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> An
 
 
 def _begin(error: Any, text: str) -> int:
-    """Where a message goes on behind the name of the function of the package that it begins with; 0 if it begins with none."""
-    # Errors of Rust say which op they are of; those of Python's functions begin with the name.
+    """Returns the offset of a message after the name of the package function with which it begins;
+    0 if it begins with none.
+    """
+    # Errors from Rust have the attribute `_op`; those of Python functions begin with the name.
     op = getattr(error, "_op", None)
     if op is not None and text.startswith(f"{op}: "):
         return len(op) + 2 if op.removeprefix("linalg.") in _functions() else 0
@@ -136,7 +144,9 @@ def _begin(error: Any, text: str) -> int:
 
 
 def _out_of_range(function: Any, args: Any, kwargs: Any) -> str:
-    """What is said where Python's arithmetic on arguments overflows, or divides by 0: which numbers are so large, or 0."""
+    """Returns the message for arithmetic on arguments that overflows or divides by 0: it names the
+    arguments that are that large, or 0.
+    """
     try:
         given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
     except TypeError:
@@ -150,20 +160,23 @@ def _out_of_range(function: Any, args: Any, kwargs: Any) -> str:
 
 
 def _of_value(name: str, function: Any, text: str, args: Any, kwargs: Any) -> Any:
-    """What is raised in place of a ValueError that names no function, as that of a tensor of many elements in the place of a number."""
+    """Returns the error to raise instead of a ValueError that does not name a function, such as
+    that for a tensor with several elements in place of a number.
+    """
     unfit = _unfit(function, args, kwargs)
     return ValueError(f"{name}: {text}") if unfit is None else TypeError(f"{name}: {unfit}")
 
 
 def _plain(text: str) -> str:
-    """What is said in place of a message of Python's own; else the message."""
+    """Returns the replacement of a message of Python itself, or the message unchanged."""
     for own, phrase in _PHRASES:
         if own.search(text):
             return own.sub(phrase, text)
     return text
 
 
-#: Losses that had `size_average` and `reduce` before PyTorch 1.0, each with the argument that `size_average` stands before; `reduce` stands before `reduction`.
+#: Losses that had `size_average` and `reduce` before PyTorch 1.0, each with the argument before
+#: which `size_average` is inserted; `reduce` is inserted before `reduction`.
 _OLDER = {
     **dict.fromkeys((
         "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "multi_margin_loss",
@@ -177,7 +190,9 @@ _OLDER = {
 
 
 class _Older:
-    """Where a loss has the arguments of PyTorch before 1.0: in its signature they stand where PyTorch has them, the function itself has `reduction` alone."""
+    """The arguments `size_average` and `reduce` of a loss, from before PyTorch 1.0: the signature
+    contains them at PyTorch's positions, the function itself has only `reduction`.
+    """
 
     def __init__(self, name: str, function: Any):
         own = inspect.signature(function)
@@ -190,7 +205,7 @@ class _Older:
         self.signature, self.first = own.replace(parameters=taken), [parameter.name for parameter in taken].index("size_average")
 
     def newer(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The arguments with a `reduction` in place of the two."""
+        """Returns the arguments with a `reduction` instead of the two."""
         if len(args) <= self.first and "size_average" not in kwargs and "reduce" not in kwargs:
             return args, kwargs
         try:
@@ -218,7 +233,7 @@ def _takes_whole(parameter: Any) -> bool:
 
 
 def _truth_refused(name: str, function: Any, args: Any, kwargs: Any) -> None:
-    """Raises the error of a truth value in the place of a whole number, which Python takes for one."""
+    """Raises an error for a bool in place of an integer: in Python a bool is an int."""
     signature = inspect.signature(function)
     try:
         given = signature.bind_partial(*args, **kwargs).arguments
@@ -230,7 +245,9 @@ def _truth_refused(name: str, function: Any, args: Any, kwargs: Any) -> None:
 
 
 def named(function: Any) -> Any:
-    """The function, with its errors in its own name, and truth values refused where it takes whole numbers."""
+    """Wraps a function so that its errors name it, and so that it rejects bools in place of
+    integers.
+    """
     takes_whole = any(map(_takes_whole, inspect.signature(function).parameters.values()))
     older = _older_of(function.__name__, function)
 
@@ -256,7 +273,9 @@ def named(function: Any) -> Any:
 
 
 def name_all(namespace: dict[str, Any]) -> None:
-    """Gives the public functions of a module, whose names these are, errors in their own names."""
+    """Wraps the public functions of a module, whose namespace this is, so that their errors name
+    them.
+    """
     for name, function in list(namespace.items()):
         is_own = inspect.isfunction(function) and function.__module__ == namespace["__name__"] and not hasattr(function, "__wrapped__")
         if is_own and not name.startswith("_"):
@@ -264,7 +283,9 @@ def name_all(namespace: dict[str, Any]) -> None:
 
 
 def _class_of(module: Any) -> str:
-    """The name of the class of the package that an object is of: subclasses of users are named as what they are made from."""
+    """Returns the name of the package's class of an object. For a subclass of a user, it is the
+    name of the base class.
+    """
     return next(kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("ternion.") and not kind.__name__.startswith("_"))
 
 
@@ -293,7 +314,9 @@ def _named_init(kind: Any) -> Any:
 
 
 def name_classes(base: Any) -> None:
-    """Gives the classes that are made from this one errors in their own names, where they are made from wrong arguments."""
+    """Wraps the constructors of all subclasses of `base` in the package, so that their errors name
+    the class.
+    """
     for kind in base.__subclasses__():
         if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
             kind.__init__ = _named_init(kind)
@@ -312,7 +335,9 @@ def _with_numbers(init: Any) -> Any:
 
 
 def take_numbers(*bases: Any) -> None:
-    """Has these classes and those that are made from them refuse tensors with gradients in the place of numbers, where they are made."""
+    """Makes the constructors of these classes and of their subclasses reject tensors with gradients
+    in place of numbers.
+    """
     for kind in bases:
         if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
             kind.__init__ = _with_numbers(kind.__init__)

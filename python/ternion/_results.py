@@ -1,4 +1,4 @@
-"""What functions with two results return."""
+"""The named tuples that functions with several results return."""
 
 from collections import namedtuple
 

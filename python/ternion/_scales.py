@@ -1,4 +1,6 @@
-"""Which gradients are those of scaled losses: noted where backward gathers them, and true until somebody writes to them or puts others in their place."""
+"""Tracks which gradients belong to scaled losses. The scale is recorded when backward accumulates
+them, and is valid until they are written to or replaced.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +10,26 @@ from ._ternion import Tensor, _trust
 
 
 def note_scaler() -> None:
-    """There is a scaler: from now on it is noted where gradients come from."""
+    """Enables tracking: from now on the origin of gradients is recorded."""
     _trust.note_scaler()
 
 
 def note_scaled(loss: Tensor, scale: float) -> None:
-    """A loss, as it is here, was multiplied by a scale."""
+    """Records that a loss, in its current state, was multiplied by a scale."""
     _trust.note_scaled(loss, scale)
 
 
 def scale_in(parameters: list[Tensor]) -> float:
-    """The scale of a loss whose gradients are in those of these parameters, as they are now; 0 if there is none, or none is known."""
+    """Returns the scale of a loss that contributed to the current gradients of these parameters; 0
+    if there is none, or none is known.
+    """
     return next((scale for scale, _ in _trust.scales_of(parameters) if scale), 0.0)
 
 
 def unscaled_among(parameters: list[Tensor], scale: float) -> list[Tensor]:
-    """The parameters in whose gradients is that of a loss that no scaler has scaled, nor the program by multiplying it by this."""
+    """Returns the parameters whose gradients contain that of a loss which neither a scaler has
+    scaled, nor the program by multiplying it by `scale`.
+    """
 
     def is_scaled_by_hand(factor: float) -> bool:
         return abs(factor / scale - 1.0) < 1e-6
@@ -33,7 +39,9 @@ def unscaled_among(parameters: list[Tensor], scale: float) -> list[Tensor]:
 
 
 class kept:
-    """A scope that changes the size of gradients, and not which losses they are of: clipping."""
+    """A context manager around code that changes the magnitude of gradients, but not the losses to
+    which they belong: clipping.
+    """
 
     def __init__(self, parameters: list[Tensor]):
         self._parameters = parameters

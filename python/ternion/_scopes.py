@@ -1,4 +1,4 @@
-"""Scopes in which ops are recorded, or are not."""
+"""Scopes in which ops are recorded, or are not recorded."""
 
 import functools
 
@@ -6,14 +6,16 @@ from . import _ternion
 
 
 class _Recording:
-    """Switches recording for the thread that enters, as a context manager and as a decorator, with or without brackets."""
+    """Switches recording for the current thread, as a context manager and as a decorator, with or
+    without parentheses.
+    """
 
     _on: bool
 
     def __new__(cls, function=None):
         scope = super().__new__(cls)
         if callable(function):
-            # ``@no_grad`` without brackets.
+            # ``@no_grad`` without parentheses.
             scope._before = []
             return scope(function)
         return scope
@@ -45,19 +47,21 @@ class _Recording:
 
 
 class no_grad(_Recording):
-    """Ops inside are not recorded, and parameters may be changed in place: ``with no_grad():`` or ``@no_grad()``."""
+    """Disables recording: ops are not recorded, and parameters may be changed in place. Use it as
+    ``with no_grad():`` or ``@no_grad()``.
+    """
 
     _on = False
 
 
 class enable_grad(_Recording):
-    """Ops inside are recorded, also within `no_grad`."""
+    """Enables recording, also within `no_grad`."""
 
     _on = True
 
 
 class _Switch(_Recording):
-    """A scope that is told whether ops are recorded."""
+    """A scope whose argument determines whether ops are recorded."""
 
     def __new__(cls, mode=True):
         if callable(mode):
@@ -66,7 +70,9 @@ class _Switch(_Recording):
 
 
 class inference_mode(_Switch):
-    """`no_grad`, for programs that only compute: ``with inference_mode():``. With `mode=False` ops inside are recorded."""
+    """Like `no_grad`, for programs that do not train: ``with inference_mode():``. With `mode=False`
+    ops are recorded.
+    """
 
     _on = False
 
@@ -82,7 +88,9 @@ class inference_mode(_Switch):
 
 
 class set_grad_enabled(_Switch):
-    """From now on ops of this thread are recorded if `mode` is true; as a scope or a decorator, only inside."""
+    """Sets whether ops of this thread are recorded: from now on, or as a context manager or
+    decorator, in a scope.
+    """
 
     def __init__(self, mode):
         super().__init__()
@@ -98,7 +106,7 @@ class set_grad_enabled(_Switch):
         return set_grad_enabled(self._on)
 
     def __call__(self, function):
-        # Only what is decorated is concerned.
+        # As a decorator, it affects only the decorated function.
         _ternion._set_recording(self._outside)
         return super().__call__(function)
 

@@ -1,4 +1,4 @@
-"""Types of the scopes in which ops are recorded, or are not."""
+"""Types of the scopes in which ops are recorded, or are not recorded."""
 
 from collections.abc import Callable
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""`ternion.Size`: the sizes of a tensor, a tuple that counts elements."""
+"""`ternion.Size`: the shape of a tensor, a tuple with a method for the number of elements."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, SupportsIndex, overload
 
 
 class Size(tuple[int, ...]):
-    """Sizes of axes: a tuple of whole numbers, as `x.shape` gives it."""
+    """The sizes of all axes: a tuple of integers, as returned by `x.shape`."""
 
     __slots__ = ()
 
     def numel(self) -> int:
-        """The number of elements of a tensor with these sizes."""
+        """Returns the number of elements of a tensor with these sizes."""
         return math.prod(self)
 
     @overload
@@ -32,7 +32,7 @@ class Size(tuple[int, ...]):
         return f"ternion.Size({list(self)})"
 
     def __str__(self) -> str:
-        # As a tuple: messages tell sizes so.
+        # Formatted as a tuple, as messages show shapes that way.
         return repr(tuple(self))
 
     def __reduce__(self) -> Any:

@@ -47,32 +47,32 @@ class device:
     def release_cached(self) -> None: ...
 
 class Generator:
-    """Random numbers of their own: functions that draw take them by `generator=`.
+    """A separate random number generator. Functions that sample accept it as `generator=`.
 
-    Nothing else draws from them, and they leave the device's own numbers alone. They start from a fixed seed.
+    It is independent of the device's generator, and starts from a fixed seed.
     """
     def __init__(self, device: DeviceLike | None = None) -> None: ...
     @property
     def device(self) -> device: ...
     def manual_seed(self, seed: _int) -> Self:
-        """Starts anew from a seed; the generator itself."""
+        """Restarts from a seed. Returns the generator."""
     def seed(self) -> _int:
-        """Starts anew from a seed that nobody knows before; the seed."""
+        """Restarts from an unpredictable seed. Returns the seed."""
     def initial_seed(self) -> _int:
-        """The seed that it started from."""
+        """Returns the seed."""
     def get_state(self) -> tuple[_int, _int]:
-        """Where it stands: seed, and how many numbers were drawn."""
+        """Returns the state: the seed, and the count of numbers drawn."""
     def set_state(self, new_state: tuple[_int, _int]) -> Self:
-        """Goes on where `get_state` told; the generator itself."""
+        """Restores a state that `get_state` returned. Returns the generator."""
 
 class HookHandle:
     def remove(self) -> None: ...
 
 class Tensor:
-    """An n-dimensional array on a device: ternion.tensor and its kin make them.
+    """An n-dimensional array on a device, created by ternion.tensor and similar functions.
 
-    Methods have the names and meanings of PyTorch's. Views share memory; `requires_grad` asks for a gradient, which `backward` of what was computed
-    from it adds to `grad`.
+    Methods have the names and semantics of PyTorch's. Views share memory. If `requires_grad` is
+    set, `backward` of a result accumulates the gradient in `grad`.
     """
     def __init__(self, *args: Any, device: DeviceLike | None = None) -> None: ...
     def __len__(self) -> _int: ...
@@ -147,71 +147,77 @@ class Tensor:
     @property
     def T(self) -> Tensor: ...
     def abs(self) -> Tensor:
-        """The absolute value of each element.
+        """Computes the absolute value of each element.
 
         Shapes: [..] -> the same
 
         Raises:
-            TypeError: an input of truth values.
+            TypeError: a bool input.
         """
     def abs_(self) -> Self:
-        """The absolute value of each element.
+        """Computes the absolute value of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a bool input.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def absolute(self) -> Tensor:
-        """The absolute value of each element.
+        """Computes the absolute value of each element.
 
         Shapes: [..] -> the same
 
         Raises:
-            TypeError: an input of truth values.
+            TypeError: a bool input.
         """
     def absolute_(self) -> Self:
-        """The absolute value of each element.
+        """Computes the absolute value of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a bool input.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def acos(self) -> Tensor:
-        """The angle of each element's cosine, from 0 to pi.
+        """Computes the arccosine of each element, from 0 to pi.
 
         Shapes: [..] -> the same; integers become float32
         """
     def acos_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acos`, in place: the tensor itself is changed and returned."""
     def acosh(self) -> Tensor:
-        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+        """Computes the inverse hyperbolic cosine of each element, at least 0; NaN below 1.
 
         Shapes: [..] -> the same; integers become float32
         """
     def acosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place: the tensor itself is changed and returned."""
     def add(self, other: Other, *, alpha: Number | None = None) -> Tensor:
-        """The sum of this tensor and `alpha` times another, or a number, broadcast.
+        """Computes the sum of this tensor and `alpha` times another, or a number, broadcast.
 
         Raises:
-            ValueError: shapes that do not broadcast, tensors on different devices.
-            TypeError: an `alpha` with a point for whole numbers, or a truth value for numbers.
+            ValueError: shapes that do not broadcast, or tensors on different devices.
+            TypeError: a floating `alpha` for integers, or a bool `alpha` for numbers.
         """
     def add_(self, other: Other, *, alpha: Number | None = None) -> Self:
-        """The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+        """Adds `alpha` times another tensor, or a number, broadcast, in place: the tensor itself is
+        changed and returned.
+        """
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+        """Computes `beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, with self
+        broadcast.
 
         Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
 
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+        once. For integers `beta` and `alpha` must be integers.
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
+            ValueError: incompatible shapes, or fractional factors for integers.
             TypeError: dtypes that differ.
         """
     def addbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -228,9 +234,9 @@ class Tensor:
     def addcdiv_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addcdiv`, in place: the tensor itself is changed and returned."""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
-        """`self + value * tensor1 * tensor2`, broadcast.
+        """Computes `self + value * tensor1 * tensor2`, broadcast.
 
-        Shapes: three tensors, broadcast -> the shape that they have together
+        Shapes: three tensors, broadcast -> the broadcast shape
 
         Raises:
             TypeError: dtypes that differ.
@@ -238,42 +244,45 @@ class Tensor:
     def addcmul_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addcmul`, in place: the tensor itself is changed and returned."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * (mat1 @ mat2)`, self broadcast.
+        """Computes `beta * self + alpha * (mat1 @ mat2)`, with self broadcast.
 
         Shapes: self broadcast to [m, n], [m, k] x [k, n] -> [m, n]
 
         Raises:
-            ValueError: shapes that do not fit.
+            ValueError: incompatible shapes.
             TypeError: dtypes that differ.
         """
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Self:
-        """`beta * self + alpha * (mat1 @ mat2)`, in place: the tensor itself is changed and returned.
+        """Computes `beta * self + alpha * (mat1 @ mat2)` in place: the tensor itself is changed and
+        returned.
 
         Raises:
-            RuntimeError: a gradient would have to flow through it.
+            RuntimeError: the change would have to be recorded for a gradient.
         """
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * (mat @ vec)`, self broadcast.
+        """Computes `beta * self + alpha * (mat @ vec)`, with self broadcast.
 
         Shapes: self broadcast to [m], [m, k] x [k] -> [m]
 
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+        once. For integers `beta` and `alpha` must be integers.
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
+            ValueError: incompatible shapes, or fractional factors for integers.
             TypeError: dtypes that differ.
         """
     def addmv_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addmv`, in place: the tensor itself is changed and returned."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+        """Computes `beta * self + alpha * outer(vec1, vec2)`, with self broadcast.
 
         Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
 
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+        once. For integers `beta` and `alpha` must be integers.
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
+            ValueError: incompatible shapes, or fractional factors for integers.
             TypeError: dtypes that differ.
         """
     def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -287,46 +296,50 @@ class Tensor:
             IndexError: less than two axes.
         """
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """Whether all elements over axes are true, or not 0; with `dim=()` whether each is, as in PyTorch.
+        """Tests whether all elements over axes are not 0; with `dim=()` tests each element, as in
+        PyTorch.
 
-        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+        `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
         """
     def allclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
-        """Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+        """Returns whether all elements are close to those of `other`: `|a - b| <= atol + rtol * |b|`.
 
         Raises:
-            ValueError: a tolerance below 0, shapes that do not broadcast.
+            ValueError: a negative tolerance, or shapes that do not broadcast.
         """
     def amax(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The largest element over axes; equals share the gradient.
+        """Computes the maximum over axes. Equal elements share the gradient.
 
-        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+        `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
         """
     def amin(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The smallest element over axes; equals share the gradient.
+        """Computes the minimum over axes. Equal elements share the gradient.
 
-        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+        `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
@@ -341,93 +354,97 @@ class Tensor:
             ValueError: no elements.
         """
     def any(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """Whether any element over axes is true, or not 0; with `dim=()` whether each is, as in PyTorch.
+        """Tests whether any element over axes is not 0; with `dim=()` tests each element, as in
+        PyTorch.
 
-        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+        `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
         """
     def arccos(self) -> Tensor:
-        """The angle of each element's cosine, from 0 to pi.
+        """Computes the arccosine of each element, from 0 to pi.
 
         Shapes: [..] -> the same; integers become float32
         """
     def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acos`, in place: the tensor itself is changed and returned."""
     def arccosh(self) -> Tensor:
-        """The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+        """Computes the inverse hyperbolic cosine of each element, at least 0; NaN below 1.
 
         Shapes: [..] -> the same; integers become float32
         """
     def arccosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place: the tensor itself is changed and returned."""
     def arcsin(self) -> Tensor:
-        """The angle of each element's sine, from -pi/2 to pi/2.
+        """Computes the arcsine of each element, from -pi/2 to pi/2.
 
         Shapes: [..] -> the same; integers become float32
         """
     def arcsin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asin`, in place: the tensor itself is changed and returned."""
     def arcsinh(self) -> Tensor:
-        """The number whose hyperbolic sine each element is.
+        """Computes the inverse hyperbolic sine of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def arcsinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asinh`, in place: the tensor itself is changed and returned."""
     def arctan(self) -> Tensor:
-        """The angle of each element's tangent, from -pi/2 to pi/2.
+        """Computes the arctangent of each element, from -pi/2 to pi/2.
 
         Shapes: [..] -> the same; integers become float32
         """
     def arctan2(self, other: Other) -> Tensor:
-        """The angle of the points (other, self), in radians, broadcast.
+        """Computes the angles of the points (other, self), in radians, broadcast.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: two tensors, broadcast -> the broadcast shape
 
         Raises:
             ValueError: shapes that do not broadcast.
-            TypeError: `other` is no tensor.
+            TypeError: `other` is not a tensor.
         """
     def arctan2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan2`, in place: the tensor itself is changed and returned."""
     def arctan_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan`, in place: the tensor itself is changed and returned."""
     def arctanh(self) -> Tensor:
-        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+        """Computes the inverse hyperbolic tangent of each element; NaN outside -1 to 1.
 
         Shapes: [..] -> the same; integers become float32
         """
     def arctanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atanh`, in place: the tensor itself is changed and returned."""
     def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-        """The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
+        """Returns the index of the first maximum, among all elements in row-major order or along
+        `dim`; int64.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Raises:
             IndexError: an axis that does not exist.
             ValueError: no elements.
-            TypeError: an input of truth values.
+            TypeError: a bool input.
         """
     def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-        """The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
+        """Returns the index of the first minimum, among all elements in row-major order or along
+        `dim`; int64.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Raises:
             IndexError: an axis that does not exist.
             ValueError: no elements.
-            TypeError: an input of truth values.
+            TypeError: a bool input.
         """
     def argsort(self, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> Tensor:
-        """Where the elements are that come first, second and so on in order along `dim`; int64.
+        """Returns the indices that sort the elements along `dim`; int64.
 
         Shapes: [.., n, ..] -> the same
 
@@ -463,104 +480,116 @@ class Tensor:
                 shape.
         """
     def asin(self) -> Tensor:
-        """The angle of each element's sine, from -pi/2 to pi/2.
+        """Computes the arcsine of each element, from -pi/2 to pi/2.
 
         Shapes: [..] -> the same; integers become float32
         """
     def asin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asin`, in place: the tensor itself is changed and returned."""
     def asinh(self) -> Tensor:
-        """The number whose hyperbolic sine each element is.
+        """Computes the inverse hyperbolic sine of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def asinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`asinh`, in place: the tensor itself is changed and returned."""
     def atan(self) -> Tensor:
-        """The angle of each element's tangent, from -pi/2 to pi/2.
+        """Computes the arctangent of each element, from -pi/2 to pi/2.
 
         Shapes: [..] -> the same; integers become float32
         """
     def atan2(self, other: Tensor) -> Tensor:
-        """The angle of the points (other, self), in radians, broadcast.
+        """Computes the angles of the points (other, self), in radians, broadcast.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: two tensors, broadcast -> the broadcast shape
 
         Raises:
             ValueError: shapes that do not broadcast.
-            TypeError: `other` is no tensor.
+            TypeError: `other` is not a tensor.
         """
     def atan2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan2`, in place: the tensor itself is changed and returned."""
     def atan_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atan`, in place: the tensor itself is changed and returned."""
     def atanh(self) -> Tensor:
-        """The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+        """Computes the inverse hyperbolic tangent of each element; NaN outside -1 to 1.
 
         Shapes: [..] -> the same; integers become float32
         """
     def atanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atanh`, in place: the tensor itself is changed and returned."""
     def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Sequence[Tensor] | None = None) -> None:
-        """Adds the gradient of this tensor to `grad` of every tensor that it was computed from and that asks for one.
+        """Computes the gradient of this tensor and accumulates it in `grad` of every tensor that it
+        was computed from and that requires a gradient.
 
         Args:
-            gradient: weights of the elements, of this tensor's shape; needed unless it is a single element.
-            retain_graph: keep what was saved, so that the graph can be walked again.
-            create_graph: record the walk itself, so that gradients have gradients.
-            inputs: the tensors whose gradients are gathered; those of all others are left alone.
+            gradient: weights of the elements, of this tensor's shape; required unless the tensor
+                has
+                exactly one element.
+            retain_graph: keep the saved tensors, so that backward can be called again on the graph.
+            create_graph: record the backward pass itself, to allow higher-order gradients.
+            inputs: the tensors whose gradients are accumulated; all others are left unchanged.
 
         Raises:
-            RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
-            ValueError: a `gradient` of another shape.
+            RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph
+                was
+                already freed by an earlier backward pass.
+            ValueError: `gradient` has another shape.
         """
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
-        """`beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+        """Computes `beta * self + alpha * (batch1 @ batch2)`, with self broadcast.
 
         Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
 
-        With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+        If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+        once. For integers `beta` and `alpha` must be integers.
 
         Raises:
-            ValueError: shapes that do not fit, factors of integers that are not whole.
+            ValueError: incompatible shapes, or fractional factors for integers.
             TypeError: dtypes that differ.
         """
     def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`baddbmm`, in place: the tensor itself is changed and returned."""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
-        """1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
+        """Samples 1 with the probability given by each element, or with probability `p`, otherwise 0;
+        the dtype is kept. No gradient flows.
 
         Shapes: [..] -> the same
 
         Raises:
-            ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
-            TypeError: no floating dtype, and no `p`.
+            ValueError: a probability outside 0 to 1, or NaN; only on the CPU, because the check
+                would have to wait for another device.
+            TypeError: a dtype that is not floating, without `p`.
         """
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Self:
-        """1 with probability `p`, a number or a tensor that is broadcast, else 0, in place: the tensor itself is changed and returned.
+        """Fills the tensor with 1 with probability `p`, a number or a tensor that is broadcast,
+        otherwise 0, in place: the tensor itself is changed and returned.
 
         Raises:
-            ValueError: a probability outside 0 to 1, a shape that does not broadcast to this one.
-            TypeError: probabilities of whole numbers.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            ValueError: a probability outside 0 to 1, or a shape that does not broadcast to this
+                one.
+            TypeError: probabilities of integer dtype.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def bfloat16(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as bfloat16.
+        """Converts the elements to bfloat16.
 
         Shapes: [..] -> the same
         """
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
-        """How often each number from 0 on occurs, int64; or the sum of the weights of the places where it does, float32 of such weights, else float64.
+        """Counts the occurrences of each integer from 0 on, int64. With weights, returns the sums of
+        the weights instead: float32 if the weights are float32, otherwise float64.
 
-        Shapes: [n], weights [n] -> [numbers up to the largest, at least minlength]
+        Shapes: [n], weights [n] -> [the largest integer plus 1, at least minlength]
 
         Raises:
-            ValueError: another number of axes, a negative number, weights of another shape.
+            ValueError: another number of axes, a negative integer, or weights of another shape.
         """
     def bitwise_and(self, other: Other) -> Tensor:
-        """The bits that both of each pair have; of truth values whether both are true.
+        """Computes the bitwise AND; for bool tensors the logical AND.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
         Raises:
             TypeError: floats.
@@ -569,9 +598,10 @@ class Tensor:
     def bitwise_and_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_and`, in place: the tensor itself is changed and returned."""
     def bitwise_left_shift(self, other: Other) -> Tensor:
-        """`x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+        """Computes `x << n`: the product with 2 to the power of n, which wraps. The result is 0 if n
+        is negative or at least the number of bits, as in PyTorch.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
         Raises:
             TypeError: floats.
@@ -580,7 +610,7 @@ class Tensor:
     def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_left_shift`, in place: the tensor itself is changed and returned."""
     def bitwise_not(self) -> Tensor:
-        """All bits but those of each element; of truth values the other one.
+        """Computes the bitwise NOT; for bool tensors the logical NOT.
 
         Shapes: [..] -> the same
 
@@ -590,9 +620,9 @@ class Tensor:
     def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_not`, in place: the tensor itself is changed and returned."""
     def bitwise_or(self, other: Other) -> Tensor:
-        """The bits that either of each pair has; of truth values whether either is true.
+        """Computes the bitwise OR; for bool tensors the logical OR.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
         Raises:
             TypeError: floats.
@@ -601,9 +631,10 @@ class Tensor:
     def bitwise_or_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_or`, in place: the tensor itself is changed and returned."""
     def bitwise_right_shift(self, other: Other) -> Tensor:
-        """`x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+        """Computes `x >> n`: the quotient by 2 to the power of n, rounded down. The result is -1 or 0
+        if n is negative or at least the number of bits, as in PyTorch.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
         Raises:
             TypeError: floats.
@@ -612,9 +643,9 @@ class Tensor:
     def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_right_shift`, in place: the tensor itself is changed and returned."""
     def bitwise_xor(self, other: Other) -> Tensor:
-        """The bits that one of each pair has; of truth values whether one alone is true.
+        """Computes the bitwise XOR; for bool tensors the logical XOR.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
 
         Raises:
             TypeError: floats.
@@ -623,13 +654,13 @@ class Tensor:
     def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_xor`, in place: the tensor itself is changed and returned."""
     def bmm(self, mat2: Tensor) -> Tensor:
-        """The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
+        """Computes the products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
 
         Raises:
             ValueError: other numbers of axes.
         """
     def bool(self, *, memory_format: Any = None) -> Tensor:
-        """Which elements are not 0.
+        """Converts the elements to bool: True where they are not 0.
 
         Shapes: [..] -> the same
         """
@@ -642,33 +673,36 @@ class Tensor:
             ValueError: sizes that the tensor does not broadcast to.
         """
     def byte(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as uint8, towards zero.
+        """Converts the elements to uint8, rounding toward zero.
 
         Shapes: [..] -> the same
         """
     def cauchy_(self, median: _float = 0.0, sigma: _float = 1.0, *, generator: Generator | None = None) -> Self:
-        """Of the Cauchy distribution, in place: the tensor itself is changed and returned.
+        """Fills the tensor with random numbers from the Cauchy distribution, in place: the tensor
+        itself is changed and returned.
 
         Raises:
-            TypeError: no floating dtype.
-            ValueError: a `sigma` that is not above 0.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: the dtype is not floating.
+            ValueError: a `sigma` that is not positive.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def ceil(self) -> Tensor:
-        """The smallest whole number not below each element.
+        """Computes the smallest integer greater than or equal to each element.
 
         Shapes: [..] -> the same
         """
     def ceil_(self) -> Self:
-        """The smallest whole number not below each element.
+        """Computes the smallest integer greater than or equal to each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def char(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int8, towards zero.
+        """Converts the elements to int8, rounding toward zero.
 
         Shapes: [..] -> the same
         """
@@ -701,7 +735,8 @@ class Tensor:
             TypeError: dtypes other than float32 and float64, or that differ.
         """
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
+        """Splits axis `dim` into at most `chunks` equal parts; an axis without elements into exactly
+        `chunks`.
 
         Shapes: [.., n, ..] -> a tuple of [.., size, ..]
 
@@ -710,19 +745,23 @@ class Tensor:
             ValueError: 0 parts.
         """
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-        """Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.
+        """Clamps each element to the range from `min` to `max`, which are numbers or tensors; NaN
+        stays NaN.
 
         Shapes: [..] -> the same; tensors as bounds are broadcast
 
         Raises:
-            TypeError: a bound that is neither a number nor a tensor, truth values without numbers.
-            ValueError: no bound, one that makes each element a number which the dtype does not hold, shapes that do not broadcast.
+            TypeError: a bound that is neither a number nor a tensor, or a bool input with only bool
+                bounds.
+            ValueError: no bound, a bound that would set every element to a number that does not fit
+                the dtype, or shapes that do not broadcast.
         """
     def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """`clamp`, in place.
+        """`clamp` in place.
 
         Raises:
-            RuntimeError: bounds that make another dtype; a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: bounds that promote the dtype, or a leaf that requires a gradient is
+                changed in place while operations are recorded.
         """
     def clamp_max(self, max: Any) -> Tensor:
         """Each element, but at most `max`.
@@ -745,14 +784,14 @@ class Tensor:
     def clamp_min_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`clamp_min`, in place: the tensor itself is changed and returned."""
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-        """`clamp`.
+        """Alias of `clamp`.
 
-        Shapes and errors as of `clamp`
+        Shapes and errors are those of `clamp`
         """
     def clip_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`clip`, in place: the tensor itself is changed and returned."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
-        """A copy; gradients flow through it.
+        """Returns a copy, through which gradients flow.
 
         Shapes: [..] -> the same
         """
@@ -762,12 +801,13 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
-        """The elements one after the other in row-major order: the tensor itself if they are, else a copy.
+        """Returns the tensor itself if it is contiguous, otherwise a contiguous copy.
 
         Shapes: [..] -> the same
         """
     def copy_(self, other: Tensor, non_blocking: _bool = False) -> Self:
-        """Overwrites the elements with those of `other`, broadcast, cast and moved; the tensor itself.
+        """Copies the elements of `other` into this tensor, with broadcasting and conversion of dtype
+        and device, and returns the tensor.
 
         Raises:
             ValueError: a shape that does not broadcast to this one.
@@ -788,21 +828,23 @@ class Tensor:
         Shapes: [variables, observations] -> [variables, variables], of one variable []
         """
     def cos(self) -> Tensor:
-        """The cosine of each element, in radians.
+        """Computes the cosine of each element, in radians.
 
         Shapes: [..] -> the same; integers become float32
         """
     def cos_(self) -> Self:
-        """The cosine of each element, in radians.
+        """Computes the cosine of each element, in radians.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def cosh(self) -> Tensor:
-        """The hyperbolic cosine of each element.
+        """Computes the hyperbolic cosine of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
@@ -828,7 +870,7 @@ class Tensor:
             TypeError: `fweights` that are no whole numbers.
         """
     def cpu(self, *, memory_format: Any = None) -> Tensor:
-        """The tensor on the processor.
+        """Returns the tensor on the CPU.
 
         Shapes: [..] -> the same
         """
@@ -842,12 +884,12 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False, *, memory_format: Any = None) -> Tensor:
-        """The tensor on a CUDA device, by default the first.
+        """Returns the tensor on a CUDA device, by default the first.
 
         Shapes: [..] -> the same
 
         Raises:
-            RuntimeError: a device that is not there.
+            RuntimeError: the device is not available.
         """
     def cummax(self, dim: _int) -> Any:
         """The largest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is larger than all.
@@ -876,13 +918,13 @@ class Tensor:
     def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cumprod`, in place: the tensor itself is changed and returned."""
     def cumsum(self, dim: _int | None = None, *, dtype: DTypeLike | None = None, axis: _int | None = None) -> Tensor:
-        """The sums of the elements up to each, along `dim`.
+        """Computes the cumulative sum along `dim`.
 
         Shapes: [.., n, ..] -> the same
 
         Args:
-            dtype: what the elements are converted to first.
-            axis: another name of dim.
+            dtype: the dtype to which the elements are converted first.
+            axis: an alternative name of dim.
 
         Raises:
             IndexError: an axis that does not exist.
@@ -892,7 +934,7 @@ class Tensor:
         """`cumsum`, in place: the tensor itself is changed and returned."""
     data: Tensor
     def data_ptr(self) -> _int:
-        """The address of the first element."""
+        """Returns the address of the first element."""
     def deg2rad(self) -> Tensor:
         """Degrees as radians.
 
@@ -910,9 +952,13 @@ class Tensor:
             TypeError: a dtype other than float32 and float64.
         """
     def detach(self) -> Tensor:
-        """The same memory without history: no gradient flows through it."""
+        """Returns a tensor with the same memory, detached from the graph: no gradient flows through
+        it.
+        """
     def detach_(self) -> Self:
-        """Forgets the history, in place: no gradient flows through it any more. The tensor itself."""
+        """Detaches the tensor from the graph, in place: no gradient flows through it any more. Returns
+        the tensor.
+        """
     @property
     def device(self) -> device: ...
     def diag(self, diagonal: _int = 0) -> Tensor:
@@ -965,14 +1011,15 @@ class Tensor:
             ValueError: an `n` below 0.
         """
     def digamma(self) -> Tensor:
-        """The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
+        """Computes the derivative of `lgamma` of each element: infinite at 0, NaN at negative
+        integers.
 
         Shapes: [..] -> the same; integers become float32
         """
     def digamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`digamma`, in place: the tensor itself is changed and returned."""
     def dim(self) -> _int:
-        """The number of axes."""
+        """Returns the number of axes."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
         """The norm of the difference.
 
@@ -982,32 +1029,36 @@ class Tensor:
             ValueError: shapes that do not broadcast.
         """
     def div(self, other: Other, *, rounding_mode: str | None = None) -> Tensor:
-        """This tensor divided by another, or a number, broadcast. Integers become float32 first.
+        """Divides by another tensor, or a number, broadcast. Integers become float32 first.
 
         Args:
-            rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
+            rounding_mode: "floor" rounds down, as `//` does; "trunc" rounds toward zero.
         """
     def div_(self, other: Other, *, rounding_mode: str | None = None) -> Self:
-        """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+        """Divides by another tensor, or a number, broadcast, in place: the tensor itself is changed
+        and returned.
+        """
     def divide(self, other: Other, *, rounding_mode: str | None = None) -> Tensor:
-        """This tensor divided by another, or a number, broadcast. Integers become float32 first.
+        """Divides by another tensor, or a number, broadcast. Integers become float32 first.
 
         Args:
-            rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
+            rounding_mode: "floor" rounds down, as `//` does; "trunc" rounds toward zero.
         """
     def divide_(self, other: Other, *, rounding_mode: str | None = None) -> Self:
-        """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+        """Divides by another tensor, or a number, broadcast, in place: the tensor itself is changed
+        and returned.
+        """
     def dot(self, tensor: Tensor) -> Tensor:
-        """The sum of the products of the elements of two vectors.
+        """Computes the dot product of two vectors.
 
         Shapes: [n] and [n] -> []
 
         Raises:
-            ValueError: no vectors, or of different lengths.
+            ValueError: tensors that are not vectors, or have different lengths.
             TypeError: dtypes that differ.
         """
     def double(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as float64.
+        """Converts the elements to float64.
 
         Shapes: [..] -> the same
         """
@@ -1022,121 +1073,132 @@ class Tensor:
     @property
     def dtype(self) -> dtype: ...
     def element_size(self) -> _int:
-        """Bytes of an element."""
+        """Returns the size of an element in bytes."""
     def elu(self, alpha: _float = 1.0) -> Tensor:
-        """`x` where it is positive, else `alpha * (e^x - 1)`.
+        """Computes `x` where it is positive, and `alpha * (e^x - 1)` elsewhere.
 
         Shapes: [..] -> the same; integers become float32
         """
     def entr(self) -> Tensor:
-        """`-x log(x)` of each element: 0 at 0, -inf below.
+        """Computes `-x log(x)` of each element: 0 at 0, -inf below.
 
         Shapes: [..] -> the same; integers become float32
         """
     def eq(self, other: Other) -> Tensor:
-        """Where the elements are equal to those of `other`, a tensor or a number; broadcast."""
+        """Computes element-wise equality with `other`, a tensor or a number; broadcast."""
     def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`eq`, in place: the tensor itself is changed and returned."""
     def equal(self, other: Tensor) -> _bool:
-        """Whether both have the same shape and the same elements."""
+        """Returns whether both tensors have the same shape and the same elements."""
     def erf(self) -> Tensor:
-        """The error function of each element.
+        """Computes the error function of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def erf_(self) -> Self:
-        """The error function of each element.
+        """Computes the error function of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def erfc(self) -> Tensor:
-        """1 less the error function of each element, to the last digits where that is near 1.
+        """Computes the complementary error function `1 - erf(x)` of each element, without cancellation
+        where `erf(x)` is near 1.
 
         Shapes: [..] -> the same; integers become float32
         """
     def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erfc`, in place: the tensor itself is changed and returned."""
     def erfcx(self) -> Tensor:
-        """`e^(x^2) erfc(x)` of each element.
+        """Computes `e^(x^2) erfc(x)` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def erfinv(self) -> Tensor:
-        """The number whose error function each element is: infinite at -1 and 1, NaN outside.
+        """Computes the inverse error function of each element: infinite at -1 and 1, NaN outside.
 
         Shapes: [..] -> the same; integers become float32
         """
     def erfinv_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erfinv`, in place: the tensor itself is changed and returned."""
     def exp(self) -> Tensor:
-        """`e^x` of each element.
+        """Computes `e^x` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def exp2(self) -> Tensor:
-        """2 to the power of each element.
+        """Computes 2 to the power of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`exp2`, in place: the tensor itself is changed and returned."""
     def exp_(self) -> Self:
-        """`e^x` of each element.
+        """Computes `e^x` of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def expand(self, *sizes: SizeLike, size: SizeLike | None = None) -> Tensor:
-        """Axes of size 1 repeated up to these sizes, without a copy; -1 leaves a size as it is.
+        """Returns a view with axes of size 1 broadcast to these sizes; -1 keeps a size.
 
         Shapes: [.., 1, ..] -> [.., n, ..]; new axes come first
 
         Raises:
-            ValueError: a size other than 1 that is not the one asked for.
+            ValueError: a size other than 1 that differs from the requested one.
         """
     def expand_as(self, other: Tensor) -> Tensor:
-        """Repeated up to the shape of `other`, without a copy.
+        """Returns a view broadcast to the shape of `other`.
 
         Shapes: [.., 1, ..] and other [.., n, ..] -> [.., n, ..]
 
         Raises:
-            ValueError: a size other than 1 that is not that of `other`.
+            ValueError: a size other than 1 that differs from that of `other`.
         """
     def expm1(self) -> Tensor:
-        """`e^x - 1` of each element, accurate near 0.
+        """Computes `e^x - 1` of each element, accurate near 0.
 
         Shapes: [..] -> the same; integers become float32
         """
     def expm1_(self) -> Self:
-        """`e^x - 1` of each element, accurate near 0.
+        """Computes `e^x - 1` of each element, accurate near 0.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Self:
-        """Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
+        """Fills the tensor with random numbers from the exponential distribution with rate `lambd`, in
+        place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: no floating dtype.
-            ValueError: a rate that is not above 0.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: the dtype is not floating.
+            ValueError: a rate that is not positive.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def fill_(self, value: Number | Tensor) -> Self:
-        """Overwrites every element with `value`; the tensor itself. A gradient flows to a `value` that is a tensor.
+        """Fills the tensor with `value`, in place, and returns it. If `value` is a tensor, a gradient
+        flows to it.
 
         Raises:
-            TypeError: a value that is no number.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a value that is not a number.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def fill_diagonal_(self, fill_value: Any, wrap: _bool = False) -> Tensor:
         """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
@@ -1150,35 +1212,36 @@ class Tensor:
             ValueError: less than two axes, more than two of different sizes.
         """
     def fix(self) -> Tensor:
-        """The whole part of each element, towards zero.
+        """Rounds each element to an integer toward zero.
 
         Shapes: [..] -> the same
         """
     def fix_(self) -> Self:
-        """The whole part of each element, towards zero.
+        """Rounds each element to an integer toward zero.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
-        """Axes from `start_dim` to `end_dim` as one.
+        """Flattens the axes from `start_dim` to `end_dim` into one.
 
         Shapes: [.., m, n, ..] -> [.., m * n, ..]
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: a first axis behind the last.
+            ValueError: a first axis after the last.
         """
     def flip(self, *dims: SizeLike) -> Tensor:
-        """The elements of these axes in reverse order.
+        """Reverses the order of the elements along these axes.
 
         Shapes: [..] -> the same
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: an axis that is named twice.
+            ValueError: an axis that occurs twice.
         """
     def fliplr(self) -> Tensor:
         """Columns in reverse order.
@@ -1197,7 +1260,7 @@ class Tensor:
             ValueError: no axes.
         """
     def float(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as float32.
+        """Converts the elements to float32.
 
         Shapes: [..] -> the same
         """
@@ -1213,45 +1276,48 @@ class Tensor:
     def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`float_power`, in place: the tensor itself is changed and returned."""
     def floor(self) -> Tensor:
-        """The largest whole number not above each element.
+        """Computes the largest integer less than or equal to each element.
 
         Shapes: [..] -> the same
         """
     def floor_(self) -> Self:
-        """The largest whole number not above each element.
+        """Computes the largest integer less than or equal to each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def floor_divide(self, other: Other) -> Tensor:
-        """The largest whole number not above the quotient, broadcast."""
+        """Computes the largest integer less than or equal to the quotient, broadcast."""
     def floor_divide_(self, other: Other) -> Self:
-        """The largest whole number not above the quotient, broadcast.
+        """Computes the largest integer less than or equal to the quotient, broadcast.
 
         In place: the tensor itself is changed and returned.
         """
     def fmax(self, other: Tensor) -> Tensor:
-        """The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+        """Computes the element-wise maximum, broadcast; if one element is NaN, the result is the other
+        one. At ties the gradient flows to this tensor.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: two tensors, broadcast -> the broadcast shape
 
         Raises:
             ValueError: shapes that do not broadcast.
         """
     def fmin(self, other: Tensor) -> Tensor:
-        """The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+        """Computes the element-wise minimum, broadcast; if one element is NaN, the result is the other
+        one. At ties the gradient flows to this tensor.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: two tensors, broadcast -> the broadcast shape
 
         Raises:
             ValueError: shapes that do not broadcast.
         """
     def fmod(self, other: Other) -> Tensor:
-        """What is left over of this tensor by division, with its own sign; broadcast."""
+        """Computes the remainder of a division, with the sign of this tensor; broadcast."""
     def fmod_(self, other: Other) -> Self:
-        """What is left over of this tensor by division, with its own sign; broadcast.
+        """Computes the remainder of a division, with the sign of this tensor; broadcast.
 
         In place: the tensor itself is changed and returned.
         """
@@ -1275,51 +1341,57 @@ class Tensor:
             TypeError: whole numbers.
         """
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
-        """The elements whose places along `dim` are in `index`, a tensor of as many axes.
+        """Gathers the elements at the positions `index` along `dim`; `index` has as many axes as this
+        tensor.
 
         Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
 
         Raises:
-            IndexError: an axis that does not exist, an index outside it.
+            IndexError: an axis that does not exist, or an index out of range.
             TypeError: an index that is not int32 or int64.
-            ValueError: an index of another number of axes, or larger elsewhere than along `dim`; a `sparse_grad`, which PyTorch alone has.
+            ValueError: an index with another number of axes, or larger than this tensor along
+                another axis than `dim`; or `sparse_grad`, which only PyTorch supports.
         """
     def gcd(self, other: Tensor) -> Tensor:
-        """The greatest common divisor of each pair; 0 of two zeros.
+        """Computes the greatest common divisor element-wise; 0 for two zeros.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: two tensors, broadcast -> the broadcast shape
 
         Raises:
-            TypeError: floats, `other` is no tensor.
+            TypeError: floats, or `other` is not a tensor.
             ValueError: shapes that do not broadcast.
         """
     def gcd_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gcd`, in place: the tensor itself is changed and returned."""
     def ge(self, other: Other) -> Tensor:
-        """Where the elements are at least those of `other`."""
+        """Computes `self >= other` element-wise."""
     def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ge`, in place: the tensor itself is changed and returned."""
     def gelu(self, approximate: str = "none") -> Tensor:
-        """`x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+        """Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
+        if `approximate` is "tanh".
 
         Shapes: [..] -> the same; integers become float32
 
         Raises:
-            ValueError: another name as `approximate`.
+            ValueError: an unknown `approximate`.
         """
     def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
-        """How many trials it takes until one succeeds, each with probability `p`, in place: the tensor itself is changed and returned.
+        """Fills the tensor with random numbers from the geometric distribution: the number of trials
+        with probability `p` up to the first success, in place: the tensor itself is changed and
+        returned.
 
         Raises:
-            TypeError: a tensor of truth values.
-            ValueError: a probability that is not above 0 and below 1.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a bool tensor.
+            ValueError: a probability that is not between 0 and 1, both excluded.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def ger(self, vec2: Tensor) -> Tensor:
-        """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+        """Computes the outer product of two vectors: [m] and [n] -> [m, n].
 
         Raises:
-            ValueError: no vectors.
+            ValueError: tensors that are not vectors.
         """
     def get_device(self) -> _int:
         """The number of the device among those of its kind; -1 on the processor."""
@@ -1327,19 +1399,19 @@ class Tensor:
     @property
     def grad_fn(self) -> str | None: ...
     def greater(self, other: Other) -> Tensor:
-        """Where the elements are greater than those of `other`."""
+        """Computes `self > other` element-wise."""
     def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gt`, in place: the tensor itself is changed and returned."""
     def greater_equal(self, other: Other) -> Tensor:
-        """Where the elements are at least those of `other`."""
+        """Computes `self >= other` element-wise."""
     def greater_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ge`, in place: the tensor itself is changed and returned."""
     def gt(self, other: Other) -> Tensor:
-        """Where the elements are greater than those of `other`."""
+        """Computes `self > other` element-wise."""
     def gt_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gt`, in place: the tensor itself is changed and returned."""
     def half(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as float16.
+        """Converts the elements to float16.
 
         Shapes: [..] -> the same
         """
@@ -1355,13 +1427,14 @@ class Tensor:
     def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`heaviside`, in place: the tensor itself is changed and returned."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-        """How many elements fall into each of `bins` equal parts of the range from `min` to `max`; if these are equal, from the smallest element to the largest.
+        """Computes a histogram with `bins` equal bins from `min` to `max`. If these are equal, the
+        range is that of the elements.
 
         Shapes: [..] -> [bins]
 
         Raises:
-            TypeError: no floating dtype.
-            ValueError: no bins, ends in the wrong order or not finite.
+            TypeError: the dtype is not floating.
+            ValueError: no bins, or bounds that are in the wrong order or not finite.
         """
     def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
         """How many elements, or the sum of the weights of those that, fall into each interval, and the ends of the intervals: a tuple of hist and bin_edges.
@@ -1399,44 +1472,47 @@ class Tensor:
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place: the tensor itself is changed and returned."""
     def i0(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 0 of each element.
+        """Computes the modified Bessel function of the first kind of order 0 of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def i0_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`i0`, in place: the tensor itself is changed and returned."""
     def i0e(self) -> Tensor:
-        """`i0` times `e^-|x|` of each element.
+        """Computes `i0` times `e^-|x|` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def i1(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 1 of each element.
+        """Computes the modified Bessel function of the first kind of order 1 of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def i1e(self) -> Tensor:
-        """`i1` times `e^-|x|` of each element.
+        """Computes `i1` times `e^-|x|` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Tensor:
-        """This tensor with the slices of `source`, times `alpha`, added to those along `dim` that `index` names; a place that is named twice gets both.
+        """Adds the slices of `source`, times `alpha`, to the slices along `dim` at the indices of
+        `index`. All slices with the same index are added.
 
         Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
 
         Raises:
-            IndexError: an axis that does not exist, an index outside it.
-            TypeError: an index that is not int32 or int64, a source of another dtype, an `alpha` with a point for whole numbers, or a truth value for numbers.
-            ValueError: an index of several axes, a source of another shape.
+            IndexError: an axis that does not exist, or an index out of range.
+            TypeError: an index that is not int32 or int64, a source of another dtype, a floating
+                `alpha` for integers, or a bool `alpha` for numbers.
+            ValueError: an index with several axes, or a source of another shape.
         """
     def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Self:
-        """`index_add`, in place.
+        """`index_add` in place.
 
-        Shapes and errors as of `index_add`
+        Shapes and errors are those of `index_add`
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """This tensor with the slices of `source` in place of those along `dim` that `index` names.
@@ -1496,14 +1572,14 @@ class Tensor:
     def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_reduce`, in place: the tensor itself is changed and returned."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
-        """The slices along `dim` that `index`, a tensor of one axis, names.
+        """Selects slices along `dim` at the indices of `index`, a 1-D tensor.
 
         Shapes: [.., n, ..] and index [m] -> [.., m, ..]
 
         Raises:
-            IndexError: an axis that does not exist, an index outside it.
+            IndexError: an axis that does not exist, or an index out of range.
             TypeError: an index that is not int32 or int64.
-            ValueError: an index of several axes.
+            ValueError: an index with several axes.
         """
     def inner(self, other: Tensor) -> Tensor:
         """The sums of products along the last axis of both: [.., k] and [.., k].
@@ -1514,7 +1590,7 @@ class Tensor:
             ValueError: last sizes that differ.
         """
     def int(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int32, towards zero.
+        """Converts the elements to int32, rounding toward zero.
 
         Shapes: [..] -> the same
         """
@@ -1531,13 +1607,15 @@ class Tensor:
     def is_complex(self) -> _bool:
         """Whether the dtype is a complex one: there are none."""
     def is_contiguous(self, *, memory_format: Any = None) -> _bool:
-        """Whether the elements are stored one after the other in row-major order, or in that of `memory_format`: channels last, behind height and width."""
+        """Returns whether the elements are contiguous in row-major order, or in the order of
+        `memory_format`: for channels last, channels after height and width.
+        """
     @property
     def is_cpu(self) -> _bool: ...
     @property
     def is_cuda(self) -> _bool: ...
     def is_floating_point(self) -> _bool:
-        """Whether the dtype is a floating one."""
+        """Returns whether the dtype is floating."""
     @property
     def is_leaf(self) -> _bool: ...
     @property
@@ -1563,17 +1641,18 @@ class Tensor:
     @property
     def is_sparse(self) -> _bool: ...
     def isclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
-        """Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+        """Returns a bool tensor that is True where an element is close to that of `other`: `|a - b| <=
+        atol + rtol * |b|`.
 
         Raises:
-            ValueError: a tolerance below 0, shapes that do not broadcast.
+            ValueError: a negative tolerance, or shapes that do not broadcast.
         """
     def isfinite(self) -> Tensor:
-        """Where the elements are neither infinite nor NaN."""
+        """Returns a bool tensor that is True where an element is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
-        """Where the elements are infinite."""
+        """Returns a bool tensor that is True where an element is infinite."""
     def isnan(self) -> Tensor:
-        """Where the elements are NaN."""
+        """Returns a bool tensor that is True where an element is NaN."""
     def isneginf(self) -> Tensor:
         """Where the elements are infinite and negative.
 
@@ -1590,7 +1669,7 @@ class Tensor:
         Shapes: [..] -> the same, bool
         """
     def item(self) -> _float:
-        """The only element, as a number of Python.
+        """Returns the only element as a Python number.
 
         Raises:
             ValueError: there are several elements, or none.
@@ -1616,12 +1695,12 @@ class Tensor:
     @property
     def layout(self) -> layout: ...
     def lcm(self, other: Tensor) -> Tensor:
-        """The least common multiple of each pair; 0 where either is 0.
+        """Computes the least common multiple element-wise; 0 if either is 0.
 
-        Shapes: two tensors, broadcast -> the shape that they have together
+        Shapes: two tensors, broadcast -> the broadcast shape
 
         Raises:
-            TypeError: floats, `other` is no tensor.
+            TypeError: floats, or `other` is not a tensor.
             ValueError: shapes that do not broadcast.
         """
     def lcm_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1637,11 +1716,11 @@ class Tensor:
     def ldexp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ldexp`, in place: the tensor itself is changed and returned."""
     def le(self, other: Other) -> Tensor:
-        """Where the elements are at most those of `other`."""
+        """Computes `self <= other` element-wise."""
     def le_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place: the tensor itself is changed and returned."""
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
-        """`x` where it is positive, else `negative_slope * x`.
+        """Computes `x` where it is positive, and `negative_slope * x` elsewhere.
 
         Shapes: [..] -> the same; integers become float32
         """
@@ -1657,77 +1736,85 @@ class Tensor:
     def lerp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lerp`, in place: the tensor itself is changed and returned."""
     def less(self, other: Other) -> Tensor:
-        """Where the elements are less than those of `other`."""
+        """Computes `self < other` element-wise."""
     def less_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lt`, in place: the tensor itself is changed and returned."""
     def less_equal(self, other: Other) -> Tensor:
-        """Where the elements are at most those of `other`."""
+        """Computes `self <= other` element-wise."""
     def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place: the tensor itself is changed and returned."""
     def lgamma(self) -> Tensor:
-        """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
+        """Computes the logarithm of the absolute value of the gamma function of each element: infinite
+        at 0 and at negative integers.
 
         Shapes: [..] -> the same; integers become float32
         """
     def lgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lgamma`, in place: the tensor itself is changed and returned."""
     def log(self) -> Tensor:
-        """The natural logarithm of each element.
+        """Computes the natural logarithm of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def log10(self) -> Tensor:
-        """The logarithm to base 10 of each element.
+        """Computes the logarithm to base 10 of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def log10_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log10`, in place: the tensor itself is changed and returned."""
     def log1p(self) -> Tensor:
-        """`log(1 + x)` of each element, accurate near 0.
+        """Computes `log(1 + x)` of each element, accurate near 0.
 
         Shapes: [..] -> the same; integers become float32
         """
     def log1p_(self) -> Self:
-        """`log(1 + x)` of each element, accurate near 0.
+        """Computes `log(1 + x)` of each element, accurate near 0.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def log2(self) -> Tensor:
-        """The logarithm to base 2 of each element.
+        """Computes the logarithm to base 2 of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def log2_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log2`, in place: the tensor itself is changed and returned."""
     def log_(self) -> Self:
-        """The natural logarithm of each element.
+        """Computes the natural logarithm of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def log_ndtr(self) -> Tensor:
-        """The logarithm of the normal distribution function of each element, finite where that is 0.
+        """Computes the logarithm of the normal distribution function of each element; finite where the
+        function underflows to 0.
 
         Shapes: [..] -> the same; integers become float32
         """
     def log_normal_(self, mean: _float = 1.0, std: _float = 2.0, *, generator: Generator | None = None) -> Self:
-        """Of the distribution whose logarithms are normal with this mean and deviation, in place: the tensor itself is changed and returned.
+        """Fills the tensor with random numbers whose logarithms are normally distributed with this
+        mean and standard deviation, in place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: no floating dtype.
-            ValueError: a deviation that is not above 0.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: the dtype is not floating.
+            ValueError: a standard deviation that is not positive.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def log_softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-        """The logarithm of `softmax` along `dim`, without loss.
+        """Computes the logarithm of `softmax` along `dim` without cancellation.
 
         Shapes: [.., n, ..] -> the same
 
@@ -1769,56 +1856,57 @@ class Tensor:
             TypeError: a dtype other than float32 and float64.
         """
     def logical_and(self, other: Tensor) -> Tensor:
-        """Where both are true, or not 0."""
+        """Computes the logical AND; elements that are not 0 count as true."""
     def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_and`, in place: the tensor itself is changed and returned."""
     def logical_not(self) -> Tensor:
-        """`not x` of each truth value.
+        """Computes the logical NOT of each element; elements that are not 0 count as true.
 
         Shapes: [..] -> the same
         """
     def logical_not_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_not`, in place: the tensor itself is changed and returned."""
     def logical_or(self, other: Tensor) -> Tensor:
-        """Where at least one is true, or not 0."""
+        """Computes the logical OR; elements that are not 0 count as true."""
     def logical_or_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_or`, in place: the tensor itself is changed and returned."""
     def logical_xor(self, other: Tensor) -> Tensor:
-        """Where exactly one is true, or not 0."""
+        """Computes the logical XOR; elements that are not 0 count as true."""
     def logical_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_xor`, in place: the tensor itself is changed and returned."""
     def logit(self, eps: _float | None = None) -> Tensor:
-        """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+        """Computes `log(x / (1 - x))` of each element, which is clamped to the range from `eps` to `1
+        - eps` if `eps` is given.
 
         Shapes: [..] -> the same; integers become float32
         """
     def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logit`, in place: the tensor itself is changed and returned."""
     def logsigmoid(self) -> Tensor:
-        """`log(sigmoid(x))` of each element, without loss.
+        """Computes `log(sigmoid(x))` of each element without cancellation.
 
         Shapes: [..] -> the same; integers become float32
         """
     def logsumexp(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """`log(sum(e^x))` over axes, without overflow. Integers become float32 first.
+        """Computes `log(sum(e^x))` over axes without overflow. Integers become float32 first.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
         """
     def long(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int64, towards zero.
+        """Converts the elements to int64, rounding toward zero.
 
         Shapes: [..] -> the same
         """
     def lt(self, other: Other) -> Tensor:
-        """Where the elements are less than those of `other`."""
+        """Computes `self < other` element-wise."""
     def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lt`, in place: the tensor itself is changed and returned."""
     def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any:
@@ -1845,17 +1933,21 @@ class Tensor:
     @property
     def mT(self) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
-        """The elements, but `value` where the mask is true; broadcast. A gradient flows to a `value` that is a tensor."""
+        """Returns a copy with `value` where the mask is True; broadcast. If `value` is a tensor, a
+        gradient flows to it.
+        """
     def masked_fill_(self, mask: Tensor, value: Number | Tensor) -> Self:
-        """`value` in place of the elements where the mask is true; the tensor itself. A gradient flows to a `value` that is a tensor."""
+        """Writes `value` where the mask is True, in place, and returns the tensor. If `value` is a
+        tensor, a gradient flows to it.
+        """
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """This tensor with the elements of `source`, in turn, where the mask is true.
+        """Copies the elements of `source`, in order, to the elements where the mask is True.
 
         Shapes: [..] and a mask that broadcasts to it -> [..]
 
         Raises:
-            TypeError: a mask that is not bool, a source of another dtype.
-            ValueError: a mask that does not fit, a source of too few elements.
+            TypeError: a mask that is not bool, or a source of another dtype.
+            ValueError: an incompatible mask, or a source with too few elements.
         """
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned.
@@ -1867,14 +1959,16 @@ class Tensor:
             TypeError: a mask that is not bool.
         """
     def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where the mask is true, in row-major order, as one axis."""
+        """Returns the elements where the mask is True, in row-major order, as a 1-D tensor."""
     def matmul(self, other: Tensor) -> Tensor:
-        """The matrix product.
+        """Computes the matrix product.
 
-        Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one axis is a row on the left, a column on the right.
+        Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one
+            axis is a
+        row on the left, a column on the right.
 
         Raises:
-            ValueError: sizes that do not fit.
+            ValueError: incompatible sizes.
         """
     def matrix_exp(self) -> Tensor:
         """`1 + A + A @ A / 2 + ..` of square matrices.
@@ -1906,17 +2000,18 @@ class Tensor:
     @overload
     def max(self, *, other: Tensor) -> Tensor: ...
     def maximum(self, other: Tensor) -> Tensor:
-        """The larger of each pair of elements, broadcast; NaN if either is."""
+        """Computes the element-wise maximum, broadcast; NaN if either element is NaN."""
     def mean(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The mean over axes; of floating dtypes (else a TypeError).
+        """Computes the mean over axes. Raises a TypeError if the dtype is not floating.
 
-        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+        `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            dtype: what the elements are converted to first.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            dtype: the dtype to which the elements are converted first.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
@@ -1941,12 +2036,12 @@ class Tensor:
     @overload
     def min(self, *, other: Tensor) -> Tensor: ...
     def minimum(self, other: Tensor) -> Tensor:
-        """The smaller of each pair of elements, broadcast; NaN if either is."""
+        """Computes the element-wise minimum, broadcast; NaN if either element is NaN."""
     def mm(self, mat2: Tensor) -> Tensor:
-        """The product of two matrices: [m, k] x [k, n] -> [m, n].
+        """Computes the product of two matrices: [m, k] x [k, n] -> [m, n].
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: other numbers of axes, or inner sizes that differ.
         """
     def mode(self, dim: _int = -1, keepdim: _bool = False) -> Any:
         """The most frequent element along an axis, of several the smallest, and the last index where it is (int64): a tuple of values and indices.
@@ -1981,9 +2076,9 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def mul(self, other: Other) -> Tensor:
-        """The product of this tensor and another, or a number, element by element, broadcast."""
+        """Multiplies by another tensor, or a number, element-wise, broadcast."""
     def mul_(self, other: Other) -> Self:
-        """The product of this tensor and another, or a number, element by element, broadcast.
+        """Multiplies by another tensor, or a number, element-wise, broadcast.
 
         In place: the tensor itself is changed and returned.
         """
@@ -1998,26 +2093,26 @@ class Tensor:
             ValueError: other than one or two axes, a probability below 0 or not finite, a row of zeros, more samples than there are categories to draw.
         """
     def multiply(self, other: Other) -> Tensor:
-        """The product of this tensor and another, or a number, element by element, broadcast."""
+        """Multiplies by another tensor, or a number, element-wise, broadcast."""
     def multiply_(self, other: Other) -> Self:
-        """The product of this tensor and another, or a number, element by element, broadcast.
+        """Multiplies by another tensor, or a number, element-wise, broadcast.
 
         In place: the tensor itself is changed and returned.
         """
     def mv(self, vec: Tensor) -> Tensor:
-        """The product of a matrix and a vector: [m, k] x [k] -> [m].
+        """Computes the product of a matrix and a vector: [m, k] x [k] -> [m].
 
         Raises:
-            ValueError: other numbers of axes, inner sizes that differ.
+            ValueError: other numbers of axes, or inner sizes that differ.
         """
     def mvlgamma(self, p: _float) -> Tensor:
-        """The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
-        over `i < p`.
+        """Computes the multivariate log-gamma function of dimension `p`: `log(pi) p (p - 1) / 4` plus
+        the sum of `lgamma(x - i / 2)` over `i < p`.
 
         Shapes: [..] -> the same; integers become float32
 
         Raises:
-            ValueError: a size below 1.
+            ValueError: a dimension below 1.
         """
     def mvlgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`mvlgamma`, in place: the tensor itself is changed and returned."""
@@ -2062,14 +2157,14 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
-        """`length` elements of axis `dim` from `start` on.
+        """Returns a view of `length` elements of axis `dim` from `start` on.
 
         Shapes: [.., n, ..] -> [.., length, ..]
 
         Raises:
-            IndexError: an axis that does not exist, a start before the first element.
-            ValueError: elements behind the last one, a negative length.
-            TypeError: a start that is no whole number.
+            IndexError: an axis that does not exist, or a start before the first element.
+            ValueError: a range beyond the last element, or a negative length.
+            TypeError: a start that is not an integer.
         """
     def narrow_copy(self, dim: _int, start: Any, length: _int) -> Tensor:
         """`narrow`, a copy.
@@ -2087,52 +2182,56 @@ class Tensor:
     def ndimension(self) -> _int:
         """The number of axes."""
     def ndtr(self) -> Tensor:
-        """The normal distribution function of each element: the probability of numbers below it.
+        """Computes the cumulative distribution function of the standard normal distribution of each
+        element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def ndtri(self) -> Tensor:
-        """The number whose normal distribution function each element is: infinite at 0 and 1, NaN outside.
+        """Computes the inverse of the normal distribution function of each element: infinite at 0 and
+        1, NaN outside.
 
         Shapes: [..] -> the same; integers become float32
         """
     def ne(self, other: Other) -> Tensor:
-        """Where the elements are not equal to those of `other`."""
+        """Computes `self != other` element-wise."""
     def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ne`, in place: the tensor itself is changed and returned."""
     def neg(self) -> Tensor:
-        """`-x` of each element. Integers wrap.
+        """Computes `-x` of each element. Integers wrap.
 
         Shapes: [..] -> the same
 
         Raises:
-            TypeError: an input of truth values.
+            TypeError: a bool input.
         """
     def neg_(self) -> Self:
-        """`-x` of each element. Integers wrap.
+        """Computes `-x` of each element. Integers wrap.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a bool input.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def negative(self) -> Tensor:
-        """`-x` of each element. Integers wrap.
+        """Computes `-x` of each element. Integers wrap.
 
         Shapes: [..] -> the same
 
         Raises:
-            TypeError: an input of truth values.
+            TypeError: a bool input.
         """
     def negative_(self) -> Self:
-        """`-x` of each element. Integers wrap.
+        """Computes `-x` of each element. Integers wrap.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a bool input.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def nelement(self) -> _int:
         """The number of elements."""
@@ -2180,7 +2279,9 @@ class Tensor:
             TypeError: a size that is no whole number.
         """
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
-        """Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis."""
+        """Returns the indices (int64) of all elements that are not 0: one row per element, or with
+        `as_tuple` one tensor per axis.
+        """
     def norm(self, p: _float | str | None = None, dim: Any = None, keepdim: _bool = False, dtype: Any = None, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
         """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
         "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
@@ -2196,28 +2297,31 @@ class Tensor:
             TypeError: a `dtype` that is no floating one.
         """
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
-        """Of the normal distribution, in place: the tensor itself is changed and returned.
+        """Fills the tensor with random numbers from the normal distribution, in place: the tensor
+        itself is changed and returned.
 
         Raises:
-            TypeError: no floating dtype.
-            ValueError: a negative deviation.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: the dtype is not floating.
+            ValueError: a negative standard deviation.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def not_equal(self, other: Other) -> Tensor:
-        """Where the elements are not equal to those of `other`."""
+        """Computes `self != other` element-wise."""
     def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ne`, in place: the tensor itself is changed and returned."""
     def numel(self) -> _int:
-        """The number of elements."""
+        """Returns the number of elements."""
     def numpy(self, *, force: _bool = False) -> np.ndarray[Any, Any]:
-        """The tensor's memory as an array of NumPy: a change of one is seen in the other.
+        """Returns the tensor's memory as a NumPy array: a change of one is visible in the other.
 
         Args:
-            force: also of a tensor that a gradient flows to, or that is on another device; it is copied then.
+            force: accept also a tensor that requires a gradient or is on another device, which is
+                then copied.
 
         Raises:
-            TypeError: the tensor is not on the processor, or has a dtype that NumPy lacks.
-            RuntimeError: a gradient flows to the tensor.
+            TypeError: the tensor is not on the CPU, or has a dtype that NumPy lacks.
+            RuntimeError: the tensor requires a gradient.
         """
     def orgqr(self, input2: Tensor) -> Tensor:
         """The first columns of products of reflections `1 - tau v v.mT`: their vectors v are below the diagonal of `input`, and tau is `input2`.
@@ -2229,19 +2333,19 @@ class Tensor:
             TypeError: dtypes other than float32 and float64, or that differ.
         """
     def outer(self, vec2: Tensor) -> Tensor:
-        """The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+        """Computes the outer product of two vectors: [m] and [n] -> [m, n].
 
         Raises:
-            ValueError: no vectors.
+            ValueError: tensors that are not vectors.
         """
     def permute(self, *dims: SizeLike) -> Tensor:
-        """The axes in another order.
+        """Returns a view with the axes in another order.
 
         Shapes: [a, b, c] by (2, 0, 1) -> [c, a, b]
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: an order that does not name each axis once.
+            ValueError: an order that does not contain each axis once.
         """
     def pin_memory(self) -> Tensor:
         """The tensor itself: copies to a device go through memory of their own.
@@ -2259,12 +2363,13 @@ class Tensor:
             TypeError: a dtype other than float32 and float64.
         """
     def polygamma(self, n: _int) -> Tensor:
-        """The derivative of order `n` of `digamma` of each element; n is 0 for `digamma` itself.
+        """Computes the derivative of order `n` of `digamma` of each element; order 0 is `digamma`
+        itself.
 
         Shapes: [..] -> the same; integers become float32
 
         Raises:
-            ValueError: an order below 0.
+            ValueError: a negative order.
         """
     def polygamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`polygamma`, in place: the tensor itself is changed and returned."""
@@ -2274,9 +2379,11 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def pow(self, exponent: Other) -> Tensor:
-        """This tensor to the power of another, or of a number, broadcast."""
+        """Raises this tensor to the power of another, or of a number, broadcast."""
     def pow_(self, exponent: Other) -> Self:
-        """This tensor to the power of another, or of a number, broadcast, in place: the tensor itself is changed and returned."""
+        """Raises this tensor to the power of another, or of a number, broadcast, in place: the tensor
+        itself is changed and returned.
+        """
     def prelu(self, weight: Tensor) -> Tensor:
         """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis).
 
@@ -2286,15 +2393,16 @@ class Tensor:
             ValueError: as many weights as neither 1 nor the channels.
         """
     def prod(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The product over axes; of integers in int64.
+        """Computes the product over axes. The product of integers is int64.
 
-        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+        `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            dtype: what the elements are converted to first.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            dtype: the dtype to which the elements are converted first.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
@@ -2364,49 +2472,53 @@ class Tensor:
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
-        """`1 / x` of each element.
+        """Computes `1 / x` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def reciprocal_(self) -> Self:
-        """`1 / x` of each element.
+        """Computes `1 / x` of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def register_hook(self, hook: Any) -> HookHandle:
-        """Calls `hook` with the gradient of this tensor when it is final; what it returns, if not None, takes the gradient's place.
+        """Registers a function that is called with the gradient of this tensor when it is final. If
+        the function returns a tensor, it replaces the gradient.
 
         Returns:
-            what removes the hook when its `remove()` is called.
+            a handle that removes the hook by `handle.remove()`.
 
         Raises:
-            RuntimeError: no gradient flows to this tensor.
+            RuntimeError: the tensor does not require a gradient.
         """
     def relu(self) -> Tensor:
-        """`max(x, 0)` of each element; NaN stays.
+        """Computes `max(x, 0)` of each element; NaN stays NaN.
 
         Shapes: [..] -> the same
 
         Raises:
-            TypeError: an input of truth values.
+            TypeError: a bool input.
         """
     def relu_(self) -> Self:
-        """`max(x, 0)` of each element; NaN stays.
+        """Computes `max(x, 0)` of each element; NaN stays NaN.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a bool input.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def remainder(self, other: Other) -> Tensor:
-        """What is left over of this tensor by division, with the sign of the divisor; broadcast."""
+        """Computes the remainder of a division, with the sign of the divisor; broadcast."""
     def remainder_(self, other: Other) -> Self:
-        """What is left over of this tensor by division, with the sign of the divisor; broadcast.
+        """Computes the remainder of a division, with the sign of the divisor; broadcast.
 
         In place: the tensor itself is changed and returned.
         """
@@ -2423,12 +2535,12 @@ class Tensor:
     def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`renorm`, in place: the tensor itself is changed and returned."""
     def repeat(self, *counts: SizeLike, repeats: SizeLike | None = None) -> Tensor:
-        """Repeated so often along each axis, a copy.
+        """Repeats the tensor along each axis the given number of times; a copy.
 
         Shapes: [m, n] by (a, b) -> [a * m, b * n]; new axes come first
 
         Raises:
-            ValueError: fewer counts than axes, a negative one.
+            ValueError: fewer counts than axes, or a negative count.
         """
     def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Each element, or each slice of an axis, several times in turn.
@@ -2445,17 +2557,18 @@ class Tensor:
         """
     requires_grad: _bool
     def requires_grad_(self, requires_grad: _bool = True) -> Self:
-        """Asks for a gradient, or no longer; the tensor itself.
+        """Sets whether this tensor requires a gradient, in place. Returns the tensor.
 
         Raises:
-            TypeError: no floating dtype.
-            RuntimeError: a computed tensor is to ask no longer.
+            TypeError: the dtype is not floating.
+            RuntimeError: `requires_grad` is False for a computed tensor.
         """
     def reshape(self, *shape: SizeLike) -> Tensor:
-        """The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
+        """Returns the elements in row-major order with another shape, of which one size may be -1; a
+        view if possible.
 
         Raises:
-            ValueError: sizes that do not multiply to the number of elements.
+            ValueError: sizes whose product is not the number of elements.
         """
     def reshape_as(self, other: Tensor) -> Tensor:
         """The elements in the shape of `other`.
@@ -2466,19 +2579,19 @@ class Tensor:
             ValueError: another number of elements.
         """
     def retain_grad(self) -> None:
-        """Gathers the gradient of this tensor too, though it was computed.
+        """Accumulates the gradient in `grad` of this tensor too, although it is not a leaf.
 
         Raises:
-            RuntimeError: no gradient flows to this tensor.
+            RuntimeError: the tensor does not require a gradient.
         """
     def roll(self, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
-        """The elements moved along `dims`, those that leave at one end come in at the other.
+        """Shifts the elements along `dims`; elements that leave at one end reenter at the other.
 
         Shapes: [..] -> the same
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: not as many axes as shifts, several shifts without axes.
+            ValueError: different numbers of axes and shifts, or several shifts without axes.
         """
     def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor:
         """The tensor turned `k` times by a right angle, from the first of two axes to the second.
@@ -2500,57 +2613,67 @@ class Tensor:
     def round_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`round`, in place: the tensor itself is changed and returned."""
     def rsqrt(self) -> Tensor:
-        """`1 / sqrt(x)` of each element.
+        """Computes `1 / sqrt(x)` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def rsqrt_(self) -> Self:
-        """`1 / sqrt(x)` of each element.
+        """Computes `1 / sqrt(x)` of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def scatter(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Tensor:
-        """This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+        """Writes `src`, a tensor or a number, to a copy of this tensor at the positions `index` along
+        `dim`.
 
-        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
+            elements
+        are used -> [.., n, ..]
 
         Args:
             reduce: "add" adds to the current values, "multiply" multiplies them.
 
         Raises:
-            IndexError: an axis that does not exist, an index outside it.
-            TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
-            ValueError: shapes that do not fit.
+            IndexError: an axis that does not exist, or an index out of range.
+            TypeError: an index that is not int32 or int64, a source of another dtype, both `src`
+                and `value`, or neither.
+            ValueError: incompatible shapes.
         """
     def scatter_(self, dim: _int, index: Tensor, src: Operand | None = None, *, value: Number | None = None, reduce: str | None = None) -> Self:
-        """`scatter`, in place.
+        """`scatter` in place.
 
-        Shapes and errors as of `scatter`
+        Shapes and errors are those of `scatter`
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """This tensor with the elements of `src` added in the places along `dim` that `index` names.
+        """Adds the elements of `src` to a copy of this tensor at the positions `index` along `dim`.
 
-        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
+            elements
+        are used -> [.., n, ..]
 
         Raises:
-            IndexError: an axis that does not exist, an index outside it.
-            TypeError: an index that is not int32 or int64, a source of another dtype.
-            ValueError: shapes that do not fit.
+            IndexError: an axis that does not exist, or an index out of range.
+            TypeError: an index that is not int32 or int64, or a source of another dtype.
+            ValueError: incompatible shapes.
         """
     def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Self:
-        """`scatter_add`, in place.
+        """`scatter_add` in place.
 
-        Shapes and errors as of `scatter_add`
+        Shapes and errors are those of `scatter_add`
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
         """This tensor with the elements of `src` reduced into the places along `dim` that `index` names.
@@ -2569,12 +2692,12 @@ class Tensor:
     def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`scatter_reduce`, in place: the tensor itself is changed and returned."""
     def select(self, dim: _int, index: _int) -> Tensor:
-        """One element of axis `dim`, which disappears.
+        """Returns a view of one element of axis `dim`, without that axis.
 
         Shapes: [.., n, ..] -> [..]
 
         Raises:
-            IndexError: an axis that does not exist, an index outside it.
+            IndexError: an axis that does not exist, or an index out of range.
         """
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
         """This tensor with `src` in the place of one slice of an axis.
@@ -2586,51 +2709,55 @@ class Tensor:
             ValueError: a `src` of another shape.
         """
     def sgn(self) -> Tensor:
-        """-1, 0 or 1 for each element; NaN stays.
+        """Returns -1, 0 or 1 for each element; NaN stays NaN.
 
         Shapes: [..] -> the same
         """
     def sgn_(self) -> Self:
-        """-1, 0 or 1 for each element; NaN stays.
+        """Computes -1, 0 or 1 for each element; NaN stays NaN.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     @property
     def shape(self) -> Size: ...
     def short(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int16, towards zero.
+        """Converts the elements to int16, rounding toward zero.
 
         Shapes: [..] -> the same
         """
     def sigmoid(self) -> Tensor:
-        """`1 / (1 + e^-x)` of each element.
+        """Computes `1 / (1 + e^-x)` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def sigmoid_(self) -> Self:
-        """`1 / (1 + e^-x)` of each element.
+        """Computes `1 / (1 + e^-x)` of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def sign(self) -> Tensor:
-        """-1, 0 or 1 for each element; NaN stays.
+        """Returns -1, 0 or 1 for each element; NaN stays NaN.
 
         Shapes: [..] -> the same
         """
     def sign_(self) -> Self:
-        """-1, 0 or 1 for each element; NaN stays.
+        """Computes -1, 0 or 1 for each element; NaN stays NaN.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def signbit(self) -> Tensor:
         """Where the sign is negative: that of zero counts.
@@ -2638,52 +2765,56 @@ class Tensor:
         Shapes: [..] -> the same, bool
         """
     def silu(self) -> Tensor:
-        """`x * sigmoid(x)` of each element.
+        """Computes `x * sigmoid(x)` of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def silu_(self) -> Self:
-        """`x * sigmoid(x)` of each element.
+        """Computes `x * sigmoid(x)` of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def sin(self) -> Tensor:
-        """The sine of each element, in radians.
+        """Computes the sine of each element, in radians.
 
         Shapes: [..] -> the same; integers become float32
         """
     def sin_(self) -> Self:
-        """The sine of each element, in radians.
+        """Computes the sine of each element, in radians.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def sinc(self) -> Tensor:
-        """`sin(pi x) / (pi x)` of each element, 1 at 0.
+        """Computes `sin(pi x) / (pi x)` of each element; 1 at 0.
 
         Shapes: [..] -> the same; integers become float32
         """
     def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinc`, in place: the tensor itself is changed and returned."""
     def sinh(self) -> Tensor:
-        """The hyperbolic sine of each element.
+        """Computes the hyperbolic sine of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def sinh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinh`, in place: the tensor itself is changed and returned."""
     def size(self, dim: _int | None = None) -> Any:
-        """The sizes, or that of one axis.
+        """Returns the sizes, or the size of one axis.
 
         Raises:
-            IndexError: there is no such axis.
+            IndexError: an axis that does not exist.
         """
     def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """This tensor with `src` in the place of a part of an axis.
@@ -2704,7 +2835,7 @@ class Tensor:
             TypeError: a dtype other than float32 and float64.
         """
     def softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
-        """`e^x / sum(e^x)` along `dim`.
+        """Computes `e^x / sum(e^x)` along `dim`.
 
         Shapes: [.., n, ..] -> the same
 
@@ -2713,33 +2844,35 @@ class Tensor:
             TypeError: no `dim`.
         """
     def softplus(self, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
-        """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
+        """Computes `log(1 + e^(beta * x)) / beta`, or `x` itself where `beta * x` is above the
+        threshold.
 
         Shapes: [..] -> the same; integers become float32
 
         Raises:
-            ValueError: a `beta` that is not above 0.
+            ValueError: a `beta` that is not positive.
         """
     def sort(self, dim: _int | None = None, descending: _bool = False, stable: _bool = False, *, axis: _int | None = None) -> sort:
-        """The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+        """Sorts the elements along `dim`. Returns a named tuple of the sorted values and their
+        original indices (int64).
 
         Shapes: [.., n, ..] -> two of the same
 
         Args:
-            stable: taken as in PyTorch; equal elements keep their order in any case.
-            axis: another name of dim.
+            stable: accepted as in PyTorch; equal elements keep their order in any case.
+            axis: an alternative name of dim.
 
         Raises:
             IndexError: an axis that does not exist.
         """
     def split(self, split_size_or_sections: SizeLike | None = None, dim: _int = 0, *, split_size: SizeLike | None = None) -> tuple[Tensor, ...]:
-        """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+        """Splits axis `dim` into parts of `split_size_or_sections` elements each, or of these sizes.
 
         Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: parts of size 0, sizes that do not add up to that of the axis.
+            ValueError: parts of size 0, or sizes whose sum is not the size of the axis.
         """
     def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         """Parts of an axis of these sizes.
@@ -2751,35 +2884,38 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def sqrt(self) -> Tensor:
-        """The square root of each element.
+        """Computes the square root of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def sqrt_(self) -> Self:
-        """The square root of each element.
+        """Computes the square root of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def square(self) -> Tensor:
-        """`x * x` of each element; of truth values in int64.
+        """Computes `x * x` of each element; bool becomes int64.
 
         Shapes: [..] -> the same
         """
     def square_(self) -> Self:
-        """`x * x` of each element.
+        """Computes `x * x` of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            TypeError: an input of truth values.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: a bool input.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def squeeze(self, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
-        """Without the axes of size 1, or without these if their size is 1.
+        """Removes all axes of size 1, or those of the given axes that have size 1.
 
         Shapes: [.., 1, ..] -> [..]
 
@@ -2789,47 +2925,52 @@ class Tensor:
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`squeeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
-        """The standard deviation over axes: the root of `var`.
+        """Computes the standard deviation over axes: the square root of `var`.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
+            dim: the axis or axes to reduce; all by default.
             unbiased: an older name of a correction of 1 or 0.
-            keepdim: whether reduced axes stay, with size 1.
+            keepdim: whether to keep reduced axes with size 1.
             correction: 1 by default.
-            axis, keepdims: other names of dim and keepdim.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
-            TypeError: no floating dtype; both `unbiased` and `correction`.
+            TypeError: the dtype is not floating, or both `unbiased` and `correction` are given.
         """
     def storage_offset(self) -> _int:
-        """Where in its memory the first element is, counted in elements."""
+        """Returns the offset of the first element in its memory, in elements."""
     def stride(self, dim: _int | None = None) -> tuple[_int, ...]:
-        """How many elements lie between neighbours along each axis, or along one.
+        """Returns the distance in elements between neighbors along each axis, or along one.
 
         Raises:
-            IndexError: there is no such axis.
+            IndexError: an axis that does not exist.
         """
     def sub(self, other: Other, *, alpha: Number | None = None) -> Tensor:
-        """This tensor less `alpha` times another, or a number, broadcast."""
+        """Subtracts `alpha` times another tensor, or a number, broadcast."""
     def sub_(self, other: Other, *, alpha: Number | None = None) -> Self:
-        """This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+        """Subtracts `alpha` times another tensor, or a number, broadcast, in place: the tensor itself
+        is changed and returned.
+        """
     def subtract(self, other: Other, *, alpha: Number | None = None) -> Tensor:
-        """This tensor less `alpha` times another, or a number, broadcast."""
+        """Subtracts `alpha` times another tensor, or a number, broadcast."""
     def subtract_(self, other: Other, *, alpha: Number | None = None) -> Self:
-        """This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+        """Subtracts `alpha` times another tensor, or a number, broadcast, in place: the tensor itself
+        is changed and returned.
+        """
     def sum(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
-        """The sum over axes; of integers in int64.
+        """Computes the sum over axes. The sum of integers is int64.
 
-        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+        `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
-            keepdim: whether reduced axes stay, with size 1.
-            dtype: what the elements are converted to first.
-            axis, keepdims: other names of dim and keepdim.
+            dim: the axis or axes to reduce; all by default.
+            keepdim: whether to keep reduced axes with size 1.
+            dtype: the dtype to which the elements are converted first.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
@@ -2873,9 +3014,9 @@ class Tensor:
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`swapdims`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def t(self) -> Tensor:
-        """The two axes of a matrix exchanged.
+        """Returns a view of a matrix with its two axes exchanged.
 
-        Shapes: [m, n] -> [n, m]; [n] and [] stay
+        Shapes: [m, n] -> [n, m]; [n] and [] are unchanged
 
         Raises:
             ValueError: more than two axes.
@@ -2901,25 +3042,27 @@ class Tensor:
             ValueError: indices of another number of axes.
         """
     def tan(self) -> Tensor:
-        """The tangent of each element, in radians.
+        """Computes the tangent of each element, in radians.
 
         Shapes: [..] -> the same; integers become float32
         """
     def tan_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`tan`, in place: the tensor itself is changed and returned."""
     def tanh(self) -> Tensor:
-        """The hyperbolic tangent of each element.
+        """Computes the hyperbolic tangent of each element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def tanh_(self) -> Self:
-        """The hyperbolic tangent of each element.
+        """Computes the hyperbolic tangent of each element.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: integers, which cannot hold the result.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: the dtype is an integer type, which cannot represent the
+                result.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def tensor_split(self, indices_or_sections: Any = None, dim: _int = 0, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
         """Parts of an axis: so many, as even as can be, or those between these places.
@@ -2942,29 +3085,32 @@ class Tensor:
             ValueError: a count below 0.
         """
     def to(self, *args: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: _bool = False, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
-        """The tensor in another dtype or on another device; the tensor itself if it is so.
+        """Converts the dtype or the device. Returns the tensor itself if it already has both.
 
-        Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
+        Accepts a dtype, a device or its name, both, or a tensor whose dtype and device are used.
 
         Shapes: [..] -> the same
 
         Args:
-            copy: a copy in any case.
-            non_blocking, memory_format: taken as in PyTorch; they change nothing here.
+            copy: whether to copy in any case.
+            non_blocking, memory_format: accepted as in PyTorch; ignored.
 
         Raises:
-            RuntimeError: a device that is not there.
-            TypeError: something that names neither.
+            RuntimeError: the device is not available.
+            TypeError: an argument that is neither a dtype nor a device.
         """
     def tolist(self) -> Any:
-        """The elements as nested lists of numbers of Python; a number for a tensor without axes."""
+        """Returns the elements as nested lists of Python numbers, or as a number for a tensor without
+        axes.
+        """
     def topk(self, k: _int, dim: _int = ..., largest: _bool = True, sorted: _bool = True) -> topk:
-        """The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
+        """Returns the `k` largest (or smallest) elements along `dim` in order, as a named tuple of
+        values and indices (int64).
 
         Shapes: [.., n, ..] -> two of [.., k, ..]
 
         Args:
-            sorted: taken as in PyTorch; they are in order in any case.
+            sorted: accepted as in PyTorch; the elements are sorted in any case.
 
         Raises:
             IndexError: an axis that does not exist.
@@ -2979,7 +3125,7 @@ class Tensor:
             ValueError: a tensor that is none.
         """
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
-        """Two axes exchanged.
+        """Returns a view with two axes exchanged.
 
         Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
 
@@ -2998,7 +3144,8 @@ class Tensor:
             TypeError: dtypes other than float32 and float64, or that differ.
         """
     def tril(self, diagonal: _int = 0) -> Tensor:
-        """The elements on and below a diagonal of the last two axes, zeros above.
+        """Keeps the elements on and below a diagonal of the last two axes, and sets those above to
+        zero.
 
         Shapes: [.., m, n] -> the same
 
@@ -3008,7 +3155,8 @@ class Tensor:
     def tril_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`tril`, in place: the tensor itself is changed and returned."""
     def triu(self, diagonal: _int = 0) -> Tensor:
-        """The elements on and above a diagonal of the last two axes, zeros below.
+        """Keeps the elements on and above a diagonal of the last two axes, and sets those below to
+        zero.
 
         Shapes: [.., m, n] -> the same
 
@@ -3018,25 +3166,28 @@ class Tensor:
     def triu_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`triu`, in place: the tensor itself is changed and returned."""
     def true_divide(self, other: Other, *, rounding_mode: str | None = None) -> Tensor:
-        """This tensor divided by another, or a number, broadcast. Integers become float32 first.
+        """Divides by another tensor, or a number, broadcast. Integers become float32 first.
 
         Args:
-            rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
+            rounding_mode: "floor" rounds down, as `//` does; "trunc" rounds toward zero.
         """
     def true_divide_(self, other: Other, *, rounding_mode: str | None = None) -> Self:
-        """This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned."""
+        """Divides by another tensor, or a number, broadcast, in place: the tensor itself is changed
+        and returned.
+        """
     def trunc(self) -> Tensor:
-        """The whole part of each element, towards zero.
+        """Rounds each element to an integer toward zero.
 
         Shapes: [..] -> the same
         """
     def trunc_(self) -> Self:
-        """The whole part of each element, towards zero.
+        """Rounds each element to an integer toward zero.
 
         In place: the tensor itself is changed and returned.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while
+                operations are recorded.
         """
     def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
         """The tensor in another dtype, which may be told as "ternion.LongTensor"; or the name of its type.
@@ -3044,12 +3195,12 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def type_as(self, other: Tensor) -> Tensor:
-        """The dtype and device of `other`.
+        """Converts the tensor to the dtype and device of `other`.
 
         Shapes: [..] -> the same
         """
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
-        """The elements of axis `dim`, without it.
+        """Returns views of all elements of axis `dim`, without that axis.
 
         Shapes: [.., n, ..] -> a tuple of n of [..]
 
@@ -3057,30 +3208,33 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def unflatten(self, dim: _int, sizes: SizeLike) -> Tensor:
-        """Axis `dim` as several of these sizes, one of which may be -1.
+        """Splits axis `dim` into several axes of these sizes, one of which may be -1.
 
         Shapes: [.., m * n, ..] -> [.., m, n, ..]
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: sizes that do not multiply to that of the axis.
+            ValueError: sizes whose product is not the size of the axis.
         """
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
-        """Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end.
+        """Returns sliding windows of `size` elements along `dimension`, with distance `step`, in an
+        additional last axis.
 
         Shapes: [.., n, ..] -> [.., windows, .., size]
 
         Raises:
             IndexError: an axis that does not exist.
-            ValueError: windows larger than the axis, a step of 0.
+            ValueError: windows larger than the axis, or a step of 0.
         """
     def uniform_(self, low: _float = 0.0, high: _float = 1.0, *, generator: Generator | None = None, to: _float | None = None, **first: _float) -> Self:
-        """Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned.
+        """Fills the tensor with uniform random numbers in [low, high), in place: the tensor itself is
+        changed and returned.
 
         Raises:
-            TypeError: no floating dtype.
-            ValueError: ends in the wrong order.
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            TypeError: the dtype is not floating.
+            ValueError: bounds in the wrong order.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """The different elements in order, and what is asked for beside them.
@@ -3105,7 +3259,7 @@ class Tensor:
             ValueError: slices without elements.
         """
     def unsqueeze(self, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-        """With an axis of size 1 at `dim`.
+        """Inserts an axis of size 1 at `dim`.
 
         Shapes: [..] -> [.., 1, ..]
 
@@ -3116,20 +3270,21 @@ class Tensor:
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`unsqueeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
-        """The variance over axes: squares are divided by the number of elements less `correction`.
+        """Computes the variance over axes: the sum of squares is divided by the number of elements
+        less `correction`.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
-            dim: the axis or axes; all of them by default.
+            dim: the axis or axes to reduce; all by default.
             unbiased: an older name of a correction of 1 or 0.
-            keepdim: whether reduced axes stay, with size 1.
+            keepdim: whether to keep reduced axes with size 1.
             correction: 1 by default.
-            axis, keepdims: other names of dim and keepdim.
+            axis, keepdims: alternative names of dim and keepdim.
 
         Raises:
             IndexError: an axis that does not exist.
-            TypeError: no floating dtype; both `unbiased` and `correction`.
+            TypeError: the dtype is not floating, or both `unbiased` and `correction` are given.
         """
     def vdot(self, other: Tensor) -> Tensor:
         """The sum of the products of the elements of two vectors.
@@ -3140,11 +3295,12 @@ class Tensor:
             ValueError: tensors that are no vectors, or of other sizes.
         """
     def view(self, *shape: SizeLike) -> Tensor:
-        """The elements of the same memory under other sizes, one of which may be -1; or, by a dtype, its bytes as numbers of another dtype of as many bytes.
+        """Returns a view with another shape, of which one size may be -1; or, given a dtype, the bytes
+        reinterpreted as numbers of another dtype of the same size.
 
         Raises:
-            ValueError: sizes that do not fit, or that only a copy could have.
-            TypeError: a dtype of another number of bytes, or of truth values.
+            ValueError: incompatible sizes, or a shape that requires a copy.
+            TypeError: a dtype of another size, or bool.
         """
     def view_as(self, other: Tensor) -> Tensor:
         """The elements of the same memory in the shape of `other`.
@@ -3163,7 +3319,9 @@ class Tensor:
             ValueError: less than 2 axes, a number of parts that does not divide the first.
         """
     def where(self, condition: Tensor, other: Other) -> Tensor:
-        """The elements where the condition is true, those of `other` elsewhere; broadcast."""
+        """Returns the elements of this tensor where the condition is True, and those of `other`
+        elsewhere; broadcast.
+        """
     def xlog1py(self, other: Any) -> Tensor:
         """`input * log(1 + other)`, accurate near 0: 0 where input is 0 and other is not NaN; one of both may be a number.
 
@@ -3185,10 +3343,11 @@ class Tensor:
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place: the tensor itself is changed and returned."""
     def zero_(self) -> Self:
-        """Overwrites every element with 0; the tensor itself.
+        """Fills the tensor with 0, in place, and returns it.
 
         Raises:
-            RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+            RuntimeError: a leaf that requires a gradient is changed in place while operations are
+                recorded.
         """
     def zeta(self, other: Any) -> Tensor:
         """The zeta function of Hurwitz, the sum of `(other + k)^-input` over `k >= 0`; one of both may be a number. Input has no gradient.
@@ -3295,57 +3454,64 @@ class _Steps:
     def __getattr__(self, name: str) -> Any: ...
 
 def arange(start: Number, end: Number | None = None, step: Number | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Numbers from `start` up to, not including, `end`, `step` apart: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
+    """Returns the numbers from `start` up to, but not including, `end` with distance `step`:
+    `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
 
-    The dtype is int64 if all of them are whole numbers of Python, else float32.
+    The dtype is int64 if all arguments are ints, otherwise float32.
 
     Shapes: -> [n]
 
     Raises:
-        ValueError: a step of 0, or away from the end.
-        TypeError: something that is no number.
+        ValueError: a step of 0, or a step that leads away from `end`.
+        TypeError: an argument that is not a number.
     """
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The values as a tensor, without a copy where that can be: a tensor itself, an array of NumPy that shares its memory.
+    """Converts `data` to a tensor, without a copy if possible: a tensor is returned itself, and a
+    NumPy array shares its memory.
 
-    Args and errors are those of `tensor`.
+    Arguments and errors are those of `tensor`.
     """
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """How many of so many trials succeed, each with its probability; in the dtype of `count`. No gradient flows.
+    """Samples from binomial distributions: the number of successes in `count` trials with probability
+    `prob`, in the dtype of `count`. No gradient flows.
 
-    Shapes: two tensors, broadcast -> the shape that they have together
+    Shapes: two tensors, broadcast -> the broadcast shape
 
     Raises:
-        TypeError: no floating dtype.
-        ValueError: trials that are no whole numbers of at least 0, probabilities outside 0 to 1, shapes that do not broadcast.
+        TypeError: the dtype is not floating.
+        ValueError: counts that are not integers of at least 0, probabilities outside 0 to 1, or
+            shapes that do not broadcast.
     """
 def cat(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-    """Tensors one behind the other along an axis that they have; those of shape [0] add nothing to others with more axes.
+    """Concatenates tensors along an existing axis. Tensors of shape [0] are ignored if others have
+    more axes.
 
     Shapes: [.., m, ..] and [.., n, ..] -> [.., m + n, ..]
 
     Raises:
         ValueError: no tensors, or sizes that differ along another axis.
         IndexError: an axis that does not exist.
-        TypeError: something that is no tensor.
+        TypeError: an argument that is not a tensor.
     """
 def concat(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-    """`cat`.
+    """Alias of `cat`.
 
-    Shapes and errors as of `cat`
+    Shapes and errors are those of `cat`
     """
 def devices() -> list[dict[str, Any]]:
-    """What is there: a list of dicts with name, hardware and memory (bytes, or None). No device is opened."""
+    """Returns the available devices: a list of dicts with name, hardware and memory (bytes, or None).
+    No device is opened.
+    """
 def einsum(equation: str, *operands: Tensor) -> Tensor:
-    """A sum of products by names of axes: `einsum("bij,bjk->bik", a, b)`.
+    """Sums products by names of axes: `einsum("bij,bjk->bik", a, b)`.
 
-    Shapes: as the equation tells: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
+    Shapes: determined by the equation: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
 
     Raises:
-        ValueError: an equation that is none, or does not fit the operands.
+        ValueError: an invalid equation, or one that does not match the operands.
     """
 def empty(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor whose contents nobody has decided: zeros here.
+    """Returns a tensor with unspecified contents, which are zeros in this implementation.
 
     Shapes: -> [*size]
 
@@ -3353,22 +3519,25 @@ def empty(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | 
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+        TypeError: a size that is not an integer, or a gradient for a dtype that is not
+            floating.
     """
 def empty_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
+    """Returns a tensor with unspecified contents (zeros in this implementation), with the shape,
+    dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.
+    """Returns a matrix of `n` rows and `m` columns (`n` by default) with ones on the diagonal and
+    zeros elsewhere.
 
     Shapes: -> [n, m]
 
@@ -3376,54 +3545,57 @@ def eye(n: _int, m: _int | None = None, *, dtype: DTypeLike | None = None, devic
         ValueError: a negative size.
     """
 def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: _bool | None = None) -> Tensor:
-    """A tensor on the memory of `x`, an array of another library with `__dlpack__`, or what that gave: a change of one is seen in the other.
+    """Creates a tensor that shares the memory of `x`, an array of another library with `__dlpack__`,
+    or a capsule that `__dlpack__` returned. A change of one is visible in the other.
 
     Args:
-        device: where the tensor is to be; where `x` is by default.
-        copy: a copy in any case if True, in no case if False.
+        device: the device of the tensor; by default that of `x`.
+        copy: True always copies, False never does.
 
     Raises:
-        TypeError: `x` has no `__dlpack__`, or a dtype that Ternion does not have.
-        ValueError: memory that cannot be shared.
-        BufferError: a copy is needed, and `copy` is False.
+        TypeError: `x` has no `__dlpack__`, or has a dtype that Ternion does not support.
+        ValueError: the memory cannot be shared.
+        BufferError: a copy is necessary, and `copy` is False.
     """
 def from_numpy(array: Any) -> Tensor:
-    """A tensor on the memory of an array of NumPy: a change of one is seen in the other. A read-only array is copied.
+    """Creates a tensor that shares the memory of a NumPy array: a change of one is visible in the
+    other. A read-only array is copied.
 
     Raises:
-        TypeError: no array, or one of a dtype that Ternion does not have.
+        TypeError: the argument is not an array, or has a dtype that Ternion does not support.
     """
 def full(size: SizeLike, fill_value: Number | Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of one value.
+    """Returns a tensor filled with `fill_value`.
 
     Shapes: -> [*size]
 
     Args:
         size: the sizes, a tuple.
         fill_value: the value.
-        dtype: that of the value by default: float32, int64 or bool.
+        dtype: by default the dtype of the value: float32, int64 or bool.
         device: by default that of get_default_device().
 
     Raises:
-        TypeError: a value that is no number.
+        TypeError: a value that is not a number.
         ValueError: a negative size.
     """
 def full_like(input: Tensor, fill_value: Number | Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """One value in the shape, dtype and on the device of `input`.
+    """Returns a tensor filled with `fill_value`, with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a value that is no number.
+        TypeError: a value that is not a number.
     """
 def get_default_device() -> device:
-    """The device on which tensors are made if none is named."""
+    """Returns the default device of new tensors."""
 def get_default_dtype() -> dtype:
-    """The dtype of new floating tensors if none is named."""
+    """Returns the default dtype of new floating tensors."""
 def is_grad_enabled() -> _bool:
-    """Whether ops on this thread are recorded when an input asks for its gradient."""
+    """Returns whether ops on this thread are recorded if an input requires a gradient."""
 def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly apart; of integers the fractions of both ends are cut off, then those of the numbers.
+    """Returns `steps` evenly spaced numbers from `start` to `end`, both included. For integer dtypes
+    `start` and `end` are truncated first, and then the results.
 
     Shapes: -> [steps]
 
@@ -3431,14 +3603,14 @@ def linspace(start: _float, end: _float, steps: _int, dtype: DTypeLike | None = 
         ValueError: a negative number of steps.
     """
 def manual_seed(seed: _int) -> None:
-    """Seeds the random numbers of every device, those included that are opened later.
+    """Seeds the random number generators of every device, including those that are opened later.
 
     Raises:
         ValueError: a seed that is not from -2**63 to 2**64 - 1.
-        TypeError: a seed that is no whole number.
+        TypeError: a seed that is not an integer.
     """
 def ones(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of ones.
+    """Returns a tensor filled with ones.
 
     Shapes: -> [*size]
 
@@ -3446,137 +3618,144 @@ def ones(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | N
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+        TypeError: a size that is not an integer, or a gradient for a dtype that is not
+            floating.
     """
 def ones_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Ones of the shape, dtype and device of `input`.
+    """Returns ones with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Random counts of Poisson distributions, whose rates the elements of `input` are; of the same dtype. No gradient flows.
+    """Samples from Poisson distributions whose rates are the elements of `input`; the dtype is kept.
+    No gradient flows.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: no floating dtype.
+        TypeError: the dtype is not floating.
         ValueError: a rate that is negative or not finite.
     """
 def rand(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Random numbers from 0 up to, not including, 1.
+    """Returns uniform random numbers in [0, 1).
 
     Shapes: -> [*size]
 
     Args:
         size: the sizes, one by one or as a tuple.
-        generator: where the numbers come from; the device's own by default.
+        generator: the generator; by default that of the device.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: no floating dtype, a generator that is none.
+        TypeError: a dtype that is not floating, or a `generator` of another type.
     """
 def rand_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
+    """Returns uniform random numbers in [0, 1), with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def randint(low: _int | None = None, high: Any = None, size: SizeLike | None = None, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+    """Returns uniform random integers from `low` up to, but not including, `high`: `randint(high,
+    size)`, `randint(low, high, size)`.
 
     Shapes: -> [*size]
 
     Raises:
-        ValueError: no whole number from `low` up to `high`, one that the dtype does not hold: truth values are 0 and 1.
+        ValueError: `high` is not greater than `low`, or an integer does not fit the dtype (bool
+            accepts 0 and 1).
         TypeError: no size.
     """
 def randn(*size: SizeLike, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Random numbers of a normal distribution with mean 0 and variance 1.
+    """Returns random numbers from the normal distribution with mean 0 and variance 1.
 
     Shapes: -> [*size]
 
     Args:
         size: the sizes, one by one or as a tuple.
-        generator: where the numbers come from; the device's own by default.
+        generator: the generator; by default that of the device.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: no floating dtype, a generator that is none.
+        TypeError: a dtype that is not floating, or a `generator` of another type.
     """
 def randn_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Random numbers of a normal distribution, of the shape, dtype and device of `input`.
+    """Returns random numbers from the standard normal distribution, with the shape, dtype and
+    device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def randperm(n: _int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The numbers from 0 up to, not including, `n` in random order, int64.
+    """Returns a random permutation of the integers from 0 up to, but not including, `n`; int64.
 
     Shapes: -> [n]
 
     Raises:
-        ValueError: a negative number.
+        ValueError: a negative `n`.
     """
 def set_default_device(device: DeviceLike) -> None:
-    """Makes new tensors on this device if none is named.
+    """Sets the default device of new tensors.
 
     Raises:
-        RuntimeError: a device that is not there.
+        RuntimeError: the device is not available.
     """
 def set_default_dtype(d: DTypeLike) -> None:
-    """Makes new floating tensors of this dtype if none is named; layers, too. float32 at first.
+    """Sets the default dtype of new floating tensors, including those of layers. It is initially
+    float32.
 
     Raises:
-        TypeError: a dtype that is not a floating one.
+        TypeError: a dtype that is not floating.
     """
 def stack(tensors: Sequence[Tensor], dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
-    """Tensors of one shape side by side along a new axis.
+    """Stacks tensors of one shape along a new axis.
 
     Shapes: n of [..] -> [.., n, ..]
 
     Raises:
         ValueError: no tensors, or shapes that differ.
         IndexError: an axis that the result does not have.
-        TypeError: something that is no tensor.
+        TypeError: an argument that is not a tensor.
     """
 def tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
+    """Creates a tensor from `data`: a number, nested lists of numbers, a NumPy array or a tensor. The
+    data is copied.
 
     Shapes: a number -> []; m lists of n numbers -> [m, n]
 
     Args:
         data: the values.
-        dtype: that of the values by default; float32 for numbers of Python with a point, int64 for those without.
+        dtype: by default the dtype of the values; float32 for Python floats, int64 for ints.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
-        ValueError: lists of different lengths, a number that the dtype does not hold.
-        TypeError: something that is no number.
+        ValueError: lists of different lengths, or a number that does not fit the dtype.
+        TypeError: a value that is not a number.
     """
 @overload
 def where(condition: Tensor) -> tuple[Tensor, ...]: ...
 @overload
 def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
 def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of zeros.
+    """Returns a tensor filled with zeros.
 
     Shapes: -> [*size]
 
@@ -3584,19 +3763,20 @@ def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | 
         size: the sizes, one by one or as a tuple.
         dtype: float32 by default.
         device: by default that of get_default_device().
-        requires_grad: whether a gradient is gathered for it.
+        requires_grad: whether the tensor requires a gradient.
 
     Raises:
         ValueError: a negative size.
-        TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+        TypeError: a size that is not an integer, or a gradient for a dtype that is not
+            floating.
     """
 def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False, memory_format: Any = None) -> Tensor:
-    """Zeros of the shape, dtype and device of `input`.
+    """Returns zeros with the shape, dtype and device of `input`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor, a dtype that does not fit.
+        TypeError: an input that is not a tensor, or an unsuitable dtype.
     """
 def _clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor: ...
 def _clip_grad_value(*args: Any, **kwargs: Any) -> Tensor: ...

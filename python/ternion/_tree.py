@@ -1,4 +1,5 @@
-"""Tensors within tuples, lists and dicts: taken out in order, and put back in."""
+"""Extracts the tensors from nested tuples, lists and dicts, and rebuilds these with other tensors.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from ._ternion import Tensor
 
 
 def flatten(value: Any) -> tuple[list[Tensor], Callable[[list[Tensor]], Any]]:
-    """The tensors within `value`, and what makes the same of other tensors."""
+    """Returns the tensors in `value`, and a function that rebuilds the same structure from other
+    tensors.
+    """
     if isinstance(value, Tensor):
         return [value], lambda tensors: tensors[0]
     if isinstance(value, (tuple, list)):
@@ -32,7 +35,7 @@ def _sequence(values: Any) -> tuple[list[Tensor], Callable[[list[Tensor]], Any]]
         starts = [0] + ends[:-1]
         items = [make(others[start:end]) for (_, make), start, end in zip(parts, starts, ends)]
         if isinstance(values, tuple):
-            # A namedtuple takes its fields one by one.
+            # A namedtuple takes its fields as separate arguments.
             return type(values)(*items) if hasattr(values, "_fields") else tuple(items)
         return items
 

@@ -1,4 +1,4 @@
-"""Warnings that stand at the line of the program that called the package."""
+"""Warnings that are located at the line of the program that called the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 
 
 def warn_caller(text: str) -> None:
-    """A UserWarning at the first frame outside the package."""
+    """Issues a UserWarning at the first frame outside the package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "ternion":
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,6 @@
-"""Mixed precision: `autocast`, in which products compute in a half, and `GradScaler`, which float16 needs. Parameters stay float32."""
+"""Mixed precision: `autocast`, in which products are computed in half precision, and `GradScaler`,
+which float16 needs. Parameters stay float32.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PRECISIONS = {float32: "f32", float16: "f16", bfloat16: "bf16"}
 _DEFAULTS = {"cpu": bfloat16, "cuda": float16, "wgpu": float16}
-# The least scale, below which nothing but the model can be at fault, and the numbers by which float32 can multiply and divide.
+# The minimum scale, below which the model must be at fault, and the smallest number by which
+# float32 can multiply and divide.
 _MIN_SCALE = 2.0**-16
 _SMALLEST = 2.0**-126
 
@@ -42,28 +45,34 @@ def _precision(dtype: Any) -> str:
 
 
 class autocast:
-    """Products, convolutions and attention inside compute in `dtype`, sums, norms, softmax and losses in float32, as with PyTorch's autocast.
+    """A scope in which products, convolutions and attention are computed in `dtype`, and sums,
+    norms, softmax and losses in float32, as with PyTorch's autocast.
 
         with ternion.autocast("cuda", dtype=ternion.bfloat16):
             loss = nn.functional.cross_entropy(model(x), target)
         loss.backward()
 
-    Parameters and their gradients stay float32. Backward runs in the dtypes of its forward. Scopes nest; a scope is one of the thread that enters it, and is for
-    every device (where PyTorch has one for each). Also a decorator.
+    Parameters and their gradients stay float32. Backward uses the dtypes of the forward pass.
+    Scopes can be nested. A scope applies to the thread that enters it, and to every device (PyTorch
+    has one for each device type). It can also be used as a decorator.
 
     Args:
-        device_type: "cpu", "cuda" or "wgpu"; what `dtype` is if it is not given: bfloat16 on the processor, float16 elsewhere.
-        dtype: float16, bfloat16, float32 (an exception within another scope), "tf32": float32 whose products, convolutions and attention may be rounded to TF32, or "ieee":
-            float32 whose products of matrices and attention are sums of fused multiply-adds, as PyTorch's `fp32_precision = "ieee"`; float32 itself leaves to the device how to be as accurate.
-        cache_enabled: taken as in PyTorch, and without effect: casts are not kept.
-        enabled: False: ops compute in the dtypes of their inputs, also within another scope.
+        device_type: "cpu", "cuda" or "wgpu". It determines the default of `dtype`: bfloat16 for the
+            CPU, float16 otherwise.
+        dtype: float16, bfloat16, float32 (an exception within another scope), "tf32" (float32 whose
+            products, convolutions and attention may use TF32) or "ieee" (float32 whose matrix
+            products and attention are sums of fused multiply-adds, as PyTorch's
+            `fp32_precision = "ieee"`). With float32, the device may use another algorithm of the
+            same accuracy.
+        cache_enabled: Accepted for compatibility with PyTorch; no effect, as casts are not cached.
+        enabled: If False, ops use the dtypes of their inputs, also within another scope.
 
     Raises:
-        ValueError: a device or dtype of another kind.
+        ValueError: If the device type or the dtype is not supported.
     """
 
     def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None):
-        # Casts of parameters are not kept: each op casts its own.
+        # Casts of parameters are not cached: each op casts its own inputs.
         del cache_enabled
         if not isinstance(device_type, str):
             raise TypeError(f"autocast: device_type {device_type!r}, expected a name such as \"cuda\"")
@@ -95,12 +104,12 @@ class autocast:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether a scope of `autocast` is open on this thread."""
+    """Whether an `autocast` scope is open on this thread."""
     return _trust.current_precision() is not None
 
 
 class _Optimizer:
-    """What a scaler knows of an optimiser since the last `update()`."""
+    """The state of an optimizer since the last `update()`."""
 
     def __init__(self):
         self.is_finite: bool | None = None
@@ -108,30 +117,32 @@ class _Optimizer:
 
 
 class GradScaler:
-    """A factor of the loss that keeps small gradients from becoming 0 in float16 (Micikevicius et al. 2018), as PyTorch's.
+    """Scales the loss so that small gradients do not become 0 in float16 (Micikevicius et al.
+    2018), as PyTorch's GradScaler.
 
         scaler = ternion.amp.GradScaler()
         with ternion.autocast("cuda", dtype=ternion.float16):
             loss = nn.functional.mse_loss(model(x), target)
         scaler.scale(loss).backward()
-        scaler.step(optimizer)   # left out if a gradient is not finite
+        scaler.step(optimizer)   # skipped if a gradient is not finite
         scaler.update()
 
-    Whoever clips gradients calls `unscale_(optimizer)` before.
+    To clip gradients, call `unscale_(optimizer)` first.
 
     Args:
-        device: as in PyTorch; the scale goes to wherever a loss is.
-        init_scale: the first scale.
-        growth_factor: what the scale is multiplied by after `growth_interval` steps in a row that were not left out.
-        backoff_factor: what it is multiplied by when a step is left out.
-        enabled: False: everything is as without a scaler.
+        device: As in PyTorch. The scale is always copied to the device of the loss.
+        init_scale: The initial scale.
+        growth_factor: The factor of the scale after `growth_interval` consecutive steps that were
+            not skipped.
+        backoff_factor: The factor of the scale after a skipped step.
+        enabled: If False, the scaler has no effect.
 
     Raises:
-        ValueError: factors or scales that cannot be.
+        ValueError: If a factor or the scale is out of range.
 
     Attributes:
-        steps: how often `update()` was called.
-        skipped: how many of these steps were left out.
+        steps: The number of calls of `update()`.
+        skipped: The number of these steps that were skipped.
     """
 
     def __init__(
@@ -154,7 +165,8 @@ class GradScaler:
         if enabled:
             note_scaler()
 
-    # Whether a loss was scaled since the last `update()`, or the program asked for the scale, with which it may have done so itself.
+    # Whether a loss was scaled since the last `update()`, or the program read the scale, with which
+    # it may have scaled a loss itself.
     _was_asked = False
 
     def __repr__(self) -> str:
@@ -163,12 +175,12 @@ class GradScaler:
     # ---- A step
 
     def scale(self, outputs: Any) -> Any:
-        """The loss, or losses, times the scale; in float32 for those in a half.
+        """Returns the loss, or losses, times the scale; in float32 for those in half precision.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
 
         Raises:
-            TypeError: something that is no tensor, or whole numbers.
+            TypeError: If an argument is not a tensor, or has no floating-point dtype.
         """
         if not self._enabled:
             return outputs
@@ -179,7 +191,8 @@ class GradScaler:
         if not outputs.is_floating_point():
             raise TypeError(f"GradScaler.scale: a loss of {outputs.dtype}, expected a floating dtype")
         self._was_asked = True
-        # Replays of a recorded step scale its loss unseen: nothing can be told of them.
+        # Replays of a captured step scale its loss without calling this method, so that nothing can
+        # be checked.
         self._has_told |= _trust.is_recording_step()
         loss = outputs.float() if outputs.dtype in (float16, bfloat16) else outputs
         scaled = loss * self._factor(loss)
@@ -187,7 +200,9 @@ class GradScaler:
         return scaled
 
     def _factor(self, loss):
-        """The scale where the loss is, in the same memory each time: a captured step reads it there."""
+        """Returns the scale on the loss's device, always in the same memory, from which a captured
+        step reads it.
+        """
         for factor in self._tensors:
             if factor.device == loss.device and factor.dtype == loss.dtype:
                 return factor
@@ -195,11 +210,12 @@ class GradScaler:
         return self._tensors[-1]
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divides the gradients of an optimiser's parameters by the scale, once before its step.
+        """Divides the gradients of an optimizer's parameters by the scale, once before its step.
 
         Raises:
-            RuntimeError: it was called before for this step, or behind it.
-            ValueError: gradients in float16, which would be 0 where they are small: parameters stay float32.
+            RuntimeError: If it was already called for this step, or is called after the step.
+            ValueError: If gradients are float16, in which small values would become 0. Parameters
+                must be float32.
         """
         if not self._enabled:
             return
@@ -219,7 +235,9 @@ class GradScaler:
                 grad.mul_(1.0 / self._scale)
 
     def _tell_of_unscaled(self, optimizer, parameters):
-        """A warning, once, where gradients are about to be divided by the scale of no loss."""
+        """Warns once if gradients are about to be divided by a scale that was not applied to their
+        loss.
+        """
         if self._has_told or not parameters or self._scale == 1.0:
             return
         kind, unscaled = type(optimizer).__name__, unscaled_among(parameters, self._scale)
@@ -235,10 +253,11 @@ class GradScaler:
         warn_caller(f"GradScaler: {told}: call scaler.scale(loss).backward()")
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step()`, after `unscale_` if that was not called; left out if a gradient is not finite.
+        """Calls `optimizer.step()`, after `unscale_` if that was not called. The step is skipped if
+        a gradient is not finite.
 
         Raises:
-            RuntimeError: it was called before since the last `update()`.
+            RuntimeError: If it was already called since the last `update()`.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -249,15 +268,17 @@ class GradScaler:
             self.unscale_(optimizer)
         result = optimizer.step(*args, **kwargs) if state.is_finite else None
         state.has_stepped = True
-        # A step that is left out is one for schedules.
+        # For schedules, a skipped step counts as a step.
         optimizer._has_stepped = True
         return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Lets the scale fall if a step was left out, and rise after enough that were not; or sets it.
+        """Decreases the scale if a step was skipped, and increases it after enough steps that were
+        not; or sets it to `new_scale`.
 
         Raises:
-            RuntimeError: no gradients were looked at since the last time, or they are not finite at the smallest scale.
+            RuntimeError: If no gradients were checked since the last call, or if they are not
+                finite at the smallest scale.
         """
         if not self._enabled:
             return
@@ -297,35 +318,36 @@ class GradScaler:
         _check_scale("scale", scale)
         with no_grad():
             for factor in self._tensors:
-                # An upload, not an op that carries the number: a captured step goes on reading it.
+                # An upload, and not an op that contains the value as a constant: a captured step
+                # continues to read it.
                 factor.copy_(tensor(scale, dtype=factor.dtype, device=factor.device))
         self._scale = scale
 
-    # ---- What it knows
+    # ---- State
 
     def get_scale(self) -> float:
-        """The scale; 1 if the scaler is not enabled."""
+        """Returns the scale; 1 if the scaler is not enabled."""
         self._was_asked = True
         return self._scale if self._enabled else 1.0
 
     def is_enabled(self) -> bool:
-        """Whether it does anything."""
+        """Whether the scaler has an effect."""
         return self._enabled
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by when it rises."""
+        """Returns the factor by which the scale increases."""
         return self._growth_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by when it falls."""
+        """Returns the factor by which the scale decreases."""
         return self._backoff_factor
 
     def get_growth_interval(self) -> int:
-        """Steps in a row after which the scale rises."""
+        """Returns the number of consecutive steps after which the scale increases."""
         return self._growth_interval
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale, its settings and counts; empty if the scaler is not enabled."""
+        """Returns the scale, its settings and the counters; empty if the scaler is not enabled."""
         if not self._enabled:
             return {}
         return {
@@ -334,11 +356,13 @@ class GradScaler:
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on from what `state_dict` told, also from PyTorch's, which has no counts of steps.
+        """Restores the state that `state_dict` returned, also PyTorch's, which has no step
+        counters.
 
         Raises:
-            RuntimeError: the state is empty: that of a scaler that was not enabled.
-            ValueError: numbers that cannot be; a key that is missing.
+            RuntimeError: If the state is empty because it was saved by a scaler that was not
+                enabled.
+            ValueError: If a value is out of range, or if a key is missing.
         """
         if not self._enabled:
             return
@@ -363,7 +387,7 @@ def _check_scale(name, scale):
 
 
 def _are_finite(grads):
-    """Whether all elements are; one truth value is read from each device."""
+    """Whether all elements are finite. One bool is copied from each device."""
     by_device: dict[str, list[Tensor]] = {}
     for grad in grads:
         by_device.setdefault(str(grad.device), []).append(grad.isfinite().all())

@@ -1,4 +1,4 @@
-"""Gradients of chosen tensors: `grad` gives them, `backward` gathers them in `.grad`."""
+"""Gradients of chosen tensors: `grad` returns them, `backward` accumulates them in `.grad`."""
 
 from __future__ import annotations
 
@@ -51,22 +51,26 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
-    """The gradients of `outputs` for `inputs`, one for each; no `.grad` is touched.
+    """Returns the gradients of `outputs` with respect to `inputs`, one for each input. No `.grad`
+    is changed.
 
     Args:
-        outputs: tensors that were computed of the inputs.
-        inputs: tensors that ask for a gradient, or that were computed on the way.
-        grad_outputs: weights of the elements of each output, in its shape; None for an output of a single element.
-        retain_graph: keep what was saved, so that the graph can be walked again; as `create_graph` by default.
-        create_graph: record the walk itself, so that gradients have gradients.
-        only_inputs: taken as in PyTorch, where it has no effect either.
-        allow_unused: give None for an input that the outputs do not depend on, rather than an error.
-        is_grads_batched: not there: an error.
-        materialize_grads: zeros in place of None.
+        outputs: Tensors that were computed from the inputs.
+        inputs: Tensors that require gradients, or intermediate tensors of the computation.
+        grad_outputs: The cotangent of each output, in its shape; None for an output with a single
+            element.
+        retain_graph: Keeps the saved tensors, so that another backward pass through the graph is
+            possible. Default: the value of `create_graph`.
+        create_graph: Records the backward pass, which allows double backward.
+        only_inputs: Accepted for compatibility with PyTorch, where it has no effect either.
+        allow_unused: Returns None for an input on which the outputs do not depend, instead of
+            raising an error.
+        is_grads_batched: Not supported: True raises an error.
+        materialize_grads: Returns zeros instead of None.
 
     Raises:
-        RuntimeError: an output that nothing was recorded for, or an input that the outputs do not depend on.
-        ValueError: gradients that do not fit the outputs.
+        RuntimeError: If an output has no graph, or if the outputs do not depend on an input.
+        ValueError: If the gradients do not match the outputs.
     """
     if only_inputs is not True:
         warn_caller("grad: only_inputs is deprecated and taken for True: accumulate gradients of other leaves with backward")
@@ -90,17 +94,20 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Adds the gradients of several tensors together to `.grad` of what they were computed of; see `Tensor.backward`.
+    """Accumulates the gradients of several tensors in `.grad` of the leaves from which they were
+    computed; see `Tensor.backward`.
 
     Args:
-        tensors: tensors that were recorded.
-        grad_tensors: weights of the elements of each, in its shape; None for a single element.
-        grad_variables: the older name of grad_tensors.
-        inputs: the tensors whose gradients are gathered; all that ask for one by default.
+        tensors: Tensors with a graph.
+        grad_tensors: The cotangent of each tensor, in its shape; None for a tensor with a single
+            element.
+        grad_variables: The older name of grad_tensors.
+        inputs: The tensors whose gradients are accumulated. Default: all leaves that require
+            gradients.
 
     Raises:
-        RuntimeError: a tensor that nothing was recorded for, or of several elements without weights.
-        ValueError: weights that do not fit.
+        RuntimeError: If a tensor has no graph, or has several elements and no cotangent.
+        ValueError: If a cotangent does not match its tensor.
     """
     if grad_variables is not None:
         if grad_tensors is not None:
@@ -124,11 +131,13 @@ def backward(
 
 
 class set_detect_anomaly:
-    """Has every op of this thread that makes a NaN be an error that names it, or no longer, from now on or (`with`) within a scope; see `detect_anomaly`.
+    """Enables or disables anomaly detection for this thread: an op that produces NaN raises an
+    error that names it. The setting applies from now on, or (`with`) in a scope; see
+    `detect_anomaly`.
 
     Args:
-        mode: whether NaN are looked for.
-        check_nan: as in PyTorch; False: none are.
+        mode: Whether anomaly detection is enabled.
+        check_nan: As in PyTorch. False disables the detection.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):
@@ -142,16 +151,18 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """A scope in which every op that makes a NaN is an error that names it, in the forward and in the backward pass: where NaN begin.
+    """A scope in which an op that produces NaN raises an error that names it, in the forward and in
+    the backward pass: it shows where NaN originates.
 
         with autograd.detect_anomaly():
             loss = criterion(model(x), target)
             loss.backward()   # RuntimeError: sqrt: NaN in 4 of 64 elements of the gradient of its input 0 ..
 
-    A NaN of inputs that had some already is no error. PyTorch looks in the backward pass alone. Slow, as a number of each output is read.
+    An op whose inputs already contain NaN raises no error. PyTorch checks only the backward pass.
+    The mode is slow, as a value of each output is copied to the host.
 
     Args:
-        check_nan: False: none are looked for.
+        check_nan: False disables the detection.
     """
 
     def __init__(self, check_nan: bool = True):
@@ -166,17 +177,18 @@ class detect_anomaly:
 
 
 def to_dot(tensor: Tensor, names: Any = None, statistics: bool = False) -> str:
-    """The graph that computed a tensor, in Graphviz's language: ops and leaves with shapes and dtypes.
+    """Returns the graph that computed a tensor in Graphviz's DOT language: ops and leaves with
+    shapes and dtypes.
 
         open("graph.dot", "w").write(autograd.to_dot(loss, model))   # dot -Tsvg graph.dot
 
     Args:
-        names: a module, whose parameters are named, or a dict of tensors by their names.
-        statistics: adds those of every tensor that is still there.
+        names: A module, whose parameters are labeled, or a dict of tensors by name.
+        statistics: Adds the statistics of every tensor that still exists.
 
     Raises:
-        RuntimeError: nothing was recorded for the tensor.
-        TypeError: no tensor, or names that are none.
+        RuntimeError: If the tensor has no graph.
+        TypeError: If `tensor` is not a tensor, or if `names` has the wrong type.
     """
     given = dict(names.named_parameters()) if hasattr(names, "named_parameters") else {} if names is None else names
     if not isinstance(given, Mapping) or not all(isinstance(each, Tensor) for each in given.values()):

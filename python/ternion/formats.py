@@ -1,11 +1,13 @@
-"""Numbers of 8 bits and fewer that are no dtypes: kept as their bits in uint8, one number in a byte. For checkpoints and quantisation.
+"""Number formats of at most 8 bits that are not dtypes: they are stored as bits in uint8, one
+number per byte. For checkpoints and quantization.
 
     from ternion import formats
 
     bits = formats.encode(weights / scale, "float8_e4m3fn")  # uint8, on the device of the weights
     weights = formats.decode(bits, "float8_e4m3fn") * scale
 
-The names say how many bits exponent and mantissa (e4m3) have; what follows says what is not there: "fn" has no infinities, "uz" no negative zero, "u" no sign.
+The names contain the numbers of exponent and mantissa bits (e4m3). The suffixes name what a format
+lacks: "fn" infinities, "uz" negative zero, "u" the sign.
 
 | format | numbers | |
 |---|---|---|
@@ -17,7 +19,8 @@ The names say how many bits exponent and mantissa (e4m3) have; what follows says
 | float4_e2m1fn | -6 to 6 | (OCP Microscaling Formats 1.0) |
 | int4, uint4, int2, uint2 | -8 to 7, 0 to 15, -2 to 1, 0 to 3 | two's complement in the low bits |
 
-Conversions are those of ONNX's operator Cast, and of the package `ml_dtypes`, whose arrays have the same bytes.
+Conversions are those of ONNX's operator Cast and of the package `ml_dtypes`, whose arrays use the
+same bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ def __dir__() -> list[str]:
 
 
 class _Float(NamedTuple):
-    """Bits of exponent and fraction, the exponent that stands for 2^0, and the codes of the largest number and of NaN."""
+    """Numbers of exponent and fraction bits, the exponent that represents 2^0, and the codes of the
+    largest number and of NaN.
+    """
 
     exponent: int
     fraction: int
@@ -46,23 +51,26 @@ class _Float(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """The sign's bit."""
+        """The sign bit."""
         return 1 << (self.exponent + self.fraction)
 
     @property
     def codes(self) -> int:
-        """How many there are."""
+        """The number of codes."""
         return 2 * self.sign if self.signed else self.sign
 
     def magnitude(self, code: int) -> float:
-        """What a code without sign stands for; one above the largest is what would come next, where rounding to it begins."""
+        """Returns the value of a code without sign. The code after the largest one has the value
+        that would come next, from which the rounding boundary is computed.
+        """
         exponent, fraction = divmod(code, 1 << self.fraction)
-        if exponent == 0 and self.signed:  # Numbers below the normal ones; what has no sign has no zero, either.
+        # Subnormal numbers. Unsigned formats have neither these nor zero.
+        if exponent == 0 and self.signed:
             return math.ldexp(fraction, 1 - self.bias - self.fraction)
         return math.ldexp(1 + fraction / (1 << self.fraction), exponent - self.bias)
 
     def number(self, code: int) -> float:
-        """What a code stands for."""
+        """Returns the value of a code."""
         magnitude = code % self.sign
         if code == self.nan:
             return math.nan
@@ -73,18 +81,18 @@ class _Float(NamedTuple):
 
 
 class _Whole(NamedTuple):
-    """The least and the greatest number."""
+    """The smallest and the largest number."""
 
     low: int
     high: int
 
     @property
     def codes(self) -> int:
-        """How many there are."""
+        """The number of codes."""
         return self.high - self.low + 1
 
     def number(self, code: int) -> int:
-        """What a code stands for."""
+        """Returns the value of a code."""
         return code - self.codes if code > self.high else code
 
 
@@ -122,20 +130,23 @@ def _check_tensor(function: str, name: str, value: Any) -> None:
 
 
 def decode(bits: Tensor, format: str, dtype: _dtype = float32) -> Tensor:
-    """The numbers that bits stand for: exact in float32 and float64, rounded where `dtype` is narrower.
+    """Returns the numbers that the bits represent: exact in float32 and float64, rounded in a
+    narrower `dtype`.
 
-    Of the formats that have fewer bits than a byte the low bits count alone. No gradient flows.
+    For formats with fewer than 8 bits, only the low bits are used. The result has no gradient.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Args:
-        bits: uint8, one number in each.
-        format: one of `FORMATS`.
-        dtype: of the result: of floats, or for formats of whole numbers any but bool.
+        bits: uint8, with one number in each element.
+        format: One of `FORMATS`.
+        dtype: The dtype of the result: a floating-point dtype, or for integer formats any dtype
+            except bool.
 
     Raises:
-        ValueError: an unknown format.
-        TypeError: bits of another dtype than uint8, or a `dtype` that is none, bool, or of whole numbers for a format of floats.
+        ValueError: If the format is unknown.
+        TypeError: If `bits` is not uint8, or if `dtype` is not a dtype, is bool, or is an integer
+            dtype for a floating-point format.
     """
     layout = _layout("decode", format)
     _check_tensor("decode", "bits", bits)
@@ -151,7 +162,7 @@ def _is_whole(dtype: _dtype) -> bool:
 
 
 def _table(layout: _Float | _Whole, device: Any) -> Tensor:
-    """What each of the 256 bytes stands for, [256]."""
+    """Returns the value of each of the 256 bytes, [256]."""
     numbers = [layout.number(byte % layout.codes) for byte in range(256)]
     return tensor(numbers, dtype=int32 if isinstance(layout, _Whole) else float32, device=device)
 
@@ -160,24 +171,30 @@ def _table(layout: _Float | _Whole, device: Any) -> Tensor:
 
 
 def encode(input: Tensor, format: str, saturate: bool = True, rounding: str = "nearest") -> Tensor:
-    """The bits of numbers in a format, each rounded once from its own dtype.
+    """Returns the bits of numbers in a format. Each number is rounded once from its own dtype.
 
-    What is too large after rounding becomes the largest number (infinities, too), or with `saturate=False` NaN, infinity in float8_e5m2, and for whole numbers
-    the low bits. NaN becomes NaN, with the sign that the format's has first; in float4_e2m1fn, which has none and always saturates, and in whole numbers it is 0.
-    float8_e8m0fnu has neither negative numbers, which become NaN, nor a zero: 0 and what is below 2^-127 become 2^-127, or NaN with `saturate=False`. Float32 has
-    2^-127 below its normal numbers, which some GPUs take for 0. No gradient flows.
+    A number that is too large after rounding becomes the largest number (infinities, too). With
+    `saturate=False` it becomes NaN, infinity in float8_e5m2, and the low bits in integer formats.
+    NaN becomes the NaN of the format, without regard to its sign; in float4_e2m1fn, which has no
+    NaN and always saturates, and in integer formats it becomes 0.
 
-    Shapes: [..] -> the same, uint8
+    float8_e8m0fnu has no negative numbers, which become NaN, and no zero: 0 and numbers below
+    2^-127 become 2^-127, or NaN with `saturate=False`. In float32, 2^-127 is subnormal, and some
+    GPUs treat it as 0. The result has no gradient.
+
+    Shapes: [..] -> the same shape, uint8
 
     Args:
-        input: floats; for formats of whole numbers any numbers.
-        format: one of `FORMATS`.
-        saturate: whether numbers beyond the format's are brought to its ends.
-        rounding: "nearest" (between two the even one; in float8_e8m0fnu the greater), "up" (away from 0) or "down" (towards 0).
+        input: A floating-point tensor; for integer formats any numbers.
+        format: One of `FORMATS`.
+        saturate: Whether numbers outside the range of the format are clamped to it.
+        rounding: "nearest" (ties to even; in float8_e8m0fnu to the greater one), "up" (away from 0)
+            or "down" (toward 0).
 
     Raises:
-        ValueError: an unknown format or rounding.
-        TypeError: something that is no tensor; whole numbers for a format of floats.
+        ValueError: If the format or the rounding is unknown.
+        TypeError: If the input is not a tensor, or is an integer tensor for a floating-point
+            format.
     """
     layout = _layout("encode", format)
     _check_tensor("encode", "input", input)
@@ -199,7 +216,8 @@ def _encode_float(numbers: Tensor, layout: _Float, saturate: bool, rounding: str
     is_nan = numbers.isnan()
     if layout.signed:
         negative = numbers.signbit()
-        if layout.nan == layout.sign:  # The place of a negative zero is that of NaN, which has no sign.
+        # The code of a negative zero is that of NaN, which has no sign.
+        if layout.nan == layout.sign:
             negative = negative & (codes > 0) & (codes < layout.sign)
         codes = where(negative, codes + layout.sign, codes)
     else:
@@ -208,9 +226,10 @@ def _encode_float(numbers: Tensor, layout: _Float, saturate: bool, rounding: str
 
 
 def _places(numbers: Tensor, crossings: list[float]) -> Tensor:
-    """How many of the crossings each number has reached, by halving what is left: exact, and without a copy for each crossing.
+    """Returns how many of the boundaries each number has reached, by bisection: exact, and without
+    a copy for each boundary.
 
-    Shapes: [..] -> the same, int32
+    Shapes: [..] -> the same shape, int32
     """
     step = 1 << (len(crossings).bit_length() - 1)
     padding = [math.inf] * (2 * step - 1 - len(crossings))
@@ -219,12 +238,14 @@ def _places(numbers: Tensor, crossings: list[float]) -> Tensor:
     while step:
         places = where(numbers >= bounds[places + (step - 1)], places + step, places)
         step //= 2
-    # Infinity has reached what was added, too.
+    # Infinity reaches the padding, too.
     return places.clamp(max=len(crossings))
 
 
 def _crossings(layout: _Float, rounding: str, dtype: _dtype) -> list[float]:
-    """The least number of a dtype that is rounded to each code but the first, and to what is beyond the largest."""
+    """Returns the smallest number of a dtype that is rounded to each code except the first, and the
+    smallest one that is rounded beyond the largest code.
+    """
     bounds = []
     for code in range(layout.largest + 1):
         low, high = layout.magnitude(code), layout.magnitude(code + 1)
@@ -234,13 +255,14 @@ def _crossings(layout: _Float, rounding: str, dtype: _dtype) -> list[float]:
             bounds.append(_next(low, dtype))
         else:
             middle = (low + high) / 2
-            # Halfway belongs to the even code, above or below; to the greater power of two.
+            # A tie is rounded to the even code, which may be above or below; in unsigned formats to
+            # the greater power of two.
             bounds.append(middle if code % 2 or not layout.signed else _next(middle, dtype))
     return bounds if dtype == float64 else [bound if bound < 2.0**128 else math.inf for bound in bounds]
 
 
 def _next(number: float, dtype: _dtype) -> float:
-    """The next greater number of float64 or float32."""
+    """Returns the next greater number in float64 or float32."""
     if dtype == float64:
         return math.nextafter(number, math.inf)
     apart = 2.0**-149 if number < 2.0**-126 else math.ldexp(1.0, math.frexp(number)[1] - 24)
@@ -255,7 +277,8 @@ def _encode_whole(numbers: Tensor, layout: _Whole, saturate: bool, rounding: str
     numbers = _rounded(numbers if numbers.dtype == float64 else numbers.float(), rounding)
     numbers = numbers.clamp(layout.low, layout.high) if saturate else numbers
     numbers = where(numbers.isfinite(), numbers, 0.0)
-    # A power of two divides without an error by its reciprocal, on a device whose division is not exact, too.
+    # Multiplication by the reciprocal of a power of two is exact, also on devices whose division is
+    # not.
     return (numbers - (numbers * (1 / layout.codes)).floor() * layout.codes).to(uint8)
 
 

@@ -1,8 +1,9 @@
-"""Linear algebra with gradients under the names that it has in `torch.linalg`.
+"""Differentiable linear algebra with the names of `torch.linalg`.
 
-Functions take a matrix [m, n] or a batch of them [.., m, n] in float32 or float64. Decompositions run on the processor in float64 and are rounded once,
-wherever the tensors are: those of other devices are read, which waits for the device, and what comes out is written back. There are no complex numbers,
-and so neither `eig` nor `eigvals`.
+Functions take a matrix [m, n] or a batch [.., m, n] in float32 or float64. Decompositions run on
+the CPU in float64 and are rounded once, for tensors of any device: the input is copied to the host,
+which waits for the device, and the results are copied back. There are no complex dtypes, and
+therefore neither `eig` nor `eigvals`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _linalg = _ternion._linalg
 if TYPE_CHECKING:
 
     class LinAlgError(RuntimeError):
-        """A matrix for which a function has no result: singular, not positive definite, with a NaN or an infinity."""
+        """A matrix for which a function has no result: it is singular, not positive definite, or
+        contains NaN or infinity.
+        """
 else:
     LinAlgError = _linalg.LinAlgError
 
@@ -37,60 +40,62 @@ def __dir__() -> list[str]:
 
 
 def _axes(dim: Any) -> Any:
-    """One axis or several as several."""
+    """Returns one axis or several axes as a list."""
     return [dim] if hasattr(dim, "__index__") else dim
 
 
-# ---- Determinants, inverses, systems
+# ---- Determinants, inverses, linear systems
 
 
 def det(A: Tensor) -> Tensor:
-    """The determinants of square matrices.
+    """Returns the determinants of square matrices.
 
     Shapes: [.., n, n] -> [..]
 
     Raises:
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.det(A)
 
 
 def slogdet(A: Tensor) -> _results.Slogdet:
-    """Signs and logarithms of the magnitudes of determinants: a tuple of sign and logabsdet. The gradient of the sign is 0.
+    """Returns the signs and the logarithms of the magnitudes of determinants: a tuple of sign and
+    logabsdet. The gradient of the sign is 0.
 
-    Shapes: [.., n, n] -> two of [..]
+    Shapes: [.., n, n] -> two tensors of shape [..]
 
     Raises:
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _results.Slogdet(*_linalg.slogdet(A))
 
 
 def inv(A: Tensor) -> Tensor:
-    """The inverses of square matrices.
+    """Returns the inverses of square matrices.
 
-    Shapes: [.., n, n] -> the same
+    Shapes: [.., n, n] -> the same shape
 
     Raises:
-        LinAlgError: a singular matrix.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If a matrix is singular.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.inv(A)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> _results.InvEx:
-    """The inverses of square matrices, and for each the number of the first pivot that is 0, from 1 on, or 0 (int32): a tuple of inverse and info. The
-    inverses of singular matrices are infinite or NaN.
+    """Returns the inverses of square matrices, and for each matrix the index of the first pivot
+    that is 0, counted from 1, or 0 (int32): a tuple of inverse and info. The inverses of singular
+    matrices are infinite or NaN.
 
-    Shapes: [.., n, n] -> the same and [..]
+    Shapes: [.., n, n] -> the same shape and [..]
 
     Raises:
-        LinAlgError: a singular matrix, with `check_errors`.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: With `check_errors`, if a matrix is singular.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     found = _results.InvEx(*_linalg.inv_ex(A))
     if check_errors and found.info.any():
@@ -99,28 +104,30 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> _results.InvEx:
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """`X` with `A @ X = B`, or with `X @ A = B` unless `left`.
+    """Returns the `X` with `A @ X = B`, or with `X @ A = B` if `left` is false.
 
-    Shapes: [.., n, n] and [.., n, k], or vectors [.., n] -> those of B, broadcast
+    Shapes: [.., n, n] and [.., n, k], or vectors [.., n] -> the shape of B, broadcast
 
     Raises:
-        LinAlgError: a singular matrix.
-        ValueError: sizes that do not fit.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        LinAlgError: If a matrix is singular.
+        ValueError: If the sizes do not match.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     return _linalg.solve(A, B, left)
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> _results.SolveEx:
-    """`solve`, and for each matrix of A the number of the first pivot that is 0, from 1 on, or 0 (int32): a tuple of result and info. The results of
-    singular matrices are infinite or NaN.
+    """Like `solve`, and returns for each matrix of A the index of the first pivot that is 0,
+    counted from 1, or 0 (int32): a tuple of result and info. The results of singular matrices are
+    infinite or NaN.
 
-    Shapes: [.., n, n] and [.., n, k], or vectors [.., n] -> those of B, broadcast, and the axes of A before the last two
+    Shapes: [.., n, n] and [.., n, k], or vectors [.., n] -> the shape of B, broadcast, and the
+    leading axes of A
 
     Raises:
-        LinAlgError: a singular matrix, with `check_errors`.
-        ValueError: sizes that do not fit.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        LinAlgError: With `check_errors`, if a matrix is singular.
+        ValueError: If the sizes do not match.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     found = _results.SolveEx(*_linalg.solve_ex(A, B, left))
     if check_errors and found.info.any():
@@ -129,26 +136,27 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 
 def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """`X` with `A @ X = B`, or with `X @ A = B` unless `left`, of one triangle of A, the input; its diagonal counts as 1 if `unitriangular`.
+    """Returns the `X` with `A @ X = B`, or with `X @ A = B` if `left` is false, where A is one
+    triangle of the input. Its diagonal is taken as 1 if `unitriangular`.
 
-    Shapes: [.., n, n] and [.., n, k] ([.., k, n] unless `left`) -> that of B, broadcast
+    Shapes: [.., n, n] and [.., n, k] ([.., k, n] with `left=False`) -> the shape of B, broadcast
 
     Raises:
-        ValueError: sizes that do not fit.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        ValueError: If the sizes do not match.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     return _linalg.solve_triangular(input, B, upper, left, unitriangular)
 
 
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """The inverse with respect to the contraction over the first `ind` axes.
+    """Returns the inverse with respect to the contraction over the first `ind` axes.
 
-    Shapes: [a.., b..] -> [b.., a..] with as many elements in both
+    Shapes: [a.., b..] -> [b.., a..], where both parts have the same number of elements
 
     Raises:
-        LinAlgError: a singular matrix.
-        ValueError: an `ind` below 1, sizes that do not fit.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If a matrix is singular.
+        ValueError: If `ind` is below 1, or if the sizes do not match.
+        TypeError: If the dtype is not float32 or float64.
     """
     if ind < 1:
         raise ValueError(f"linalg.tensorinv: ind {ind}, expected 1 or more")
@@ -156,15 +164,16 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 
 
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
-    """`X` with `tensordot(input, X, X.ndim) = other`; the axes `dims` of the input are moved to its end first.
+    """Returns the `X` with `tensordot(input, X, X.ndim) = other`. The axes `dims` of the input are
+    moved to the end first.
 
     Shapes: [b.., x..] and [b..] -> [x..]
 
     Raises:
-        LinAlgError: a singular matrix.
-        ValueError: sizes that do not fit.
-        IndexError: an axis that does not exist.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        LinAlgError: If a matrix is singular.
+        ValueError: If the sizes do not match.
+        IndexError: If an axis is out of range.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     return _linalg.tensorsolve(input, other, _axes(dims))
 
@@ -173,28 +182,29 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
 
 
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`, of symmetric positive definite matrices.
+    """Returns the Cholesky factors of symmetric positive definite matrices: the lower triangular
+    `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`.
 
-    Shapes: [.., n, n] -> the same
+    Shapes: [.., n, n] -> the same shape
 
     Raises:
-        LinAlgError: a matrix that is not positive definite.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If a matrix is not positive definite.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.cholesky(input, upper)
 
 
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> _results.CholeskyEx:
-    """`cholesky`, and for each matrix the order of the first leading minor that is not positive definite, or 0 (int32): a tuple of L and info. Where it is
-    not 0, L is NaN.
+    """Like `cholesky`, and returns for each matrix the order of the first leading minor that is not
+    positive definite, or 0 (int32): a tuple of L and info. Where info is not 0, L is NaN.
 
-    Shapes: [.., n, n] -> the same and [..]
+    Shapes: [.., n, n] -> the same shape and [..]
 
     Raises:
-        LinAlgError: a matrix that is not positive definite, with `check_errors`.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: With `check_errors`, if a matrix is not positive definite.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     found = _results.CholeskyEx(*_linalg.cholesky_ex(input, upper))
     if check_errors and found.info.any():
@@ -203,41 +213,44 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> _results.Lu:
-    """`A = P @ L @ U` with partial pivoting: a permutation, a lower triangular matrix with ones on its diagonal, and an upper triangular one.
+    """Returns the LU decomposition `A = P @ L @ U` with partial pivoting: a permutation, a lower
+    triangular matrix with ones on its diagonal, and an upper triangular matrix.
 
     Shapes: [.., m, n] -> [.., m, m], [.., m, k] and [.., k, n] with k = min(m, n)
 
     Raises:
-        ValueError: less than 2 axes, no pivoting.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If there are fewer than 2 axes, or `pivot` is False.
+        TypeError: If the dtype is not float32 or float64.
     """
     _pivoted("lu", pivot)
     return _results.Lu(*_linalg.lu(A))
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True) -> _results.LuFactor:
-    """Both factors of `lu` in one matrix, without the diagonal of ones, and the exchanges of rows, from 1 on (int32): a tuple of LU and pivots.
+    """Returns both factors of `lu` in one matrix, without the diagonal of ones, and the row
+    exchanges, counted from 1 (int32): a tuple of LU and pivots.
 
     Shapes: [.., m, n] -> [.., m, n] and [.., min(m, n)]
 
     Raises:
-        LinAlgError: a pivot that is 0.
-        ValueError: less than 2 axes, no pivoting.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If a pivot is 0.
+        ValueError: If there are fewer than 2 axes, or `pivot` is False.
+        TypeError: If the dtype is not float32 or float64.
     """
     _pivoted("lu_factor", pivot)
     return _results.LuFactor(*_linalg.lu_factor(A))
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> _results.LuFactorEx:
-    """`lu_factor`, and for each matrix the number of the first pivot that is 0, from 1 on, or 0 (int32): a tuple of LU, pivots and info.
+    """Like `lu_factor`, and returns for each matrix the index of the first pivot that is 0, counted
+    from 1, or 0 (int32): a tuple of LU, pivots and info.
 
     Shapes: [.., m, n] -> [.., m, n], [.., min(m, n)] and [..]
 
     Raises:
-        LinAlgError: a pivot that is 0, with `check_errors`.
-        ValueError: less than 2 axes, no pivoting.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: With `check_errors`, if a pivot is 0.
+        ValueError: If there are fewer than 2 axes, or `pivot` is False.
+        TypeError: If the dtype is not float32 or float64.
     """
     _pivoted("lu_factor_ex", pivot)
     found = _results.LuFactorEx(*_linalg.lu_factor_ex(A))
@@ -252,45 +265,53 @@ def _pivoted(name: str, pivot: bool) -> None:
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """`X` with `A @ X = B`, of what `lu_factor` makes of A; with `X @ A = B` unless `left`, with `A.mT` if `adjoint`.
+    """Returns the `X` with `A @ X = B`, from the result of `lu_factor` for A; with `X @ A = B` if
+    `left` is false, and with `A.mT` if `adjoint`.
 
-    Shapes: [.., n, n], [.., n] and [.., n, k] ([.., k, n] unless `left`) -> that of B, broadcast
+    Shapes: [.., n, n], [.., n] and [.., n, k] ([.., k, n] with `left=False`) -> the shape of B,
+    broadcast
 
     Raises:
-        ValueError: sizes that do not fit, pivots that are none.
-        TypeError: dtypes other than float32 and float64, or that differ; pivots that are not int32.
+        ValueError: If the sizes do not match, or if a pivot is out of range.
+        TypeError: If a dtype is not float32 or float64, if the dtypes differ, or if the pivots are
+            not int32.
     """
     return _linalg.lu_solve(LU, pivots, B, left, adjoint)
 
 
 def qr(A: Tensor, mode: str = "reduced") -> _results.Qr:
-    """`A = Q @ R` with orthonormal columns of Q and an upper triangular R: a tuple of both. The mode "complete" makes Q square; that of "r" is empty.
+    """Returns the QR decomposition `A = Q @ R` with orthonormal columns of Q and an upper
+    triangular R: a tuple of both. With the mode "complete", Q is square; with "r", Q is empty.
 
-    "r" has no gradient, nor has "complete" of a matrix with more rows than columns.
+    "r" has no gradient, and neither has "complete" for a matrix with more rows than columns.
 
-    Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or m if "complete"
+    Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or k = m for "complete"
 
     Raises:
-        ValueError: less than 2 axes, another mode.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If there are fewer than 2 axes, or if the mode is unknown.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _results.Qr(*_linalg.qr(A, mode))
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> _results.Svd:
-    """`A = U @ diag(S) @ Vh` with orthonormal columns of U and rows of Vh, and singular values S in descending order: a tuple of the three.
+    """Returns the singular value decomposition `A = U @ diag(S) @ Vh`: a tuple of U, S and Vh. The
+    columns of U and the rows of Vh are orthonormal, and the singular values S are in descending
+    order.
 
-    Gradients of U and Vh are not finite where singular values are equal; that of S alone always is.
+    The gradients of U and Vh are not finite if singular values are equal. The gradient of S by
+    itself always is.
 
-    Shapes: [.., m, n] -> [.., m, m], [.., k] and [.., n, n] with k = min(m, n); without `full_matrices` [.., m, k], [.., k] and [.., k, n]
+    Shapes: [.., m, n] -> [.., m, m], [.., k] and [.., n, n] with k = min(m, n); with
+    `full_matrices=False` [.., m, k], [.., k] and [.., k, n]
 
     Args:
-        driver: "gesvd", "gesvdj" or "gesvda", without effect: there is one.
+        driver: "gesvd", "gesvdj" or "gesvda". It has no effect: there is only one implementation.
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes, another driver.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If there are fewer than 2 axes, or if the driver is unknown.
+        TypeError: If the dtype is not float32 or float64.
     """
     _check_driver("svd", driver)
     return _results.Svd(*_linalg.svd(A, full_matrices))
@@ -303,58 +324,61 @@ def _check_driver(function: str, driver: str | None) -> None:
 
 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """Singular values in descending order.
+    """Returns singular values in descending order.
 
     Shapes: [.., m, n] -> [.., min(m, n)]
 
     Args:
-        driver: "gesvd", "gesvdj" or "gesvda", without effect: there is one.
+        driver: "gesvd", "gesvdj" or "gesvda". It has no effect: there is only one implementation.
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes, another driver.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If there are fewer than 2 axes, or if the driver is unknown.
+        TypeError: If the dtype is not float32 or float64.
     """
     _check_driver("svdvals", driver)
     return _linalg.svdvals(A)
 
 
 def eigh(input: Tensor, UPLO: str = "L") -> _results.Eigh:
-    """Eigenvalues in ascending order and eigenvectors, the columns, of symmetric matrices, of which one triangle is looked at: a tuple of both.
+    """Returns the eigenvalues in ascending order and the eigenvectors, as columns, of symmetric
+    matrices, of which only one triangle is read: a tuple of both.
 
-    The gradient of eigenvectors is not finite where eigenvalues are equal; that of eigenvalues alone always is.
+    The gradient of the eigenvectors is not finite if eigenvalues are equal. The gradient of the
+    eigenvalues by themselves always is.
 
     Shapes: [.., n, n] -> [.., n] and [.., n, n]
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: matrices that are not square, another triangle than "L" and "U".
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If the matrices are not square, or if `UPLO` is not "L" or "U".
+        TypeError: If the dtype is not float32 or float64.
     """
     return _results.Eigh(*_linalg.eigh(input, UPLO))
 
 
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """Eigenvalues of symmetric matrices in ascending order.
+    """Returns the eigenvalues of symmetric matrices in ascending order.
 
     Shapes: [.., n, n] -> [.., n]
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: matrices that are not square, another triangle than "L" and "U".
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If the matrices are not square, or if `UPLO` is not "L" or "U".
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.eigvalsh(input, UPLO)
 
 
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
-    """The first columns of products of reflections `1 - tau v v.mT`, whose vectors v are below the diagonal of the input.
+    """Returns the first columns of the product of Householder reflections `1 - tau v v.mT`, whose
+    vectors v are below the diagonal of the input.
 
     Shapes: [.., m, n] and [.., k] with m >= n >= k -> [.., m, n]
 
     Raises:
-        ValueError: sizes that do not fit.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        ValueError: If the sizes do not match.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     return _linalg.householder_product(input, tau)
 
@@ -363,18 +387,22 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 
 
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> _results.Lstsq:
-    """`X` with the smallest `norm(A @ X - B)` and of those the smallest `norm(X)`: a tuple of solution, residuals, rank and singular_values.
+    """Returns the `X` with the smallest `norm(A @ X - B)`, and among several the one with the
+    smallest `norm(X)`: a tuple of solution, residuals, rank and singular_values.
 
-    All drivers do the same, by singular values, of which those not above `rcond` times the largest count as 0. As in PyTorch, residuals are empty but for
-    "gels", "gelsd" and "gelss", where all matrices have full rank and more rows than columns; the rank is empty for "gels"; and singular values are empty
-    but for "gelsd" and "gelss". The driver is "gelsy" on the processor and "gels" elsewhere by default.
+    All drivers use singular values, of which those not above `rcond` times the largest one are
+    treated as 0. As in PyTorch, residuals are returned only for "gels", "gelsd" and "gelss", if all
+    matrices have full rank and more rows than columns; the rank is not returned for "gels"; and
+    singular values are returned only for "gelsd" and "gelss". Other results are empty. The default
+    driver is "gelsy" on the CPU and "gels" elsewhere.
 
-    Shapes: [.., m, n] and [.., m, k], or vectors [.., m] -> [.., n, k] or [.., n], [.., k], [..] (int64) and [.., min(m, n)]
+    Shapes: [.., m, n] and [.., m, k], or vectors [.., m] -> [.., n, k] or [.., n], [.., k], [..]
+    (int64) and [.., min(m, n)]
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: sizes that do not fit, another driver.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If the sizes do not match, or if the driver is unknown.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     known = ("gelsy", "gels", "gelsd", "gelss")
     if driver is None:
@@ -383,7 +411,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
         raise ValueError(f"linalg.lstsq: driver {driver!r}, expected one of {', '.join(known)}")
     solution, residuals, rank, singular_values = _linalg.lstsq(input, b, rcond)
     empty = singular_values.new_empty(0)
-    # With a gradient, as all residuals have.
+    # Part of the graph, as residuals always are.
     none = solution.flatten()[:0]
     return _results.Lstsq(
         solution,
@@ -394,7 +422,9 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
 
 
 def _by_tolerances(function: Any, input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
-    """A function of matrices with tolerances, of which tensors have one for each matrix."""
+    """Applies a function of matrices with tolerances, which may be tensors with one value for each
+    matrix.
+    """
     shapes = [each.shape for each in (atol, rtol) if isinstance(each, Tensor)]
     if not any(shapes) or input.ndim < 2:
         return function(input, atol, rtol, hermitian)
@@ -411,19 +441,22 @@ def pinv(
     input: Tensor, rcond: float | Tensor | None = None, hermitian: bool = False, *,
     atol: float | Tensor | None = None, rtol: float | Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The Moore-Penrose inverses: by eigenvalues if `hermitian`, of which the lower triangle is looked at.
+    """Returns the Moore-Penrose inverses: by eigenvalues if `hermitian`, in which case only the
+    lower triangle is read.
 
     Shapes: [.., m, n] -> [.., n, m]
 
     Args:
-        rcond: another name of rtol.
-        atol, rtol: singular values not above the larger one of atol and rtol times the largest one count as 0. By default rtol is the eps of the dtype
-            times max(m, n), or 0 beside an atol above 0. A tensor has one for each matrix, and broadcasts.
+        rcond: Another name of rtol.
+        atol, rtol: Singular values that are not above max(atol, rtol * largest singular value) are
+            treated as 0. The default of rtol is the eps of the dtype times max(m, n), or 0 if atol
+            is positive. A tensor has one tolerance for each matrix, and is broadcast.
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes; matrices that are not square, if `hermitian`; tolerances whose shape does not broadcast.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If there are fewer than 2 axes, if `hermitian` matrices are not square, or if
+            the shape of a tolerance does not broadcast.
+        TypeError: If the dtype is not float32 or float64.
     """
     if rcond is not None:
         if rtol is not None:
@@ -436,19 +469,22 @@ def matrix_rank(
     input: Tensor, tol: float | Tensor | None = None, hermitian: bool = False, *,
     atol: float | Tensor | None = None, rtol: float | Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """How many singular values (or magnitudes of eigenvalues, if `hermitian`) count; int64.
+    """Returns the number of singular values (or magnitudes of eigenvalues, if `hermitian`) above
+    the tolerance; int64.
 
     Shapes: [.., m, n] -> [..]
 
     Args:
-        tol: atol, with an rtol of 0.
-        atol, rtol: those above the larger one of atol and rtol times the largest one count. By default rtol is the eps of the dtype times max(m, n), or 0
-            beside an atol above 0. A tensor has one for each matrix, and broadcasts.
+        tol: The value of atol, with an rtol of 0.
+        atol, rtol: Values above max(atol, rtol * largest value) are counted. The default of rtol is
+            the eps of the dtype times max(m, n), or 0 if atol is positive. A tensor has one
+            tolerance for each matrix, and is broadcast.
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes; matrices that are not square, if `hermitian`; tolerances whose shape does not broadcast.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If there are fewer than 2 axes, if `hermitian` matrices are not square, or if
+            the shape of a tolerance does not broadcast.
+        TypeError: If the dtype is not float32 or float64.
     """
     if tol is not None:
         if atol is not None or rtol is not None:
@@ -461,17 +497,19 @@ def matrix_rank(
 
 
 def vector_norm(input: Tensor | None = None, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, x: Tensor | None = None) -> Tensor:
-    """`sum(abs(x)**ord)**(1 / ord)` over axes, or all elements: the largest magnitude for inf, the smallest for -inf, how many are not 0 for 0.
+    """Returns `sum(abs(x)**ord)**(1 / ord)` over axes, or over all elements: the largest magnitude
+    for inf, the smallest for -inf, the number of nonzero elements for 0.
 
     Shapes: [..] -> [], or without the axes `dim`
 
     Args:
-        x: what PyTorch's page calls the input.
+        x: PyTorch's documented name of `input`.
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: no elements of which the largest or smallest one is taken, a dtype that does not hold the numbers of the input.
-        TypeError: no floating dtype.
+        IndexError: If an axis is out of range.
+        ValueError: If there are no elements for a maximum or minimum, or if `dtype` cannot
+            represent the values of the input's dtype.
+        TypeError: If the dtype is not a floating-point dtype.
     """
     if (input is None) == (x is None):
         raise TypeError(f"linalg.vector_norm: {'neither' if x is None else 'both'} of input and x, expected one")
@@ -479,45 +517,55 @@ def vector_norm(input: Tensor | None = None, ord: float = 2, dim: Any = None, ke
 
 
 def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Norms of matrices: "fro", the 2-norm of all elements; "nuc", the sum of the singular values; 2 and -2, the largest and the smallest one; 1 and -1, the
-    largest and smallest sum of magnitudes of a column; inf and -inf, of a row.
+    """Returns norms of matrices.
+
+    "fro" is the 2-norm of all elements; "nuc" the sum of the singular values; 2 and -2 the largest
+    and the smallest one; 1 and -1 the largest and the smallest sum of magnitudes of a column; inf
+    and -inf that of a row.
 
     Shapes: [.., m, n] -> [..]
 
     Raises:
-        LinAlgError: a NaN or an infinity, where singular values are taken.
-        IndexError: an axis that does not exist.
-        ValueError: another order, nothing of which the smallest one is taken, a dtype that does not hold the numbers of the input.
-        TypeError: no floating dtype, or a half one where singular values are taken.
+        LinAlgError: If singular values are needed and the input contains NaN or infinity.
+        IndexError: If an axis is out of range.
+        ValueError: If the order is unknown, if there are no values for a minimum, or if `dtype`
+            cannot represent the values of the input's dtype.
+        TypeError: If the dtype is not a floating-point dtype, or if singular values are needed in
+            half precision.
     """
     return _linalg.matrix_norm(input, ord, _axes(dim), keepdim, dtype)
 
 
 def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """`vector_norm` over one axis, `matrix_norm` over two. Without `dim` that of a vector or a matrix, which the input must be; without `ord` the 2-norm of
-    all elements.
+    """Returns the `vector_norm` over one axis, or the `matrix_norm` over two. Without `dim`, the
+    input must be a vector or a matrix; without `ord`, the result is the 2-norm of all elements.
 
     Shapes: [..] -> [], or without the axes `dim`
 
     Raises:
-        LinAlgError: a NaN or an infinity, where singular values are taken.
-        IndexError: an axis that does not exist.
-        ValueError: another order, other numbers of axes.
-        TypeError: no floating dtype, or a half one where singular values are taken.
+        LinAlgError: If singular values are needed and the input contains NaN or infinity.
+        IndexError: If an axis is out of range.
+        ValueError: If the order is unknown, or if the number of axes is wrong.
+        TypeError: If the dtype is not a floating-point dtype, or if singular values are needed in
+            half precision.
     """
     return _linalg.norm(input, ord, _axes(dim), keepdim, dtype)
 
 
 def cond(input: Tensor, p: Any = None) -> Tensor:
-    """The condition numbers `norm(A) * norm(inv(A))` in a norm of `matrix_norm`; by default in the 2-norm, the ratio of the largest and the smallest
-    singular value, also of matrices that are not square. Infinite for singular matrices, 0 for those without elements.
+    """Returns the condition numbers `norm(A) * norm(inv(A))` in a norm of `matrix_norm`. The
+    default is the 2-norm: the ratio of the largest and the smallest singular value, also for
+    matrices that are not square.
+
+    The result is infinite for singular matrices, and 0 for matrices without elements.
 
     Shapes: [.., m, n] -> [..]
 
     Raises:
-        LinAlgError: a NaN or an infinity, in the 2-norm.
-        ValueError: another norm; matrices that are not square, in other norms than the 2-norm.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity, in the 2-norm.
+        ValueError: If the norm is unknown, or if the matrices are not square in a norm other than
+            the 2-norm.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.cond(input, p)
 
@@ -526,73 +574,75 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """The products of matrices: `input @ other`.
+    """Returns the matrix products `input @ other`.
 
     Shapes: [.., m, k] and [.., k, n] -> [.., m, n]
 
     Raises:
-        ValueError: inner sizes that differ.
+        ValueError: If the inner sizes differ.
     """
     return input.matmul(other)
 
 
 def multi_dot(tensors: Any) -> Tensor:
-    """The product of two or more matrices, in the order that takes fewest multiplications. The first and the last one may be vectors.
+    """Returns the product of two or more matrices, in the order that takes the fewest
+    multiplications. The first and the last one may be vectors.
 
     Shapes: [m, k], [k, l], .. -> [m, last]
 
     Raises:
-        ValueError: less than two, others than matrices, inner sizes that differ.
-        TypeError: dtypes that differ.
+        ValueError: If there are fewer than two operands, if one is not a matrix, or if inner sizes
+            differ.
+        TypeError: If the dtypes differ.
     """
     return _linalg.multi_dot(tensors)
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The products of vectors in space, along an axis of 3.
+    """Returns the cross products of three-dimensional vectors along an axis of size 3.
 
-    Shapes: [.., 3, ..] and what broadcasts to it -> the shape that they have together
+    Shapes: [.., 3, ..] and [.., 3, ..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: an axis of another size, other numbers of axes.
-        IndexError: an axis that does not exist.
+        ValueError: If the axis does not have size 3, or if the ranks differ.
+        IndexError: If an axis is out of range.
     """
     return _linalg.cross(input, other, dim)
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of the products of the elements of vectors.
+    """Returns the dot products of vectors.
 
-    Shapes: [.., n] and what broadcasts to it -> [..]
+    Shapes: [.., n] and [.., n], which broadcast -> [..]
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        IndexError: an axis that does not exist.
-        TypeError: no floating dtype, dtypes that differ.
+        ValueError: If the shapes do not broadcast.
+        IndexError: If an axis is out of range.
+        TypeError: If a dtype is not a floating-point dtype, or if the dtypes differ.
     """
     return _linalg.vecdot(x, y, dim)
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The powers 0 to N - 1 of each element, as many as the last axis has elements by default.
+    """Returns the powers 0 to N - 1 of each element. By default N is the size of the last axis.
 
     Shapes: [.., n] -> [.., n, N]
 
     Raises:
-        ValueError: an input without axes, an N below 1.
-        TypeError: truth values.
+        ValueError: If the input has no axes, or if N is below 1.
+        TypeError: If the input is a bool tensor.
     """
     return _linalg.vander(x, N)
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of matrices, as `ternion.diagonal`, of the last two axes by default.
+    """Returns the diagonals of matrices, as `ternion.diagonal`, by default of the last two axes.
 
     Shapes: [.., m, n] -> [.., k]
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: an axis that is named twice.
+        IndexError: If an axis is out of range.
+        ValueError: If both axes are the same.
     """
     return A.diagonal(offset, dim1, dim2)
 

@@ -1,6 +1,7 @@
-"""How good predictions are: accuracy, and for classes a confusion matrix, precision, recall and F1; R2 of numbers.
+"""Metrics of predictions: accuracy, confusion matrix, precision, recall and F1 for classes, and
+errors and R2 for numbers.
 
-Tensors or arrays are taken; numbers of Python come back.
+Functions take tensors or arrays, and return Python numbers, except for `confusion_matrix`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _pair(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
 
 
 def _classes(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
-    """The classes that are predicted, and the right ones."""
+    """Returns the predicted and the correct classes."""
     given, right = _pair(what, prediction, target)
     if given.ndim == right.ndim + 1 and given.shape[1] == 1:
         told = f"predictions of shape {list(given.shape)}, whose only column would always win"
@@ -38,12 +39,14 @@ def _classes(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
 
 
 def accuracy(prediction: Any, target: Any, top_k: int = 1) -> float:
-    """The share of the examples whose class is found; with `top_k` among the classes of the highest scores.
+    """Returns the fraction of the examples whose class is predicted correctly; with `top_k`, whose
+    class is one of the `top_k` classes with the highest scores.
 
     Shapes: [examples] or scores [examples, classes], and [examples]
 
     Raises:
-        ValueError: other shapes, no examples, floating targets; `top_k` without scores, or more than there are classes.
+        ValueError: If the shapes do not match, if there are no examples, if the targets are
+            floating point, or if `top_k` is used without scores or exceeds the number of classes.
     """
     if top_k == 1:
         given, right = _classes("accuracy", prediction, target)
@@ -56,10 +59,11 @@ def accuracy(prediction: Any, target: Any, top_k: int = 1) -> float:
 
 
 def confusion_matrix(prediction: Any, target: Any, classes: int | None = None) -> Tensor:
-    """How many examples of each class (row) were taken for each (column): int64, [classes, classes].
+    """Returns the number of examples of each class (row) that were predicted as each class
+    (column): int64, [classes, classes].
 
     Raises:
-        ValueError: as `accuracy`; a class that is not from 0 to below `classes`.
+        ValueError: As `accuracy`; also if a class is not from 0 to below `classes`.
     """
     given, right = _classes("confusion_matrix", prediction, target)
     least, most = (int(cat([given, right]).aminmax()[place].item()) for place in (0, 1))
@@ -70,10 +74,11 @@ def confusion_matrix(prediction: Any, target: Any, classes: int | None = None) -
 
 
 def precision_recall_f1(prediction: Any, target: Any, classes: int | None = None) -> tuple[list[float], list[float], list[float]]:
-    """For each class which share of its predictions is right, which share of its examples is found, and their harmonic mean; 0 where there are none.
+    """Returns for each class the fraction of its predictions that are correct, the fraction of its
+    examples that are found, and their harmonic mean; 0 if there are none.
 
     Raises:
-        ValueError: as `confusion_matrix`.
+        ValueError: As `confusion_matrix`.
     """
     table = confusion_matrix(prediction, target, classes).double()
     hits, predicted, there = table.diagonal().tolist(), table.sum(0).tolist(), table.sum(1).tolist()
@@ -84,7 +89,8 @@ def precision_recall_f1(prediction: Any, target: Any, classes: int | None = None
 
 
 def f1_score(prediction: Any, target: Any, classes: int | None = None) -> float:
-    """The mean of F1 over the classes ("macro"). Raises as `confusion_matrix`."""
+    """Returns the mean of F1 over the classes ("macro"). Raises the errors of `confusion_matrix`.
+    """
     f1 = precision_recall_f1(prediction, target, classes)[2]
     return sum(f1) / len(f1)
 
@@ -97,26 +103,28 @@ def _numbers(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
 
 
 def mean_squared_error(prediction: Any, target: Any) -> float:
-    """The mean of the squared differences.
+    """Returns the mean of the squared differences.
 
     Raises:
-        ValueError: shapes that differ, no examples.
+        ValueError: If the shapes differ, or if there are no examples.
     """
     given, right = _numbers("mean_squared_error", prediction, target)
     return (given - right).square().mean().item()
 
 
 def mean_absolute_error(prediction: Any, target: Any) -> float:
-    """The mean of the sizes of the differences. Raises as `mean_squared_error`."""
+    """Returns the mean of the absolute differences. Raises the errors of `mean_squared_error`."""
     given, right = _numbers("mean_absolute_error", prediction, target)
     return (given - right).abs().mean().item()
 
 
 def r2_score(prediction: Any, target: Any) -> float:
-    """1 less the squared differences by those from the mean of the targets: 1 if all is right; of constant targets 1 if they are met, else 0.
+    """Returns the coefficient of determination: 1 minus the sum of squared differences divided by
+    that of the differences from the mean of the targets. For constant targets it is 1 if they are
+    matched, otherwise 0.
 
     Raises:
-        ValueError: shapes that differ, no examples.
+        ValueError: If the shapes differ, or if there are no examples.
     """
     given, right = _numbers("r2_score", prediction, target)
     residual, spread = (given - right).square().sum().item(), (right - right.mean()).square().sum().item()

@@ -1,4 +1,6 @@
-"""Special functions under the names that they have in `torch.special`. Integers become float32; gradients are formulas of their own."""
+"""Special functions with the names of `torch.special`. Integers become float32. Gradients are
+explicit formulas.
+"""
 
 from __future__ import annotations
 
@@ -29,213 +31,218 @@ round = _arithmetic.round
 
 
 def digamma(input: Tensor) -> Tensor:
-    """The derivative of `gammaln` of each element: infinite at 0, NaN at negative whole numbers.
+    """Computes the derivative of `gammaln` elementwise: infinite at 0, NaN at negative integers.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("digamma", input).digamma()
 
 
 def entr(input: Tensor) -> Tensor:
-    """`-x log(x)` of each element: 0 at 0, -inf below.
+    """Computes `-x log(x)` elementwise: 0 at 0, -inf for negative elements.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("entr", input).entr()
 
 
 def erf(input: Tensor) -> Tensor:
-    """The error function of each element.
+    """Computes the error function elementwise.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("erf", input).erf()
 
 
 def erfc(input: Tensor) -> Tensor:
-    """1 less the error function of each element, to the last digits where that is near 1.
+    """Computes 1 minus the error function elementwise, accurate also where the latter is near 1.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("erfc", input).erfc()
 
 
 def erfcx(input: Tensor) -> Tensor:
-    """`e^(x^2) erfc(x)` of each element.
+    """Computes `e^(x^2) erfc(x)` elementwise.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("erfcx", input).erfcx()
 
 
 def erfinv(input: Tensor) -> Tensor:
-    """The number whose error function each element is: infinite at -1 and 1, NaN outside.
+    """Computes the inverse of the error function elementwise: infinite at -1 and 1, NaN outside.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("erfinv", input).erfinv()
 
 
 def exp2(input: Tensor) -> Tensor:
-    """2 to the power of each element.
+    """Computes 2 to the power of each element.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("exp2", input).exp2()
 
 
 def expit(input: Tensor) -> Tensor:
-    """`1 / (1 + e^-x)` of each element.
+    """Computes `1 / (1 + e^-x)` elementwise.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("expit", input).sigmoid()
 
 
 def expm1(input: Tensor) -> Tensor:
-    """`e^x - 1` of each element, accurate near 0.
+    """Computes `e^x - 1` elementwise, accurate near 0.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("expm1", input).expm1()
 
 
 def gammaln(input: Tensor) -> Tensor:
-    """The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
+    """Computes the logarithm of the absolute value of the gamma function elementwise: infinite at 0
+    and at negative integers.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("gammaln", input).lgamma()
 
 
 def i0(input: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 0 of each element.
+    """Computes the modified Bessel function of the first kind of order 0 elementwise.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("i0", input).i0()
 
 
 def i0e(input: Tensor) -> Tensor:
-    """`i0` times `e^-|x|` of each element.
+    """Computes `i0` times `e^-|x|` elementwise.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("i0e", input).i0e()
 
 
 def i1(input: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 1 of each element.
+    """Computes the modified Bessel function of the first kind of order 1 elementwise.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("i1", input).i1()
 
 
 def i1e(input: Tensor) -> Tensor:
-    """`i1` times `e^-|x|` of each element.
+    """Computes `i1` times `e^-|x|` elementwise.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("i1e", input).i1e()
 
 
 def log1p(input: Tensor) -> Tensor:
-    """`log(1 + x)` of each element, accurate near 0.
+    """Computes `log(1 + x)` elementwise, accurate near 0.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("log1p", input).log1p()
 
 
 def log_ndtr(input: Tensor) -> Tensor:
-    """The logarithm of the normal distribution function of each element, finite where that is 0.
+    """Computes the logarithm of the normal cumulative distribution function elementwise; it is
+    finite where the latter underflows to 0.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("log_ndtr", input).log_ndtr()
 
 
 def ndtr(input: Tensor) -> Tensor:
-    """The normal distribution function of each element: the probability of numbers below it.
+    """Computes the normal cumulative distribution function elementwise: the probability of values
+    below the element.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("ndtr", input).ndtr()
 
 
 def ndtri(input: Tensor) -> Tensor:
-    """The number whose normal distribution function each element is: infinite at 0 and 1, NaN outside.
+    """Computes the inverse of the normal cumulative distribution function elementwise: infinite at
+    0 and 1, NaN outside.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("ndtri", input).ndtri()
 
 
 def psi(input: Tensor) -> Tensor:
-    """`digamma` of each element.
+    """The same as `digamma`.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("psi", input).digamma()
 
 
 def sinc(input: Tensor) -> Tensor:
-    """`sin(pi x) / (pi x)` of each element, 1 at 0.
+    """Computes `sin(pi x) / (pi x)` elementwise, 1 at 0.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("sinc", input).sinc()
 
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """`log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+    """Computes `log(x / (1 - x))` elementwise. If `eps` is given, elements are clamped to the range
+    from `eps` to `1 - eps` first.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _tensor("logit", input).logit(eps)
 
 
 def multigammaln(input: Tensor, p: int) -> Tensor:
-    """The logarithm of the gamma function of positive definite matrices of size `p`.
+    """Computes the logarithm of the multivariate gamma function of dimension `p`.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: If the size is below 1.
     """
     return _tensor("multigammaln", input).mvlgamma(p)
 
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """`log(sum(e^x))` over axes, without overflow.
+    """Computes `log(sum(e^x))` over axes, without overflow.
 
-    Shapes: [..] -> without the axes, or with size 1 there
+    Shapes: [..] -> without the axes `dim`, or with size 1 along them
 
     Raises:
-        IndexError: an axis that is not there.
+        IndexError: If an axis is out of range.
     """
     return _tensor("logsumexp", input).logsumexp(dim, keepdim)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """`e^x / sum(e^x)` along an axis; in another dtype if one is named.
+    """Computes `e^x / sum(e^x)` along an axis, in `dtype` if it is given.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        IndexError: an axis that is not there.
+        IndexError: If an axis is out of range.
     """
     return _tensor("softmax", input).softmax(dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of `softmax`, without overflow.
+    """Computes the logarithm of `softmax`, without overflow.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        IndexError: an axis that is not there.
+        IndexError: If an axis is out of range.
     """
     return _tensor("log_softmax", input).log_softmax(dim, dtype)
 

@@ -1,4 +1,4 @@
-"""What a training needs beside the model: checkpoints to go on from, which Rust reads and writes as well.
+"""Checkpoints from which a training run resumes. Rust can read and write them, too.
 
     state = train.TrainingState().model("model", model).optimizer("adam", adam).part("schedule", schedule).value("epoch", run)
     state.save(step, "run.safetensors")
@@ -31,7 +31,7 @@ _native: Any = _ternion._train
 if TYPE_CHECKING:
 
     class Checkpoint:
-        """A file of a training, of which parts are read."""
+        """A checkpoint file of which parts can be read."""
 
         step: int
 
@@ -43,16 +43,17 @@ else:
 
 
 class TrainingState:
-    """All that a training must remember to go on as if it had never stopped, each part under a name.
+    """All parts of the state that a training run needs to resume as if it had never stopped, each
+    under a name.
 
-    The same list is saved and resumed, so that nothing can be saved and then forgotten: make it in one function. The random numbers of the device
-    are always part of it.
+    The same list is saved and resumed, so that no part can be saved and then not restored: create
+    it in one function. It always contains the random number generator of the device.
 
     Args:
-        device: that of the training; by default that on which tensors are made.
+        device: The device of the training run. Default: the default device.
 
     Raises:
-        RuntimeError: a device that there is not.
+        RuntimeError: If the device is not available.
     """
 
     def __init__(self, device: Any = None):
@@ -60,20 +61,21 @@ class TrainingState:
         self._parts: list[tuple[str, str, Any]] = []
 
     def model(self, name: str, model: Module) -> TrainingState:
-        """Parameters and buffers of a model.
+        """Adds the parameters and buffers of a model.
 
         Raises:
-            TypeError: no module.
+            TypeError: If `model` is not a module.
         """
         if not isinstance(model, Module):
             raise TypeError(f"model {name}: of type {type(model).__name__}, expected a Module")
         return self._with("model", name, model)
 
     def optimizer(self, name: str, optimizer: Optimizer) -> TrainingState:
-        """Moments, step counts and learning rates of an optimiser. Its settings are not kept: make it as it was.
+        """Adds moments, step counts and learning rates of an optimizer. Its settings are not saved:
+        create it with the same ones.
 
         Raises:
-            TypeError: no optimiser, or one with a `step` of its own.
+            TypeError: If `optimizer` is not an optimizer, or defines its own `step`.
         """
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer {name}: of type {type(optimizer).__name__}, expected an Optimizer")
@@ -82,37 +84,40 @@ class TrainingState:
         return self._with("optimizer", name, optimizer)
 
     def part(self, name: str, part: Any) -> TrainingState:
-        """Something else with a `state_dict()` of tensors or numbers and a `load_state_dict()`: an `Ema`, a schedule; or a list of numbers.
+        """Adds another object with a `state_dict()` of tensors or numbers and a
+        `load_state_dict()`, such as an `Ema` or a schedule; or a list of numbers.
 
         Raises:
-            TypeError: something without a state, that is no list either.
+            TypeError: If the part has no state and is not a list.
         """
         if not isinstance(part, list) and not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
             raise TypeError(f"part {name}: of type {type(part).__name__}, expected state_dict() and load_state_dict(), or a list of numbers")
         return self._with("state", name, part)
 
     def value(self, name: str, owner: Any) -> TrainingState:
-        """The attribute `name` of `owner`, or its item if it is a dict: anything that JSON can say, such as the epoch.
+        """Adds the attribute `name` of `owner`, or its item if it is a dict: any value that JSON
+        can represent, such as the epoch.
 
         Raises:
-            ValueError: when saved, something that JSON cannot say.
-            KeyError: when saved, a dict without such an item.
+            ValueError: When saved, if the value cannot be represented in JSON.
+            KeyError: When saved, if a dict has no such item.
         """
         return self._with("value", name, owner)
 
     def setting(self, name: str, setting: Any) -> TrainingState:
-        """What must be the same when the training goes on, such as the batch size: resuming with another is an error that names both.
+        """Adds a setting that must not change when the training run resumes, such as the batch
+        size. If it differs, resuming raises an error with both values.
 
         Raises:
-            ValueError: when saved, something that JSON cannot say.
+            ValueError: When saved, if the value cannot be represented in JSON.
         """
         return self._with("setting", name, setting)
 
     def random(self, name: str, device: Any) -> TrainingState:
-        """The random numbers of a further device.
+        """Adds the random number generator of another device.
 
         Raises:
-            RuntimeError: a device that there is not.
+            RuntimeError: If the device is not available.
         """
         return self._with("random", name, _ternion.device(device))
 
@@ -121,26 +126,29 @@ class TrainingState:
         return self
 
     def save(self, step: int, path: str | os.PathLike[str]) -> None:
-        """Writes everything to one file, which appears whole or not at all; `step` is the number of steps that were made.
+        """Writes the whole state to one file atomically. `step` is the number of completed steps.
 
         Raises:
-            ValueError: two parts of one name, or a value that JSON cannot say; a `step` below 0.
-            TypeError: a `step` that is no whole number.
-            OSError: the file cannot be written.
+            ValueError: If two parts have the same name, if a value cannot be represented in JSON,
+                or if `step` is negative.
+            TypeError: If `step` is not an integer.
+            OSError: If the file cannot be written.
         """
         _check_step("save", step)
         _native._save(path, step, self.device, self._listed())
 
     def resume(self, path: str | os.PathLike[str]) -> int:
-        """Makes everything as it was when the file was written, and gives the number of steps. Nothing is changed unless all fits.
+        """Restores the state from a file, and returns the number of steps. Nothing is changed
+        unless the whole state matches.
 
         Raises:
-            FileNotFoundError: there is no such file.
-            OSError: it is damaged, no checkpoint, or of a training of other parts or settings; in words.
+            FileNotFoundError: If the file does not exist.
+            OSError: If the file is corrupt, is not a checkpoint, or belongs to a training run with
+                other parts or settings. The message gives the reason.
         """
         return self._taken(_native._resume(path, self.device, self._listed()))
 
-    # ---- What the native part is given, and gives
+    # ---- Arguments and results of the native part
 
     def _listed(self):
         return [(kind, name, self._handed(kind, name, part)) for kind, name, part in self._parts]
@@ -188,7 +196,9 @@ def _json(kind, name, said):
 
 
 class _Numbers:
-    """A part whose state is told as tensors: numbers and lists of them become such, and are numbers again when they come back."""
+    """A part whose state is exported as tensors: numbers and lists of numbers are converted to
+    tensors, and back when they are loaded.
+    """
 
     def __init__(self, part):
         self._part = part
@@ -220,7 +230,9 @@ class _Numbers:
 
 
 class Resumed(NamedTuple):
-    """What `Checkpoints.resume` went on from: the number of steps, the file, and what was wrong with newer ones, which are named `.damaged` now."""
+    """The result of `Checkpoints.resume`: the number of steps, the file, and the errors of newer
+    files, which were renamed to `.damaged`.
+    """
 
     step: int
     path: Any
@@ -228,15 +240,15 @@ class Resumed(NamedTuple):
 
 
 class Checkpoints:
-    """A folder with the checkpoints of one training, of which the last few are kept.
+    """A folder with the checkpoints of one training run, of which the last ones are kept.
 
     Args:
-        folder: made by the first save.
-        keep: how many of the newest stay; None for all.
+        folder: The folder. It is created by the first save.
+        keep: The number of newest checkpoints to keep; None for all.
 
     Raises:
-        ValueError: a `keep` below 1.
-        OSError: no folder, and none can be made.
+        ValueError: If `keep` is below 1.
+        OSError: If the folder does not exist and cannot be created.
     """
 
     def __init__(self, folder: str | os.PathLike[str], keep: int | None = 3):
@@ -245,25 +257,26 @@ class Checkpoints:
         self._native = _native._Folder(folder, keep)
 
     def list(self) -> list[tuple[int, Any]]:
-        """Steps and files, the oldest first."""
+        """Returns steps and files, the oldest first."""
         return self._native.list()
 
     def save(self, step: int, state: TrainingState) -> Any:
-        """Writes a checkpoint, and removes those that are too many; its file.
+        """Writes a checkpoint, removes the oldest ones above the limit, and returns the file.
 
         Raises:
-            OSError: the file cannot be written.
-            ValueError: a value that JSON cannot say; a `step` below 0.
-            TypeError: a `step` that is no whole number.
+            OSError: If the file cannot be written.
+            ValueError: If a value cannot be represented in JSON, or if `step` is negative.
+            TypeError: If `step` is not an integer.
         """
         _check_step("save", step)
         return self._native.save(step, state.device, state._listed())
 
     def resume(self, state: TrainingState) -> Resumed | None:
-        """Goes on from the newest checkpoint that is whole; None of a folder without one.
+        """Resumes from the newest checkpoint that is not corrupt. Returns None if the folder has
+        none.
 
         Raises:
-            OSError: a checkpoint of a training of other parts or settings.
+            OSError: If a checkpoint belongs to a training run with other parts or settings.
         """
         found = self._native.resume(state.device, state._listed())
         if found is None:

@@ -1,4 +1,4 @@
-"""What tests beside PyTorch have in common: numbers, weights and gradients on both sides."""
+"""Helpers for tests that compare with PyTorch: values, weights and gradients on both sides."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ def torch_of():
 
 
 def taken(here, there):
-    """The module here with the weights of the one there, both float64."""
+    """Returns both modules in float64, after loading the weights of `there` (PyTorch) into
+    `here`."""
     here.double().load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.double().state_dict().items()})
     return here, there
 

@@ -5,5 +5,5 @@ import ternion
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """Each test draws the same numbers, whatever ran before it."""
+    """Seeds every test, so that it draws the same numbers regardless of the tests before it."""
     ternion.manual_seed(1)

@@ -1,4 +1,4 @@
-"""Devices beside the processor, for the tests that want two."""
+"""Devices other than the CPU, for tests that need two."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import ternion
 
 
 def other_device():
-    """The name of a device that is not the processor; the test is skipped where none is."""
+    """Returns the name of a device other than the CPU. Skips the test if there is none."""
     for name in ("cuda", "wgpu"):
         try:
             ternion.device(name)

@@ -1,4 +1,5 @@
-"""Activations and layers without state that the core composes of ops, in Ternion and in JAX: a part of `jax_cases`."""
+"""Activations and stateless layers that core composes from ops, in Ternion and in JAX: a part of
+`jax_cases`."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from ternion.nn import functional as F
 
 
 def pieces(rng, shape):
-    """On both sides of -3 and 3, and between them."""
+    """Numbers below -3, between -3 and 3, and above 3."""
     return rng.choice([-4.5, 0.0, 4.5], shape) + rng.uniform(-1.25, 1.25, shape)
 
 
@@ -47,7 +48,8 @@ def along_axes():
 
 
 def drawn():
-    """Functions that draw: the same numbers each time, which are read from what is made of ones and of zeros."""
+    """Random functions, seeded so that each call draws the same numbers. Their mask is computed
+    from inputs of ones and zeros."""
 
     def seeded(f):
         def run(x):

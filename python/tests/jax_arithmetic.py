@@ -1,4 +1,5 @@
-"""Arithmetic, reductions and statistics that the core composes, in Ternion and in JAX: a part of `jax_cases`."""
+"""Arithmetic, reductions and statistics that core composes from ops, in Ternion and in JAX: a part
+of `jax_cases`."""
 
 import jax.numpy as jnp
 
@@ -8,7 +9,7 @@ from ternion.nn import functional as F
 
 
 def steps(rng, shape):
-    """Clear of whole numbers."""
+    """Numbers away from integers."""
     return rng.integers(-6, 6, shape) + rng.uniform(0.2, 0.8, shape)
 
 
@@ -28,7 +29,7 @@ ONE = {
 
 
 def two():
-    """Of two numbers."""
+    """Functions of two numbers."""
     pairs = {
         "floor_divide": (ternion.floor_divide, lambda a, b: jnp.floor(a / b), uniform(), away(0.3)),
         "trunc_divide": (lambda a, b: ternion.div(a, b, rounding_mode="trunc"), lambda a, b: jnp.trunc(a / b), uniform(), away(0.3)),

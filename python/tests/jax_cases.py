@@ -1,4 +1,5 @@
-"""The differentiable ops of the op table in Ternion and in JAX: one case or more for each. What JAX has no function for is written by its definition."""
+"""The differentiable ops of the op table in Ternion and in JAX, with at least one case for each.
+Functions that JAX lacks are written by their definition."""
 
 import math
 
@@ -19,7 +20,7 @@ OPS = _ternion._trust.ops
 
 
 class Case:
-    """`ours` of tensors and `theirs` of arrays compute the same of `inputs`, which are drawn: lists of (shape, drawing)."""
+    """`ours` and `theirs` compute the same from random `inputs`: (shape, drawing) pairs."""
 
     def __init__(self, covers, label, ours, theirs, *inputs, second=True):
         self.covers, self.label = covers.split(), label
@@ -29,7 +30,7 @@ class Case:
         return f"{self.covers[0]}-{self.label}" if self.label else self.covers[0]
 
 
-# ---- What inputs are like
+# ---- Distributions of inputs
 
 
 def uniform(low=-2.0, high=2.0):
@@ -37,18 +38,18 @@ def uniform(low=-2.0, high=2.0):
 
 
 def away(distance=0.1, most=2.0):
-    """From 0 by so much, on both sides."""
+    """Numbers of both signs whose magnitude is at least `distance`."""
     return lambda rng, shape: rng.uniform(distance, most, shape) * rng.choice([-1.0, 1.0], shape)
 
 
 def distinct(rng, shape):
-    """All apart from each other by much more than a step of rounding."""
+    """Numbers whose differences are much larger than rounding errors."""
     size = math.prod(shape)
     return (rng.permutation(size).reshape(shape) - size / 2) * 0.37 + rng.uniform(-0.1, 0.1, shape)
 
 
 def between(rng, shape):
-    """Between whole numbers."""
+    """Numbers between integers."""
     return rng.integers(-3, 3, shape) + rng.uniform(0.15, 0.35, shape)
 
 
@@ -184,7 +185,7 @@ def reductions():
             def theirs(x, p=p, d=axes):
                 return jnp.max(jnp.abs(x), axis=d) if p == math.inf else jnp.sum(jnp.abs(x) ** p, axis=d) ** (1 / p)
 
-            # Of norms of one element the second gradient is 0, and JAX's a rounding error.
+            # For norms of one element, the second gradient is 0 and JAX's is a rounding error.
             is_of_many = math.prod(shape if axes is None else [shape[axis] for axis in (axes if isinstance(axes, tuple) else (axes,))]) != 1
             yield Case("norm", f"{p}{shape}{axes}", lambda x, p=p, d=axes: x.norm(p, d), theirs, (shape, distinct), second=is_of_many)
     for shapes in [((3, 5), (4,), ()), ((2, 3, 4),), ((0, 2), (1,), (7,))]:
@@ -378,7 +379,7 @@ def losses():
             lambda x, weight, bias, r=reduction, s=smoothing: of_linear(x, weight, bias, ignoring, r, s),
             ((4, 3), uniform(-1, 1)), ((5, 3), uniform(-1, 1)), ((5,), uniform(-1, 1)),
         )  # fmt: skip
-    # From so many logits on the gradient is formed with the loss.
+    # From this number of logits on, the gradient is computed together with the loss.
     many = np.random.default_rng(3).integers(0, 512, 640)
     yield Case(
         "cross_entropy_with_grad", "", lambda x: F.cross_entropy(x, tensor_of(many)),
@@ -397,7 +398,7 @@ def conv(x, w, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
 
 
 def patches(x, kernel, stride, padding, dilation, fill=0.0):
-    """[.., rows, columns] -> [kernel positions, .., windows down, windows across]."""
+    """Maps [.., rows, columns] to [kernel positions, .., vertical windows, horizontal windows]."""
     pads = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in padding]
     x = jnp.pad(x, pads, constant_values=fill)
     counts = [(x.shape[axis - 2] - dilation[axis] * (kernel[axis] - 1) - 1) // stride[axis] + 1 for axis in (0, 1)]
@@ -432,7 +433,7 @@ def windows():
         def transposed(x, w, s=stride, p=padding, e=extra, g=groups):
             size = [(x.shape[2 + a] - 1) * s[a] - 2 * p[a] + w.shape[2 + a] + e[a] for a in (0, 1)]
             image = jnp.zeros((x.shape[0], w.shape[1] * g, *size))
-            # The gradient of a convolution by its images.
+            # The gradient of a convolution with respect to its images.
             return jax.vjp(lambda image: conv(image, w, s, p, groups=g), image)[1](x)[0]
 
         yield Case(
@@ -539,7 +540,7 @@ def indices():
 
 
 def ours_of(key):
-    """An index with arrays as one with tensors."""
+    """Converts an index with arrays to one with tensors."""
     if isinstance(key, tuple):
         return tuple(ours_of(part) for part in key)
     return tensor_of(key) if isinstance(key, np.ndarray) else key
@@ -584,7 +585,7 @@ def linear_algebra():
 
 
 def cases():
-    """All of them."""
+    """Returns all cases."""
     from jax_activations import activations
     from jax_arithmetic import arithmetic
     from jax_composed import composed_in_core

@@ -1,4 +1,4 @@
-"""Functions that the core composes of ops, in Ternion and in JAX: a part of `jax_cases`."""
+"""Functions that core composes from ops, in Ternion and in JAX: a part of `jax_cases`."""
 
 import itertools
 
@@ -37,12 +37,12 @@ def margins(x):
 
 
 def label_margins(x):
-    """Of targets 0 and 3, and of no targets."""
+    """The losses for the targets 0 and 3, and for no targets."""
     return jnp.stack([sum(relu(1 - (x[0, y] - x[0, c])) for y in (0, 3) for c in (1, 2, 4)) / 5, 0 * x[1, 0]])
 
 
 def alignments(x):
-    """Of 4 steps of 3 classes and the target 1, 1: over all sequences."""
+    """The loss of 4 steps with 3 classes and the target 1, 1, computed over all sequences."""
     sequences = [s for s in itertools.product(range(3), repeat=4) if [a for a, _ in itertools.groupby(s) if a] == [1, 1]]
     return -jax.scipy.special.logsumexp(jnp.stack([sum(x[step, 0, symbol] for step, symbol in enumerate(s)) for s in sequences]))[None]
 
@@ -133,7 +133,7 @@ def of_series():
     yield Case("nanquantile", "", lambda x, q: ternion.nanquantile(x, q), lambda x, q: jnp.nanquantile(x, q), ((3, 6), distinct), q)
     places = np.array([0.0, 0.5, 2.0, 2.75, 4.0])
 
-    # Slopes are sums of elements by these factors.
+    # The derivatives are linear combinations of the elements with these factors.
     factors = np.gradient(np.eye(5), places, axis=0, edge_order=2).T
     yield Case("gradient", "", lambda x: ternion.gradient(x, spacing=(constant(places),), dim=1, edge_order=2)[0], lambda x: x @ factors, x)
     yield Case("trapezoid", "", lambda x, y: ternion.trapezoid(x, y), lambda x, y: jnp.trapezoid(x, y), x, x)

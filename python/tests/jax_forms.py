@@ -1,4 +1,4 @@
-"""Other forms of tensors, tensors put together, and elements by their indices, in Ternion and in JAX: a part of `jax_cases`."""
+"""Shape changes, concatenation, and indexing in Ternion and in JAX: a part of `jax_cases`."""
 
 import itertools
 

@@ -1,4 +1,5 @@
-"""Special functions, order statistics and products that are added, in Ternion and in JAX: a part of `jax_cases`."""
+"""Special functions, order statistics and products that are added to an input, in Ternion and in
+JAX: a part of `jax_cases`."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import ternion
 from jax_cases import POSITIVE, SHAPES, Case, away, between, distinct, tensor_of, uniform
 from ternion.nn import functional as F
 
-# Composed of other ops, so without a gradient as an op.
+# Functions composed of other ops, without a dedicated gradient rule.
 COMPOSED = {
     "tan": ("tan", jnp.tan, uniform(-1, 1)),
     "asin": ("asin", jnp.arcsin, uniform(-0.7, 0.7)),
@@ -49,7 +50,7 @@ def composed():
 
 
 def chosen():
-    """What takes elements by their order, or puts them into places."""
+    """Functions that select elements by their order, or scatter them to indices."""
     yield Case("xlogy", "", ternion.xlogy, jax.scipy.special.xlogy, ((4, 3), POSITIVE), ((4, 3), POSITIVE))
     places = np.array([2, 0, 2, 1])
     yield Case(
@@ -74,7 +75,7 @@ def chosen():
         )  # fmt: skip
     yield Case("cummax", "", lambda x: x.cummax(-1)[0], lambda x: jax.lax.cummax(x, x.ndim - 1), ((3, 5), distinct))
     yield Case("cummin", "", lambda x: x.cummin(-1)[0], lambda x: jax.lax.cummin(x, x.ndim - 1), ((3, 5), distinct))
-    # Of numbers that all differ the mode is the least.
+    # If all numbers differ, the mode is the smallest one.
     yield Case("mode", "", lambda x: x.mode(-1)[0], lambda x: jnp.min(x, -1), ((3, 5), distinct))
     yield Case("nanmedian", "", lambda x: x.nanmedian(-1)[0], lambda x: jnp.nanmedian(x, -1), ((3, 5), distinct))
     yield Case("renorm", "", lambda x: x.renorm(2, 0, 1.5), renormed, ((3, 5), away(0.3)))

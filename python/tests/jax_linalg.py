@@ -1,4 +1,5 @@
-"""Linear algebra in Ternion and in JAX: the part of jax_cases.py about it. Where a decomposition is not unique, elements are squared."""
+"""Linear algebra in Ternion and in JAX: a part of `jax_cases`. If a decomposition is not unique,
+its elements are squared."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ def uniform(low, high):
 
 
 def spread(rng, shape):
-    """Singular values well apart and far from 0."""
+    """Matrices whose singular values are well separated and far from 0."""
     rows, columns = shape[-2:]
     return rng.uniform(-1, 1, shape) + np.eye(rows, columns) * (2 * np.arange(columns) + 4)
 
@@ -58,7 +59,7 @@ RIGHT, RIGHTS = ((4, 2), uniform(-1, 1)), ((2, 3, 2), uniform(-1, 1))
 TENSOR = ((2, 3, 6), tensor_spread)
 VECTOR = ((2, 3), uniform(-2, 2))
 
-# Name, what is told of the case, the function here, the function there, and what is drawn.
+# Name, label of the case, Ternion's function, JAX's function, and the inputs to draw.
 CASES = [
     ("linalg.det", "", linalg.det, jnp.linalg.det, ((2, 3, 3), uniform(-1, 1))),
     ("linalg.slogdet", "", lambda x: linalg.slogdet(x).logabsdet, lambda x: jnp.linalg.slogdet(x)[1], BATCH),

@@ -1,4 +1,4 @@
-"""Cases of `jax_cases` over one to three axes: pools, convolutions, other sizes, borders, grids."""
+"""Cases of `jax_cases` over one to three axes: pooling, convolutions, resizing, padding, grids."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ NAMES = {3: ("NCH", "OIH", "NCH"), 4: ("NCHW", "OIHW", "NCHW"), 5: ("NCDHW", "OI
 
 
 def windows_of(x, kernel, stride, padding, fill=0.0):
-    """[.., *sizes] -> [kernel positions, .., *windows]."""
+    """Maps [.., *sizes] to [kernel positions, .., *windows]."""
     axes = len(kernel)
     x = jnp.pad(x, [(0, 0)] * (x.ndim - axes) + [(side, side) for side in padding], constant_values=fill)
     counts = [(size - window) // step + 1 for size, window, step in zip(x.shape[-axes:], kernel, stride)]
@@ -28,7 +28,7 @@ def windows_of(x, kernel, stride, padding, fill=0.0):
 
 
 def cells(x, size, reduce):
-    """Windows that divide the last axes into parts."""
+    """Divides the last axes into `size` windows, and reduces each."""
     axes, parts = len(size), []
     for at in itertools.product(*map(range, size)):
         cut = [slice(place * length // count, -(-(place + 1) * length // count)) for place, count, length in zip(at, size, x.shape[-axes:])]
@@ -120,7 +120,7 @@ def convolutions():
 
 
 def resizing(mode, inputs, outputs):
-    """The matrix by which an axis gets its size."""
+    """Returns the matrix that resizes an axis."""
     matrix = np.zeros((outputs, inputs))
     for at in range(outputs):
         place = (at + 0.5) * inputs / outputs - 0.5
@@ -174,7 +174,7 @@ def grids():
         planes = [[map_coordinates(x[n, c], [place[n] for place in places], 1) for c in range(x.shape[1])] for n in range(x.shape[0])]
         return jnp.stack([jnp.stack(row) for row in planes])
 
-    # Past corners, where the weights change with both coordinates at once.
+    # Also beyond the corners, where the weights depend on both coordinates at once.
     yield Case(
         "grid_sample", "", lambda x, grid: F.grid_sample(x, grid, align_corners=False), sampled, ((2, 2, 4, 5), uniform()), ((2, 3, 2, 2), uniform(-1.1, 1.1)),
     )  # fmt: skip
@@ -187,6 +187,6 @@ def grids():
 
 
 def volumes():
-    """All of them."""
+    """Returns all cases."""
     groups = (pools, convolutions, sizes, borders_and_channels, grids)
     return [case for group in groups for case in group()]

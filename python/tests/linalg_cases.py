@@ -1,4 +1,5 @@
-"""Linear algebra, called once each, with what NumPy makes of the same numbers: the part of test_reach.py about it."""
+"""Linear algebra functions, each called once, with NumPy's result for the same numbers: the part of
+test_reach.py about linear algebra."""
 
 import numpy as np
 
@@ -23,12 +24,13 @@ def t(values):
 
 
 def product(*factors):
-    """What factors multiply to: of those that are not unique."""
+    """Returns the product of the factors of a decomposition that is not unique."""
     return np.linalg.multi_dot([factor.detach().numpy() for factor in factors])
 
 
 def exponential(matrix):
-    """By its series, of a matrix made small, squared again."""
+    """Computes the matrix exponential: the power series of the scaled matrix, followed by repeated
+    squaring."""
     term = total = np.eye(len(matrix))
     for k in range(1, 30):
         term = term @ matrix / 256 / k

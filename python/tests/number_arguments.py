@@ -1,4 +1,5 @@
-"""Every public function with an argument that is a number, by the stubs and the signatures, and calls of each, for test_number_gradients."""
+"""Lists every public function with a numeric argument, from stubs and signatures, and calls each of
+them, for test_number_gradients."""
 
 import ast
 import importlib
@@ -14,7 +15,7 @@ from test_public_names import MODULES
 PACKAGE = Path(ternion.__file__).parent
 #: Annotations of numbers.
 NUMBERS = re.compile(r"\b(_?float|Number|Operand|Other)\b")
-#: Arguments that take numbers and what else their annotation, `Any` or none, lets through.
+#: Arguments that accept numbers, although their annotation (`Any`, or none) does not say so.
 OTHERS = """
     rsub.other rsub.alpha float_power.exponent copysign.other lerp.weight normal.mean normal.std quantile.q nanquantile.q fill.value clamp_min.min clamp_max.max
     fill_diagonal_.fill_value new_full.fill_value index_fill.value index_add.alpha index_add_.alpha index_put.values gradient.spacing scalar_tensor.s xlogy.other
@@ -29,7 +30,7 @@ def is_number(annotation):
 
 
 def in_stubs(path):
-    """Functions of a file of stubs, each with the class that it is of."""
+    """Yields the functions of a stub file, each with the name of its class."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef):
             yield None, node
@@ -64,7 +65,9 @@ def of_signatures():
 
 
 def taken():
-    """Module or class, function and argument of all of them, each once; what tests, models and loaders of data take, and a monitor's limits, are settings of programs."""
+    """Returns module or class, function and argument of all numeric arguments, without duplicates.
+    Arguments of tests, models and data loaders, and the limits of a monitor, are excluded: they are
+    settings of programs."""
     found = dict.fromkeys([*of_stubs(), *of_signatures()])
     return [each for each in found if each[0] not in OUTSIDE and each[1] != "StatsMonitor" and not each[1].startswith("__")]
 
@@ -93,7 +96,7 @@ FUSED_LINEAR = {"linear_w": x, "linear_b": lambda: x(3), "bn_rm": lambda: x(3), 
 LENGTHS = {name: lambda: ternion.tensor([0, 1, 3], dtype=ternion.int32) for name in ("cu_seq_q", "cu_seq_k")}
 PACKED = {**{name: lambda: x(3, 2, 4) for name in ("query", "key", "value")}, **LENGTHS, "max_q": lambda: 2, "max_k": lambda: 2}
 
-#: Arguments of functions that are not those of their names below.
+#: Arguments by function, if they differ from those by name below.
 ARGUMENTS = {
     "addbmm": {"batch1": lambda: x(2, 3, 3), "batch2": lambda: x(2, 3, 3)},
     "baddbmm": {"input": lambda: x(2, 3, 3), "self": lambda: x(2, 3, 3), "batch1": lambda: x(2, 3, 3), "batch2": lambda: x(2, 3, 3)},
@@ -134,7 +137,7 @@ ARGUMENTS = {
 for _name in ("or", "xor", "left_shift", "right_shift"):
     ARGUMENTS[f"bitwise_{_name}"] = ARGUMENTS["bitwise_and"]
 
-#: Arguments by their names.
+#: Arguments by name.
 NAMED = {
     "params": weights, "parameters": weights, "optimizer": sgd, "M": lambda: 4, "num_features": lambda: 3, "embed_dim": lambda: 4, "num_heads": lambda: 2, "d_model": lambda: 4,
     "nhead": lambda: 2, "input_size": lambda: 3, "hidden_size": lambda: 3, "num_layers": lambda: 2, "num_embeddings": lambda: 3, "embedding_dim": lambda: 2, "width": lambda: 4,
@@ -151,7 +154,7 @@ def function_of(home, name):
 
 
 def call_of(home, name, argument):
-    """The function and its arguments but one, each new."""
+    """Returns the function and all its arguments except one, each newly created."""
     function, own = function_of(home, name), ARGUMENTS.get(name, {})
     parameters = inspect.signature(function.__init__ if isinstance(function, type) else function).parameters
     given = {}

@@ -1,4 +1,5 @@
-"""What trainings with planted faults share: how they are registered and run, and what they report."""
+"""Shared code for training runs with planted faults: how they are registered and run, and what they
+report."""
 
 import warnings
 from collections import defaultdict
@@ -8,12 +9,12 @@ import pytest
 import ternion
 from ternion import nn, optim
 
-# The trainings of each file of tests.
+# The training runs of each test file.
 FAULTS = defaultdict(list)
 
 
 def names(*words):
-    """Registers a training: with its fault, what is reported contains these words."""
+    """Registers a training run. With its fault, the report contains these words."""
 
     def register(training):
         FAULTS[training.__module__].append(pytest.param(training, words, id=training.__name__))
@@ -23,7 +24,8 @@ def names(*words):
 
 
 def reported(training, planted):
-    """All that a user meets: warnings, what the monitor says, and the error that ends the training."""
+    """Returns everything a user sees: warnings, messages of the monitor, and the error that ends
+    training."""
     ternion.manual_seed(7)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -35,7 +37,8 @@ def reported(training, planted):
 
 
 def checks_of(module):
-    """The two tests of each training of a module: its fault is named, and without the fault nothing is reported."""
+    """Returns the two tests for the training runs of a module: the fault is named, and without the
+    fault nothing is reported."""
     each = pytest.mark.parametrize("training, words", FAULTS[module])
 
     @each
@@ -53,7 +56,8 @@ def checks_of(module):
 
 
 def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, optimizer=optim.SGD, **settings):
-    """What a StatsMonitor says of a training by the mean square of what the model gives, or another loss of it."""
+    """Returns the report of a StatsMonitor on a training run. The loss is the mean square of the
+    model's output, unless `loss_of` is given."""
     x = ternion.randn(16, 8) if x is None else x
     monitor = nn.utils.StatsMonitor(model, every=1)
     made, said = optimizer(list(model.parameters() if parameters is None else parameters), lr=rate, **settings), []
@@ -73,7 +77,7 @@ def mlp(*widths, activation=nn.ReLU):
 
 
 def scaled(parameters, factor):
-    """Multiplies parameters by a factor."""
+    """Multiplies parameters by a factor in place."""
     with ternion.no_grad():
         for parameter in parameters:
             parameter.mul_(factor)

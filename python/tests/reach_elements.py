@@ -1,4 +1,5 @@
-"""Functions of one element, for test_reach: of a tensor, of two, and of a tensor and a number."""
+"""Elementwise functions for test_reach: of a tensor, of two tensors, and of a tensor and a
+number."""
 
 import math
 
@@ -13,7 +14,7 @@ X = np.array([[0.3, -1.2, 2.0], [0.7, 0.5, -0.4]])
 POSITIVE = np.abs(X) + 0.1
 STEPS = np.array([[1.7, -2.2, 0.4], [-0.9, 3.1, 1.2]])
 
-# The method, its formula in NumPy, and numbers that it accepts.
+# The method, its formula in NumPy, and valid inputs.
 UNARY = {
     "neg": (ternion.neg, np.negative, X), "abs": (ternion.abs, np.abs, X), "sign": (ternion.sign, np.sign, X), "exp": (ternion.exp, np.exp, X),
     "log": (ternion.log, np.log, POSITIVE), "log1p": (ternion.log1p, np.log1p, POSITIVE), "expm1": (ternion.expm1, np.expm1, X),
@@ -34,7 +35,8 @@ BINARY = {
     "remainder": np.mod, "pow": np.power,
 }  # fmt: skip
 
-# Of a tensor and a number. Three have other names: maximum and minimum are clamps, and the angle beside 1 is the arc tangent.
+# Functions of a tensor and a number. Some have other names: maximum and minimum are clamps, and
+# atan2 with 1 is the arctangent.
 SCALAR = {
     "add_scalar": (lambda x: x + 1.5, lambda x: x + 1.5), "sub_scalar": (lambda x: x - 1.5, lambda x: x - 1.5),
     "mul_scalar": (lambda x: x * 1.5, lambda x: x * 1.5), "div_scalar": (lambda x: x / 1.5, lambda x: x / 1.5),

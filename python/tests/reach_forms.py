@@ -1,4 +1,4 @@
-"""Other forms of tensors and elements by their indices, for test_reach."""
+"""Shape changes and indexing of tensors, for test_reach."""
 
 import numpy as np
 
@@ -8,14 +8,15 @@ from ternion.nn import functional as F
 
 
 def tracked(t, X):
-    """What running means become."""
+    """Returns the updated running mean, found and expected."""
     mean, var = t([0.5, 1.0]), t([1.0, 1.0])
     F.instance_norm(t(X[None]), mean, var, momentum=0.5)
     return mean, (np.array([0.5, 1.0]) + X.mean(1)) / 2
 
 
 def forms(t, parts, X, Y, CUBE, ENDS, PLACES):
-    """What is found and what is right, by the op's name. `t` makes tensors, `parts` pairs of several."""
+    """Returns found and expected values by op name. `t` creates tensors; `parts` compares lists of
+    results."""
     return {
         "atleast_1d": lambda: (ternion.atleast_1d(t(2.0)), [2.0]),
         "atleast_2d": lambda: (ternion.atleast_2d(t(ENDS)), ENDS[None]),

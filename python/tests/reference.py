@@ -1,4 +1,5 @@
-"""Numbers that PyTorch computed: tests/reference/nn.json of the repository, which the Rust tests hold Ternion to as well."""
+"""Values computed by PyTorch, from tests/reference/nn.json of the repository. The Rust tests use
+the same file."""
 
 import functools
 import json
@@ -13,20 +14,20 @@ FILE = Path(__file__).parents[2] / "tests" / "reference" / "nn.json"
 
 @functools.lru_cache(None)
 def told():
-    """All of the file."""
+    """Returns the contents of the file."""
     return json.loads(FILE.read_text())
 
 
 def array(entry):
-    """A tensor of the file as an array of float64."""
+    """Returns a tensor of the file as a float64 array."""
     return np.array(entry["values"], np.float64).reshape(entry["shape"])
 
 
 def tensor(entry):
-    """A tensor of the file, float64."""
+    """Returns a tensor of the file as a float64 tensor."""
     return ternion.tensor(array(entry))
 
 
 def close(found, entry, tolerance=1e-7):
-    """That a tensor is that of the file."""
+    """Checks that a tensor equals that of the file."""
     np.testing.assert_allclose(found.detach().numpy(), array(entry), rtol=tolerance, atol=tolerance)

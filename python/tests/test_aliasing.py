@@ -1,4 +1,5 @@
-"""Which results share memory with what they were made of: as in PyTorch, so that a change in place is seen where it is there, and nowhere else."""
+"""Which results share memory with their inputs. As in PyTorch, an in-place change is visible in
+every tensor that shares the memory, and in no other."""
 
 import itertools
 import math
@@ -25,7 +26,7 @@ OWNERS = {
     "functional": (ternion.nn.functional, torch.nn.functional),
 }
 
-#: Told in docs/python.md, or of no weight.
+#: Differences that are documented in docs/python.md, or do not matter.
 OTHERWISE = {
     "BoolTensor FloatTensor LongTensor Tensor": "classes of one dtype here make tensors of numbers",
     "dropout dropout1d dropout2d": "with a probability of 0: PyTorch gives the input itself",
@@ -43,7 +44,8 @@ def names(ours, theirs):
 
 
 def shares(function, x, arguments):
-    """For each result whether a change of it is seen in `x`; None if there is no such result."""
+    """Returns, for each result, whether changing it changes `x`. Returns None if a result is not a
+    tensor, or is empty."""
     before, made = x.tolist(), function(x, *arguments)
     found = []
     for result in made if isinstance(made, (tuple, list)) else [made]:
@@ -58,7 +60,7 @@ def answer(function, x, arguments):
     try:
         return shares(function, x, arguments)
     except Exception:
-        # Not for these arguments: other tests tell of that.
+        # The function rejects these arguments, which other tests cover.
         return None
 
 
@@ -73,7 +75,7 @@ def test_results_share_memory_as_pytorchs(owner, name):
 
 
 def test_in_place_of_itself():
-    """A source that is the tensor itself, or overlaps it, is read before it is changed."""
+    """A source that is the tensor itself, or overlaps it, is read before the tensor is changed."""
     places = ternion.tensor([3, 2, 1, 0])
     for name, want in (("scatter_", [4, 3, 2, 1]), ("scatter_add_", [5, 5, 5, 5]), ("index_add_", [5, 5, 5, 5]), ("index_copy_", [4, 3, 2, 1])):
         x = ternion.arange(1.0, 5.0)
@@ -88,7 +90,8 @@ def test_in_place_of_itself():
     assert x.index_add_(0, ternion.tensor([2, 1, 0]), x).tolist() == [[4, 6]] * 3
 
 
-#: What gives views: of tensors of these sizes. Where PyTorch's answer is no view (a reshape that must copy, `diag`), neither is ours.
+#: Functions that return views, by the shape of their input. Where PyTorch returns a copy (a reshape
+#: that must copy, `diag`), Ternion returns a copy too.
 VIEWS = {
     (4,): {
         "as_strided in row-major order": lambda m, x: x.as_strided((2, 2), (2, 1)),
@@ -164,7 +167,9 @@ VIEWS = {
         "as_strided of volumes": lambda m, x: x.as_strided((3, 3), (6, 1), x.storage_offset() + 3),
     },
 }  # fmt: skip
-#: How a tensor of these sizes is stored in a buffer of so many elements: in row-major order, behind others, its axes in another order, with gaps.
+#: How a tensor is stored in its buffer: row-major, at an offset, with transposed axes, with gaps.
+#: Each entry has the number of elements before the tensor, the number of buffer elements per
+#: element, and the function that creates the tensor from the buffer.
 BASES = {
     "dense": (0, 1, lambda row, sizes: row.reshape(sizes)),
     "behind others": (10, 1, lambda row, sizes: row[10:].view(sizes)),
@@ -185,7 +190,8 @@ CASES = [(sizes, name) for sizes, views in VIEWS.items() for name in views]
 
 
 def written(m, sizes, name, base, write, is_recorded):
-    """All of the memory, and the view, after a write through it; and the gradient, if it is recorded."""
+    """Returns the whole buffer and the view after a write through the view, and the gradient if it
+    is recorded."""
     before, factor, lie = BASES[base]
     count = before + factor * math.prod(sizes)
     leaf = m.arange(1.0, 1 + count)
@@ -194,7 +200,7 @@ def written(m, sizes, name, base, write, is_recorded):
     WRITES[write](m, view)
     if not is_recorded:
         return row.tolist(), view.tolist()
-    # Where all was overwritten nothing leads to the leaf but its own sum.
+    # If everything was overwritten, only its own sum connects the leaf to the loss.
     ((row * m.arange(1.0, 1 + count)).sum() + leaf.sum()).backward()
     return row.tolist(), view.tolist(), leaf.grad.tolist()
 
@@ -208,7 +214,7 @@ def test_a_write_through_a_view_is_seen(sizes, name):
         try:
             wanted = written(torch, *case)
         except RuntimeError as error:
-            # No view of such a layout.
+            # Such a layout has no view.
             assert "view" in str(error), (case, error)
             continue
         if name.startswith("as_strided") and base in ("transposed", "gaps")[len(sizes) == 1 :]:
@@ -225,7 +231,8 @@ def test_a_dtype_of_the_same_memory_is_a_view():
 
 
 def test_elements_that_share_memory_are_not_written():
-    """PyTorch refuses an expanded tensor, and writes the others as often as they show an element."""
+    """Ternion rejects writes to all of them. PyTorch rejects an expanded tensor, and writes an
+    element of the others once for each time it occurs."""
     x = ternion.arange(4.0)
     overlapping = {
         "expand": x.expand(2, 4), "broadcast_to": x.broadcast_to((3, 4)), "unfold": x.unfold(0, 2, 1), "as_strided": x.as_strided((3, 2), (1, 1)),
@@ -282,7 +289,8 @@ def test_what_is_overwritten_has_a_gradient_of_0_and_no_influence(name):
 
 
 def test_in_place_forms_of_python_keep_history_and_views():
-    """What is written in Python takes over its result: also in rows of a tensor, in another dtype, and where the result has no history."""
+    """In-place methods that are implemented in Python store their result in the tensor, also for
+    rows of a tensor, with another dtype, and if the result has no history."""
     gradients = []
     for library in (ternion, torch):
         x = library.tensor([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)

@@ -1,4 +1,4 @@
-"""Arguments and forms that PyTorch's functions have, each with the value that PyTorch gives."""
+"""Arguments and overloads of PyTorch's functions, each with the value that PyTorch returns."""
 
 import functools
 import math
@@ -21,7 +21,7 @@ def close(found, right):
     np.testing.assert_allclose(np.asarray(found.tolist()), np.asarray(right), rtol=1e-6, atol=1e-6)
 
 
-# ---- Products that are added
+# ---- Products that are added to an input
 
 
 def test_products_of_integers_stay_exact():
@@ -46,7 +46,8 @@ def test_a_summand_that_counts_for_nothing_is_not_read(dtype):
 
 
 def test_half_precision_is_rounded_once():
-    # 1 + 2^-8 is between two numbers of bfloat16: rounded on the way the factor's product is lost.
+    # 1 + 2^-8 is between two bfloat16 numbers: if intermediate results were rounded, the product
+    # with beta would be lost.
     one = t([[[1.0]]], dtype=ternion.bfloat16)
     small = t([2.0**-8 * 3], dtype=ternion.bfloat16)
     right = t(2.0**-8 * 3 * 0.7 + 1.0).bfloat16()
@@ -63,7 +64,7 @@ def test_in_place(name, shapes):
     close(x, right.tolist())
 
 
-# ---- Views in place
+# ---- In-place views
 
 
 def test_views_in_place_give_the_tensor_itself_another_form():
@@ -111,7 +112,7 @@ def test_comparisons_in_place_give_numbers():
     assert t([1.26, -0.04]).round_(decimals=1).tolist() == pytest.approx([1.3, 0])
 
 
-# ---- Masks that spread the tensor
+# ---- Masks that broadcast the tensor
 
 
 def test_masks_spread_the_tensor_itself():
@@ -247,14 +248,14 @@ def test_attention_spreads_operands_of_fewer_axes():
         F.scaled_dot_product_attention(ternion.rand(3, 3, 8), key, value)
 
 
-# ---- Running statistics of examples
+# ---- Running statistics of instance norm
 
 
 def test_instance_norm_with_running_statistics():
     x = ternion.tensor([[[1.0, 3], [0, 8]], [[5, 7], [2, 2]]])
     mean, var = ternion.zeros(2), ternion.ones(2)
     close(F.instance_norm(x, mean, var, momentum=0.5), F.instance_norm(x).tolist())
-    # Means of [2, 6] and [4, 2], unbiased variances of [2, 2] and [32, 0].
+    # The means are those of [2, 6] and [4, 2], the unbiased variances those of [2, 2] and [32, 0].
     assert (mean.tolist(), var.tolist()) == ([2, 1.5], [1.5, 8.5])
     close(F.instance_norm(x, mean, var, use_input_stats=False, eps=0.0), (x.numpy() - [[2], [1.5]]) / np.sqrt([[1.5], [8.5]]))
     with pytest.raises(ValueError, match="use_input_stats=False without running_mean and running_var"):
@@ -281,7 +282,7 @@ def test_instance_norm_layers_track_statistics():
     assert list(nn.InstanceNorm1d(2).state_dict()) == []
 
 
-# ---- Which operand a tie's gradient goes to
+# ---- The operand that receives the gradient of a tie
 
 
 @pytest.mark.parametrize("dtype", [ternion.float32, ternion.bfloat16])
@@ -301,7 +302,7 @@ def test_bounds_have_gradients_outside():
     assert t([1.0, NAN, 1]).clamp(t([NAN, 0, 0]), t([2.0, 2, NAN])).isnan().all()
 
 
-# ---- Truth values
+# ---- Bool tensors
 
 
 def test_truth_values_are_added_as_whether_any_is():
@@ -312,7 +313,7 @@ def test_truth_values_are_added_as_whether_any_is():
     for change in ("scatter_add_", "index_add_"):
         y = x.clone()
         assert getattr(y, change)(0, places, source) is y and y.tolist() == [True, True, False]
-    # As many as one byte has values.
+    # As many additions as a byte has values.
     assert t([False]).scatter_add(0, ternion.zeros(256, dtype=ternion.int64), ternion.ones(256).bool()).tolist() == [True]
 
 

@@ -1,4 +1,5 @@
-"""What programs of PyTorch rely on without a word: dtypes of results, bounds, what is refused, and values at the ends of what dtypes hold."""
+"""Behavior that PyTorch programs rely on implicitly: dtypes of results, bounds, rejected calls, and
+values at the limits of dtypes."""
 
 import math
 import time
@@ -10,7 +11,7 @@ import ternion
 
 
 class TestBounds:
-    """Bounds of `clamp`, in place and of integers."""
+    """Bounds of `clamp`, also in place and with integers."""
 
     @pytest.mark.parametrize("call", [lambda x: x.clamp(), lambda x: x.clamp_(), lambda x: x.clip(), ternion.clamp])
     def test_one_at_least(self, call):
@@ -23,7 +24,7 @@ class TestBounds:
         for T, error in ((torch, RuntimeError), (ternion, RuntimeError)):
             given = {name: T.tensor(bound) if isinstance(bound, list) else bound for name, bound in bounds.items()}
             if T is torch and len({isinstance(bound, list) for bound in bounds.values()}) == 2:
-                continue  # A number beside a tensor is refused in any case there.
+                continue  # PyTorch rejects a number together with a tensor in any case.
             x = T.tensor([0, 5])
             with pytest.raises(error, match="result type .loat.* can't be cast to the desired output type"):
                 x.clamp_(**given)
@@ -58,7 +59,8 @@ class TestBounds:
 
 
 class TestInPlace:
-    """A result of a kind that the tensor does not hold is refused, as there, and nothing is changed."""
+    """As in PyTorch, an in-place op is rejected if the tensor's dtype cannot store the result, and
+    nothing is changed."""
 
     CALLS = {
         "elu_": lambda T, x: T.nn.functional.elu_(x), "leaky_relu_": lambda T, x: T.nn.functional.leaky_relu_(x, 0.5), "selu": lambda T, x: T.nn.functional.selu(x, inplace=True),
@@ -135,7 +137,7 @@ def F_of(T):
 def test_dtypes_of_sums_and_of_what_meets(name):
     found, expected = DTYPES[name](ternion), DTYPES[name](torch_of())
     assert dtype_name(found.dtype) == dtype_name(expected.dtype)
-    # bfloat16 has 3 digits, float32 of it more.
+    # bfloat16 has about 3 decimal digits, float32 about 7.
     assert found.shape == expected.shape and found.double().reshape(-1).tolist() == pytest.approx(expected.double().reshape(-1).tolist(), rel=1e-2 if "logits" in name else 1e-6)
 
 
@@ -255,7 +257,8 @@ def test_results_beyond_memory_are_refused_before_they_grow(call):
 
 
 def test_a_target_that_does_not_fit_its_input():
-    """The loss says so; the gradient is 0 there, and that of the others is theirs."""
+    """The loss of such a target is infinite and its gradient is 0. The gradients of the other
+    examples are unaffected."""
     logits = ternion.zeros(2, 2, 3, requires_grad=True)
     arguments = (ternion.tensor([[1, 1], [1, 2]]), ternion.tensor([2, 2]), ternion.tensor([2, 2]))
     losses = F_of(ternion).ctc_loss(logits.log_softmax(-1), *arguments, reduction="none")
@@ -270,7 +273,8 @@ def test_a_target_that_does_not_fit_its_input():
 
 
 class TestNumbersBeyondEveryDtype:
-    """Comparisons with whole numbers that neither int64 nor uint64 holds have an answer; there they are an error."""
+    """Comparisons with integers that neither int64 nor uint64 can represent have a result. In
+    PyTorch they are an error."""
 
     @pytest.mark.parametrize("dtype", "uint64 int64 int8 uint8 bool float32 float64 bfloat16".split())
     @pytest.mark.parametrize("number", [2**70, -(2**70), 2**64, -(2**63) - 1])

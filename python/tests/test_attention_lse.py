@@ -1,4 +1,5 @@
-"""`nn.attention.scaled_dot_product_attention_with_lse`: attention, and the log-sum-exp of its scores."""
+"""`nn.attention.scaled_dot_product_attention_with_lse`: attention, and the log-sum-exp of its
+scores."""
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ def drawn(*shape, dtype=ternion.float32):
 
 
 def log_sum_of(q, k, scale, mask=None, is_causal=False):
-    """Of the scores as NumPy forms them."""
+    """Computes the log-sum-exp of the scores with NumPy."""
     q, k = (x.detach().float().numpy().astype(np.float64) for x in (q, k))
     k = k if k.ndim < 3 else np.repeat(k, q.shape[-3] // k.shape[-3], -3)
     scores = scale * q @ np.swapaxes(k, -1, -2)

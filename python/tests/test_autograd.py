@@ -1,4 +1,4 @@
-"""Gradients as PyTorch gathers them, and what is refused."""
+"""Gradients, accumulated as in PyTorch, and rejected calls."""
 
 import gc
 import resource
@@ -174,7 +174,7 @@ def test_the_memory_of_a_parameter_is_given_back():
     before = resident()
     for _ in range(20):
         ternion.nn.Linear(2048, 2048)
-    # One of them is 16 MiB.
+    # One of them has 16 MiB.
     assert resident() - before < 64 * 2**20
 
 
@@ -289,7 +289,7 @@ def test_a_hook_is_called_though_nobody_has_its_tensor():
 
 @pytest.mark.parametrize("of", ["tensor", "parameter", "subclass", "leaf"])
 def test_objects_are_dropped_while_the_collector_runs(of):
-    """In a process of its own: what goes wrong is no exception."""
+    """Runs in a separate process, because a failure would not be an exception."""
     program = f"""
 import gc, ternion
 class Own(ternion.nn.Parameter):

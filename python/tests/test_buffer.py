@@ -1,4 +1,4 @@
-"""The buffer protocol: memory of a tensor as memoryviews and arrays see it."""
+"""The buffer protocol: memory of a tensor as seen by memoryviews and arrays."""
 
 import gc
 import struct
@@ -91,7 +91,7 @@ def test_memory_lives_as_long_as_a_view():
 
 
 def test_a_view_keeps_the_memory_that_it_saw():
-    """Of a tensor whose memory is replaced: the view stays valid on the old one."""
+    """If the memory of a tensor is replaced, the view remains valid on the old memory."""
     x = ternion.ones(3)
     view = memoryview(x)
     x.data = ternion.zeros(3)

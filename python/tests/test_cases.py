@@ -1,4 +1,4 @@
-"""Situations from users' reports, each with its right value."""
+"""Cases from users' reports, each with its correct value."""
 
 import copy
 import errno
@@ -21,7 +21,7 @@ from ternion.utils.data import DataLoader, Dataset
 
 F = nn.functional
 
-# ---- Lengths and deviations beyond the squares of float32
+# ---- Norms and standard deviations whose squares overflow or underflow float32
 
 
 @pytest.mark.parametrize("size", [1e18, 1e20, 1e30, 1e38, 1e-18, 1e-23, 1e-30, 1e-38])
@@ -49,7 +49,7 @@ def test_gradients_are_clipped_over_the_whole_range(size):
         assert math.isclose(norm.item(), size * 2 ** (1 / order), rel_tol=1e-5)
         # PyTorch adds 1e-6 to the norm.
         want = size * min(1.0, size / 2 / (size * 2 ** (1 / order) + 1e-6))
-        # Below the normal numbers there are fewer digits.
+        # Subnormal numbers have fewer digits.
         assert np.allclose(p.grad.tolist(), [want, want], rtol=1e-5, atol=1e-44)
     p, q = nn.Parameter(ternion.zeros(2)), nn.Parameter(ternion.zeros(1))
     p.grad, q.grad = ternion.full((2,), 1e30), ternion.full((1,), 1e30)
@@ -103,7 +103,7 @@ def test_numbers_of_a_table_do_not_become_others(tmp_path):
     with pytest.raises((TypeError, ValueError), match="floating"):
         table.tensor(dtype=ternion.int64)
     assert csv(tmp_path, "a\n1e99\n").tensor(dtype="float64").item() == 1e99
-    # Digits behind the point are rounded, as everywhere.
+    # Digits after the point are rounded, as everywhere.
     assert csv(tmp_path, "a\n0.1\n0.10000000001\n16777216\n33554433\n").tensor().shape == (4, 1)
     times = table.select(["time"])
     scale = data.Standardisation(times)
@@ -165,7 +165,7 @@ def test_copies_for_other_processes(tmp_path):
 
 
 class Picture:
-    """What images of PIL show of themselves."""
+    """The array interface of PIL images."""
 
     __array_interface__ = {"shape": (1, 2, 3), "typestr": "|u1", "data": bytes(range(6)), "version": 3}
 
@@ -279,7 +279,7 @@ def safetensors(file, header, size):
 def test_tensors_that_are_none_here(tmp_path):
     file = tmp_path / "w.safetensors"
     safetensors(file, {"a": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
-    # A dtype that nobody here knows, as one that is younger.
+    # An unknown dtype, as in a file written by a newer version.
     safetensors(tmp_path / "younger", {"a": {"dtype": "NEW9", "shape": [5, 7], "data_offsets": [0, 2]}, "b": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}}, 4)
     with pytest.warns(UserWarning, match="younger: left out, as there are no tensors of these dtypes: a NEW9"):
         assert list(ternion.load(tmp_path / "younger")) == ["b"]
@@ -318,7 +318,7 @@ READERS = {
 def test_an_interrupt_ends_a_read_that_waits(tmp_path, name):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    # Ctrl-C is ignored by what runs in the background of a shell.
+    # Background processes of a shell ignore Ctrl-C.
     program = f"""
 import signal, ternion
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -396,7 +396,7 @@ def test_generators_draw_while_another_thread_records():
     assert found and not failed, failed
 
 
-# ---- Words where nothing is done
+# ---- Warnings for settings without effect
 
 
 def test_words_for_settings_that_do_nothing():
@@ -434,7 +434,7 @@ def test_targets_of_another_kind_are_told():
     assert f"{ternion.tensor(1.55):.1f}" == "1.5" or f"{ternion.tensor(1.55):.1f}" == "1.6"
 
 
-# ---- Data sets in other forms
+# ---- Data sets in other file layouts
 
 
 def idx(file, array):

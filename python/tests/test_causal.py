@@ -1,4 +1,5 @@
-"""Causal attention of queries and keys of different length, as PyTorch has it: the first query stands at the first key."""
+"""Causal attention with queries and keys of different lengths, as in PyTorch: the first query is
+aligned with the first key."""
 
 import pytest
 from beside_pytorch import close as close_to, torch_of
@@ -12,7 +13,7 @@ def close(found, expected):
 
 
 def both(make):
-    """A module of PyTorch's, and the same one here."""
+    """Returns a module of PyTorch, and the same module of Ternion."""
     torch = torch_of()
     theirs = make(torch.nn)
     own = make(nn)
@@ -70,7 +71,7 @@ def test_a_mask_beside_the_flag_hides_more():
 
 
 def test_earlier_keys_that_are_kept_are_seen():
-    """Of a cache the last token stands at the last key."""
+    """With a KV cache, the last token is aligned with the last key."""
     layer = nn.MultiheadAttention(4, 2, batch_first=True).eval()
     x = ternion.randn(1, 5, 4)
     whole = layer.attend_self(x, is_causal=True)

@@ -1,4 +1,5 @@
-"""Losses, embeddings by bags, windows, quantiles, distances and their like beside values of PyTorch 2.11 in float64."""
+"""Losses, embedding bags, windows, quantiles, distances and related functions, compared with values
+of PyTorch 2.11 in float64."""
 
 import math
 
@@ -243,7 +244,8 @@ def test_second_derivatives_where_numbers_are_equal_or_zero():
     assert second(lambda x: ternion.logaddexp(x, t([0.5])), [0.5]) == [0.25]
     near(t(second(lambda x: ternion.logaddexp2(x, t([0.5])), [0.5])), [0.17328679513998632])
     near(t(second(ternion.sinc, [0.0])), [-math.pi**2 / 3])
-    # Of log(e^a + e^b) + log(e^a + e^b + e^c) at equal numbers, summed over all.
+    # The second derivative of log(e^a + e^b) + log(e^a + e^b + e^c) at equal numbers, summed over
+    # all of them.
     assert second(lambda x: ternion.logcumsumexp(x, 0), [0.5, 0.5]) == pytest.approx([0.0, 0.0])
 
 
@@ -251,7 +253,7 @@ def test_dtypes():
     assert ternion.cov(ternion.ones(2, 3, dtype=ternion.bfloat16), aweights=ternion.ones(3)).dtype == ternion.float32
     assert ternion.ones(2, 3, dtype=ternion.int32).sum_to_size(1, 3).dtype == ternion.int64
     assert ternion.ones(2, 3, dtype=ternion.bool).sum_to_size(3).tolist() == [2, 2, 2]
-    # Without sizes all is summed, also of one element.
+    # Without sizes, all elements are summed, also if there is only one.
     assert ternion.tensor(True).sum_to_size(()).dtype == ternion.int64 and ternion.tensor(True).sum_to_size().item() == 1
     assert ternion.ones(3, dtype=ternion.bool).sum_to_size(3).dtype == ternion.bool
 
@@ -275,7 +277,7 @@ def test_slices_filled_from_the_end():
     assert filled.tolist() == [[0, 0], [0, 0], [5, 5]] and value.grad.item() == 2 and x.grad.tolist() == [[1, 1], [1, 1], [0, 0]]
 
 
-# The distribution functions of what is drawn.
+# The cumulative distribution functions of the random numbers.
 DRAWN = {
     "exponential_": (lambda x: x.exponential_(2.0), lambda x: -np.expm1(-2 * x)),
     "cauchy_": (lambda x: x.cauchy_(1.0, 0.5), lambda x: 0.5 + np.arctan((x - 1) / 0.5) / np.pi),
@@ -292,7 +294,7 @@ def test_distributions(name, dtype):
     count = 20000
     found = np.sort(draw(ternion.zeros(count, dtype=dtype)).double().numpy())
     ends = np.arange(count + 1) / count
-    # Kolmogorov and Smirnov: above 1.95 in one of a thousand draws.
+    # The Kolmogorov-Smirnov statistic: above 1.95 in one of a thousand draws.
     apart = max((ends[1:] - function(found)).max(), (function(found) - ends[:-1]).max())
     assert apart * math.sqrt(count) < 1.95
 
@@ -317,7 +319,8 @@ def test_alpha_dropout_keeps_mean_and_variance(layer, shape):
     y = layer(x)
     assert abs(y.mean().item()) < 0.02 and abs(y.var().item() - 1) < 0.03
     assert layer.eval()(x) is x
-    # What is dropped is the lower end of selu, after the scale and the shift that keep mean and variance: Klambauer et al. 2017, equation 7.
+    # Dropped elements become the lower limit of selu, after the scale and the shift that preserve
+    # mean and variance: Klambauer et al. 2017, equation 7.
     end = -1.7580993408473766
     scale = (0.7 * (1 + 0.3 * end**2)) ** -0.5
     dropped = ((y - scale * end * 0.7).abs() < 1e-4).float().mean().item()

@@ -1,4 +1,5 @@
-"""What only a CUDA device shows: memory shared with PyTorch there, and the order between the streams of both."""
+"""Behavior that needs a CUDA device: memory shared with PyTorch on the device, and the order
+between the streams of both libraries."""
 
 import gc
 
@@ -14,12 +15,12 @@ try:
 except (RuntimeError, ValueError) as error:
     pytest.skip(f"no CUDA device: {error}", allow_module_level=True)
 
-# Cycles for which a stream of PyTorch is kept busy: about 50 ms.
+# Cycles for which a PyTorch stream is kept busy: about 50 ms.
 BUSY = 100_000_000
 
 
 def chain(x, length=200):
-    """`length` kernels, one after the other, after which x is what it was."""
+    """Launches `length` kernels in sequence, after which x has its original values."""
     for _ in range(length // 2):
         x = (x + 1) - 1
     return x
@@ -71,12 +72,12 @@ def test_what_is_queued_here_comes_first_in_pytorch(own_stream):
 
 
 def test_memory_of_pytorch_stays_until_kernels_here_have_ended():
-    """Its allocator gives a block out anew as soon as the tensor on it is gone."""
+    """PyTorch's allocator reuses a block as soon as its tensor has been freed."""
     for value in range(20):
         there = torch.full((1 << 22,), float(value), device="cuda")
         here = ternion.from_dlpack(there)
         busy = chain(ternion.ones(1 << 22, device="cuda"))
-        # Queued behind all of that, with nothing left that keeps the memory but the kernels.
+        # Queued after all of this. Only the kernels keep the memory alive.
         late = here + busy
         del there, here
         overwritten = [torch.full((1 << 22,), -1e9, device="cuda") for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Data sets and tables: the same as the Rust crates give, and errors that name what is wrong."""
+"""Data sets and tables: the same results as the Rust crates, and errors that name the cause."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_seeds_below_0_are_those_of_manual_seed(digits):
         "batches": lambda seed: next(iter(digits.train.batches(20, shuffle=seed)))[1].tolist(),
     }
     for name, draw in drawn.items():
-        # PyTorch's rule: as many below 2**64 - 1.
+        # As in PyTorch, -1 is equivalent to 2**64 - 2.
         assert draw(-1) == draw(2**64 - 2) != draw(0)
         with pytest.raises(ValueError, match=rf"{name}: a seed of {2**64}, expected -2\*\*63 to 2\*\*64 - 1"):
             draw(2**64)

@@ -1,4 +1,4 @@
-"""The programs of the documents run as they stand, and functions tell shapes and errors."""
+"""The programs in the documentation run unmodified, and docstrings describe shapes and errors."""
 
 import functools
 import inspect
@@ -31,7 +31,7 @@ def test_programs(page, number, text, capsys):
 
 OWNERS = [ternion, ternion.Tensor, ternion.nn.functional]
 
-#: Why the docstrings of these functions may be of one line.
+#: Why the docstrings of these functions may have one line.
 REASONS = {
     "broadcasts as `eq` does, whose docstring says so": "ge greater greater_equal gt le less less_equal lt ne not_equal",
     "of two tensors that broadcast as those of `maximum` do": "allclose isclose logical_and logical_or logical_xor",
@@ -54,7 +54,8 @@ def takes_arguments(function):
 
 
 def tells(text):
-    """Whether a docstring tells shapes, errors, or the function that has the same ones."""
+    """Returns whether a docstring describes shapes or errors, or names a function with the same
+    ones."""
     return bool(re.search(r"Shapes|->|\[\w|broadcast|Raises:|errors are those of|in place: the tensor itself", text))
 
 
@@ -75,7 +76,7 @@ def test_what_tells_nothing_is_seen():
     assert tells("Two axes exchanged.\n\nShapes: [m, n] -> [n, m]")
 
 
-# ---- What is not there
+# ---- What is not implemented
 
 ABSENT = re.findall(r"^\| (\w.*?) \| (.*) \|$", (ROOT / "docs/python.md").read_text(encoding="utf-8").partition("### What is not there\n")[2].split("\n## ")[0], re.M)
 PLACES = [
@@ -83,22 +84,22 @@ PLACES = [
     ternion.autograd, ternion.linalg, ternion.special, ternion.utils.data, ternion.testing,
 ]  # fmt: skip
 
-#: Where the names of a row are missing, if not everywhere; None for a row of arguments.
+#: The modules that lack the names of a row, if not all modules; None for a row of arguments.
 ROWS = {"names of layers at the top level": [ternion], "arguments of functions and layers": None}
 
-#: What rows speak of beside what is missing.
+#: Names that rows mention in addition to what is missing.
 MENTIONED = set("autograd capture i0 i1 memoryview nn.functional numpy.asarray array.array set_default_device special special.zeta tensor".split())
 
 
 def there(name, places):
-    """Whether a name, also one with dots, is found in one of these places."""
+    """Returns whether a name, which may contain dots, exists in one of these modules or classes."""
     parts = name.split(".")
     return any(functools.reduce(lambda holder, part: getattr(holder, part, None), parts, place) is not None for place in places)
 
 
 @pytest.mark.parametrize("row, told", ABSENT, ids=[row for row, _ in ABSENT])
 def test_what_is_said_not_to_be_there_is_not(row, told):
-    # Calls, arguments and statements are no names.
+    # Calls, arguments and statements are not names.
     names = {name for name in re.findall(r"`([^`]+)`", told) if re.fullmatch(r"[\w.]+", name)} - MENTIONED
     places = ROWS.get(row, PLACES)
     assert places is None or sorted(name for name in names if there(name, places)) == []

@@ -1,4 +1,5 @@
-"""Functions and layers at their edges, as PyTorch has them: bounds and NaN, axes that nobody names, batches that are empty, statistics that are not there."""
+"""Edge cases of functions and layers, as in PyTorch: bounds and NaN, unnamed axes, empty batches,
+missing statistics."""
 
 import math
 import warnings
@@ -34,7 +35,7 @@ class TestActivations:
     def test_numbers_and_gradients_are_pytorchs(self, name):
         torch = torch_of()
         arguments = (0.5, 1.0) if name == "threshold" else ()
-        # PyTorch has changed its gradient of hardswish at NaN and at the bounds.
+        # The gradient of hardswish at NaN and at the bounds differs between versions of PyTorch.
         values = [-math.inf, -4, -1, 0, 0.5, 1, 4, math.inf] if name == "hardswish" else [math.nan, -math.inf, -4, -3, -1, 0, 0.5, 1, 3, 6, 7, math.inf]
         own, theirs = ternion.tensor(values, dtype=ternion.float64, requires_grad=True), torch.tensor(values, dtype=torch.float64, requires_grad=True)
         found, expected = getattr(F, name)(own, *arguments), getattr(torch.nn.functional, name)(theirs, *arguments)

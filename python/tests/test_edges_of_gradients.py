@@ -1,4 +1,5 @@
-"""Gradients at ties, NaN and infinities, and places that are no numbers, beside PyTorch in float64."""
+"""Gradients at ties, NaN and infinities, and at sampling positions that are NaN or infinite,
+compared with PyTorch in float64."""
 
 import itertools
 import math
@@ -14,7 +15,8 @@ VECTORS = [[nan, 1.0, 2.0], [1.0, nan, nan], [2.0, 1.0, 2.0], [inf, 2.0, inf], [
 
 
 def results(library, function, inputs):
-    """Values and gradients of what a function of the library and tensors gives."""
+    """Returns the values of a function of the library and tensors, and the gradients of its
+    inputs."""
     leaves = [library.tensor(values, dtype=library.float64, requires_grad=True) for values in inputs]
     found = function(library, *leaves)
     found = found if isinstance(found, tuple) else (found,)
@@ -45,7 +47,7 @@ def test_extremes(name, vector):
 
 @pytest.mark.parametrize("vector", VECTORS[:2], ids=str)
 def test_aminmax_is_amin_and_amax(vector):
-    # PyTorch has no gradient of it.
+    # PyTorch has no gradient of aminmax.
     own = results(ternion, lambda T, x: tuple(x.aminmax()), [vector])
     both = results(torch, lambda T, x: (x.amin(), x.amax()), [vector])
     for found, expected in zip(itertools.chain(*own), itertools.chain(*both), strict=True):
@@ -93,10 +95,10 @@ def sampled(mode, padding, align_corners):
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 def test_places_that_are_no_numbers(mode, padding, align_corners):
     function = sampled(mode, padding, align_corners)
-    # Of 1e30 no digit that tells where a reflection ends is left.
+    # 1e30 has no digits left that determine where a reflection ends.
     for place in PLACES if padding != "reflection" else [place for place in PLACES if 1e30 not in place]:
         grid = [[[list(place)]]]
-        # There PyTorch reads memory that is not the image's for the gradient, and crashes.
+        # For this gradient, PyTorch reads memory outside the image and crashes.
         crashes = mode == "bilinear" and (padding != "zeros" and nan in place or padding == "reflection" and math.isinf(max(map(abs, place))))
         if not crashes:
             same(function, IMAGE, grid)
@@ -104,7 +106,7 @@ def test_places_that_are_no_numbers(mode, padding, align_corners):
         (found,), gradients = results(ternion, function, [IMAGE, grid])
         expected = function(torch, torch.tensor(IMAGE, dtype=torch.float64), torch.tensor(grid, dtype=torch.float64))
         np.testing.assert_allclose(found, expected.numpy(), rtol=1e-12)
-        # The weights of the elements that are read.
+        # The weights of the elements that are read sum to 1.
         assert gradients[0].sum() == pytest.approx(1.0) and np.isfinite(gradients[1]).all()
 
 

@@ -1,4 +1,5 @@
-"""Errors speak of the function that was called, not of what it is made of: every function with wrong shapes, dtypes and kinds in the place of each argument."""
+"""Errors name the function that was called, not the functions it is composed of. Every function is
+called with wrong shapes, dtypes and types for each argument."""
 
 import importlib
 import inspect
@@ -12,14 +13,14 @@ from number_arguments import ARGUMENTS, NAMED, function_of, x
 from ternion._functions import ALIASES
 
 HOMES = ["ternion", "ternion.Tensor", "ternion.nn.functional", "ternion.linalg", "ternion.special"]
-#: Functions that act on more than their results, or call what they are given.
+#: Functions with side effects, or that call their arguments.
 SKIPPED = set("load save manual_seed seed set_default_dtype checkpoint capture from_dlpack register_hook backward set_printoptions".split())
 PREFIX = re.compile(r"^(?:linalg\.)?([\w.]+)(?:: |\(\))")
-#: Functions under two names, which speak by the first: PyTorch's do as well.
+#: Functions with two names, whose errors use the name on the right, as PyTorch's do.
 KNOWN = {**ALIASES, "clip": "clamp", "concat": "cat", "concatenate": "cat", "row_stack": "vstack", "trapz": "trapezoid", "as_tensor": "tensor"}
-#: What errors of these may begin with beside their own name, and why.
+#: Other prefixes that errors of these functions may have, and why.
 ALLOWED = {
-    "cuda": "device cuda", "set_default_device": "device( a)?: ",  # The device is what is wrong.
+    "cuda": "device cuda", "set_default_device": "device( a)?: ",  # The device is invalid.
 }
 
 WRONG = {
@@ -37,7 +38,7 @@ def functions(home):
 
 
 def arguments(function, name):
-    """Of each argument that is needed: what makes it."""
+    """Returns the parameters, and for each required argument a function that creates it."""
     own = ARGUMENTS.get(name, ARGUMENTS.get(name.rstrip("_"), {}))
     try:
         parameters = inspect.signature(function).parameters
@@ -54,13 +55,13 @@ def called(function, parameters, makers):
 
 
 def errors(function, name):
-    """The messages of its errors, each with the arguments that were wrong."""
+    """Yields the error messages, each with the wrong argument."""
     parameters, makers = arguments(function, name)
     own = next((argument for argument in makers if argument in ("self", "input")), None)
     for argument in makers:
         for what, wrong in WRONG.items():
             if argument == "self" and what in ("a text", "nothing"):
-                continue  # Python's own refusal of a method of another class.
+                continue  # Python itself rejects a method call on another class.
             for recorded in (False, True):
                 before = {own: lambda: x().requires_grad_() * 1.0} if recorded and own is not None and own != argument and makers[own] is x else {}
                 try:

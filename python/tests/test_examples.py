@@ -1,4 +1,5 @@
-"""The programs of python/examples: seeds of any sign, and wrong settings told in a line, before anything is computed."""
+"""The programs in python/examples: seeds of any sign, and invalid settings that are reported on one
+line before anything is computed."""
 
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def run(name, *arguments):
 def test_seeds_below_0(name, arguments):
     program = run(name, *arguments)
     assert program.returncode == 0 and not program.stderr
-    # Of a single step there is no pace to tell.
+    # A single step has no throughput to report.
     assert "0 tokens/s" not in program.stdout
 
 

@@ -1,4 +1,5 @@
-"""State dicts on disk: what is written comes back, here and in PyTorch's safetensors; what is broken is told."""
+"""State dicts on disk: written files can be read by Ternion and by PyTorch's safetensors, and
+corrupt files are reported."""
 
 import io
 import os
@@ -27,7 +28,7 @@ def test_what_is_written_comes_back(tmp_path):
     state = of_every_dtype()
     ternion.save(tmp_path / "a.safetensors", state)
     same(ternion.load(tmp_path / "a.safetensors"), state)
-    ternion.save(state, str(tmp_path / "b.safetensors"))  # PyTorch's order
+    ternion.save(state, str(tmp_path / "b.safetensors"))  # PyTorch's argument order
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["a.safetensors", "b.safetensors"]
 
@@ -147,7 +148,7 @@ class TestObjects:
 
     @pytest.mark.parametrize("tree", ['{"tensor": "gone"}', '{"dtype": "_save"}', '{"exec": "print"}', "[", '{"dict": 3}', '{"a": 1, "b": 2}', "[" * 100_000, '{"device": "nowhere"}'])
     def test_a_tree_that_is_none(self, tmp_path, tree):
-        """Whatever it says, nothing runs."""
+        """Whatever the tree contains, no code is executed."""
         ternion._ternion._save(tmp_path / "a", {"x": ternion.ones(1)}, {"ternion.tree": tree})
         with pytest.raises((OSError, RuntimeError), match="damaged|device nowhere"):
             ternion.load(tmp_path / "a")
@@ -160,7 +161,7 @@ class TestObjects:
 
 
 class TestOpenFiles:
-    """Objects with `write` and `read` in place of names."""
+    """Objects with `write` and `read` instead of file names."""
 
     @pytest.mark.parametrize("order", [lambda state, file: (state, file), lambda state, file: (file, state)])
     def test_bytes_in_memory(self, tmp_path, order):

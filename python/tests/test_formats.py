@@ -1,4 +1,5 @@
-"""Numbers of 8 bits and fewer as bits: every code, and every place where rounding turns, against the package `ml_dtypes`."""
+"""Number formats of 8 and fewer bits: every code, and every number at which rounding changes,
+compared with the package `ml_dtypes`."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ SIGNED = [name for name in FLOATS if name != "float8_e8m0fnu"]
 WHOLE = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 BITS = {**{name: 8 for name in FLOATS}, "float4_e2m1fn": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0, "float4_e2m1fn": 6.0}
-# A scale has no sign and no zero, and between 2^-127 and 2^-126, below float32's normal numbers, `ml_dtypes` rounds up: those have a test of their own.
+# A scale has no sign and no zero. Between 2^-127 and 2^-126, below float32's normal numbers,
+# `ml_dtypes` rounds up. Separate tests cover these.
 LEAST_SCALE = 2.0**-126
 
 
@@ -23,7 +25,8 @@ def device(request):
 
 
 def array_dtype(name):
-    """What `ml_dtypes` has for a format; the test is skipped without the package."""
+    """Returns the dtype of `ml_dtypes` for a format. Skips the test if the package is not
+    installed."""
     return np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
 
 
@@ -32,7 +35,7 @@ def codes_of(name):
 
 
 def numbers_of(name):
-    """All numbers of a format in order, without NaN and infinities, by `ml_dtypes`."""
+    """Returns all finite numbers of a format in order, by `ml_dtypes`."""
     numbers = codes_of(name).view(array_dtype(name)).astype(np.float64)
     return np.unique(numbers[np.isfinite(numbers)])
 
@@ -47,7 +50,8 @@ def by_ml_dtypes(array, name):
 
 
 def turning_points(name, dtype):
-    """All numbers of a format, those halfway between two, what is halfway beyond the largest, and the neighbours of all of them in a dtype."""
+    """Returns all numbers of a format, the midpoints between them, numbers beyond the largest one,
+    and the neighbors of all of these in a dtype."""
     numbers = numbers_of(name)
     middles = (numbers[1:] + numbers[:-1]) / 2
     beyond = numbers[-1] + (numbers[-1] - numbers[-2]) / 2
@@ -95,7 +99,8 @@ def test_only_the_low_bits_count():
 
 
 def assert_same_codes(found, expected, numbers, name):
-    """The same bits; NaN has its own test, as the sign that it keeps there is lost here."""
+    """Checks that codes are equal. NaN has a separate test, because its sign, which `ml_dtypes`
+    preserves, is lost."""
     valid = ~np.isnan(numbers)
     wrong = valid & (found != expected)
     assert not wrong.any(), f"{numbers[wrong][0]!r} is {found[wrong][0]:#x}, expected {expected[wrong][0]:#x} in {name}"
@@ -104,7 +109,7 @@ def assert_same_codes(found, expected, numbers, name):
 @pytest.mark.parametrize("name", formats.FORMATS)
 def test_every_float16_encodes(name, device):
     numbers = np.arange(65536, dtype=np.uint16).view(np.float16)
-    # The package cuts off the fractions of whole numbers.
+    # `ml_dtypes` truncates numbers for integer formats.
     found = encoded(numbers, name, device, saturate=False, rounding="down" if name in WHOLE else "nearest")
     assert_same_codes(found, by_ml_dtypes(numbers, name), numbers, name)
 
@@ -126,7 +131,8 @@ def test_where_rounding_turns_in_float32(name, device):
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_float64_is_rounded_once(name):
-    """Also beside a half, where float32 has the half itself; `ml_dtypes` rounds to float32 first."""
+    """Also numbers next to a midpoint, which float32 rounds to the midpoint. `ml_dtypes` rounds to
+    float32 first."""
     generator = np.random.default_rng(1)
     drawn = generator.normal(size=20000) * 2.0 ** generator.uniform(-20, 17, 20000)
     numbers = np.concatenate([turning_points(name, np.float64), drawn])
@@ -135,7 +141,7 @@ def test_float64_is_rounded_once(name):
     numbers = numbers[(numbers <= steps[-1]) & (numbers >= (-steps[-1] if name in SIGNED else steps[0]))]
     middles = (steps[1:] + steps[:-1]) / 2
     places = np.searchsorted(middles, np.abs(numbers), side="left" if name in SIGNED else "right")
-    # Steps have their codes in order, so that of an odd one the next is even.
+    # Codes are in the order of their numbers, so the next code after an odd one is even.
     halfway = (np.abs(numbers) == np.append(middles, np.inf)[places]) & (places % 2 == 1)
     expected = np.copysign(steps[places + (halfway if name in SIGNED else 0)], numbers)
     np.testing.assert_array_equal(formats.decode(ternion.tensor(encoded(numbers, name)), name, ternion.float64).numpy(), expected)
@@ -161,7 +167,7 @@ def test_rounds_away_from_zero_and_towards_it(name, rounding):
     np.testing.assert_array_equal(found, np.copysign(steps[place], numbers))
 
 
-# ---- What is out of range
+# ---- Out of range
 
 
 @pytest.mark.parametrize("name", SIGNED)
@@ -202,7 +208,7 @@ def test_zero_has_a_sign_where_the_format_has_one(device):
 
 
 def test_scales():
-    """Powers of two without sign and zero, in the ways of rounding that ONNX's operator Cast has."""
+    """Powers of two without sign and zero, with the rounding modes of ONNX's operator Cast."""
     numbers = np.array([1.0, 1.2, 1.5, 1.9, 0.75, 3e38, np.inf, np.nan, 0.0, -0.0, 2.0**-127, 2.0**-129, -1.0], np.float32)
     nan, top = 0xFF, 0xFE
     for rounding, saturate, expected in [
@@ -222,7 +228,7 @@ def test_the_least_scales():
             assert encoded(numbers, "float8_e8m0fnu", rounding=rounding).tolist() == expected
 
 
-# ---- Whole numbers
+# ---- Integers
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -1,4 +1,4 @@
-"""`autograd.Function`: functions with gradients of their own, beside PyTorch's."""
+"""`autograd.Function`: functions with custom gradients, compared with PyTorch."""
 
 import gc
 import weakref

@@ -1,4 +1,5 @@
-"""The transformer that writes: its form, its texts, and that it is the one of the Rust crate."""
+"""The generating transformer: its architecture, its generated texts, and its equivalence to that of
+the Rust crate."""
 
 import json
 from pathlib import Path
@@ -95,7 +96,7 @@ class TestGenerate:
         model = small().eval()
         written = model.generate([3, 1], 20, seed=4)
         assert len(written) == 20 and all(0 <= token < 11 for token in written)
-        # The last one from the 8 before it alone.
+        # The last token depends only on the 8 tokens before it.
         with ternion.no_grad():
             logits = model(ternion.tensor([([3, 1] + written)[-9:-1]]))[0, -1]
         greedy = model.generate(([3, 1] + written)[:-1], 1, temperature=0)
@@ -194,7 +195,7 @@ GPT2 = Path(__file__).parents[2] / "tests" / "reference" / "gpt2"
 
 
 class TestGpt2:
-    """Files of `transformers`, and what it computed of them."""
+    """Files of `transformers`, and the values that it computed from them."""
 
     def test_it_computes_what_transformers_does(self):
         case = json.loads((GPT2 / "case.json").read_text())

@@ -1,4 +1,6 @@
-"""`autograd.grad` and its kin, scopes, and what is done in place to tensors that a gradient flows to and to views of them: as in PyTorch, or an error in words."""
+"""`autograd.grad` and related functions, grad-mode scopes, and in-place changes of tensors with
+gradients and of their views. The results equal PyTorch's, or there is an error with an
+explanation."""
 
 import threading
 
@@ -8,7 +10,8 @@ import pytest
 import ternion
 from ternion import autograd
 
-# Of m, x: a leaf [3, 4], w: a leaf [4], y = x * x: what is done in place; its numbers and gradients are PyTorch's.
+# In-place programs over m (the module), x (a leaf [3, 4]), w (a leaf [4]) and y = x * x. Values and
+# gradients equal PyTorch's.
 IN_PLACE = """
 v = y[0]; v += 1
 v = y[0]; v *= w; z = y * 2
@@ -57,7 +60,7 @@ def outcome(module, program):
     found = scope.get("z", scope["y"])
     weights = module.linspace(1, 2, found.numel(), dtype=module.float64).reshape(found.shape)
     (found * weights).sum().backward()
-    # What a leaf has no part in is None or zeros.
+    # The gradient of an unused leaf is None or zeros.
     grads = [np.zeros(1) if leaf.grad is None or not leaf.grad.numpy().any() else leaf.grad.numpy() for leaf in (x, w)]
     return [found.detach().numpy(), scope["y"].detach().numpy(), *grads]
 
@@ -86,7 +89,7 @@ def test_views_of_other_threads_and_dead_objects():
     assert (y == 22).all() and all((row == 22).all() for row in rows)
     y.sum().backward()
     assert (x.grad == 2).all()
-    h = (x * 2).view(-1)  # Nobody else has the memory: no scatter is needed.
+    h = (x * 2).view(-1)  # No other tensor uses the memory, so no scatter is needed.
     h += 1
     assert h.grad_fn == "add_scalar"
 

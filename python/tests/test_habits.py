@@ -1,4 +1,5 @@
-"""Functions that programs for PyTorch reach for, against PyTorch: values, dtypes, shapes, and gradients where it has them."""
+"""Functions that PyTorch programs commonly use, compared with PyTorch: values, dtypes, shapes, and
+gradients if they exist."""
 
 import inspect
 import math
@@ -16,7 +17,8 @@ POSITIVE = np.array([[0.2, 0.9, 0.5], [0.4, 0.1, 0.7]])
 VECTOR = np.array([0.5, -1.5, 2.0, 3.5])
 BATCH = np.arange(24.0).reshape(2, 3, 4) / 10 - 1
 
-# Of m, the module, and floating tensors a, b: [2, 3], s: [3, 3], p: [2, 3] in 0 to 1, v: [4], t: [2, 3, 4]. With a gradient.
+# Expressions with a gradient. m is the module; floating tensors are a, b: [2, 3], s: [3, 3], p: [2,
+# 3] in 0 to 1, v: [4], t: [2, 3, 4].
 SMOOTH = """
 m.lerp(a, b, 0.3) | a.lerp(b, p) | m.addcdiv(a, b, p, value=0.5) | m.baddbmm(t[:, :, :3], t, t.transpose(1, 2)[:, :, :3], beta=0.5, alpha=2) | m.addmv(a[0], s, b[0])
 m.fmod(a, 0.7) | m.frac(a) | m.exp2(a) | m.hypot(a, b) | m.logaddexp(a, b) | m.xlogy(a, p) | m.deg2rad(a) | m.rad2deg(a) | m.asinh(a) | m.acosh(p + 2)
@@ -48,7 +50,7 @@ m.pixel_shuffle(t.reshape(1, 4, 2, 3), 2) | m.pixel_unshuffle(t.reshape(1, 1, 4,
 a.contiguous(memory_format=m.contiguous_format) * 1 | a.to(m.float64, non_blocking=True) * 1 | a.to("cpu", m.float64, True, True) * 1
 """.replace("\n", " | ")
 
-# What has no gradient, or is about other dtypes. i: int64 [2, 3], f: float32, k: bool.
+# Expressions without a gradient, or about other dtypes. i: int64 [2, 3], f: float32, k: bool.
 EXACT = """
 m.isposinf(f / 0) | m.isneginf(f / 0) | m.heaviside(f, f[0]) | m.round(f * 1.2345, decimals=2) | m.round(f * 123, decimals=-1) | i.float_power(2) | m.aminmax(f, dim=1)[0] | m.aminmax(f).max | m.count_nonzero(i, 1) | i.cumprod(1)
 m.cumprod(i, 0, dtype=m.float32) | m.median(i) | m.median(i, 1).indices | m.median(f.masked_fill(k, math.nan)) | m.median(f.masked_fill(k, math.nan), 1).values | m.kthvalue(i, 3, 1).indices
@@ -73,7 +75,7 @@ def cases(text):
 
 
 def values(found):
-    """What was found, as something that compares by value and kind."""
+    """Converts a result to something that compares by value and type."""
     if isinstance(found, (list, tuple)) and type(found).__name__ != "Size":
         return [values(each) for each in found]
     if hasattr(found, "detach"):
@@ -111,7 +113,7 @@ def test_values_and_gradients_are_those_of_pytorch(case):
     (expected, expected_grads), (found, grads) = results
     close(found, expected)
     for one, other in zip(grads, expected_grads):
-        # What a tensor has no part in is None, or zeros.
+        # The gradient of an unused tensor is None or zeros.
         one, other = (np.zeros(1) if grad is None else grad for grad in (one, other))
         if one.any() or other.any():
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
@@ -338,7 +340,7 @@ class TestWrong:
 
 
 class TestInput:
-    """Functions that are methods, too: their first argument is called `input`."""
+    """Functions that are also methods: the name of their first argument is `input`."""
 
     @pytest.mark.parametrize("name", sorted(ternion._METHODS))
     def test_signatures_name_it(self, name):
@@ -385,7 +387,8 @@ def test_modules_offer_what_is_theirs():
     assert {"gelu", "linear", "cross_entropy", "relu", "interpolate", "one_hot"} <= set(dir(ternion.nn.functional))
 
 
-# Of m, the module: what users found to be otherwise. Values and dtypes; gradients of `g(function, *values)`.
+# Expressions over the module m whose results differed from PyTorch in users' reports. Compared are
+# values and dtypes, and gradients of `g(function, *values)`.
 FOUND = """
 g(lambda x: x.norm(3), [0.0, 0.0, 0.0]) | g(lambda x: x.norm(3, 1), [[0.0, 0.0], [1.0, 0.0]]) | g(lambda x: x.norm(0.5), [1.0, 0.0, 4.0]) | g(lambda x: x.norm(-1), [1.0, 2.0, 4.0])
 g(lambda x: x.norm(-1), [1.0, 0.0, 4.0]) | g(lambda x: x.norm(float("-inf")), [3.0, -2.0]) | m.tensor([1.0, 0.0, 4.0]).norm(0) | g(lambda x: x.var(0, correction=3), [1.0, 2.0, 4.0])

@@ -1,4 +1,5 @@
-"""Healthy trainings with a `GradScaler` beside others, of which nothing is reported, and what is still reported of such that are not."""
+"""Healthy training runs with a `GradScaler`, next to others, for which nothing is reported; and
+unhealthy ones that are still reported."""
 
 import sys
 import threading
@@ -16,7 +17,7 @@ def loss_of(model):
 
 
 def two(strict):
-    """Two models with an optimizer each."""
+    """Returns two models, with one optimizer each."""
     models = [nn.Linear(4, 2), nn.Linear(4, 2)]
     return (*models, *(optim.SGD(model.parameters(), lr=1e-3, strict=strict) for model in models))
 
@@ -131,7 +132,7 @@ def a_limit_that_is_scaled_by_hand(scaler, a, b, of_a, of_b):
 
 @training
 def a_penalty_of_gradients(scaler, a, b, of_a, of_b):
-    """As PyTorch's documentation has it: scaled gradients that are divided by hand."""
+    """As in PyTorch's documentation: scaled gradients that are divided by hand."""
     loss = loss_of(a)
     grads = ternion.autograd.grad(scaler.scale(loss), list(a.parameters()), create_graph=True)
     loss = loss + sum((grad / scaler.get_scale()).square().sum() for grad in grads).sqrt()
@@ -185,7 +186,8 @@ def test_two_scalers_take_turns(strict):
 
 
 def test_a_scaled_training_in_another_thread():
-    """A scaled training says nothing of one beside it, and neither disturbs the other."""
+    """A scaled training run reports nothing about another one in parallel, and the two do not
+    affect each other."""
     failed = []
 
     def run(scaler):
@@ -219,7 +221,7 @@ def test_a_scaled_training_in_another_thread():
     assert failed == []
 
 
-# ---- What is still named
+# ---- What is still reported
 
 
 def scaled_step(planted, begin, step=None, strict=False):
@@ -238,19 +240,20 @@ NAMED = ("SGD: the gradients are those of a loss times 1024, by a GradScaler: ca
 
 @names("SGD: the gradients are those of a loss times 512, by a GradScaler", "(an error, as the optimizer is strict)")
 def a_step_of_part_of_a_scaled_loss(planted):
-    """A scaled loss is divided among micro-batches, and the optimizer steps by itself."""
+    """A scaled loss is divided by the number of micro-batches, and the optimizer steps without the
+    scaler."""
     scaled_step(planted, lambda scaler, model, sgd: (scaler.scale(loss_of(model)) / 2).backward(), strict=True)
 
 
 @names("SGD: the gradients are those of a loss times 512, by a GradScaler", "(an error, as the optimizer is strict)")
 def a_step_of_the_mean_of_scaled_losses(planted):
-    """The same of several scaled losses."""
+    """The same with several scaled losses."""
     scaled_step(planted, lambda scaler, model, sgd: (ternion.stack(scaler.scale([loss_of(model)] * 2)).sum() / 2).backward(), strict=True)
 
 
 @names(*NAMED)
 def a_step_behind_gradients_that_became_0(planted):
-    """Gradients that are kept as zeros, and the optimizer steps by itself."""
+    """Gradients are reset to zeros instead of None, and the optimizer steps without the scaler."""
     def begin(scaler, model, sgd):
         scaler.scale(loss_of(model)).backward()
         sgd.zero_grad(set_to_none=False)
@@ -261,7 +264,7 @@ def a_step_behind_gradients_that_became_0(planted):
 
 @names("clip_grad_norm_: the gradients are those of a loss times 1024", *NAMED)
 def a_step_behind_a_norm_that_is_clipped(planted):
-    """Scaled gradients are clipped, and used as they are."""
+    """Scaled gradients are clipped, and used without unscaling."""
     def step(scaler, model, sgd):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         sgd.step()
@@ -285,7 +288,7 @@ def a_step_behind_the_update(planted):
 
 @names("GradScaler: SGD: ", "weight", "bias", "in the gradients is that of a loss that was not scaled, and they are divided by 1024: call scaler.scale(loss).backward()")
 def a_second_loss_that_is_not_scaled(planted):
-    """The second of two losses is not scaled, and its gradients are divided."""
+    """The second of two losses is not scaled, but its gradients are unscaled."""
     model = nn.Linear(4, 2)
     scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
     scaler.scale(loss_of(model)).backward()
@@ -297,7 +300,7 @@ def a_second_loss_that_is_not_scaled(planted):
 
 @names("in the gradients is that of a loss that was not scaled, and they are divided by 1024")
 def a_term_that_is_not_scaled(planted):
-    """The same of a sum."""
+    """The same with a sum of losses."""
     model = nn.Linear(4, 2)
     scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
     first, second = loss_of(model), loss_of(model)
@@ -319,7 +322,7 @@ def test_a_registry_of_what_lives():
             living.add(module)
         del module
         for number, module in enumerate(living):
-            # It may grow meanwhile.
+            # The registry may grow during the iteration.
             living.add(nn.Linear(1, 1))
             assert module is kept[number]
     assert len(list(living)) == 3

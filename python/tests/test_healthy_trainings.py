@@ -1,4 +1,4 @@
-"""Healthy trainings that resemble faults: nothing is reported for any of them."""
+"""Healthy training runs that resemble faults: nothing is reported for any of them."""
 
 import copy
 import warnings
@@ -35,7 +35,8 @@ def test_rows_of_which_hardly_a_number_is_not_0():
 
 @pytest.mark.parametrize("optimizer", [optim.AdamW, optim.Adam, optim.RMSprop])
 def test_small_gradients_of_a_deep_model_that_learns(optimizer):
-    """Default first weights halve gradients from layer to layer, and the steps of Adam do not depend on their size."""
+    """With default initialization, gradients are halved from layer to layer, but the steps of Adam
+    do not depend on their size."""
     model = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(32, 32), nn.ReLU())], nn.Linear(32, 4))
     first, x = model[0].weight.detach().clone(), ternion.randn(64, 32)
     quiet(lambda: watched(model, steps=100, rate=3e-4, optimizer=optimizer, x=x, loss_of=lambda output: (output - x[:, :4]).square().mean()))
@@ -43,7 +44,8 @@ def test_small_gradients_of_a_deep_model_that_learns(optimizer):
 
 
 def test_tensors_that_ask_for_gradients_and_are_no_parameters():
-    """Inputs whose gradients are looked at, and a shift that is moved by hand, or by an optimizer of its own."""
+    """Inputs whose gradients are inspected, and a shift that is updated by hand, or by a separate
+    optimizer."""
 
     class Shifts(nn.Module):
         def __init__(self):
@@ -144,7 +146,7 @@ def test_losses_by_hand():
 
 
 def test_a_penalty_of_the_gradient_at_points_between():
-    """A tensor that asks for its gradient, and is gone before the backward pass that gives it one."""
+    """A tensor that requires a gradient, and is freed before the backward pass that computes it."""
     critic = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
     adam = optim.Adam(critic.parameters(), lr=1e-3, strict=True)
 
@@ -164,7 +166,7 @@ def test_a_penalty_of_the_gradient_at_points_between():
 
 
 def test_models_that_go_between_two_steps():
-    """Models that are made, used and dropped beside the one that is trained: averages, teachers, trials."""
+    """Models that are created, used and dropped during training: averages, teachers, trials."""
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     sgd = optim.SGD(model.parameters(), lr=0.01, strict=True)
 
@@ -213,7 +215,7 @@ def test_an_optimizer_that_takes_the_place_of_another():
 
 
 def test_schedules_with_a_monitor():
-    """Warm-up from almost nothing, restarts, and one cycle: rates that rise are no fault."""
+    """Warm-up from almost 0, restarts, and one cycle: rising learning rates are not a fault."""
 
     def training(schedule_of, rate):
         model, said, x = nn.Linear(8, 4), [], ternion.randn(16, 8)

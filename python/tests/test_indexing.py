@@ -1,4 +1,4 @@
-"""Indices as PyTorch has them: what is read, what is written, and the gradients of both."""
+"""Indexing as in PyTorch: reads, writes, and the gradients of both."""
 
 import math
 
@@ -8,14 +8,14 @@ import ternion
 
 torch = pytest.importorskip("torch")
 
-# Each of the two libraries has its words for a mask of bytes.
+# The two libraries have different warnings for a uint8 mask.
 pytestmark = pytest.mark.filterwarnings("ignore:indexing with .*uint8")
 def same(got, expected):
     assert tuple(got.shape) == tuple(expected.shape)
     np.testing.assert_array_equal(got.detach().numpy(), expected.detach().numpy())
 
 
-# Each makes an index of a tensor of shape [3, 2, 4], with the module that its tensors are of.
+# Each function creates an index for a tensor of shape [3, 2, 4], with tensors of the given module.
 INDICES = {
     "number, slice, list": lambda m: (0, slice(None), [1, 0]),
     "list, slice, number": lambda m: ([1, 0, 2], slice(None), 1),
@@ -67,7 +67,7 @@ def test_reads(index):
 def test_writes_a_number(index):
     x, y = filled(ternion), filled(torch)
     x[index(ternion)] = -1
-    # Not a number, which PyTorch refuses to write where a mask of bytes is.
+    # Not a number, because PyTorch does not accept one with a uint8 mask.
     y[index(torch)] = -torch.ones_like(y[index(torch)])
     same(x, y)
 
@@ -103,7 +103,7 @@ def test_gradients_of_what_is_written(index):
         (written * filled(module)).sum().backward()
         grads += [x.grad, source.grad]
     same(grads[0], grads[2])
-    # PyTorch does not even note that nothing was written.
+    # PyTorch has no gradient for the source if nothing was written.
     if grads[3] is not None:
         same(grads[1], grads[3])
 
@@ -235,7 +235,8 @@ def test_assigned_numbers_lose_what_is_behind_their_point():
 
 @pytest.mark.parametrize("dtype", "uint8 int8 int32 int64 uint64 bool float16 bfloat16 float32 float64".split())
 def test_what_is_in_a_tensor(dtype):
-    """As `(x == value).any()`: the number keeps its fraction and its sign, whatever the tensor's dtype is."""
+    """Same as `(x == value).any()`: the number keeps its fraction and sign, whatever the dtype of
+    the tensor."""
     for value in (0, 1, 2, 1.5, 0.5, -1, 255, 2.0, True, False, math.nan, math.inf, 1e30, np.int64(1), np.float32(1.5)):
         x, theirs = (m.tensor([0, 1, 2]).to(getattr(m, dtype)) for m in (ternion, torch))
         assert (value in x) is (value in theirs) is bool((x == value).any()), value
@@ -243,7 +244,7 @@ def test_what_is_in_a_tensor(dtype):
             for shape in ([], [1])[: 1 + (dtype != "uint64")]:
                 assert (ternion.full(shape, value) in x) is (torch.full(shape, value) in theirs), value
     for value in (-1, 300, -1.0, 1.5, 65537, ternion.tensor(-1), ternion.tensor([300])):
-        # In the dtype they would be 255, 44 and 1, which PyTorch finds.
+        # Converted to uint8 they would be 255, 44 and 1, which PyTorch finds.
         assert value not in ternion.tensor([255, 44, 1], dtype=ternion.uint8)
 
 

@@ -1,4 +1,5 @@
-"""Memory that is shared with NumPy and PyTorch: pointers are equal, writes are seen on the other side, and everything is let go."""
+"""Memory that is shared with NumPy and PyTorch: pointers are equal, writes are visible on the other
+side, and all memory is released."""
 
 import gc
 import os
@@ -102,7 +103,7 @@ def test_numpy_by_dlpack():
     with pytest.raises(BufferError, match="detach"):
         np.from_dlpack(ternion.ones(1, requires_grad=True))
     capsule = x.__dlpack__()
-    del capsule  # Nobody took it: what it holds goes with it.
+    del capsule  # No consumer took it: its contents are freed with it.
     assert x.__dlpack_device__() == (1, 0)
 
 
@@ -148,7 +149,7 @@ def test_pytorch_by_dlpack():
 
 
 def resident():
-    """Bytes of memory that this process has."""
+    """Returns the resident memory of this process in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -218,7 +219,8 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_memory_that_went_through_pytorch_is_let_go_safely():
-    """In a process of its own: memory of DLPack that is let go without the interpreter held takes the interpreter with it."""
+    """Runs in a separate process: releasing DLPack memory without holding the GIL would crash the
+    interpreter."""
     pytest.importorskip("torch")
     program = """
 import numpy as np, torch, ternion

@@ -1,4 +1,5 @@
-"""Every differentiable op of the op table against JAX in float64: values, vector-Jacobian products, and products of those."""
+"""Every differentiable op of the op table compared with JAX in float64: values, vector-Jacobian
+products, and vector-Jacobian products of those."""
 
 import json
 import math
@@ -20,7 +21,7 @@ TABLE = Path(__file__).parents[2] / "docs" / "coverage-cpu.json"
 RELATIVE = 1e-10
 CASES = cases()
 
-# What memory of the same elements may look like.
+# Memory layouts of the same elements.
 LAYOUTS = {
     "dense": lambda array: ternion.tensor(array),
     "transposed": lambda array: ternion.tensor(array.T.copy("C")).permute(*reversed(range(array.ndim))),
@@ -29,7 +30,8 @@ LAYOUTS = {
 
 
 def strided(array):
-    """Every second element of the last axis of something larger, from the second on."""
+    """Returns every second element of the last axis of a larger tensor, starting from the second
+    one."""
     if array.ndim == 0:
         return ternion.tensor(np.array([7.0, array.item()]))[1]
     large = np.full((*array.shape[:-1], 2 * array.shape[-1] + 1), np.nan)
@@ -43,7 +45,9 @@ def drawn(case):
 
 
 def close(found, wanted, what):
-    """Relative to the element, and a tenth of that to the largest one, where sums cancel; some roundings of 1, about which all numbers are drawn, where all do."""
+    """Compares arrays. The tolerance is relative to each element, plus a tenth of it relative to
+    the largest element, because sums cancel, plus some roundings of 1, the magnitude of the inputs,
+    for results in which all digits cancel."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     assert found.shape == wanted.shape, f"{what}: {found.shape}, expected {wanted.shape}"
     largest = np.abs(wanted).max() if wanted.size else 0.0
@@ -82,7 +86,7 @@ def test_an_op_is_that_of_jax(case):
 
 
 def seconds_of(case, arrays, weights, second_weights):
-    """Gradients of the gradients, by the inputs and by the weights."""
+    """Returns the second gradients, with respect to the inputs and the weights."""
     count = len(arrays)
 
     def pulled(*x):
@@ -104,13 +108,15 @@ def test_every_differentiable_op_of_the_table_has_a_case():
     differentiable = {name for name, told in ops.items() if "B" in told["dtypes"].get("f64", "").upper()} - UNBOUND
     covered = {name for case in CASES for name in case.covers}
     assert covered == differentiable, f"without a case: {sorted(differentiable - covered)}; no such op: {sorted(covered - differentiable)}"
-    # The gradient of an op is checked by itself where its own is: in gradients of gradients.
+    # The gradient of a gradient op is a second gradient, so these ops need a case with second
+    # gradients.
     twice_checked = {name for case in CASES if case.second for name in case.covers}
     assert all(name in twice_checked for name in covered if "_grad" in name)
 
 
 def test_a_wrong_gradient_is_found():
-    """What compares is no accomplice: of a square whose gradient is off by a millionth, the values pass and the gradient does not."""
+    """Checks the comparison itself: if the gradient of a square is wrong by a millionth, the values
+    pass and the gradient fails."""
     case = next(case for case in CASES if case.covers[0] == "square")
     (array,), _ = drawn(case)
     x = ternion.tensor(array).requires_grad_()

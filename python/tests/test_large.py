@@ -1,4 +1,4 @@
-"""Tensors of more elements than int32 can count."""
+"""Tensors with more elements than int32 can count."""
 
 import os
 import resource

@@ -1,4 +1,5 @@
-"""Layers, functions and first values against PyTorch: settings, inputs without a batch, gradients; and what wrong arguments are told."""
+"""Layers, functions and initializers compared with PyTorch: settings, inputs without a batch,
+gradients, and errors for invalid arguments."""
 
 import math
 
@@ -27,7 +28,7 @@ def both(torch, shape):
 
 
 def same(torch, here, there, shape):
-    """That two functions or layers give the same numbers and gradients."""
+    """Checks that two functions or layers return the same values and gradients."""
     own, theirs = both(torch, shape)
     found, expected = here(own), there(theirs)
     assert found.shape == tuple(expected.shape)
@@ -146,7 +147,7 @@ def test_functions_are_pytorchs(torch, name):
 
 
 def test_hardsigmoid_is_its_formula(torch):
-    # PyTorch's own has a sixth of float32 in its gradient.
+    # PyTorch's gradient of hardsigmoid uses 1/6 rounded to float32.
     same(torch, nn.Hardsigmoid(), lambda x: (x + 3).clamp(0, 6) / 6, (30, 4))
 
 
@@ -176,7 +177,7 @@ def test_output_sizes_of_transposed_convolutions(torch):
 
 
 class TestInPlace:
-    """`inplace=True` changes the input itself, through which the gradient flows as in PyTorch."""
+    """`inplace=True` changes the input itself, and the gradient flows through it as in PyTorch."""
 
     LAYERS = [nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.CELU, nn.SiLU, nn.SELU, nn.Mish, nn.Hardswish, nn.Hardsigmoid, nn.Hardtanh, nn.RReLU, nn.Dropout]
 
@@ -188,10 +189,11 @@ class TestInPlace:
         result = layer(x)
         assert result is x and x.equal(kind().eval()(before)) and "inplace=True" in repr(layer)
 
-    # PyTorch's Hardsigmoid has a sixth of float32 in its gradient.
+    # PyTorch's gradient of hardsigmoid uses 1/6 rounded to float32.
     @pytest.mark.parametrize("kind", [kind for kind in LAYERS if kind is not nn.Hardsigmoid])
     def test_with_a_gradient(self, torch, kind):
-        """A block that adds its input to what follows an activation in place: the input is the activation's result by then."""
+        """A residual block with an in-place activation: when the input is added, it already
+        contains the result of the activation."""
         own, theirs = both(torch, (5, 8))
         results = []
         for library, x in ((nn, own), (torch.nn, theirs)):

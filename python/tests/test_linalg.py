@@ -1,4 +1,5 @@
-"""`ternion.linalg` and its functions at the top level: beside NumPy in batches, layouts and dtypes, beside PyTorch in signatures, and what is refused."""
+"""`ternion.linalg` and its functions at the top level: compared with NumPy for batches, layouts and
+dtypes, and with PyTorch for signatures; and rejected calls."""
 
 import inspect
 
@@ -14,7 +15,7 @@ WIDE = [(5, 3), (3, 5), (2, 4, 2), (0, 3), (3, 0), (2, 0, 3)]
 
 
 def drawn(*shape, seed=0):
-    """Singular values well apart and far from 0."""
+    """Returns matrices whose singular values are well separated and far from 0."""
     rows, columns = shape[-2:]
     return np.random.default_rng(seed).uniform(-1, 1, shape) + np.eye(rows, columns) * (2 * np.arange(columns) + 4)
 
@@ -155,7 +156,7 @@ class TestBesideNumPy:
 
 
 class TestGradients:
-    """The others are compared with JAX (jax_linalg.py)."""
+    """The gradients of the other functions are compared with JAX (jax_linalg.py)."""
 
     def test_gradcheck(self):
         x = t(drawn(3, 3)).requires_grad_()
@@ -182,7 +183,7 @@ class TestGradients:
 
 
     def test_in_a_scope_of_half_precision(self):
-        """All is as exact as outside, gradients too."""
+        """Everything, including gradients, is as exact as outside of the scope."""
         a, b = drawn(5, 3).astype("float32"), drawn(5, 1).astype("float32")
         of_squares = [lambda x: linalg.matrix_exp(x[:3] / 8), lambda x: linalg.svd(x[:3]).S, lambda x: linalg.inv(x[:3])]
         for function in (linalg.pinv, lambda x: linalg.lstsq(x, t(b)).solution, *of_squares):

@@ -1,4 +1,5 @@
-"""`F.linear_cross_entropy` beside `F.linear` and `F.cross_entropy`: values and gradients, in chunks of any number of rows."""
+"""`F.linear_cross_entropy` compared with `F.linear` and `F.cross_entropy`: values and gradients, in
+chunks of any number of rows."""
 
 import pytest
 
@@ -25,7 +26,8 @@ def chunked(x, weight, bias, target, class_weights=None, **options):
 
 
 def answers(f, given, target, *more, **options):
-    """A loss, and the gradients of what it is computed from; of several losses those of a sum that weighs them."""
+    """Returns a loss and the gradients of its inputs. For several losses, the gradients are those
+    of a weighted sum."""
     leaves = [tensor.detach().requires_grad_() for tensor in given]
     loss = f(*leaves, target, *more, **options)
     weighed = loss if loss.ndim == 0 else (loss * ternion.arange(1, loss.numel() + 1).to(loss.dtype).reshape(loss.shape)).sum()
@@ -67,7 +69,7 @@ def test_lower_precision(dtype):
     given, target = parameters(dtype), ternion.tensor(IGNORING)
     found = answers(chunked, given, target, chunk_rows=4)
     assert [tensor.dtype for tensor in found] == [dtype] * 4
-    # Eight bits of fraction in bf16, and a handful of roundings.
+    # bf16 has eight significant bits, and there are a few roundings.
     tolerance = {ternion.float32: 1e-6, ternion.float16: 2e-3, ternion.bfloat16: 1.6e-2}[dtype]
     assert_close(found, answers(composed, [tensor.double() for tensor in given], target), tolerance)
 

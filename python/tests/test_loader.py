@@ -1,4 +1,5 @@
-"""`ternion.utils.data`: data sets, orders and batches, against PyTorch's where it is there."""
+"""`ternion.utils.data`: data sets, samplers and batches, compared with PyTorch if it is
+installed."""
 
 import collections
 import random

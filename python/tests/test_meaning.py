@@ -1,4 +1,5 @@
-"""What programs of PyTorch mean at the edges: gradients of fill values, losses of other shapes, bounds that are NaN, margins that are met exactly."""
+"""The meaning of PyTorch programs in edge cases: gradients of fill values, losses of other shapes,
+NaN bounds, margins that are met exactly."""
 
 import math
 import warnings
@@ -38,7 +39,7 @@ def test_a_gradient_flows_to_a_value_to_fill_with(name):
 
 
 def test_a_mask_token_is_learned():
-    """The pattern of masked autoencoders: one learned number in place of what is hidden."""
+    """The pattern of masked autoencoders: a learned number replaces the masked elements."""
     ternion.manual_seed(0)
     token = nn.Parameter(ternion.zeros(()))
     mask = ternion.tensor([True, False, False, True])
@@ -128,7 +129,7 @@ def test_a_margin_that_is_met_exactly_still_pulls(name):
 
 @pytest.mark.parametrize("make", [lambda: nn.BatchNorm1d(2), lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)), lambda: nn.InstanceNorm1d(2, track_running_stats=True)])
 def test_weights_without_a_count_of_batches_load(make):
-    """Files of PyTorch before 0.4.1, and those of other frameworks."""
+    """Files from PyTorch before 0.4.1, and from other frameworks."""
     trained, model = make(), make()
     state = {key: value + 1 for key, value in trained.state_dict().items() if not key.endswith("num_batches_tracked")}
     assert model.load_state_dict(state) == ([], [])
@@ -142,7 +143,7 @@ def test_weights_without_a_count_of_batches_load(make):
 @pytest.mark.parametrize("queries, keys", [(3, 6), (6, 3), (1, 4), (4, 1)])
 @pytest.mark.parametrize("masked", ["", "bool", "float"])
 def test_a_causal_query_sees_keys_from_the_first_on(queries, keys, masked):
-    """Beside the definition, with every weight by itself."""
+    """Compared with the definition, with every weight computed separately."""
     ternion.manual_seed(0)
     q, k, v = ternion.randn(2, queries, 8, dtype=ternion.float64), ternion.randn(2, keys, 8, dtype=ternion.float64), ternion.randn(2, keys, 5, dtype=ternion.float64)
     mask = {"": None, "bool": ternion.rand(queries, keys) > 0.3, "float": ternion.randn(queries, keys, dtype=ternion.float64)}[masked]
@@ -166,7 +167,7 @@ def test_attention_of_operands_with_other_numbers_of_axes():
 
 
 def blind_rows():
-    """Masks under which a query sees no key: those of PyTorch, in which true hides."""
+    """Masks under which a query attends to no key. True excludes a key, as in PyTorch."""
     hidden = ternion.tensor([[False, False, False], [True, True, True], [False, False, True]])
     return {
         "padding": dict(key_padding_mask=ternion.tensor([[False] * 3, [True] * 3])),
@@ -178,7 +179,8 @@ def blind_rows():
 
 @pytest.mark.parametrize("name", ["padding", "bool", "float", "both"])
 def test_attention_rows_without_a_key_are_zeros(name):
-    """With the weights, which are computed apart, as without them; and no NaN reaches a gradient."""
+    """The result is the same with attention weights, which are computed separately, as without
+    them, and no gradient is NaN."""
     ternion.manual_seed(0)
     attention, x = nn.MultiheadAttention(4, 2, batch_first=True), ternion.randn(2, 3, 4)
     gradients = []
@@ -198,7 +200,7 @@ def test_attention_rows_without_a_key_are_zeros(name):
 
 @pytest.mark.parametrize("change", ["renamed", "fewer", "numbers"])
 def test_a_warm_start_with_other_labels_is_refused(change):
-    """As by scikit-learn: outputs would change their meaning in silence."""
+    """As in scikit-learn. Otherwise the meaning of the outputs would change silently."""
     np = pytest.importorskip("numpy")
     draw = np.random.default_rng(0)
     X = draw.normal(size=(30, 2)).astype("f4")
@@ -241,7 +243,7 @@ def test_what_pytorch_refuses_is_refused(name):
 @pytest.mark.parametrize("weight", [(5, 3), (3,), (5, 1), ()])
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_weights_of_elements_are_pytorchs(weight, reduction):
-    """Losses in float32, as the first input, whatever the dtype of the weights."""
+    """Losses have the dtype of the first input, float32, whatever the dtype of the weights."""
     torch = torch_of()
     for dtype in ("float32", "float64", "int64"):
         found = []

@@ -1,11 +1,12 @@
-"""Messages of the framework in Python's names: the parts of an error that read otherwise in Rust, and the words of users, which nobody touches."""
+"""Messages of the framework use Python's names. Parts of an error that differ in Rust are replaced,
+but words of the user are not."""
 
 import pytest
 from devices import other_device
 
 import ternion
 
-# Calls, the kind of exception, and the whole message of each.
+# Calls, the type of the exception, and the complete message of each.
 CALLS = """
 m.zeros(2, dtype=m.uint8) + 300 | ValueError | add: 300 does not fit uint8
 m.tensor([1]).fill_(0.5) | ValueError | fill: 0.5 is not a whole number, tensor is int64
@@ -32,7 +33,7 @@ m.ones(2, device="f32") | RuntimeError | device f32: no such device; expected au
 
 
 def hooked(tensor):
-    """A product with `tensor`, whose gradient a hook turns into another dtype."""
+    """Returns a product with `tensor`. A hook changes the dtype of its gradient."""
     product = tensor * 1.0
     product.register_hook(lambda grad: grad.double())
     return product

@@ -1,4 +1,5 @@
-"""Operands of several dtypes in losses, distances, norms and attention: PyTorch's dtype and numbers wherever it answers, or a refusal that is listed here."""
+"""Operands of different dtypes in losses, distances, norms and attention. Whenever PyTorch accepts
+a call, Ternion returns the same dtype and values, or the call is listed here as rejected."""
 
 import itertools
 import warnings
@@ -14,7 +15,8 @@ A, B, SIGNS, SHARES = [[1.0, 2, 3], [2, 1, 1]], [[1.0, 2, 1], [2, 1, 3]], [[1.0,
 ROWS = [[[1.0, 2, 3, 5], [2, 1, 1, 0], [0, 1, 2, 4]], [[3.0, 2, 1, 0], [2, 5, 1, 0], [0, 9, 2, 4]]]
 SIDE, LINE = [[0.0, 1, 1], [1, 1, 0], [1, 0, 1]], [1.0, 2, 1]
 
-# Each with the module, a function that makes a tensor of the first dtype, one of the second, and the reduction.
+# Each function takes the module, a function that creates a tensor of the first dtype, one for the
+# second dtype, and the reduction.
 LOSSES = {
     "mse_loss": lambda F, p, q, **r: F.mse_loss(p(A), q(B), **r),
     "mse_loss of weights": lambda F, p, q, **r: F.mse_loss(p(A), p(B), weight=q(B), **r),
@@ -64,7 +66,7 @@ OTHERS = {
     "instance_norm": lambda F, p, q: F.instance_norm(p(ROWS), None, None, q(LINE), q(LINE)),
     "attention": lambda F, p, q: F.scaled_dot_product_attention(p(ROWS), p(ROWS), p(ROWS), attn_mask=q(SIDE)),
 }  # fmt: skip
-# Losses whose dtype is an integer there: refused here.
+# Losses whose dtype is an integer in PyTorch. Ternion rejects them.
 REFUSED = {"hinge_embedding_loss", "l1_loss", "mse_loss of weights", "mse_loss of targets beside weights", "l1_loss of weights"}
 TOLERANCES = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
@@ -84,7 +86,8 @@ def answers(module, call, dtypes, **more):
 
 
 def compared(name, call, **more):
-    """How many pairs PyTorch answers, each of which must be answered with its dtype and numbers here."""
+    """Returns the number of dtype pairs that PyTorch accepts. For each of them, Ternion must return
+    the same dtype and values."""
     torch, count = torch_of(), 0
     for dtypes in itertools.product(DTYPES, DTYPES):
         try:
@@ -98,7 +101,8 @@ def compared(name, call, **more):
             continue
         found = answers(ternion, call, dtypes, **more)
         assert dtype_of(found) == dtype_of(expected), (name, dtypes)
-        # A part that was computed in half precision there, or of whole numbers in float32, is rounded once here.
+        # Where PyTorch computes a part in half precision, or integers in float32, Ternion rounds
+        # once.
         tolerance = max(TOLERANCES.get(dtype, TOLERANCES["float32"]) for dtype in (*dtypes, dtype_of(expected)))
         assert torch.allclose(torch.tensor(found.double().tolist()), torch.tensor(expected.double().tolist()), tolerance, tolerance), (name, dtypes)
     return count
@@ -107,7 +111,7 @@ def compared(name, call, **more):
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses(name, reduction):
-    # `binary_cross_entropy` takes no two dtypes.
+    # `binary_cross_entropy` does not accept two dtypes.
     assert compared(name, LOSSES[name], reduction=reduction) >= (4 if name == "binary_cross_entropy" else 16)
 
 
@@ -119,7 +123,7 @@ def test_distances_norms_and_attention(name):
 @pytest.mark.parametrize("target", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_cross_entropy_of_probabilities(dtype, target):
-    """A one-hot target from NumPy is float64."""
+    """One-hot targets from NumPy are float64."""
     torch = torch_of()
     for more in (dict(), dict(label_smoothing=0.1), dict(reduction="sum")):
         found, expected = (answers(T, lambda F, p, q: F.cross_entropy(p(A), q(SHARES), **more), (dtype, target)) for T in (ternion, torch))
@@ -171,7 +175,7 @@ def test_running_statistics_follow_in_their_own_dtype():
 
 
 def test_whole_numbers_that_are_cut_off_there():
-    """PyTorch takes the mean of squares of whole numbers as a whole number."""
+    """PyTorch truncates the mean of squares of integers to an integer."""
     with pytest.raises(TypeError, match="local_response_norm: input is int64, expected a floating dtype"):
         ternion.nn.functional.local_response_norm(ternion.ones(1, 2, 3).long(), 2)
 

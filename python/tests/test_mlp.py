@@ -1,4 +1,5 @@
-"""`models.MLP` by the conventions of scikit-learn: with the library itself where it is there, and what users give it."""
+"""`models.MLP` follows the conventions of scikit-learn. Tested with scikit-learn itself, if it is
+installed, and with inputs that users pass."""
 
 import copy
 import os
@@ -14,7 +15,7 @@ from ternion.models import _progress
 
 
 def rings(count=120, classes=2):
-    """Points on the plane, and which ring they lie on."""
+    """Returns points in the plane, and the index of each point's ring."""
     rng = np.random.default_rng(7)
     ring = rng.integers(0, classes, count)
     angle = rng.uniform(0, 2 * np.pi, count)
@@ -48,7 +49,7 @@ def test_labels_of_every_kind(labels):
 
 
 def test_whole_numbers_below_the_outputs_are_places():
-    """So that a part of the digits teaches the same outputs as all of them."""
+    """So that a subset of the digits trains the same outputs as all of them."""
     model = quiet(2, 8, 5).fit(X, RING + 2, validation_data=(X, RING + 1))
     assert model.classes_.tolist() == [0, 1, 2, 3, 4] and model.predict_proba(X).shape == (120, 5)
     words = quiet(2, 8, 5).fit(X, WORDS)
@@ -114,7 +115,7 @@ def test_values_have_the_shape_of_the_targets_and_r2_is_that_of_scikit_learn():
     assert quiet(2, 1).fit(X, y[:, :1]).predict(X).shape == (120, 1)
     model = quiet(2, 2).fit(X, y)
     assert model.predict(X).shape == (120, 2)
-    # Of the output that is constant and not met, 0.
+    # The constant output, which is not predicted exactly, has score 0.
     residual = 1 - ((model.predict(X) - y)[:, 0] ** 2).sum() / ((y[:, 0] - y[:, 0].mean()) ** 2).sum()
     assert model.score(X, y) == pytest.approx(residual / 2, rel=1e-4)
 
@@ -172,7 +173,7 @@ def test_tables_and_sparse_matrices():
         quiet(2, 2).fit(Sparse(), RING)
 
     class Table:
-        """What is looked at of a DataFrame."""
+        """The parts of a DataFrame that are used."""
 
         columns = ["width", "height"]
 
@@ -198,7 +199,7 @@ def test_tables_of_pandas():
         model.predict(table.assign(b="x"))
 
 
-# ---- Settings, seeds, learning on
+# ---- Settings, seeds, continued training
 
 
 @pytest.mark.parametrize(
@@ -363,7 +364,7 @@ def test_parameters_by_name():
         model.set_params(depth=3)
 
 
-# ---- The line that tells how it goes
+# ---- The progress line
 
 
 class Terminal:
@@ -431,7 +432,8 @@ def test_losses_of_epochs():
 
 @pytest.mark.parametrize("y", [RING, X.sum(1)], ids=["classes", "numbers"])
 def test_weights_of_examples_count_in_the_loss(y):
-    """What weighs nothing might as well not be there, and what weighs twice be there twice: in batches of everything the steps are the same."""
+    """An example of weight 0 has the same effect as no example, and one of weight 2 as two: if a
+    batch has all examples, the steps are the same."""
     weights = np.arange(len(X)) % 3
     outputs = 2 if y is RING else 1
     weighted = quiet(2, 8, outputs, epochs=5, random_state=1, batch_size=10**6).fit(X, y, sample_weight=weights)
@@ -475,7 +477,8 @@ def test_scikit_learn_takes_it():
 
 
 class Adaptive(models.MLP):
-    """Takes its widths from the examples: the checks of scikit-learn give one model data of many sizes."""
+    """Takes its widths from the examples, because scikit-learn's checks fit one model to data of
+    many sizes."""
 
     def __init__(self, task="classification", random_state=None, epochs=15, learning_rate=0.1, verbose=False):
         super().__init__(1, 2, task=task, random_state=random_state, epochs=epochs, learning_rate=learning_rate, verbose=verbose)
@@ -487,13 +490,14 @@ class Adaptive(models.MLP):
             self.widths = (max(features, 1), 16, outputs)
             self._build()
         except (TypeError, ValueError, IndexError):
-            pass  # fit says it.
+            pass  # fit reports the error.
         return super().fit(X, y, **settings)
 
-    partial_fit = property()  # Its widths come with fit.
+    partial_fit = property()  # The widths are known only in fit.
 
 
-# Checks that hold of no nn.Module (its attributes are public), and those that ask for another habit: a warning for labels in a column, float64.
+# Checks that an nn.Module cannot pass (its attributes are public), and checks of other conventions:
+# a warning for labels in a column, float64.
 NOT_MET = {
     "check_no_attributes_set_in_init", "check_dont_overwrite_parameters", "check_do_not_raise_errors_in_init_or_set_params",
     "check_supervised_y_2d", "check_regressor_multioutput",
@@ -521,7 +525,7 @@ def test_no_widths():
 
 
 def smoothed(dtype="float32"):
-    """Inputs, their labels, and these smoothed."""
+    """Returns inputs, their labels, and the smoothed labels."""
     inputs = np.random.default_rng(0).normal(size=(90, 4)).astype("float32")
     labels = inputs[:, :3].argmax(1)
     return inputs, labels, (0.9 * np.eye(3)[labels] + 0.1 / 3).astype(dtype)
@@ -536,7 +540,8 @@ def test_rows_of_probabilities_are_learned_as_such(kind, dtype):
     classes = model.predict(inputs) if kind is models.MLP else model.predict_classes(inputs)
     assert (classes == labels).mean() > 0.95 and model.score(inputs, labels) > 0.95
     assert list(model.classes_) == [0, 1, 2]
-    # The loss is the cross-entropy with the probabilities, not the error of numbers, and no less than their entropy.
+    # The loss is the cross-entropy with the probabilities, not a regression error, and is at least
+    # their entropy.
     entropy = -(targets.astype("float64") * np.log(targets.astype("float64"))).sum(1).mean()
     assert entropy < model.loss_ < entropy + 0.3
     assert model.score(inputs, targets) == model.score(inputs, labels)
@@ -549,7 +554,7 @@ def test_rows_of_probabilities_as_tensors_weighted_and_as_numbers():
     alone = models.MLP(4, 16, 3, verbose=False, random_state=0).fit(inputs, targets, epochs=2)
     np.testing.assert_allclose(model.loss_curve_, alone.loss_curve_, rtol=1e-5)
     assert model._estimator_type == "classifier"
-    # Numbers they are if that is said, and if a row is no distribution.
+    # Rows are regression targets if the task says so, or if they are not distributions.
     assert models.MLP(4, 3, task="regression", verbose=False).fit(inputs, targets, epochs=1)._estimator_type == "regressor"
     assert models.MLP(4, 3, verbose=False).fit(inputs, targets * 1.1, epochs=1)._estimator_type == "regressor"
     assert models.MLP(4, 3, verbose=False).fit(inputs, targets - targets.mean(1, keepdims=True), epochs=1)._estimator_type == "regressor"

@@ -1,4 +1,5 @@
-"""Errors of MLP and NeuralNetwork, each provoked: they name the class, the argument and the method that the program wrote."""
+"""Errors of MLP and NeuralNetwork, each triggered by a call: they name the class, the argument and
+the method that the program used."""
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def kind(request):
 
 
 def refused(kind, call):
-    """The error of a call, which names the other class nowhere."""
+    """Returns the error of a call, and checks that it does not name the other class."""
     with pytest.raises((TypeError, ValueError, AttributeError)) as error:
         call()
     text, other = str(error.value), {MLP: "NeuralNetwork", NeuralNetwork: "MLP"}[kind]

@@ -1,4 +1,4 @@
-"""The models with scikit-learn's habits, and the example programs."""
+"""The models with scikit-learn's conventions, and the example programs."""
 
 import json
 import os
@@ -121,7 +121,7 @@ def test_tiny_gpt_learns_writes_and_loads(tmp_path):
     printed = example("tiny_gpt.py", *sizes, *learning)
     assert "step 100  loss " in printed
     results = json.loads((tmp_path / "r.json").read_text())
-    # What the Rust example comes to with the same text and options.
+    # The results of the Rust example with the same text and options.
     assert results["steps"] == 150
     assert results["train_loss"] == pytest.approx(0.25398, rel=1e-3) and results["validation_loss"] == pytest.approx(0.17596, rel=1e-3)
     writing = ["--load", tmp_path / "w.st", "--generate", "the ", "--tokens", 30, "--temperature", 0, "--json", tmp_path / "g.json"]

@@ -1,4 +1,4 @@
-"""Modules as PyTorch has them: what is found and guarded, hooks, containers, state, copies."""
+"""Modules as in PyTorch: registration, checks, hooks, containers, state, copies."""
 
 import copy
 import io
@@ -14,7 +14,8 @@ from ternion.utils.checkpoint import checkpoint
 
 
 class Private(nn.Module):
-    """With attributes that begin with `_`, some of them by names that the package might use itself."""
+    """A module with attributes that start with `_`, some with names that the package might use
+    internally."""
 
     def __init__(self):
         super().__init__()
@@ -399,7 +400,8 @@ class TestParametersOfWholeNumbers:
 
 
 class TestOrder:
-    """A module's own parameters come before those of the modules within, in order of registration."""
+    """A module's direct parameters come before those of its submodules, in order of
+    registration."""
 
     @staticmethod
     def made(m, nn):
@@ -466,7 +468,7 @@ class TestRegistered:
 
 
 class Counting(nn.Module):
-    """With a state beside its tensors."""
+    """A module with state in addition to its tensors."""
 
     def __init__(self):
         super().__init__()
@@ -497,7 +499,7 @@ class TestState:
             nn.Linear(1, 1).get_extra_state()
 
     def hooked(self, m, nn):
-        """What hooks of modules of one of the two are told."""
+        """Returns the arguments that hooks of modules of one of the two libraries receive."""
         torch_like, told = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 1))), []
         for key, module in torch_like.named_modules():
             module.register_state_dict_pre_hook(lambda module, prefix, keep_vars, key=key: told.append((key, prefix, keep_vars)))
@@ -512,7 +514,8 @@ class TestState:
     def test_hooks_are_called_and_settle_keys(self):
         torch = pytest.importorskip("torch")
         own, theirs = self.hooked(ternion, nn), self.hooked(torch, torch.nn)
-        # In the order in which PyTorch calls them, but that children are loaded from the last to the first here.
+        # In the order in which PyTorch calls them, except that Ternion loads children from last to
+        # first.
         assert sorted(map(str, own[:4])) == sorted(map(str, theirs[:4])) and own[-1] == theirs[-1]
         assert {key for key, *_ in own} == {key for key, *_ in theirs}
 
@@ -525,7 +528,7 @@ class TestState:
         assert layer.state_dict()["weight"].tolist() == [[1.0]]
 
     def renamed(self, m, nn):
-        """A model that writes and reads keys of its own."""
+        """A model that writes and reads custom keys."""
         model, told = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), []
 
         def written(module, state, prefix, metadata):

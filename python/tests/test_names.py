@@ -1,4 +1,4 @@
-"""Names of PyTorch that were missing: beside PyTorch, where it is installed."""
+"""Names of PyTorch that were missing, compared with PyTorch if it is installed."""
 
 import warnings
 
@@ -67,7 +67,7 @@ class TestFunctions:
             F.gaussian_nll_loss(x, x, ternion.ones(3))
         with pytest.raises(ValueError, match="gaussian_nll_loss: a variance below 0"):
             F.gaussian_nll_loss(x, x, ternion.full((4,), -1.0))
-        # Of as many rows as columns a variance belongs to a row.
+        # If there are as many rows as columns, a variance belongs to a row.
         square = ternion.zeros(2, 2)
         assert F.gaussian_nll_loss(square, square, ternion.tensor([1.0, 7.0]), reduction="none")[0].tolist() == [0, 0]
 
@@ -226,7 +226,8 @@ class TestTools:
             for step in range(steps):
                 told += [group["lr"] for group in optimizer.param_groups]
                 optimizer.step()
-                # Of several schedules here the last counts; one that ends at once begins nowhere else.
+                # In Ternion, the last of several schedules determines the rate. With
+                # anneal_epochs=0 the schedule ends at once, and only it is stepped.
                 (before if step < 2 and settings.get("anneal_epochs") != 0 else schedule).step()
             return told
 
@@ -262,7 +263,8 @@ class TestTesting:
 
             @staticmethod
             def backward(ctx, grad):
-                # The gradient is right, its own is not: the factor counts as a constant.
+                # The gradient is correct, but its gradient is not: the factor is treated as a
+                # constant.
                 return grad * 3 * ctx.saved_tensors[0].detach() ** 2
 
         assert testing.gradcheck(Cubed.apply, x) and not testing.gradgradcheck(Cubed.apply, x, raise_exception=False)

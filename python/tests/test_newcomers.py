@@ -1,4 +1,4 @@
-"""What newcomers try first, and layers of nothing: each with its right value."""
+"""What newcomers try first, and layers with empty inputs, each with its correct result."""
 
 import math
 import pickle
@@ -16,7 +16,7 @@ from ternion.utils.data import DataLoader, Dataset
 
 F = nn.functional
 
-# ---- Nothing: no examples, no sequence, no keys
+# ---- Empty inputs: no examples, no sequence, no keys
 
 
 def test_layers_of_no_examples():
@@ -92,7 +92,7 @@ def test_an_interrupt_ends_a_loader_and_its_program():
     assert "KeyboardInterrupt" in told and time.monotonic() - begun < 10
 
 
-# ---- The oldest interface, and labels in other forms
+# ---- The oldest interface, and other kinds of labels
 
 
 def points(count=200):
@@ -122,13 +122,14 @@ def test_the_oldest_interface(capsys):
 
 @pytest.mark.parametrize("labels", [[1, 2, 10], [0, 2, 12], [-1, 0, 1], [0.0, 10.0], ["a", "b", "c"]])
 def test_labels_of_the_oldest_interface_are_places_of_outputs(labels):
-    """Others would have their probabilities at other places than argmax says, in rows shorter than output_size."""
+    """For other labels, the probabilities would be at other indices than argmax returns, in rows
+    shorter than output_size."""
     x, y = points(30)[0], np.array(labels)[np.arange(30) % len(labels)]
     network = models.NeuralNetwork(4, 8, 10, verbose=False)
     for call in (lambda: network.fit(x, y, epochs=1), lambda: network.fit(x, y.tolist(), epochs=1), lambda: network.partial_fit(x, y), lambda: network.partial_fit(x, y, classes=labels)):
         with pytest.raises(ValueError, match=f"y has the labels {labels[0]!r}, .*{labels[-1]!r}, expected whole numbers 0 to 9, the places of the 10 outputs"):
             call()
-    # Those that are places may leave some out.
+    # Labels that are output indices need not use all of them.
     chances = network.fit(x, np.array([0, 4, 9])[np.arange(30) % 3], epochs=30, learning_rate=0.02).predict(x)
     assert chances.shape == (30, 10) and set(chances.argmax(1).tolist()) == {0, 4, 9} == set(network.predict_classes(x).tolist())
 
@@ -179,7 +180,7 @@ def test_nothing_is_printed_while_scikit_learn_calls(capsys):
     assert told.out == told.err == ""
 
 
-# ---- Measures, and their records
+# ---- Metrics, and logging them
 
 
 def test_measures_of_classes():
@@ -216,7 +217,7 @@ def test_a_writer_of_tensorboard(tmp_path):
 
     from ternion.utils.tensorboard import SummaryWriter, _masked_crc
 
-    # The CRC-32C of nine digits (RFC 3720), masked as TensorFlow does.
+    # The CRC-32C of the nine digits (RFC 3720), masked as in TensorFlow.
     crc = 0xE3069283
     assert _masked_crc(b"123456789") == struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
     with SummaryWriter(tmp_path / "run") as writer:

@@ -1,4 +1,5 @@
-"""Layers, losses and modules against PyTorch: the numbers of the repository's reference, and PyTorch itself where it is there."""
+"""Layers, losses and modules compared with PyTorch: with the reference values of the repository,
+and with PyTorch itself if it is installed."""
 
 import inspect
 
@@ -126,7 +127,7 @@ def test_losses_equal_pytorchs(name):
 
 
 def test_defaults_are_pytorchs():
-    """Of every class that both have: each setting that is a number, a name or nothing."""
+    """For every class in both libraries: each setting that is a number, a string or None."""
     compared = 0
     for name, defaults in reference.told()["defaults"].items():
         kind = getattr(nn, name, None) or getattr(optim, name, None)

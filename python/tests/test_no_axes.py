@@ -1,4 +1,4 @@
-"""Tensors without axes stand for one of size 1 where an axis is named, as in PyTorch."""
+"""Where an axis is given, a tensor without axes is treated as a tensor of size 1, as in PyTorch."""
 
 import numpy as np
 import pytest

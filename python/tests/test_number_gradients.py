@@ -1,4 +1,5 @@
-"""No gradient is lost in silence: a tensor with one in the place of a number is refused, or gets its gradient."""
+"""No gradient is lost silently: a tensor that requires a gradient, given instead of a number, is
+rejected or receives its gradient."""
 
 import re
 import warnings
@@ -9,33 +10,33 @@ import pytest
 import ternion
 from number_arguments import call_of, taken
 
-#: What a number of these arguments may be, where it is not what any is.
+#: Numbers for these arguments, for which the default of 0.5 is not valid.
 VALUES = {
     "mvlgamma.p": 2.0, "norm_type": 2.0, "ord": 2.0, "scale_factor": 2.0, "growth_factor": 2.0, "b": 0.9, "high": 0.9, "max": 0.9, "max_val": 0.9, "upper": 0.9, "posinf": 9.0, "histc.min": -1.0, "lower": 0.1, "cond.p": 2.0,
     "size": 2.0, "random_split.lengths": 1, "max_momentum": 0.9,
 }  # fmt: skip
 
-#: Numbers in other forms than one alone.
+#: Arguments that take a number in another form than a single number.
 FORMS = {
     "histogram.range": lambda number: (0.1, number), "general_cosine.a": lambda number: [number], "fractional_max_pool2d.output_ratio": lambda number: (number, 0.5),
     "betas": lambda number: (number, 0.9),
 }  # fmt: skip
 
-#: Arguments whose gradients end there, with the reason.
+#: Arguments through which no gradient flows, and why.
 SILENT = {
     "bernoulli_.p": "what is drawn has no gradient: PyTorch gives zeros", "normal.mean": "what is drawn has no gradient: PyTorch gives zeros", "normal.std": "what is drawn has no gradient: PyTorch gives zeros",
     "gumbel_softmax.eps": "without effect, as in PyTorch",
     "embedding.norm_type": "without effect unless beside a max_norm", "embedding_bag.norm_type": "without effect unless beside a max_norm",
 }  # fmt: skip
 
-#: Arguments that take no number alone here, whatever it is.
+#: Arguments that never accept a single number, and why.
 WITHOUT = {
     "scatter.src": "a source has the axes of the index, as in PyTorch", "scatter_.src": "a source has the axes of the index, as in PyTorch",
     "mvlgamma.p": "a whole number", "arctan2.other": "a tensor",
     "OneCycleLR.base_momentum": "momenta are not cycled", "OneCycleLR.max_momentum": "momenta are not cycled",
 }  # fmt: skip
 
-#: How refusals read.
+#: The messages of rejected calls.
 REFUSED = re.compile("gradient|expected (a|one) number|expected numbers")
 ALIASES = {"subtract": "sub", "subtract_": "sub_", "trapz": "trapezoid"}
 
@@ -59,7 +60,8 @@ def value_of(name, argument):
 
 
 def told(home, name, argument):
-    """What becomes of the gradient: it "flows", "none" of results that have none, "lost", or the error."""
+    """Returns what happens to the gradient: it "flows"; "none" if the results have none; "lost"; or
+    the error."""
     number = ternion.tensor(float(value_of(name, argument)), requires_grad=True)
     try:
         results = tensors(called(home, name, argument, number))
@@ -94,7 +96,8 @@ SIGNATURE = re.compile(r"\bfn (\w+)(?:<[^(]*>)?\(([^{;]*?)\) -> (?:Outcome|PyRes
 
 
 def unchecked(source):
-    """Functions with an argument that PyO3 makes a number of itself, from a tensor with a gradient, too."""
+    """Yields the functions with an argument that PyO3 itself converts to a number, even from a
+    tensor that requires a gradient."""
     for name, arguments in SIGNATURE.findall(source):
         if re.search(r"Python<|Bound<|&self|PyTensor", arguments):
             numbers = re.findall(r"((?:#\[[^\]]*\]\s*)?)\b(\w+): ((?:\([^)]*\)|[^,])*)", arguments)
@@ -103,9 +106,10 @@ def unchecked(source):
 
 @pytest.mark.skipif(not SOURCES.is_dir(), reason="the package without its sources")
 def test_numbers_of_rust_are_checked():
-    """Arguments are `Real`, or made by `of::name`. Data sets and what watches a program take numbers of settings."""
+    """Arguments have the type `Real`, or are converted by `of::name`. Data sets and diagnostic
+    tools take numbers that are settings."""
     files = [file for file in SOURCES.rglob("*.rs") if file.name not in ("data.rs", "train.rs", "stats.rs", "monitor.rs", "check.rs", "promote.rs")]
-    # What functions of Rust call, and the draws of a model that writes.
+    # Functions that are called from Rust, and the sampling of a generating model.
     inner = ["_choose.chances", "scaled.sign", "spread.correction"]
     assert len(files) > 40 and sorted(found for file in files for found in unchecked(file.read_text(encoding="utf-8"))) == inner
 

@@ -1,4 +1,5 @@
-"""Ranges in NVIDIA's profilers: PyTorch's names, and a library that hears what they pass on."""
+"""Ranges in NVIDIA's profilers: PyTorch's names, and a library that records the ranges passed to
+it."""
 
 import inspect
 import os
@@ -11,7 +12,7 @@ import pytest
 import ternion
 from ternion.cuda import nvtx
 
-#: Listens as NVTX does, and writes what it hears into a file.
+#: A library with NVTX's functions, which writes the calls it receives to a file.
 LIBRARY = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ def test_where_nobody_listens_nothing_happens():
 
 
 def heard_of(program, tmp_path):
-    """What a program prints, and the lines that a library hears meanwhile."""
+    """Returns the output of a program, and the calls that the library recorded meanwhile."""
     (tmp_path / "nvtx.c").write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(tmp_path / "libnvToolsExt.so.1"), str(tmp_path / "nvtx.c")], check=True)
     heard = tmp_path / "heard"
@@ -111,7 +112,7 @@ def test_a_library_hears_of_layers_backward_passes_and_steps(tmp_path):
     assert int(printed) > 10
     if heard == [""]:
         pytest.skip("built without CUDA")
-    # Once by hand alone, and once inside of what is traced.
+    # Once by hand only, and once within the traced run.
     assert heard[:2] == ["push step", "pop "]
     ranges = [line.removeprefix("push ") for line in heard[2:] if line.startswith("push ")]
     for name in ("step", "0 (Linear)", "1 (ReLU)", "backward", "sgd"):

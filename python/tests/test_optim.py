@@ -1,4 +1,4 @@
-"""Optimisers against PyTorch, averages of weights, and what is told of gradients that are missing."""
+"""Optimizers compared with PyTorch, averages of weights, and the reports of missing gradients."""
 
 import copy
 import gc
@@ -71,7 +71,7 @@ def test_a_missing_gradient_is_told_by_name():
     assert used.tolist() == pytest.approx([0.9, 0.9]) and forgotten.tolist() == [1, 1, 1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        optimizer.step()  # Once is enough.
+        optimizer.step()  # It is reported only once.
     strict = optim.SGD([forgotten], lr=0.1, strict=True)
     with pytest.raises(RuntimeError, match="no gradient for parameter 0 of shape \\(3,\\)"):
         strict.step()
@@ -92,7 +92,8 @@ def test_a_missing_gradient_is_told_by_the_name_that_the_module_has_for_it():
     with pytest.warns(UserWarning, match="no gradient for scale of shape \\(3,\\), unused.weight, unused.bias: the loss") as told:
         adam.step()  # here
     assert told[0].filename == __file__ and "adam.step()  # here" in Path(__file__).read_text().splitlines()[told[0].lineno - 1]
-    # A part that is asked later has shorter names for them, another module around them other ones.
+    # Shorter names, from a submodule that is used later, do not replace these names. Names from an
+    # enclosing module do.
     model.unused.zero_grad()
     with pytest.raises(RuntimeError, match="no gradient for unused.weight, unused.bias: "):
         optim.SGD(model.unused.parameters(), strict=True).step()
@@ -163,7 +164,8 @@ def test_a_state_goes_on_where_it_was():
 
 
 def two_runs(torch, name, settings, changed=None, steps=6):
-    """Parameters here and there after steps of an optimiser, whose settings change after the third."""
+    """Returns the parameters of both libraries after steps of an optimizer whose settings change
+    after the third step."""
     ends = []
     for library, optimizers, make in ((ternion, optim, nn.Parameter), (torch, torch.optim, torch.nn.Parameter)):
         start = [[1.0, -2.0, 3.0], [0.5, 0.25, -1.5]]
@@ -173,7 +175,7 @@ def two_runs(torch, name, settings, changed=None, steps=6):
             if step == 3 and changed:
                 optimizer.param_groups[0].update(changed)
             optimizer.zero_grad()
-            # Gradients that shrink: the largest second moment is not the last one.
+            # The gradients shrink, so that the largest second moment is not the last one.
             ((parameter**2).sum() / (step * step + 1)).backward()
             optimizer.step()
         ends.append(parameter.detach().numpy().copy())
@@ -498,7 +500,8 @@ class TestAverages:
             own.update_parameters(here), theirs.update_parameters(there)
         for key, value in theirs.state_dict().items():
             if key == "module.1.num_batches_tracked":
-                # A count is no average: with use_buffers PyTorch makes one, cut to a whole number, at every step.
+                # A count is not averaged. With use_buffers, PyTorch averages it and truncates it to
+                # an integer at every step.
                 assert own.state_dict()[key].item() == 4
                 continue
             assert abs(own.state_dict()[key].double().numpy() - value.double().numpy()).max() < 1e-5, key

@@ -1,4 +1,4 @@
-"""Optimisers and schedules of one's own, written as for PyTorch: the same numbers, states, hooks."""
+"""Custom optimizers and schedules, written as for PyTorch: the same numbers, states and hooks."""
 
 import copy
 import io
@@ -40,7 +40,7 @@ def momentum_of(module, base):
 
 
 Momentum = momentum_of(ternion, optim.Optimizer)
-# As pickle finds it.
+# The name by which pickle finds the class.
 Momentum.__qualname__ = "Momentum"
 
 
@@ -65,7 +65,7 @@ def falling_of(base):
 
 
 def trained(module, steps=5):
-    """Weights, rates, state and calls of hooks after some steps with two groups."""
+    """Returns weights, rates, state and hook calls after some steps with two parameter groups."""
     weights = [
         module.nn.Parameter(module.tensor(values, dtype=module.float64)) for values in ([[0.5, -1.0, 2.0], [1.0, 0.0, -1.0]], [1.0, 2.0])
     ]
@@ -198,7 +198,7 @@ class TestSchedules:
         other = falling_of(LRScheduler)(sgd, 0.1)
         sgd.param_groups[0]["lr"] = 0.4
         other.load_state_dict(schedule.state_dict())
-        # The rate is the optimiser's to remember: it does not fall by being loaded.
+        # The optimizer stores the rate: loading the schedule does not reduce it.
         assert other.gamma == 0.5 and other.last_epoch == 1 and sgd.param_groups[0]["lr"] == 0.4
 
     def test_within_others(self):

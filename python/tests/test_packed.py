@@ -1,4 +1,5 @@
-"""Packed sequences, the recurrent layers that take them, and single cells, against PyTorch."""
+"""Packed sequences, the recurrent layers that accept them, and single cells, compared with
+PyTorch."""
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_layers_take_packed_sequences_as_pytorchs(kind, settings, given, enforce
     theirs = torch.nn.utils.rnn.pack_padded_sequence(x[1], torch.tensor(lengths), enforce_sorted=enforce_sorted)
     own_output, own_last = here(own, own_states if given else None)
     their_output, their_last = there(theirs, their_states if given else None)
-    # Which of two sequences of one length comes first is nobody's promise: they are compared unpacked.
+    # The order of two sequences of the same length is unspecified, so they are compared unpacked.
     found, expected = rnn.pad_packed_sequence(own_output)[0], torch.nn.utils.rnn.pad_packed_sequence(their_output)[0]
     results = [found, *flat(kind, own_last)], [expected, *flat(kind, their_last)]
     same_results(here, there, *results, [x, *(pairs if given else [])])

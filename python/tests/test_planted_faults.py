@@ -1,4 +1,5 @@
-"""Faults that are planted into small trainings: each is told, and named by op, layer or parameter."""
+"""Faults that are planted in small training runs: each is reported, with the name of the op, layer
+or parameter."""
 
 import math
 import warnings
@@ -12,7 +13,8 @@ F = nn.functional
 
 
 def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, optimizer=optim.SGD, strict=False, patience=5):
-    """What a StatsMonitor says of a training, by its faults, and the warnings that came meanwhile."""
+    """Returns the warnings of a StatsMonitor about a training run, by fault, and the Python
+    warnings."""
     x = ternion.randn(16, 8) if x is None else x
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -41,7 +43,7 @@ def test_a_healthy_training_is_told_nothing():
 
 
 class Forgetful(nn.Module):
-    """Its own parameters() leaves out a layer."""
+    """Its custom parameters() omits a layer."""
 
     def __init__(self):
         self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
@@ -88,7 +90,7 @@ def test_a_network_that_is_no_module():
     network.two(network.one(ternion.randn(3, 8))).square().mean().backward()
     with pytest.warns(UserWarning, match=r"Adam: weight of Linear 'network.two' \[4, 8\], bias of Linear 'network.two' \[4\]: gradients come to them"):
         adam.step()
-    # It is told once.
+    # It is reported once.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         adam.step()
@@ -103,7 +105,8 @@ def test_gradients_of_other_models_are_no_fault():
 
 
 class Perturbed(nn.Module):
-    """A model whose inputs are shifted by a tensor that asks for a gradient, or that keeps an input of which one is wanted."""
+    """A model whose inputs are shifted by a tensor that requires a gradient, or that keeps an input
+    that requires one."""
 
     def __init__(self, keeps_input=False):
         self.layer, self.keeps_input = nn.Linear(8, 4), keeps_input
@@ -207,7 +210,8 @@ class Rows(nn.Module):
 
 
 class Shares(nn.Module):
-    """Layers that share on purpose: under names, by their weights, and a cell of a recurrent layer at each step."""
+    """Layers that share parameters intentionally: under several names, by their weights, and as a
+    recurrent cell that is called at each step."""
 
     def __init__(self):
         self.encoder, self.head, self.cell = nn.Linear(8, 8), nn.Linear(8, 8), nn.RNNCell(8, 8)

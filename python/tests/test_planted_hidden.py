@@ -1,4 +1,5 @@
-"""Small trainings, each with parameters or gradients where nothing that trains them sees them, as those of test_planted_trainings.py."""
+"""Small training runs with planted faults, as in test_planted_trainings.py: parameters or gradients
+that are invisible to the code that trains them."""
 
 from planted import checks_of, mlp, names, watched
 
@@ -9,14 +10,15 @@ test_a_planted_fault_is_named, test_the_same_training_without_the_fault_reports_
 
 
 class Holder:
-    """No module, and it has one."""
+    """Not a module, but it contains one."""
 
     def __init__(self):
         self.layer = nn.Linear(8, 8)
 
 
 class Holds(nn.Module):
-    """A layer in an object, or a tensor that asks for its gradient, in a function or as an attribute."""
+    """A layer in an object, or a tensor that requires a gradient, in a function or as an
+    attribute."""
 
     def __init__(self, kind, planted):
         super().__init__()
@@ -39,25 +41,25 @@ class Holds(nn.Module):
 
 @names("UnvisitedLayer Linear after first: computes inside of the model", "[8, 8], [8] belong to no parameter", "SGD: rest.layer.weight of Holds 'model' [8, 8], rest.layer.bias")
 def a_layer_in_an_object(planted):
-    """A layer is kept in an object that is no module."""
+    """A layer is stored in an object that is not a module."""
     return watched(Holds("object", planted))
 
 
 @names("UnvisitedLayer a tensor [8, 8] in matmul after first: computes inside of the model", "SGD: rest.weight of Holds [8, 8]: a tensor that asks for a gradient but is no nn.Parameter")
 def a_tensor_in_a_function(planted):
-    """A tensor that asks for its gradient is kept in a function."""
+    """A tensor that requires a gradient is stored in a function."""
     return watched(Holds("function", planted), steps=3)
 
 
 @names("UnvisitedLayer a tensor [8, 8] in matmul after first: ", "SGD: weight of Holds [8, 8]: a tensor that asks for a gradient but is no nn.Parameter")
 def a_tensor_as_an_attribute(planted):
-    """A tensor that asks for its gradient, as an attribute."""
+    """A tensor that requires a gradient is stored as an attribute."""
     return watched(Holds("attribute", planted), steps=2)
 
 
 @names("ZeroGradient 0.weight: its gradient was 0 in each of the last 5 readings, and that of 0.bias was not", "look for a hook")
 def a_hook_that_takes_a_gradient_away(planted):
-    """A hook makes 0 of the gradient of a weight, and leaves that of the bias."""
+    """A hook sets the gradient of a weight to 0, but not that of the bias."""
     model = mlp(8, 16, 4)
     if planted:
         model[0].weight.register_hook(lambda grad: grad * 0)

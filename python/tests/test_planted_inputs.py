@@ -1,4 +1,5 @@
-"""Small trainings, each with a fault of its inputs, its targets or its loss planted, as those of test_planted_trainings.py."""
+"""Small training runs, each with a planted fault of its inputs, targets or loss, as in
+test_planted_trainings.py."""
 
 import warnings
 
@@ -25,27 +26,28 @@ def test_an_input_that_is_at_fault_is_not_taken_for_a_layer_that_is(training, wo
 
 @names("UnscaledInput input: its root mean square is 1.0e-6", "subtract the mean and divide by the standard deviation")
 def inputs_that_are_too_small(planted):
-    """Inputs in a unit a million times too large: what the first layer gives is its bias."""
+    """The unit of the inputs is a million times too large: the output of the first layer is its
+    bias."""
     return watched(mlp(8, 16, 4), x=ternion.randn(16, 8) * (1e-6 if planted else 1.0))
 
 
 @names("UnscaledInput input: its root mean square is 1.0e-6")
 def inputs_that_are_too_small_for_layers_without_bias(planted):
-    """The same in front of a first layer without a bias: the second one covers them."""
+    """The same before a first layer without a bias: the bias of the second layer dominates."""
     model = nn.Sequential(nn.Linear(8, 16, bias=False), nn.ReLU(), nn.Linear(16, 4))
     return watched(model, x=ternion.randn(16, 8) * (1e-6 if planted else 1.0))
 
 
 @names("UnscaledInput input: its root mean square is 1.0e-6", "far less than the eps of the norm that takes it, 1e-5")
 def inputs_that_are_too_small_for_a_norm(planted):
-    """The same in front of a batch norm, whose eps covers them."""
+    """The same before a batch norm, whose eps dominates."""
     model = nn.Sequential(nn.BatchNorm1d(8), nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     return watched(model, x=ternion.randn(16, 8) * (1e-6 if planted else 1e-2))
 
 
 @names("UnscaledInput input: its root mean square is ", "divide bytes by 255")
 def a_feature_that_is_far_too_large(planted):
-    """One column is in another unit than the others."""
+    """One column has another unit than the others."""
     x = ternion.randn(16, 8)
     x[:, 3] *= 1e5 if planted else 1.0
     return watched(mlp(8, 16, 4), x=x, rate=1e-9)
@@ -53,14 +55,14 @@ def a_feature_that_is_far_too_large(planted):
 
 @names("UnscaledInput input: all of its 16 examples were the same in each of the last 5 readings")
 def examples_that_are_all_the_same(planted):
-    """A loader that gives one example over and over."""
+    """A data loader that returns the same example repeatedly."""
     x = ternion.randn(1, 8).expand(16, 8).clone() if planted else ternion.randn(16, 8)
     return watched(mlp(8, 16, 4), x=x, steps=5)
 
 
 @names("UnscaledInput input: its root mean square is 1", "divide bytes by 255")
 def bytes_that_the_model_casts(planted):
-    """Images of bytes, which the model makes floats of and does not divide."""
+    """Images of bytes, which the model converts to floats but does not divide."""
 
     class Casts(nn.Module):
         def __init__(self):
@@ -113,75 +115,76 @@ def probabilities_in_a_divergence(planted):
 
 @names("cross_entropy: its input is the output of softmax; cross_entropy applies softmax itself: give it the logits")
 def a_softmax_in_front_of_the_cross_entropy_without_a_monitor(planted):
-    """A softmax in front of the cross-entropy, and nobody watches."""
+    """A softmax before the cross-entropy, without a monitor."""
     logits = mlp(8, 16, 4)(ternion.randn(16, 8))
     F.cross_entropy(logits.softmax(1) if planted else logits, LABELS).backward()
 
 
 @names("cross_entropy: its input is the output of sigmoid; cross_entropy applies softmax to logits")
 def a_sigmoid_in_front_of_the_cross_entropy(planted):
-    """A sigmoid in front of the cross-entropy."""
+    """A sigmoid before the cross-entropy."""
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.cross_entropy(output.sigmoid() if planted else output, LABELS))
 
 
 @names("binary_cross_entropy_with_logits: its input is the output of sigmoid; binary_cross_entropy_with_logits applies sigmoid itself")
 def a_sigmoid_in_front_of_the_loss_of_logits_without_a_monitor(planted):
-    """A sigmoid in front of a loss that applies one itself, and nobody watches."""
+    """A sigmoid before a loss that applies one itself, without a monitor."""
     logits, target = mlp(8, 16, 1)(ternion.randn(16, 8)), (LABELS % 2).float().unsqueeze(1)
     F.binary_cross_entropy_with_logits(logits.sigmoid() if planted else logits, target).backward()
 
 
 @names("binary_cross_entropy_with_logits: target has numbers from 0 to 3, expected 0 to 1")
 def classes_in_the_loss_of_two(planted):
-    """Numbers of four classes as targets of the binary cross-entropy."""
+    """Indices of four classes as targets of the binary cross-entropy."""
     target = (LABELS if planted else LABELS % 2).float().unsqueeze(1)
     return watched(mlp(8, 16, 1), loss_of=lambda output: nn.BCEWithLogitsLoss()(output, target))
 
 
 @names("multilabel_soft_margin_loss: target has numbers from -1 to 1, expected 0 to 1")
 def signs_in_a_loss_of_probabilities(planted):
-    """-1 and 1 as targets of a loss that takes 0 and 1."""
+    """-1 and 1 as targets of a loss that expects 0 and 1."""
     target = (ternion.randn(16, 4) > 0).float()
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.multilabel_soft_margin_loss(output, 2 * target - 1 if planted else target))
 
 
 @names("soft_margin_loss: target has 0 where the loss takes -1 and 1")
 def labels_in_a_loss_of_signs(planted):
-    """0 and 1 as targets of a loss that takes -1 and 1."""
+    """0 and 1 as targets of a loss that expects -1 and 1."""
     target = (ternion.randn(16, 4) > 0).float()
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.soft_margin_loss(output, target if planted else 2 * target - 1))
 
 
 @names("binary_cross_entropy: input has numbers outside 0 to 1")
 def logits_in_a_loss_of_probabilities(planted):
-    """Logits where probabilities belong."""
+    """Logits instead of probabilities."""
     target = (LABELS % 2).float().unsqueeze(1)
     return watched(mlp(8, 16, 1), loss_of=lambda output: F.binary_cross_entropy(output if planted else output.sigmoid(), target))
 
 
 @names("BroadcastTarget 2: its outputs [16, 1] meet numbers of shape [16] in sub, and are broadcast to [16, 16]")
 def a_target_that_is_broadcast(planted):
-    """Predictions `[n, 1]` less targets `[n]`, by hand."""
+    """Predictions `[n, 1]` minus targets `[n]`, without a loss function."""
     target = ternion.randn(16) if planted else ternion.randn(16, 1)
     return watched(mlp(8, 16, 1), loss_of=lambda output: ((output - target) ** 2).mean())
 
 
 @names("BroadcastTarget 2: its outputs [16] meet numbers of shape [16, 1] in sub")
 def a_target_that_is_broadcast_the_other_way(planted):
-    """Targets `[n, 1]` less predictions `[n]`."""
+    """Targets `[n, 1]` minus predictions `[n]`."""
     target = ternion.randn(16, 1) if planted else ternion.randn(16)
     return watched(mlp(8, 16, 1), loss_of=lambda output: (target - output.squeeze(1)).abs().mean())
 
 
 @names("BroadcastTarget 2: its outputs [16, 1] meet numbers of shape [16] in mul")
 def a_weight_that_is_broadcast(planted):
-    """Outputs `[n, 1]` times a weight `[n]` of each, as the advantages of a policy."""
+    """Outputs `[n, 1]` times a weight `[n]` for each, like the advantages of a policy."""
     weight = ternion.randn(16) if planted else ternion.randn(16, 1)
     return watched(mlp(8, 16, 1), loss_of=lambda output: (output * weight).mean())
 
 
 def test_what_losses_compute_is_what_it_was():
-    """A warning changes nothing: PyTorch's programs run. Nothing is reported for what is no output of a model, or is read without a gradient."""
+    """A warning changes no result: PyTorch programs still run. Nothing is reported for tensors that
+    are not outputs of a model, or that are read without a gradient."""
     logits, target = ternion.randn(16, 4, requires_grad=True), (ternion.randn(16, 4) > 0).float()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

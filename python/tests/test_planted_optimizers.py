@@ -1,4 +1,5 @@
-"""Small trainings, each with a fault of the model and its optimizer planted, as those of test_planted_trainings.py."""
+"""Small training runs, each with a planted fault of the model and its optimizer, as in
+test_planted_trainings.py."""
 
 import copy
 import pickle
@@ -12,7 +13,7 @@ test_a_planted_fault_is_named, test_the_same_training_without_the_fault_reports_
 
 
 class Handwritten(nn.Module):
-    """A `parameters()` of its own, which may leave out a layer."""
+    """A custom `parameters()`, which may omit a layer."""
 
     def __init__(self, is_forgetful):
         self.first, self.second, self.is_forgetful = nn.Linear(8, 8), nn.Linear(8, 8), is_forgetful
@@ -26,19 +27,19 @@ class Handwritten(nn.Module):
 
 @names("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimi", "NotUpdated second.weight: its gradient is not 0")
 def a_layer_that_parameters_forgets(planted):
-    """A `parameters()` written by hand leaves out a layer: it never learns."""
+    """A custom `parameters()` omits a layer, which never learns."""
     return watched(Handwritten(planted))
 
 
 @names("second.weight [8, 8]", "an error, as the optimi")
 def a_layer_that_parameters_forgets_with_strict(planted):
-    """The same, at the first step of an optimizer that is strict."""
+    """The same, at the first step of a strict optimizer."""
     return watched(Handwritten(planted), strict=True)
 
 
 @names("UnvisitedLayer Linear after first: computes inside of the model", "SGD: rest.layer.weight of Hidden 'model' [8, 8], rest.layer.bias of Hidden 'model' [8]: gradients come to them, but no optimi")
 def a_layer_in_a_function(planted):
-    """A layer is kept in a function, where the walk over the module does not find it."""
+    """A layer is stored in a function, where the traversal of the module does not find it."""
 
     class Hidden(nn.Module):
         def __init__(self):
@@ -53,14 +54,15 @@ def a_layer_in_a_function(planted):
 
 @names("2.weight [4, 16], 2.bias [4]", "NotUpdated 2.weight")
 def an_optimizer_without_a_layer(planted):
-    """The optimizer is given the parameters of one layer of two."""
+    """The optimizer receives the parameters of one of two layers."""
     model = mlp(8, 16, 4)
     return watched(model, parameters=model[0].parameters() if planted else None)
 
 
 @names("SGD: head.weight of Headed 'model' [4, 8], head.bias of Headed 'model' [4]: gradients come to them", "no gradient for head.weight, head.bias")
 def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
-    """A head is replaced for another task after the optimizer was made, which goes on with the old one."""
+    """A head is replaced for another task after the optimizer was created, which still has the old
+    one."""
 
     class Headed(nn.Module):
         def __init__(self):
@@ -80,7 +82,7 @@ def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
 
 @names("SGD: none of its own parameters has a gradient, but gradients come to 0.weight of Sequential 'model' [16, 8], ", "2.bias of Sequential 'model' [4], which no optimizer has")
 def an_optimizer_of_a_model_that_was_replaced(planted):
-    """The model is made anew after the optimizer was made, which goes on with the first one."""
+    """The model is created again after the optimizer was created, which still has the first one."""
     model = mlp(8, 16, 4)
     sgd = optim.SGD(model.parameters(), lr=0.1)
     if planted:
@@ -96,7 +98,8 @@ def by_pickle(model):
 
 
 def copied_after(copied, planted):
-    """A training of a copy of a body, of which the optimizer knows if nothing is planted."""
+    """Trains with a copy of a body. The optimizer has the parameters of the copy unless the fault
+    is planted."""
     body, head = copied(nn.Sequential(nn.Linear(8, 8), nn.Tanh())), nn.Linear(8, 4)
     parameters = [*([] if planted else body.parameters()), *head.parameters()]
     sgd = optim.SGD(parameters, lr=0.1, strict=True)
@@ -106,19 +109,19 @@ def copied_after(copied, planted):
 
 @names("SGD: 0.weight of Sequential 'body' [8, 8], 0.bias of Sequential 'body' [8]: gradients come to them", "an error, as the optimi")
 def a_copied_body_without_an_optimizer(planted):
-    """The body is a deep copy, and the optimizer has the head alone."""
+    """The body is a deep copy, and the optimizer has only the head."""
     copied_after(copy.deepcopy, planted)
 
 
 @names("SGD: 0.weight of Sequential 'body' [8, 8], 0.bias of Sequential 'body' [8]: gradients come to them", "an error, as the optimi")
 def an_unpickled_body_without_an_optimizer(planted):
-    """The body comes out of a pickle, and the optimizer has the head alone."""
+    """The body was unpickled, and the optimizer has only the head."""
     copied_after(by_pickle, planted)
 
 
 @names("SGD: layers.0.self_attn.out_proj.weight of TransformerEncoder 'encoder' [8, 8], ", "gradients come to them, but no optimi")
 def an_encoder_without_an_optimizer(planted):
-    """An encoder, which copies the layer that it is given, and the optimizer has the head alone."""
+    """An encoder, which copies the layer that it receives; the optimizer has only the head."""
     encoder, head = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), nn.Linear(8, 4)
     sgd = optim.SGD([*([] if planted else encoder.parameters()), *head.parameters()], lr=0.1)
     head(encoder(ternion.randn(4, 3, 8))[:, 0]).square().mean().backward()
@@ -126,7 +129,7 @@ def an_encoder_without_an_optimizer(planted):
 
 
 class Shifted(nn.Module):
-    """A layer with a bias of its own, which may be a plain tensor that asks for a gradient."""
+    """A layer with a separate bias, which may be a plain tensor that requires a gradient."""
 
     def __init__(self, is_plain):
         self.layer, bias = nn.Linear(8, 4, bias=False), ternion.zeros(4, requires_grad=True)
@@ -138,19 +141,20 @@ class Shifted(nn.Module):
 
 @names("SGD: b of Shifted [4]: a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it")
 def a_bias_that_is_no_parameter(planted):
-    """A tensor with requires_grad as an attribute: it gets gradients, and never moves."""
+    """An attribute with requires_grad that is not a parameter: it receives gradients, but is never
+    updated."""
     return watched(Shifted(planted), steps=3)
 
 
 @names("b of Shifted [4]: a tensor that asks for a gradient but is no nn.Parameter", "an error, as the optimi")
 def a_bias_that_is_no_parameter_with_strict(planted):
-    """The same in a copy of the model, at the first step of an optimizer that is strict."""
+    """The same in a copy of the model, at the first step of a strict optimizer."""
     return watched(copy.deepcopy(Shifted(planted)), strict=True)
 
 
 @names("0.weight [16, 8], 0.bias [16]", "freeze them by requires_grad_(False)")
 def a_frozen_layer_that_still_gets_gradients(planted):
-    """A layer is taken from the optimizer to freeze it, but it still gets gradients."""
+    """A layer is removed from the optimizer to freeze it, but it still receives gradients."""
     model = mlp(8, 16, 4)
     if not planted:
         model[0].requires_grad_(False)
@@ -159,7 +163,8 @@ def a_frozen_layer_that_still_gets_gradients(planted):
 
 @names("Linear.requires_grad = False sets an attribute that nothing reads")
 def a_layer_that_is_frozen_by_an_attribute(planted):
-    """`layer.requires_grad = False` freezes nothing: it is a parameter that has it."""
+    """`layer.requires_grad = False` freezes nothing, because requires_grad belongs to
+    parameters."""
     model = mlp(8, 16, 4)
     if planted:
         model[0].requires_grad = False
@@ -170,14 +175,14 @@ def a_layer_that_is_frozen_by_an_attribute(planted):
 
 @names("StatsMonitor: 0, 2, 4 are one Linear: its parameters are used 3 times")
 def a_layer_that_is_repeated(planted):
-    """`[layer] * 3` is one layer, whose parameters are used three times."""
+    """`[layer] * 3` is a single layer, whose parameters are used three times."""
     layers = [nn.Linear(8, 8)] * 3 if planted else [nn.Linear(8, 8) for _ in range(3)]
     return watched(nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2]))
 
 
 @names("SGD: 0, 2, 4 of Sequential are one Linear, whose parameters are used 3 times: create a layer for each place", "an error, as the optimi")
 def a_layer_that_is_repeated_with_strict(planted):
-    """The same, at the first step of an optimizer that is strict, and nobody watches."""
+    """The same, at the first step of a strict optimizer, without a monitor."""
     one = nn.Linear(8, 8)
     layers = [one if planted else nn.Linear(8, 8) for _ in range(3)]
     model = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
@@ -188,7 +193,7 @@ def a_layer_that_is_repeated_with_strict(planted):
 
 @names("SGD: parameter 4 is given twice: it is 0.weight already")
 def a_parameter_that_is_given_twice(planted):
-    """A parameter is in the optimizer twice, and would be moved twice in a step."""
+    """A parameter is in the optimizer twice, and would be updated twice per step."""
     model = mlp(8, 16, 4)
     return watched(model, parameters=[*model.parameters(), *([model[0].weight] if planted else [])])
 
@@ -203,25 +208,25 @@ class Branches(nn.Module):
 
 @names("MissingGradient other: no gradient came to other.weight and other.bias: the layer was computed")
 def a_branch_that_is_detached(planted):
-    """The output of a branch is detached: its layer computes, and gets no gradient."""
+    """The output of a branch is detached: its layer is computed, but receives no gradient."""
     return watched(Branches(lambda layer, x: layer(x).detach() if planted else layer(x)))
 
 
 @names("MissingGradient other: no gradient came to other.weight and other.bias: the layer was computed", "NumPy")
 def a_branch_by_way_of_numpy(planted):
-    """A branch takes a way through NumPy, where no gradient follows."""
+    """A branch goes through NumPy, where no gradient flows."""
     return watched(Branches(lambda layer, x: ternion.tensor(layer(x).detach().numpy()) if planted else layer(x)))
 
 
 @names("MissingGradient other: ", "the loss does not depend on this layer")
 def a_layer_that_is_not_used(planted):
-    """A layer is made, and forward does without it."""
+    """A layer is created, but forward does not use it."""
     return watched(Branches(lambda layer, x: 0.0 if planted else layer(x)))
 
 
 @names("no gradient for 0.weight, 0.bias")
 def a_backward_that_is_missing(planted):
-    """A step without a backward before it."""
+    """A step without a backward pass before it."""
     model = mlp(8, 4)
     sgd = optim.SGD(model.parameters(), lr=0.1)
     loss = model(ternion.randn(16, 8)).square().mean()
@@ -232,7 +237,7 @@ def a_backward_that_is_missing(planted):
 
 @names("AdamW: 0.weight, 0.bias, 2.weight, 2.bias: gradients were added to those that the step before has used: call zero_grad()")
 def gradients_that_are_never_reset(planted):
-    """`zero_grad()` is missing: each step goes by the gradients of all batches so far."""
+    """`zero_grad()` is missing: each step uses the gradients of all batches so far."""
     model = mlp(8, 16, 4)
     adam = optim.AdamW(model.parameters(), lr=0.01)
     for _ in range(3):
@@ -244,14 +249,15 @@ def gradients_that_are_never_reset(planted):
 
 @names("EvaluationMode 1 and 3: in evaluation mode during a training step")
 def a_training_in_evaluation_mode(planted):
-    """The model stays in evaluation mode after a validation: dropout drops nothing, batch norm does not follow."""
+    """The model remains in evaluation mode after validation: dropout is inactive, and batch norm
+    does not update its statistics."""
     model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
     model.train(not planted)
     return watched(model, steps=2)
 
 
 class Dropping(nn.Module):
-    """Layers that drop within themselves, and a slope that is drawn."""
+    """Layers with internal dropout, and a random negative slope."""
 
     def __init__(self):
         super().__init__()
@@ -267,13 +273,14 @@ class Dropping(nn.Module):
 
 @names("EvaluationMode attention, recurrent and slope: in evaluation mode during a training step")
 def a_training_in_evaluation_mode_of_layers_that_drop_within(planted):
-    """The same of attention, of a recurrent layer of several and of a slope that is drawn; a single recurrent layer has nothing to drop."""
+    """The same with attention, a multi-layer recurrent network and a random negative slope. A
+    single recurrent layer has no dropout."""
     return watched(Dropping().train(not planted), steps=2, x=ternion.randn(4, 5, 8))
 
 
 @names("0.weight", "0.bias", "2.weight")
 def a_state_that_does_not_belong_to_the_model(planted):
-    """A checkpoint of a model of other widths."""
+    """A checkpoint of a model with other widths."""
     model = mlp(8, 16, 4)
     model.load_state_dict(mlp(8, 32 if planted else 16, 4).state_dict())
     return watched(model)
@@ -281,7 +288,7 @@ def a_state_that_does_not_belong_to_the_model(planted):
 
 @names("EqualWeights 0.weight: all of its numbers are 1", "stay the same")
 def first_weights_that_are_all_the_same(planted):
-    """All first weights of a hidden layer are 0.1: its units are one unit."""
+    """All initial weights of a hidden layer are 0.1: its units are identical."""
     model = mlp(8, 16, 4)
     if planted:
         nn.init.constant_(model[0].weight, 0.1)
@@ -290,7 +297,7 @@ def first_weights_that_are_all_the_same(planted):
 
 @names("EqualWeights 0.weight: all of its numbers are 0", "EqualWeights 2.weight")
 def first_weights_that_are_all_zero(planted):
-    """All first weights are 0: nothing comes through, neither forward nor back."""
+    """All initial weights are 0: no signal passes, neither forward nor backward."""
     model = mlp(8, 16, 4)
     if planted:
         scaled([model[0].weight, model[2].weight], 0.0)
@@ -298,7 +305,7 @@ def first_weights_that_are_all_zero(planted):
 
 
 class Anew(nn.Module):
-    """A layer, or a parameter, that is made at each call."""
+    """A layer, or a parameter, that is created at each call."""
 
     def __init__(self, kind=None):
         self.first, self.last, self.kind = nn.Linear(8, 8), nn.Linear(8, 8), kind
@@ -317,13 +324,13 @@ class Anew(nn.Module):
     "UnvisitedLayer Linear after first: computes inside of the model", "[8, 8], [8] belong to no parameter", "create layers once, not at each call",
 )  # fmt: skip
 def a_layer_that_is_made_at_each_call(planted):
-    """`nn.Linear(..)` in forward: another layer at each call, which nothing trains."""
+    """`nn.Linear(..)` in forward: a new layer at each call, which is never trained."""
     return watched(Anew("layer" if planted else None), steps=3)
 
 
 @names("Linear.weight [8, 8]", "create layers and parameters once, in __init__", "an error, as the optimi")
 def a_layer_that_is_made_at_each_call_with_strict(planted):
-    """The same, at the first step of an optimizer that is strict."""
+    """The same, at the first step of a strict optimizer."""
     return watched(Anew("layer" if planted else None), strict=True)
 
 
@@ -351,7 +358,7 @@ def a_head_that_is_replaced_at_each_call(planted):
 
 @names("SGD: w[0] of Listed [8, 8]: a tensor that asks for a gradient but is no nn.Parameter")
 def tensors_in_a_list(planted):
-    """A list of tensors with requires_grad in place of an nn.ParameterList."""
+    """A list of tensors with requires_grad instead of an nn.ParameterList."""
 
     class Listed(nn.Module):
         def __init__(self):
@@ -365,7 +372,7 @@ def tensors_in_a_list(planted):
 
 
 def clipped(planted, clip):
-    """A training with a scaled loss, whose gradients are clipped before or after they are unscaled."""
+    """A training run with a scaled loss, whose gradients are clipped before or after unscaling."""
     model = mlp(8, 4)
     scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
     for _ in range(2):
@@ -380,24 +387,26 @@ def clipped(planted, clip):
 
 @names("clip_grad_norm_: the gradients are those of a loss times 1024, by a GradScaler: call its unscale_(optimizer) before")
 def a_norm_that_is_clipped_before_it_is_unscaled(planted):
-    """clip_grad_norm_ in front of unscale_: the limit is compared with gradients that are 1024 times too large."""
+    """clip_grad_norm_ before unscale_: the limit is compared with gradients that are 1024 times too
+    large."""
     clipped(planted, lambda parameters: nn.utils.clip_grad_norm_(parameters, 1.0))
 
 
 @names("clip_grad_value_: the gradients are those of a loss times 1024")
 def values_that_are_clipped_before_they_are_unscaled(planted):
-    """The same of clip_grad_value_."""
+    """The same with clip_grad_value_."""
     clipped(planted, lambda parameters: nn.utils.clip_grad_value_(parameters, 1.0))
 
 
 @names("clip_grads_with_norm_: the gradients are those of a loss times 1024")
 def gradients_that_are_clipped_by_a_norm_before_they_are_unscaled(planted):
-    """The same of clip_grads_with_norm_."""
+    """The same with clip_grads_with_norm_."""
     clipped(planted, lambda parameters: nn.utils.clip_grads_with_norm_(parameters, 1.0, nn.utils.get_total_norm([each.grad for each in parameters])))
 
 
 def raised(planted, every):
-    """A training whose learning rate is raised at its third step, and what a monitor says of it."""
+    """Returns the report of a monitor on a training run whose learning rate is raised at the third
+    step."""
     model, x, said = mlp(8, 16, 4), ternion.randn(16, 8), []
     monitor, sgd = nn.utils.StatsMonitor(model, every=every), optim.SGD(model.parameters(), lr=1e-3)
     for step in range(5):
@@ -416,13 +425,13 @@ def raised(planted, every):
     "2 LargeUpdates 2.weight: the step changed it by", "divide the learning rate by about 1e6 (it is 10000)", "rose from 0.001 to 10000 since the reading before",
 )  # fmt: skip
 def a_learning_rate_that_is_raised_later(planted):
-    """A huge number is written into param_groups in the midst of a training."""
+    """A huge number is written to param_groups during training."""
     return raised(planted, 1)
 
 
 @names("StatsMonitor: the learning rate of SGD is 10000", "4 ExplodingOutputs 0: ", "go back to saved weights and to a smaller learning rate; the learning rate rose from 0.001 to 10000 since the reading before")
 def a_learning_rate_that_is_raised_between_two_readings(planted):
-    """The same, and the next reading finds outputs that explode."""
+    """The same, and the next reading finds exploding outputs."""
     return raised(planted, 4)
 
 
@@ -433,7 +442,7 @@ def a_learning_rate_of_0(planted):
 
 
 def one_step(optimizer, change=None, **settings):
-    """One step of a model by an optimizer of these settings, which `change` may change."""
+    """Runs one step of a model with an optimizer of these settings, which `change` may modify."""
     model = mlp(8, 16, 4)
     made = optimizer(model.parameters(), **{"lr": 1e-3, **settings})
     if change is not None:
@@ -444,7 +453,7 @@ def one_step(optimizer, change=None, **settings):
 
 @names("SGD: momentum 1.5: the steps of all gradients so far add up and never fade, expected below 1")
 def a_momentum_that_never_fades(planted):
-    """A momentum of more than 1."""
+    """A momentum above 1."""
     one_step(optim.SGD, momentum=1.5 if planted else 0.9)
 
 
@@ -456,43 +465,43 @@ def betas_that_are_swapped(planted):
 
 @names("AdamW: weight_decay 1000 with lr 0.001 takes 100% off each weight in a step")
 def a_weight_decay_that_takes_all(planted):
-    """A weight decay that leaves nothing of a weight."""
+    """A weight decay that removes a weight completely."""
     one_step(optim.AdamW, weight_decay=1000.0 if planted else 0.1)
 
 
 @names("LargeUpdates 2.weight: the step changed it by", "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about 1000 (it is 0.001)")
 def a_weight_decay_that_takes_all_as_a_monitor_sees_it(planted):
-    """The same, as StatsMonitor sees it."""
+    """The same, as reported by StatsMonitor."""
     return watched(mlp(8, 16, 4), optimizer=optim.AdamW, rate=1e-3, weight_decay=1000.0 if planted else 0.1)
 
 
 @names("Adam: weight_decay 100 is added to gradients as so many times the weights, and covers them")
 def a_weight_decay_that_covers_gradients(planted):
-    """A weight decay that leaves nothing of the gradient."""
+    """A weight decay that dominates the gradient."""
     one_step(optim.Adam, weight_decay=100.0 if planted else 1e-2)
 
 
 @names("SGD.lr = 1.0 sets an attribute that nothing reads: group['lr'] counts, for each group of param_groups")
 def a_learning_rate_as_an_attribute(planted):
-    """`optimizer.lr = ..` changes nothing."""
+    """`optimizer.lr = ..` has no effect."""
     one_step(optim.SGD, lambda sgd: setattr(sgd, "lr", 1.0) if planted else sgd.param_groups[0].update(lr=0.1))
 
 
 @names("SGD: param_groups[0]['learning_rate'] is a setting that nothing reads: it is called 'lr'")
 def a_setting_of_another_name(planted):
-    """A setting of a group under another name."""
+    """A group setting with a wrong name."""
     one_step(optim.SGD, lambda sgd: sgd.param_groups[0].update({"learning_rate" if planted else "name": 1.0}))
 
 
 @names("SGD: lr '1e-3' in param_groups, expected a number")
 def a_learning_rate_that_is_text(planted):
-    """A learning rate out of a file, as text."""
+    """A learning rate from a file, as text."""
     one_step(optim.SGD, lambda sgd: sgd.param_groups[0].update(lr="1e-3" if planted else 1e-3))
 
 
 @names("SGD: none of its parameters asks for a gradient, so that a step changes nothing: requires_grad_(True) makes them train")
 def a_model_that_is_frozen_as_a_whole(planted):
-    """All parameters are frozen by mistake, and a gradient comes to the input alone."""
+    """All parameters are frozen by mistake, and only the input receives a gradient."""
     model = mlp(8, 16, 4).requires_grad_(not planted)
     sgd = optim.SGD(model.parameters(), lr=0.1)
     model(ternion.randn(4, 8, requires_grad=True)).square().mean().backward()
@@ -501,7 +510,7 @@ def a_model_that_is_frozen_as_a_whole(planted):
 
 @names("Adam: 0.weight, 0.bias, 2.weight, 2.bias: a step of another optimizer, SGD, has moved them by the same gradients")
 def two_optimizers_of_the_same_parameters(planted):
-    """Two optimizers move the same parameters."""
+    """Two optimizers update the same parameters."""
     model = mlp(8, 16, 4)
     sgd = optim.SGD(model[0].parameters() if not planted else model.parameters(), lr=0.1)
     adam = optim.Adam(model[2].parameters() if not planted else model.parameters(), lr=0.1)
@@ -539,13 +548,14 @@ def an_optimizer_that_was_made_before_the_model_was_cast(planted):
 
 @names("MissingActivation 1: a linear layer that takes the output of the linear layer 0 as it is")
 def an_activation_that_is_missing(planted):
-    """Two linear layers in a row, which are one."""
+    """Two consecutive linear layers, which are equivalent to one."""
     return watched(nn.Sequential(nn.Linear(8, 16), *([] if planted else [nn.ReLU()]), nn.Linear(16, 4)))
 
 
 @names("were freed by an earlier backward", "or detach what goes on from one step to the next")
 def a_state_that_goes_on_from_step_to_step(planted):
-    """The state of a recurrent layer goes on from batch to batch, with the graph of all before."""
+    """The state of a recurrent layer is passed from batch to batch, with the graph of all earlier
+    batches."""
     layer, state = nn.LSTM(8, 4, batch_first=True), None
     sgd = optim.SGD(layer.parameters(), lr=0.1)
     for _ in range(2):
@@ -558,6 +568,6 @@ def a_state_that_goes_on_from_step_to_step(planted):
 
 @names("ZeroGradient 0: ", "a dropout of 1 or a norm of one number")
 def a_norm_of_one_number(planted):
-    """A layer norm over a single number gives 0 whatever comes in."""
+    """A layer norm over a single number returns 0 for every input."""
     width = 1 if planted else 4
     return watched(nn.Sequential(nn.Linear(8, width), nn.LayerNorm(width), nn.Linear(width, 4)), steps=5, loss_of=lambda output: (output - 1).square().mean())

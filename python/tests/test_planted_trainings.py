@@ -1,6 +1,8 @@
-"""Small trainings, each with a fault planted: what the user meets (a warning, an error, a sentence of StatsMonitor) names the op, layer or parameter, and without the fault there is nothing.
+"""Small training runs, each with a planted fault. What the user sees (a warning, an error, a
+sentence of StatsMonitor) names the op, layer or parameter. Without the fault, nothing is reported.
 
-Each function makes a training with its fault, or without it, and returns what StatsMonitor says, if it watches.
+Each function runs training with or without its fault, and returns the report of StatsMonitor if it
+uses one.
 """
 
 import math
@@ -20,7 +22,7 @@ def test_there_are_at_least_twenty():
     assert len(FAULTS[__name__]) >= 20 and all(fault.values[0].__doc__ for faults in FAULTS.values() for fault in faults)
 
 
-# ---- Sizes of outputs, gradients and steps
+# ---- Magnitudes of outputs, gradients and steps
 
 
 @names("ExplodingOutputs 4: outputs explode from layer to layer")
@@ -33,7 +35,7 @@ def outputs_that_explode(planted):
 
 @names("ExplodingGradients 0: gradients explode on their way back: at 0")
 def gradients_that_explode(planted):
-    """First weights of a standard deviation of 1 in each of eight layers."""
+    """Initial weights with a standard deviation of 1 in each of eight layers."""
     model = mlp(*[32] * 9)
     for layer in model if planted else []:
         if isinstance(layer, nn.Linear):
@@ -43,7 +45,7 @@ def gradients_that_explode(planted):
 
 @names("VanishingGradients 0: gradients vanish on their way back")
 def gradients_that_vanish(planted):
-    """Eight sigmoids in a row."""
+    """Eight consecutive sigmoids."""
     model = mlp(*[16] * 9, activation=nn.Sigmoid if planted else nn.ReLU)
     for layer in model:
         if isinstance(layer, nn.Linear):
@@ -53,7 +55,7 @@ def gradients_that_vanish(planted):
 
 @names("DeadReLU 1: all its outputs are 0")
 def units_that_are_dead(planted):
-    """Biases so far below 0 that no unit of a ReLU gives anything."""
+    """Biases so far below 0 that no ReLU unit is active."""
     model = mlp(8, 16, 4)
     if planted:
         nn.init.constant_(model[0].bias, -50.0)
@@ -62,7 +64,7 @@ def units_that_are_dead(planted):
 
 @names("Saturated 1: ", "where sigmoid is flat")
 def a_sigmoid_that_is_saturated(planted):
-    """First weights so large that a sigmoid is flat for each example."""
+    """Initial weights so large that a sigmoid saturates for each example."""
     model = mlp(8, 16, 4, activation=nn.Sigmoid)
     scaled(model[0].parameters(), 300.0 if planted else 1.0)
     return watched(model, steps=5, rate=1e-3)
@@ -70,7 +72,8 @@ def a_sigmoid_that_is_saturated(planted):
 
 @names("Saturated softmax after key: 100 % of its outputs are", "one of size 1 gives 1 for everything")
 def a_softmax_along_the_wrong_axis(planted):
-    """The softmax of attention is along the axis of heads, of which there is one: all weights are 1."""
+    """The softmax of attention is along the axis of heads, of which there is only one: all weights
+    are 1."""
 
     class Attends(nn.Module):
         def __init__(self):
@@ -86,7 +89,7 @@ def a_softmax_along_the_wrong_axis(planted):
 
 @names("ZeroGradient first: all gradients of its parameters", "a rounding")
 def a_rounding_that_stops_gradients(planted):
-    """A rounding behind a layer, whose gradient is 0."""
+    """A rounding after a layer, whose gradient is 0."""
 
     class Rounds(nn.Module):
         def __init__(self):
@@ -101,14 +104,14 @@ def a_rounding_that_stops_gradients(planted):
 
 @names("LargeUpdates 2.weight: the step changed it by", "divide the learning rate by about")
 def a_sum_in_place_of_a_mean(planted):
-    """The loss is a sum over the batch where a mean was meant."""
+    """The loss is the sum over the batch instead of the mean."""
     target = ternion.randn(512, 4)
     return watched(mlp(8, 16, 4), rate=0.05, x=ternion.randn(512, 8), loss_of=lambda output: F.mse_loss(output, target, reduction="sum" if planted else "mean"))
 
 
 @names("SmallUpdates 2.weight: no weight changed by more than 0.000001 of its size", "the learning rate, or the gradients, are too small")
 def a_loss_that_is_too_small(planted):
-    """A loss that is divided by the size of the data once more."""
+    """A loss that is divided by the size of the data once too often."""
     return watched(mlp(8, 16, 4), steps=5, loss_of=lambda output: output.square().mean() * (1e-7 if planted else 1.0))
 
 
@@ -120,7 +123,7 @@ def a_learning_rate_that_is_too_large(planted):
 
 @names("SGD: the gradients are those of a loss times 1024, by a GradScaler: call its step(optimizer)")
 def a_scaled_loss_without_its_scaler(planted):
-    """The loss is scaled for half precision, and the optimizer steps by itself."""
+    """The loss is scaled for half precision, but the optimizer steps without the scaler."""
     model = mlp(8, 4)
     scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
     scaler.scale(model(ternion.randn(3, 8)).square().mean()).backward()
@@ -133,7 +136,7 @@ def a_scaled_loss_without_its_scaler(planted):
 
 @names("GradScaler: no loss was scaled since the last update(), but the gradients of SGD are divided by 1024")
 def a_scaler_without_a_scaled_loss(planted):
-    """The backward pass is that of the loss itself, and the scaler divides its gradients."""
+    """The backward pass starts from the unscaled loss, but the scaler divides its gradients."""
     model = mlp(8, 4)
     scaler, sgd = amp.GradScaler("cpu", init_scale=1024.0), optim.SGD(model.parameters(), lr=1e-3)
     for _ in range(2):
@@ -162,7 +165,7 @@ def a_schedule_before_its_optimizer(planted):
 
 @names("DoubleActivation 3: its output goes into", "give them the logits")
 def a_softmax_in_front_of_the_cross_entropy(planted):
-    """The model ends with a softmax, and cross_entropy applies another."""
+    """The model ends with a softmax, and cross_entropy applies another one."""
     layers = [nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4), *([nn.Softmax(dim=1)] if planted else [])]
     labels = ternion.randint(0, 4, (16,))
     return watched(nn.Sequential(*layers), loss_of=lambda output: F.cross_entropy(output, labels))
@@ -170,7 +173,7 @@ def a_softmax_in_front_of_the_cross_entropy(planted):
 
 @names("DoubleActivation sigmoid", "the cross-entropy of logits applies sigmoid itself", "the softplus of a cross-entropy of logits")
 def a_sigmoid_in_front_of_the_loss_of_logits(planted):
-    """A sigmoid in front of a loss that applies one itself."""
+    """A sigmoid before a loss that applies one itself."""
     target = (ternion.randn(16, 1) > 0).float()
 
     def loss_of(output):
@@ -181,14 +184,14 @@ def a_sigmoid_in_front_of_the_loss_of_logits(planted):
 
 @names("cross_entropy: index 4 is out of range for size 4")
 def labels_that_start_at_1(planted):
-    """Labels from 1 on, of classes from 0 on."""
+    """Labels that start at 1 for classes that start at 0."""
     labels = ternion.arange(16) % 4 + (1 if planted else 0)
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.cross_entropy(output, labels))
 
 
 @names("cross_entropy: target is ternion.int64 of the input's shape (16, 4), as one-hot labels are", "target.argmax(1)", "target.float()")
 def one_hot_labels_as_indices(planted):
-    """One-hot labels of whole numbers, where class indices belong."""
+    """Integer one-hot labels instead of class indices."""
     labels = ternion.arange(16) % 4
     labels = F.one_hot(labels, 4) if planted else labels
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.cross_entropy(output, labels))
@@ -196,14 +199,14 @@ def one_hot_labels_as_indices(planted):
 
 @names("mse_loss: input has shape [16, 1] and target [16]: they are broadcast")
 def a_target_of_another_shape(planted):
-    """Predictions of shape [n, 1] against targets of shape [n]: each is compared with each."""
+    """Predictions of shape [n, 1] and targets of shape [n]: all pairs are compared."""
     target = ternion.randn(16) if planted else ternion.randn(16, 1)
     return watched(mlp(8, 16, 1), loss_of=lambda output: F.mse_loss(output, target))
 
 
 @names("NotFinite input: 1 of 128 numbers are infinite; clean the data")
 def data_that_are_not_finite(planted):
-    """An infinite number among the inputs."""
+    """An infinite number in the inputs."""
     x = ternion.randn(16, 8)
     x[3, 4] = math.inf if planted else 0.0
     return watched(mlp(8, 16, 4), x=x)
@@ -211,7 +214,7 @@ def data_that_are_not_finite(planted):
 
 @names("UnscaledInput input: its root mean square is 1", "divide bytes by 255")
 def images_that_are_not_normalized(planted):
-    """Images of bytes, as they are in a file."""
+    """Images of bytes, unmodified from the file."""
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 4))
     images = ternion.rand(8, 1, 8, 8)
     return watched(model, rate=1e-6, x=images * 255 if planted else images)
@@ -219,13 +222,13 @@ def images_that_are_not_normalized(planted):
 
 @names("UnscaledInput input: all of its 128 numbers are 1e0")
 def an_input_that_is_constant(planted):
-    """A loader that gives the same number everywhere."""
+    """A data loader that returns the same number everywhere."""
     return watched(mlp(8, 16, 4), x=ternion.ones(16, 8) if planted else None)
 
 
 @names("embedding", "index 10 is out of range for size 10")
 def a_token_beyond_the_vocabulary(planted):
-    """A token that the vocabulary does not have."""
+    """A token that is not in the vocabulary."""
     model = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 4))
     return watched(model, x=ternion.tensor([1, 9, 10 if planted else 0]))
 
@@ -235,7 +238,7 @@ def a_token_beyond_the_vocabulary(planted):
 
 @names("log: NaN in")
 def the_logarithm_of_a_negative_number(planted):
-    """A logarithm of what may be negative."""
+    """The logarithm of numbers that may be negative."""
     with autograd.detect_anomaly():
         return watched(mlp(8, 16, 4), loss_of=lambda output: (output if planted else output.square() + 1e-3).log().mean())
 
@@ -254,7 +257,7 @@ def a_division_of_0_by_0(planted):
 
 @names("softmax: NaN in 4 of 16 elements")
 def a_mask_that_hides_a_whole_row(planted):
-    """A mask that hides all keys of a row from its softmax."""
+    """A mask that excludes all keys of a row from the softmax."""
     hidden = ternion.ones(4, 4).triu(0 if planted else 1) > 0
     with autograd.detect_anomaly():
         return watched(mlp(8, 4), x=ternion.randn(4, 8), loss_of=lambda output: output.masked_fill(hidden, -math.inf).softmax(1).square().mean())
@@ -262,7 +265,7 @@ def a_mask_that_hides_a_whole_row(planted):
 
 @names("matmul: NaN in ", "its inputs had none, but ", " of 128 elements of its input 0 are infinite")
 def a_nan_that_is_made_of_infinity(planted):
-    """An exponential that overflows, and a product that makes NaN of it."""
+    """An exponential that overflows, and a product that turns infinity into NaN."""
     with autograd.detect_anomaly():
         return watched(mlp(8, 4), x=(ternion.randn(16, 8) * (1e4 if planted else 0.1)).exp(), rate=1e-9)
 
@@ -292,7 +295,8 @@ def test_what_a_function_does_not_give_is_no_nan():
 
 @names("sqrt: NaN in", "of the gradient of its input 0", "the gradients that came to it had none")
 def a_gradient_that_is_nan(planted):
-    """The root of 0, whose derivative is infinite, and 0 times that: the loss is finite, its gradient is not."""
+    """The square root of 0, whose derivative is infinite, times 0: the loss is finite, its gradient
+    is not."""
 
     def loss_of(output):
         return ((output * (0.0 if planted else 1.0)).square().sqrt() * (output * 0 if planted else 1)).sum() * 1e-3
@@ -303,7 +307,7 @@ def a_gradient_that_is_nan(planted):
 
 @names("NotFinite 2: ", "though all outputs are finite")
 def a_gradient_that_is_infinite(planted):
-    """The root of 0 again, as StatsMonitor sees it."""
+    """The square root of 0 again, as reported by StatsMonitor."""
     return watched(mlp(8, 16, 4), loss_of=lambda output: (output.square() * (0 if planted else 1) + (0 if planted else 1e-3)).sqrt().mean())
 
 
@@ -317,7 +321,7 @@ def a_weight_that_is_not_finite(planted):
 
 
 class Between(nn.Module):
-    """Two layers, and what is computed between them."""
+    """Two layers, and an op between them."""
 
     def __init__(self, op, last=None):
         self.a, self.b, self.op = nn.Linear(8, 8), nn.Linear(8, 4) if last is None else last, op
@@ -328,13 +332,13 @@ class Between(nn.Module):
 
 @names("NotFinite log after a: it made the first NaN in the order of computation, of finite numbers (b: 64 of 64 outputs are NaN)")
 def a_logarithm_between_layers(planted):
-    """A logarithm of what may be negative, in forward: the layer behind it is given NaN."""
+    """The logarithm of numbers that may be negative, in forward: the next layer receives NaN."""
     return watched(Between(ternion.log if planted else ternion.relu))
 
 
 @names("NotFinite sqrt after a: it made the first NaN")
 def a_root_between_layers(planted):
-    """A root of what may be negative."""
+    """The square root of numbers that may be negative."""
     return watched(Between(ternion.sqrt if planted else ternion.relu))
 
 
@@ -346,7 +350,8 @@ def a_division_between_layers(planted):
 
 @names("NotFinite acos after a: it made the first NaN")
 def an_angle_between_layers(planted):
-    """An angle of what is no cosine: the function is named, not the ops that it is composed of."""
+    """The arccosine of numbers outside its domain: the report names the function, not the ops it is
+    composed of."""
     return watched(Between(lambda x: (9 * x).acos() if planted else x.cos()))
 
 
@@ -358,7 +363,7 @@ def a_deviation_of_one_between_layers(planted):
 
 @names("NotFinite exp after a: it made the first infinite number")
 def an_exponential_between_layers(planted):
-    """An exponential that overflows, of which the layer behind it makes NaN."""
+    """An exponential that overflows, which the next layer turns into NaN."""
     return watched(Between(lambda x: (x * (1e4 if planted else 0.1)).exp()))
 
 
@@ -370,13 +375,13 @@ def a_logarithm_of_0_between_layers(planted):
 
 @names("NotFinite log after a: it made the first NaN in the order of computation, of finite numbers (b: ")
 def a_logarithm_in_front_of_an_identity(planted):
-    """A logarithm, and behind it a layer that computes nothing."""
+    """A logarithm, followed by a layer that computes nothing."""
     return watched(Between(ternion.log if planted else ternion.relu, nn.Identity()))
 
 
 @names("NotFinite op: ", "its log made them")
 def a_logarithm_in_a_layer(planted):
-    """A logarithm in a custom layer: the layer is named, and the op."""
+    """A logarithm in a custom layer: the report names the layer and the op."""
 
     class Logarithm(nn.Module):
         def forward(self, x):
@@ -387,14 +392,15 @@ def a_logarithm_in_a_layer(planted):
 
 @names("NotFinite softmax after a: 128 of 128 outputs are NaN", "look for a mask that hides a whole row")
 def a_mask_between_layers(planted):
-    """A mask that hides whole rows: its infinite numbers are meant, and the NaN is the softmax's."""
+    """A mask that excludes whole rows: its infinities are intended, but the softmax produces
+    NaN."""
     hidden = ternion.arange(8) < (8 if planted else 2)
     return watched(Between(lambda x: x.masked_fill(hidden, -math.inf).softmax(1)))
 
 
 @names("NotFinite scale: it holds such numbers already (b: 64 of 64 outputs are NaN)", "an earlier step made them")
 def a_parameter_between_layers_that_is_nan(planted):
-    """A parameter that no layer has is NaN."""
+    """A parameter that belongs to no layer is NaN."""
     model = Between(lambda x: x.relu() * model.scale)
     model.scale = nn.Parameter(ternion.full((8,), math.nan if planted else 1.0))
     return watched(model)
@@ -402,14 +408,14 @@ def a_parameter_between_layers_that_is_nan(planted):
 
 @names("NotFinite add after a: add was given numbers that are NaN (b: 64 of 64 outputs are NaN); clean the data")
 def a_second_input_that_is_nan(planted):
-    """What comes to the model beside its first input is NaN."""
+    """Another input of the model than the first one is NaN."""
     second = ternion.tensor([math.nan if planted else 0.5] * 8)
     return watched(Between(lambda x: x.relu() + second))
 
 
 @names("NotFinite 2: ", "its matmul made them", "numbers too large for the dtype")
 def an_overflow_of_half_precision(planted):
-    """Numbers beyond what half precision holds."""
+    """Numbers outside the range of half precision."""
     model = mlp(8, 16, 4).half()
     scaled([model[2].weight], 6e4 if planted else 1.0)
     return watched(model, x=ternion.randn(16, 8).half() * (20 if planted else 1))
@@ -417,7 +423,7 @@ def an_overflow_of_half_precision(planted):
 
 @names("square", "changed in place")
 def a_tensor_that_is_changed_after_it_was_saved(planted):
-    """What backward needs is overwritten before it."""
+    """A tensor that backward needs is overwritten before it."""
 
     def loss_of(output):
         loss = output.square().mean()
@@ -431,7 +437,7 @@ def a_tensor_that_is_changed_after_it_was_saved(planted):
 
 @names("output 0", "input 0", "gradients that were given: that of Cube")
 def a_gradient_of_ones_own_that_is_wrong(planted):
-    """A Function with a backward that lacks a factor."""
+    """A Function whose backward lacks a factor."""
 
     class Cube(autograd.Function):
         @staticmethod

@@ -1,4 +1,4 @@
-"""Mixed precision: scopes, and scales of losses."""
+"""Mixed precision: autocast scopes, and loss scales."""
 
 import threading
 
@@ -44,7 +44,8 @@ def test_the_dtypes_are_those_of_pytorch():
             there = program(torch, torch.tensor(a, device=device), torch.tensor(b, device=device)).dtype
         with ternion.autocast("cpu", dtype=BF16):
             here = program(ternion, ternion.tensor(a), ternion.tensor(b)).dtype
-        # On the processor PyTorch leaves more ops in the half; the lists are those of its CUDA devices.
+        # On the CPU, PyTorch keeps more ops in half precision. Ternion's lists are those of
+        # PyTorch's CUDA devices.
         if device == "cuda" or number in (0, 3, 4, 5):
             assert str(here).split(".")[1] == str(there).split(".")[1], number
 
@@ -108,7 +109,7 @@ def test_a_training_in_a_half_learns():
     assert all(parameter.dtype is F32 for parameter in model.parameters())
 
 
-# ---- Scales
+# ---- Loss scales
 
 
 def stepped(scaler, optimizer, parameter, gradient):

@@ -1,4 +1,5 @@
-"""What the package shows is its own: no modules of Python, no types of `typing`, no functions that it is made with."""
+"""The package exposes only its own names: no standard modules, no types of `typing`, no internal
+helper functions."""
 
 import importlib
 import types
@@ -14,7 +15,7 @@ ternion.nn.utils ternion.nn.utils.rnn ternion.optim ternion.optim.lr_scheduler t
 ternion.utils.checkpoint ternion.utils.data ternion.utils.tensorboard ternion.metrics
 """.split()
 
-#: What PyTorch has not in the module of this name.
+#: Names that the PyTorch module of the same name does not have.
 OWN = {
     "ternion": """
         CapturedStep HookHandle Parameter Stats capture check checkpoint data devices elu formats gelu leaky_relu metrics models softplus stats train
@@ -31,7 +32,7 @@ OWN = {
     "ternion.utils": "tensorboard",
 }
 
-#: In `torch.optim.lr_scheduler` alone.
+#: Names that PyTorch has only in `torch.optim.lr_scheduler`.
 SCHEDULES = set(ternion.optim.lr_scheduler.__all__)
 
 
@@ -42,7 +43,7 @@ def shown(module):
 def is_own(thing):
     if isinstance(thing, types.ModuleType):
         return thing.__name__.startswith("ternion.")
-    # Native functions say of which part they are; numbers, dtypes and None say nothing.
+    # Native functions have a module name; numbers, dtypes and None do not.
     home = getattr(thing, "__module__", None) or "ternion"
     return home.split(".")[0] in ("ternion", "_ternion", "_data", "_functional", "_train", "builtins")
 
@@ -70,7 +71,8 @@ def test_what_pytorch_lacks_is_meant_to_be_shown(name):
         pytest.skip("PyTorch has no such module")
     more = {entry for entry in shown(importlib.import_module(name)) if not hasattr(other, entry)}
     if name == "ternion":
-        # Functions of the op table are meant to be shown, whatever PyTorch keeps in torch.nn.functional alone.
+        # Functions of the op table are intentionally public, even if PyTorch has them only in
+        # torch.nn.functional.
         more -= set(ternion._ternion._ELEMENTWISE_METHODS)
     assert more - (SCHEDULES if name == "ternion.optim" else set()) == set(OWN.get(name, "").split())
 

@@ -1,4 +1,5 @@
-"""Calls that PyTorch answers: with a number first, no channels, sources larger than their indices, dtypes that differ, and arguments that change nothing."""
+"""Calls that PyTorch accepts: with a number as the first argument, without channels, with sources
+larger than their indices, with different dtypes, and with arguments that have no effect."""
 
 import signal
 import subprocess
@@ -53,7 +54,8 @@ def test_gradients_of_a_part_of_a_source():
     found = {}
     for m in (ternion, torch_of()):
         x, source = m.ones(2, 3).requires_grad_(), m.ones(4, 3).requires_grad_()
-        # The gradient of a larger source is an error in PyTorch, which is given the part that counts.
+        # In PyTorch, the gradient of a larger source is an error, so it receives only the part that
+        # is used.
         given = (lambda source: source) if m is ternion else (lambda source: source[:1, :2])
         for name in ("scatter", "scatter_add"):
             (getattr(x, name)(0, m.tensor([[1, 0]]), given(source * 2)) ** 2).sum().backward()
@@ -136,7 +138,7 @@ class TestInterrupts:
     @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
     @pytest.mark.parametrize("call", ["ternion.cdist(x, x, p=3.0)", "ternion.nn.functional.pdist(x, 3.0)"])
     def test_ends_long_distances(self, call):
-        """Undisturbed it takes minutes."""
+        """Without the interrupt it takes minutes."""
         told, passed = self.interrupted(f"x = ternion.rand(6000, 128); print('ready', flush=True); {call}")
         assert "KeyboardInterrupt" in told and passed < 15
 
@@ -158,7 +160,7 @@ class TestOrthogonal:
         np.testing.assert_allclose(product, 4 * np.eye(min(made.shape)), atol=1e-5)
 
     def test_signs_are_even(self):
-        """Of Haar's measure: the trace of a rotation has mean 0 and variance 1."""
+        """Under the Haar measure, the trace of an orthogonal matrix has mean 0 and variance 1."""
         ternion.manual_seed(0)
         traces = [nn.init.orthogonal_(ternion.empty(4, 4)).trace().item() for _ in range(2000)]
         assert abs(np.mean(traces)) < 0.1 and abs(np.var(traces) - 1) < 0.15
@@ -224,7 +226,7 @@ class TestEmbeddings:
             answers.append([(part.detach().float().numpy(), str(part.dtype).split(".")[-1]) for part in parts])
         for (own, dtype), (theirs, expected) in zip(*answers, strict=True):
             assert (own.shape, dtype) == (theirs.shape, expected)
-            # PyTorch rounds gradients of means to half precision on their way, too.
+            # PyTorch also rounds intermediate gradients of means to half precision.
             np.testing.assert_allclose(own, theirs, rtol=1e-2 if dtype == "bfloat16" else 1e-6)
 
     def test_weights_and_a_last_offset(self):
@@ -308,7 +310,8 @@ class TestMoreKeys:
             if masked == "float":
                 masks["attn_mask"] = m.tensor(np.where(hidden, -2.0, 0.5).astype("float32"))
             if masked == "causal" and m is ternion:
-                # PyTorch's is_causal hides the keys behind as well, but only without weights: its mask says what is meant.
+                # PyTorch's is_causal also masks later keys, but only without weights. PyTorch
+                # therefore receives the mask itself.
                 masks = dict(is_causal=True)
             output, weights = layer(*inputs, need_weights=need_weights, **masks)
             output.square().sum().backward()

@@ -1,6 +1,8 @@
-"""Every op of the op table is reached from Python: its name there, called once, with the right result.
+"""Every op of the op table can be called from Python: each name is called once, with the correct
+result.
 
-The list is that of docs/coverage.md. An op without a name of its own is reached by that of which it is a part, such as a gradient by `backward()`.
+The list is that of docs/coverage.md. An op without a Python name is reached through the function
+that uses it, such as a gradient through `backward()`.
 """
 
 import math
@@ -33,14 +35,14 @@ def t(values, dtype=None):
 
 
 def gradient(function, *inputs):
-    """The gradients of the sum of the squares of what a function gives."""
+    """Returns the gradients of the sum of squares of a function's result."""
     leaves = [t(values).requires_grad_() for values in inputs]
     function(*leaves).square().sum().backward()
     return leaves[0].grad if len(leaves) == 1 else [leaf.grad for leaf in leaves]
 
 
 def slope(function, *inputs, at=0):
-    """The same of one input by differences."""
+    """Returns the same gradient with respect to one input, by central differences."""
     h, found = 1e-6, np.zeros_like(inputs[at])
     for index in np.ndindex(inputs[at].shape):
         ends = []
@@ -53,7 +55,7 @@ def slope(function, *inputs, at=0):
 
 
 def both(function, *inputs):
-    """What `backward` gives for each input, and the same by differences."""
+    """Returns the gradient from `backward` for each input, and the same by central differences."""
     found = gradient(function, *inputs)
     found = found if isinstance(found, list) else [found]
     return found, [slope(function, *inputs, at=at) for at in range(len(inputs))]
@@ -108,7 +110,7 @@ def used_normed():
 
 
 def counted(x):
-    """Whether random numbers are what they should: told by their range and their mean."""
+    """Returns whether the range and the mean of random numbers are correct."""
     return [float(x.min()) >= 0, float(x.max()) <= 1, abs(float(x.double().mean()) - 0.5) < 0.05]
 
 
@@ -191,14 +193,14 @@ OTHERS = {
     "randint": lambda: (sorted(set(ternion.randint(4, 6, (400,)).tolist())), [4, 5]),
     "permutation": lambda: (ternion.sort(ternion.randperm(9)).values, np.arange(9)),
     "dropout": lambda: (sorted(set(F.dropout(ternion.ones(400), 0.2).tolist())), [0, 1.25]),
-    # ---- Steps
+    # ---- Optimizer steps
     "sgd_step": lambda: (stepped(optim.SGD), [0.3]),
     "adam_step": lambda: (stepped(optim.Adam), [0.4]),
     "clip_grad_norm": lambda: (clipped(lambda weights: nn.utils.clip_grad_norm_(weights, 1.0)), [0.6, -0.8]),
     "multi_tensor_norm": lambda: (nn.utils.get_total_norm([t(X), t(Y)]), np.sqrt((X * X).sum() + (Y * Y).sum())),
     "total_norm": lambda: (nn.utils.get_total_norm([t(X), t([3.0, 4.0]).half()]), np.sqrt((X * X).sum() + 25)),
     "clip_grad_value": lambda: (clipped(lambda weights: nn.utils.clip_grad_value_(weights, 3.5)), [3, -3.5]),
-    # ---- Indices
+    # ---- Indexing
     "gather": lambda: (ternion.gather(t(X), 1, t(PLACES)), np.take_along_axis(X, PLACES, 1)),
     "scatter_add": lambda: (ternion.scatter_add(t([1.0, 1, 1]), 0, t([2, 2]), t([5.0, 6.0])), [1, 1, 12]),
     "index_add": lambda: (ternion.index_add(t([1.0, 1, 1]), 0, t([2, 2]), t([5.0, 6.0])), [1, 1, 12]),
@@ -289,13 +291,15 @@ OTHERS |= {
 
 
 def volume_convolved():
-    """Both planes of VOLUME, of which the second counts twice."""
+    """Returns the convolution over both planes of VOLUME, of which the second has weight 2."""
     plane = VOLUME[:, :, 0] + 2 * VOLUME[:, :, 1]
     return np.stack([(plane[0, 0, :, c : c + 2] * KERNEL[0, 0]).sum() for c in range(3)]).reshape(1, 1, 1, 1, 3)
 
 
 def wide_gradient(target, second):
-    """Of so many logits that their gradient is formed with the loss, and anew if it turns out to be another."""
+    """Returns the gradient of logits, found and expected. There are so many logits that their
+    gradient is computed together with the loss, and updated if the incoming gradient is another
+    one."""
     logits = t(WIDE).requires_grad_()
     loss = F.cross_entropy(logits, target)
     (loss * second).backward()
@@ -383,7 +387,7 @@ def cosines(*coefficients):
 
 
 def drawn(draw):
-    """The median of many numbers."""
+    """Returns the median of many random numbers."""
     ternion.manual_seed(5)
     return round(draw(ternion.zeros(9999)).median().item(), 1)
 
@@ -495,7 +499,7 @@ OTHERS["cross_entropy_grad_update"] = lambda: wide_gradient(t([7, 9]), 3.0)
 
 
 def case(op):
-    """What is found and what is right; None for an op that nobody has thought of."""
+    """Returns the found and the expected result, or None for an op without a case."""
     base = op.removesuffix("_grad")
     if op in UNARY:
         function, formula, values = UNARY[op]
@@ -518,7 +522,8 @@ def case(op):
 
 
 def beside_jax(op):
-    """The first case of an op beside JAX whose inputs have elements, in case none is above: a function of one element needs no entry here."""
+    """Returns the first JAX case of an op whose inputs have several elements, for ops without an
+    entry above. Elementwise functions therefore need no entry here."""
     jax_cases = pytest.importorskip("jax_cases")
     for found in jax_cases.cases():
         if op in found.covers and all(math.prod(shape) > 1 for shape, _ in found.inputs):
@@ -530,13 +535,13 @@ def beside_jax(op):
     return None
 
 
-# Other forms, tensors put together, elements by their indices.
+# Shape changes, concatenation, and indexing.
 CUBE = np.arange(24.0).reshape(2, 3, 4)
 ENDS = np.array([1.0, 2, 3])
 
 
 def parts(found, expected):
-    """Whether two lists of arrays are the same, beside true."""
+    """Returns whether two lists of arrays are equal, together with the expected True."""
     return [part.tolist() for part in found] == [np.asarray(part).tolist() for part in expected], True
 
 

@@ -1,4 +1,4 @@
-"""What is refused: by which kind of exception, and in the words of Python."""
+"""Rejected calls: the type of the exception, and messages in Python's terms."""
 
 import operator
 import re
@@ -85,7 +85,7 @@ def test_truth_values_have_no_difference(difference):
             eval(difference, names)
 
 
-# Every function with an axis, on a tensor of two.
+# Every function with an axis, on a tensor with two axes.
 AXES = """
 x.sum(D) | x.sum(axis=D) | x.prod(D) | x.mean(D) | x.any(D) | x.all(D) | x.amax(D) | x.amin(D) | x.max(D) | x.min(D) | x.argmax(D) | x.argmin(D) | x.var(D) | x.std(D) | x.norm(dim=D)
 x.logsumexp(D) | x.cumsum(D) | x.cumprod(D) | x.softmax(D) | x.log_softmax(D) | x.sort(D) | x.argsort(D) | x.topk(1, D) | x.median(D) | x.kthvalue(1, D) | x.quantile(0.5, D) | x.nansum(D) | x.nanmean(D)
@@ -174,7 +174,7 @@ def test_messages_are_of_python(case, error, message):
         assert not NAMES_OF_RUST.search(str(told.value)), told.value
 
 
-# Ops of many kinds, each with an operand that it does not take: what they say is of Python.
+# Ops of many kinds, each with an invalid operand. Their messages use Python's terms.
 OPERANDS = """
 x.matmul(n) | x.mm(n) | x.bmm(x) | x.mv(x) | x.outer(x) | x.addmm(x, x) | x.addcmul(n, x) | x.dot(n) | F.linear(x, n) | F.conv2d(x, x) | F.conv2d(t, n4) | F.max_pool2d(x, 2) | F.avg_pool2d(n4, 2) | F.layer_norm(x, (7,))
 F.batch_norm(x, None, None, training=False) | F.group_norm(x, 2) | F.embedding(x, x) | F.embedding(n, n) | F.cross_entropy(x, x) | F.nll_loss(x, n) | F.mse_loss(x, m.ones(3)) | F.kl_div(n, n) | F.dropout(x, 2.0)
@@ -205,7 +205,8 @@ def test_names_of_users_stay(tmp_path):
         layer.load_state_dict({"block.f32.weight": ternion.ones(2, 2)})
 
 
-# Calls with an argument that is none, and the function that is to be named: the one that was called, with what it got.
+# Calls with an invalid argument, and the function that the error must name: the one that was
+# called, with the argument that it received.
 CALLS = """
 sum: x.sum("a") | sum: x.sum(dim=0, keepdim="a") | mean: x.mean(1.5) | max: x.max("a") | max: x.max(7) | min: x.min(1.5) | argmax: x.argmax("a") | var: x.var("a") | std: x.std(correction="a") | norm: x.norm("a")
 cumsum: x.cumsum("a") | sort: x.sort("a") | sort: x.sort(descending=3.5) | topk: x.topk("a") | topk: x.topk(1, None) | view: x.view(4, 4) | transpose: x.transpose("a", 1) | squeeze: x.squeeze("a") | unsqueeze: x.unsqueeze("a")

@@ -1,4 +1,5 @@
-"""What functions and classes that are written in Python refuse: in their own names, however they are made."""
+"""Errors of functions and classes that are written in Python: they name what was called, not what
+it is composed of."""
 
 import copy
 import io
@@ -10,7 +11,7 @@ import pytest
 import ternion
 from ternion import nn
 
-# Calls, and the whole message of each.
+# Calls, and the complete message of each.
 CALLS = """
 m.median([1]) | median: input is list, expected a tensor
 x.median("a") | median: dim is str, expected a whole number
@@ -124,7 +125,7 @@ OPTIMISERS = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "Muon"]
 
 
 class Counting(nn.Module):
-    """A layer with a parameter of whole numbers, as that of a table of places."""
+    """A layer with an integer parameter, such as an index table."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Segments that run again in the backward pass, and steps that are captured."""
+"""Segments that are recomputed in the backward pass, and captured steps."""
 
 import collections
 import gc
@@ -140,7 +140,7 @@ def test_learning_rates_go_on():
     captured = ternion.capture(step)
     sgd.param_groups[0]["lr"] = 0.0
     captured.replay()
-    # Momentum has no effect either: nothing changes any more.
+    # Momentum has no effect either: nothing changes anymore.
     before = captured.replay().item()
     assert captured.replay().item() == before
 
@@ -169,7 +169,7 @@ def test_what_cannot_be_captured():
     schedule = optim.lr_scheduler.ExponentialLR(sgd, 0.5)
     with pytest.raises(ValueError, match=r"capture: the step changes the rates of SGD from \[0.5\] to \[0.25\], which no replay would"):
         ternion.capture(lambda: (step(), schedule.step()))
-    # Everything is as it was, and a step that can be recorded is.
+    # Everything is unchanged, and a step that can be recorded is recorded.
     captured = ternion.capture(lambda: x.index_select(0, rows) + 1)
     assert captured.output.tolist() == [2.0, 2.0]
     x.fill_(3)
@@ -218,7 +218,7 @@ def test_a_step_is_recorded_on_cuda(cuda):
         step, _, sgd = training()
         captured = ternion.capture(step)
         assert captured.is_recorded
-        # The first run is a step, the recording is none.
+        # The first run is a step, but the recording is not.
         found = [captured.replay().item() for _ in range(5)]
         assert found == pytest.approx(wanted[1:], rel=1e-5)
         sgd.param_groups[0]["lr"] = 0.0
@@ -251,14 +251,14 @@ def test_a_function_that_reaches_the_output_of_its_checkpoint_is_collected():
 
     marker, outputs = segment_with_output()
     gc.collect()
-    # The output is in use, and so is what computes its gradient.
+    # The output is in use, and so is the function that computes its gradient.
     outputs[0].sum().backward()
     assert x.grad.tolist() == pytest.approx(x.exp().tolist())
     marker, outputs = segment_with_output()
     loss = outputs[0].sum()
     del outputs
     gc.collect()
-    # Collected is what nothing needs: the loss still needs the function.
+    # Only unused objects are collected: the loss still needs the function.
     assert marker() is not None
     loss.backward()
     marker, outputs = segment_with_output()
@@ -291,7 +291,7 @@ def test_an_interrupt_ends_a_replay_between_two_ops():
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
-        # An alarm may come too late, between two replays: then the next one is tried.
+        # An alarm may come too late, between two replays. Then the test tries again.
         for _ in range(50):
             count = finished.item()
             signal.setitimer(signal.ITIMER_REAL, pause)

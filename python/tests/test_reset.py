@@ -1,4 +1,4 @@
-"""First values that are drawn anew: as when the layer was made."""
+"""`reset_parameters` initializes parameters as at the creation of the layer."""
 
 import pytest
 

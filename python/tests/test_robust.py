@@ -59,7 +59,7 @@ say()
 monitor.step(slow)
 """,
 }
-# What runs in the background may have been started with Ctrl-C ignored, which Python then leaves so.
+# Background processes may have been started with Ctrl-C ignored, which Python then keeps.
 HEAD = """
 import signal, time, ternion
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -91,7 +91,7 @@ def test_ctrl_c_ends_a_long_loop(name):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_ctrl_c_ends_one_long_backward():
-    """The signal comes within a single call, which takes far longer than the time that is allowed."""
+    """The signal arrives within a single call that takes much longer than the time limit."""
     program = HEAD + """
     import os, signal, threading
     x = ternion.randn(300, 300, requires_grad=True)
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_one_long_backward():
 
 
 def in_threads(count, work):
-    """What each thread gives; the first error of any."""
+    """Returns the result of each thread, or raises the first error of any of them."""
     results, errors = [None] * count, []
 
     def run(number):

@@ -1,4 +1,5 @@
-"""Running statistics of norms: those of another size than the channels are refused, as by PyTorch, and nothing of them is changed; the others follow as there."""
+"""Running statistics of norms. As in PyTorch, statistics whose size is not the number of channels
+are rejected and remain unchanged, and others are updated."""
 
 import itertools
 
@@ -65,7 +66,8 @@ def test_layers_of_a_fitting_size_follow(name):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", NORMS)
 def test_large_values_of_half_precision_have_finite_statistics(name, dtype):
-    """Squared deviations overflow in half precision; PyTorch's batch norm has them in f32, its instance norm has infinities there."""
+    """Squared deviations overflow in half precision. PyTorch's batch norm computes them in f32; its
+    instance norm returns infinities."""
     values = torch.arange(24.0).reshape(2, 3, 4).mul(2000).to(getattr(torch, dtype))
     exact = [torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)]
     NORMS[name](torch, values.double(), *exact, True)
@@ -98,7 +100,7 @@ def test_inputs_without_values_move_nothing(shape):
 
 
 def test_gradients_beside_running_statistics():
-    """That the statistics follow is no part of what is differentiated."""
+    """The update of the statistics is not differentiated."""
     x = np.random.default_rng(2).normal(size=(2, 3, 5))
     weights = np.random.default_rng(3).normal(size=(2, 3, 5))
     found = []

@@ -1,4 +1,5 @@
-"""Factors, thresholds and settings of functions that Rust computes, beside PyTorch."""
+"""Factors, thresholds and settings of functions that are implemented in Rust, compared with
+PyTorch."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ GENERATOR = np.random.default_rng(30)
 
 
 def same(function, *arrays, rtol=1e-12):
-    """Values and gradients of a function of the library and tensors."""
+    """Compares values and gradients of a function of the library and tensors."""
     both = []
     for library in (ternion, torch):
         leaves = [library.tensor(array).requires_grad_(array.dtype.kind == "f") for array in arrays]

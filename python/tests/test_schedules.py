@@ -1,11 +1,11 @@
-"""Schedules of the learning rate against PyTorch."""
+"""Learning-rate schedules compared with PyTorch."""
 
 import pytest
 
 import ternion
 from ternion import nn, optim
 
-# Courses are looked at without a training.
+# The schedules are stepped without training.
 pytestmark = pytest.mark.filterwarnings("ignore:.*step.. was called before that of")
 
 SCHEDULES = [

@@ -1,4 +1,4 @@
-"""`nn.attention.sdpa_kernel` is taken as PyTorch takes it, and changes nothing."""
+"""`nn.attention.sdpa_kernel` accepts the same arguments as PyTorch's, and has no effect."""
 
 import pytest
 

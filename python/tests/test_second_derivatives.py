@@ -1,7 +1,11 @@
-"""First and second derivatives beside PyTorch's at kinks, ties and bounds: at 0, the bounds, the betas, and where elements are equal.
+"""First and second derivatives compared with PyTorch at kinks, ties and bounds: at 0, at the
+bounds, at the betas, and where elements are equal.
 
-`OWN` lists where they differ on purpose, with the reason and the second derivative here: mostly PyTorch's is NaN there.
-A gradient that does not depend on the input, of functions that are linear by pieces, asks for no gradient here, where PyTorch's is 0: it counts as 0."""
+`OWN` lists intentional differences, with the reason and Ternion's second derivative. In most of
+them PyTorch's is NaN.
+
+The gradient of a piecewise linear function does not depend on the input. It does not require a
+gradient in Ternion, and its gradient is 0 in PyTorch: the test treats it as 0."""
 
 import functools
 import math
@@ -125,12 +129,14 @@ OWN = {
     "binary_cross_entropy 0.0": ("PyTorch's numerator cancels", {0.0: 1.0}), "binary_cross_entropy 1.0": ("PyTorch's numerator cancels", {1.0: 1.0}),
     **{name: (NO_NUMBER, {(0.0, 0.0, 0.0): (0.0, 0.0, 0.0)}) for name in ("norm 2", "vector_norm", "dist", "normalize", "cosine_similarity", "renorm")},
 }  # fmt: skip
-# A norm of order p below 2 bends without bound at 0: here such an element counts nothing.
+# The second derivative of a norm of order p below 2 is unbounded at 0. In Ternion such an element
+# contributes 0.
 OF_ZEROS = ("norm 1.5", "norm 0.5", "norm -1")
 
 
 def derivatives(T, function, values):
-    """Of the sum, and of the weighted sum of the first ones, so that terms of two elements show."""
+    """Returns the derivatives of the sum, and those of a weighted sum of the first derivatives,
+    which shows mixed terms."""
     x = T.tensor(values, dtype=T.float64, requires_grad=True)
     (first,) = T.autograd.grad(function(T, x).sum(), [x], create_graph=True)
     second = T.zeros_like(x)
@@ -138,7 +144,8 @@ def derivatives(T, function, values):
         weights = T.tensor([1.0 + i / 2 for i in range(len(values))], dtype=T.float64)
         found = T.autograd.grad((first * weights).sum(), [x], allow_unused=True)[0]
         second = second if found is None else found / (weights if len(values) == len(POINTS) else 1.0)
-    # PyTorch keeps zeros without memory, of which there is no list.
+    # PyTorch may return zeros without memory, which tolist() does not accept. Adding 0 allocates
+    # it.
     return (first.detach() + 0).tolist(), (second.detach() + 0).tolist()
 
 
@@ -184,7 +191,7 @@ def test_the_exceptions_are_of_functions_that_are_tested():
 
 
 def test_a_slope_of_pieces_asks_for_no_gradient():
-    """As the page says: PyTorch has zeros."""
+    """As documented. PyTorch returns zeros."""
     x = ternion.tensor([1.0, -2.0], requires_grad=True)
     for function in (lambda x: x**1, lambda x: x * 3, lambda x: x.mean()):
         (slope,) = ternion.autograd.grad(function(x).sum(), [x], create_graph=True)
@@ -196,7 +203,7 @@ def test_a_slope_of_pieces_asks_for_no_gradient():
 
 
 def test_prelu_at_0_has_the_slope_of_the_weight_in_every_derivative():
-    """PyTorch's first gradient has it, too, its gradient of that has 1."""
+    """PyTorch's first gradient uses the weight too, but its second gradient uses 1."""
     x, weight = ternion.tensor([0.0], requires_grad=True), ternion.tensor([0.25], requires_grad=True)
     (slope,) = ternion.autograd.grad(ternion.nn.functional.prelu(x, weight).square().sum(), [x], create_graph=True)
     assert ternion.autograd.grad(slope.sum(), [x])[0].tolist() == [2 * 0.25**2]

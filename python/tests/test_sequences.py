@@ -1,4 +1,4 @@
-"""Attention, recurrent layers, transformers and residual blocks against PyTorch."""
+"""Attention, recurrent layers, transformers and residual blocks compared with PyTorch."""
 
 import copy
 import math
@@ -75,7 +75,8 @@ class TestAttention:
         assert attention.attend_self(x, is_causal=True).allclose(expected[0], atol=1e-6)
 
     def test_heads_that_are_shared(self):
-        """As attention of as many heads, whose projections of keys and values are repeated."""
+        """Equivalent to attention with as many key and value heads, whose projections are
+        repeated."""
         x = ternion.randn(2, 5, 12)
         shared = nn.MultiheadAttention(12, 4, batch_first=True, num_kv_heads=2)
         full = nn.MultiheadAttention(12, 4, batch_first=True)
@@ -155,7 +156,7 @@ def test_heads_are_shared_only_if_that_is_asked_for():
         F.scaled_dot_product_attention(q[0], k[0], v[0])
     with pytest.raises(ValueError, match="attention: value of 2 heads for 4 of queries"):
         F.scaled_dot_product_attention(q[0], q[0], v[0])
-    # A single head is broadcast in PyTorch, too.
+    # PyTorch also broadcasts a single head.
     found = F.scaled_dot_product_attention(q[0], k[0][:, :1], v[0][:, :1])
     close(found, torch.nn.functional.scaled_dot_product_attention(q[1], k[1][:, :1], v[1][:, :1]))
 
@@ -374,7 +375,8 @@ class TestResNet:
         assert keys[0] == "conv1.weight" and "layer2.0.downsample.0.weight" in keys and keys[-1] == "fc.bias"
         assert "layer1.0.downsample.0.weight" not in keys
         parameters = sum(parameter.numel() for parameter in models.ResNet18().parameters())
-        assert parameters == 11_173_962  # torchvision's 11,689,512, less the larger stem (7,680) and 990 of 1000 classes (507,870)
+        # torchvision's 11,689,512, minus the larger stem (7,680) and 990 of 1000 classes (507,870)
+        assert parameters == 11_173_962
         with pytest.raises(ValueError, match="stages of \\[2, 0\\] blocks"):
             models.ResNet(blocks=(2, 0))
 

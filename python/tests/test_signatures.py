@@ -1,4 +1,5 @@
-"""Arguments of functions and classes stand where PyTorch has them, under its names: a program that gives them by position runs here as there."""
+"""Functions and classes have PyTorch's arguments at the same positions and under the same names: a
+program that passes arguments by position runs in both libraries."""
 
 import importlib
 import inspect
@@ -14,14 +15,14 @@ MODULES = [
     "signal.windows", "special", "utils.checkpoint", "utils.data",
 ]  # fmt: skip
 
-#: What has other names or places, with the reason.
+#: Functions with other names or positions of arguments, and why.
 OTHERS = {
     "nn.RNNBase": "a base class, made by its subclasses", "nn.RNNCellBase": "a base class, made by its subclasses",
     "from_dlpack": "its only argument, given by position", "load": "the file is `path`; `device` stands for map_location",
     "save": "takes (obj, f) and (path, state), whichever is the file", "norm": "`out` is refused everywhere",
 }  # fmt: skip
 
-#: Arguments that there are not, with the reason.
+#: Missing arguments, and why.
 MISSING = {
     "out": "refused everywhere: a result is a new tensor", "mode": "of a base class", "num_chunks": "of a base class", "ext_tensor": "given by position", "f": "given by position",
     "obj": "given by position", "pickle_load_args": "nothing is pickled", "_disable_byteorder_record": "nothing is pickled",
@@ -35,7 +36,8 @@ def parameters(function):
 
 
 def both():
-    """Names of what both packages have, whose signatures Python knows, with the parameters there and here."""
+    """Yields the names that both packages have and whose signatures Python knows, with the
+    parameters of Ternion and of PyTorch."""
     for module in MODULES:
         here, there = (importlib.import_module(".".join(filter(None, (package, module)))) for package in ("ternion", "torch"))
         for name in sorted(set(dir(here)) & set(dir(there))):
@@ -84,7 +86,7 @@ def test_arguments_of_before_pytorch_1():
                 torch.nn.functional.poisson_nll_loss(tx, ty, True, False, flags[0], 1e-8, flags[1]).tolist()
             )
             assert ternion.nn.L1Loss(*flags)(x, y).tolist() == torch.nn.L1Loss(*flags)(tx, ty).tolist()
-    # By position alone, without flags, nothing is older.
+    # Without flags, positional arguments are not interpreted in the legacy way.
     assert F.cross_entropy(x[None], ternion.tensor([0]), None, None, -100, None, "sum").item() == pytest.approx(1.7014132)
     for call in (lambda: F.mse_loss(x, y, "none"), lambda: F.kl_div(x, y, "sum"), lambda: ternion.nn.MSELoss("none")):
         with pytest.raises(TypeError, match="str"):

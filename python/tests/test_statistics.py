@@ -1,4 +1,5 @@
-"""Reductions into places, ranks, running extremes, sequences and bits: values that PyTorch 2.11 gives, and the same functions beside it where it is there."""
+"""Reductions by index, ranks, running minima and maxima, sequences and bits: compared with values
+of PyTorch 2.11, and with PyTorch itself if it is installed."""
 
 import math
 import re
@@ -25,7 +26,8 @@ REDUCED = [
     ("mean", True, [7 / 3, 0, 2.5, 3], [1 / 3, 2, 1.5, 4 / 3], [1 / 3, 1 / 3, 1.5, 4 / 3, 4 / 3]),
     ("mean", False, [2.5, 0, 2, 3], [0, 2, 0, 0], [0.5, 0.5, 3, 2, 2]),
     ("amax", True, [5, 0, 3, 3], [0, 2, 3, 4 / 3], [0, 1, 0, 4 / 3, 4 / 3]),
-    # PyTorch counts the element of the tensor, which is left out here, and a third of the gradient is lost there.
+    # PyTorch counts the element of the tensor, which is excluded here, and loses a third of the
+    # gradient.
     ("amax", False, [5, 0, 2, 3], [0, 2, 0, 0], [0, 1, 3, 2, 2]),
     ("amin", True, [0, 0, 2, 3], [0, 2, 0, 4 / 3], [1, 0, 3, 4 / 3, 4 / 3]),
     ("amin", False, [0, 0, 2, 3], [0, 2, 0, 0], [1, 0, 3, 2, 2]),

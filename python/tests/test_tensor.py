@@ -1,4 +1,5 @@
-"""Tensors: how they are made, what Python's operators do with them, and how they are refused. NumPy and, where it is there, PyTorch say what is right."""
+"""Tensors: creation, Python's operators, and rejected calls. The expected results are those of
+NumPy and, if it is installed, PyTorch."""
 
 import copy
 import math
@@ -11,7 +12,7 @@ import ternion
 
 
 def same(tensor, expected):
-    """That a tensor holds these numbers, in the dtype that NumPy has for them."""
+    """Checks that a tensor has the shape and the values of an array."""
     expected = np.asarray(expected)
     assert tensor.shape == expected.shape
     np.testing.assert_array_equal(tensor.numpy(), expected)
@@ -116,11 +117,11 @@ class TestOperators:
     @pytest.mark.parametrize("name", ["int8", "uint8"])
     @pytest.mark.parametrize("operator", ["+", "-", "*", "//", "%", "<", "=="])
     def test_every_pair_of_bytes_as_in_pytorch(self, name, operator):
-        """Arithmetic wraps, and quotients and remainders round down, for all that a byte can hold."""
+        """Arithmetic wraps, and quotients and remainders round down, for all values of a byte."""
         torch = pytest.importorskip("torch")
         all_of_it = np.iinfo(name)
         values = np.arange(all_of_it.min, all_of_it.max + 1).astype(name)
-        # PyTorch divides by no 0; and the lowest number by -1 is left undefined.
+        # PyTorch does not divide by 0, and the lowest number divided by -1 is undefined.
         divisors = values[(values != 0) & (values.astype(int) != -1)] if operator in ("//", "%") else values
         a, b = values.reshape(-1, 1), divisors.reshape(1, -1)
         expected = eval(f"a {operator} b", {"a": torch.from_numpy(a), "b": torch.from_numpy(b)})
@@ -325,7 +326,7 @@ def test_tensors_are_formatted_as_their_number():
 
 
 class TestArrays:
-    """Operators of a tensor and an array of NumPy."""
+    """Operators of a tensor and a NumPy array."""
 
     @pytest.mark.parametrize("symbol", ["==", "!=", "<", "<=", ">", ">="])
     def test_comparisons_are_of_elements(self, symbol):

@@ -1,4 +1,4 @@
-"""`ternion.testing`: what it lets pass, what it finds, and what it says."""
+"""`ternion.testing`: what it accepts, what it detects, and its messages."""
 
 import re
 
@@ -35,7 +35,7 @@ def test_layouts_and_inputs_without_a_gradient():
 
 
 def wrong(x):
-    """Its gradient is half of what it should be, for one element."""
+    """Its gradient is half of the correct one, for one element."""
     return ternion.cat([x[:1].detach() * x[:1], x[1:] ** 2])
 
 
@@ -136,7 +136,8 @@ def test_assert_close_says_what_pytorch_says(actual, expected, options, dtype):
     assert (found is None) == (wanted is None), (found, wanted)
     if wanted is None:
         return
-    # The sentences, and the places and counts within them; numbers are formed in another precision there.
+    # Compares the sentences, with the indices and counts in them. PyTorch computes the numbers in
+    # another precision.
     words = re.compile(r"difference: \S+")
     sizes = re.compile(r"torch\.Size\((.*?)\)")
     assert words.sub("", found) == words.sub("", sizes.sub(r"\1", wanted)).replace("torch.", "ternion.")
@@ -195,7 +196,7 @@ def test_what_differs_is_named():
     calls = []
 
     def function(x):
-        """Its second call, on the reference, is another function: as a device that is wrong."""
+        """Its second call, on the reference, computes another function, like a faulty device."""
         calls.append(1)
         return (x.exp(), x * (1.001 if len(calls) == 1 else 1.0))
 
@@ -327,7 +328,7 @@ def test_gradcheck_tells_what_is_nan():
     with pytest.raises(testing.GradcheckError, match=r"output 1 is nan at output\[0, 1\]: nothing can be compared there"):
         testing.gradcheck(lambda x: (x * 2, x.sqrt()), x)
     assert not testing.gradcheck(lambda x: x.sqrt(), x, raise_exception=False)
-    # The gradient of the root at 0 is infinite, and 0 times that NaN.
+    # The gradient of the square root at 0 is infinite, and its product with 0 is NaN.
     zero = ternion.tensor([1.0, 0.0], dtype=ternion.float64, requires_grad=True)
     told = r"the gradient of output 0 for input 0 is nan, first that of output\[0\] by input\[1\]: numerical"
     with pytest.raises(testing.GradcheckError, match=told):

@@ -1,4 +1,5 @@
-"""Texts as tokens and windows, random draws in place, and sums that are scaled or activated at once."""
+"""Texts as tokens and windows, in-place random numbers, and sums with a fused scale or
+activation."""
 
 import copy
 import json
@@ -42,7 +43,7 @@ class TestText:
         windows = data.Windows(ternion.arange(1000), 4)
         random = windows.random(4, 0)
         first = [next(random)[0][:, 0].tolist() for _ in range(2)]
-        # The starts that the Rust tests pin.
+        # The starts that are pinned in the Rust tests.
         assert first == [[909, 84, 760, 127], [205, 727, 398, 316]] and random.position == 2
         random.position = 1
         inputs, targets = next(random)
@@ -143,7 +144,8 @@ def test_copies_of_parameters_are_parameters():
 
 
 def test_words_are_merged_from_bytes(tmp_path):
-    """A small vocabulary of GPT-2's form: every byte as the character that stands for it, then what is merged."""
+    """A small vocabulary in GPT-2's format: every byte as the character that represents it,
+    followed by merged tokens."""
     shown = [byte for byte in range(256) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte]
     characters = [chr(byte) for byte in shown] + [chr(256 + number) for number in range(256 - len(shown))]
     tokens = [*characters, "th", "the", "\u0120the", "<|endoftext|>"]

@@ -1,4 +1,5 @@
-"""Functions that PyTorch has at its top level with other arguments or defaults than in `nn.functional`, and arguments by the names that they have there."""
+"""Functions whose arguments or defaults at PyTorch's top level differ from those in
+`nn.functional`, and PyTorch's argument names."""
 
 import pytest
 from beside_pytorch import close, torch_of
@@ -25,7 +26,7 @@ REDUCED = {
 
 
 class TestReductions:
-    """Numbers for the reduction, of which none is 0: what stays as it is."""
+    """Reductions given as numbers, where 0 is none: the losses are not reduced."""
 
     @pytest.mark.parametrize("name", REDUCED)
     def test_values(self, name):
@@ -92,7 +93,7 @@ class TestOtherArguments:
         assert [part.tolist() for part in found] == [part.tolist() for part in expected]
 
 
-# Calls by names that PyTorch has, each with what it gives.
+# Calls with PyTorch's argument names.
 BY_NAME = [
     lambda T, x, i: T.max(input=x, other=-x), lambda T, x, i: x.max(other=-x), lambda T, x, i: T.min(input=x, other=-x), lambda T, x, i: x.min(other=-x),
     lambda T, x, i: T.gather(x, 0, i, sparse_grad=False), lambda T, x, i: T.isin(x, x[0], assume_unique=True), lambda T, x, i: T.dot(x[0], tensor=x[1]),

@@ -1,4 +1,5 @@
-"""Checkpoints: a training that goes on from one ends with the same bits, and what does not fit changes nothing."""
+"""Checkpoints: a resumed training run ends with the same bits, and a checkpoint that does not fit
+changes nothing."""
 
 import json
 import os
@@ -10,7 +11,7 @@ from ternion import nn, optim, train
 
 
 class Run:
-    """A training with something of every kind to remember."""
+    """A training run with every kind of state."""
 
     def __init__(self, groups=1):
         ternion.manual_seed(1)
@@ -68,7 +69,7 @@ def test_a_checkpoint_is_read_in_parts(tmp_path):
     assert (checkpoint.step, checkpoint.value("batch"), checkpoint.value("seen")) == (3, 16, 48)
     assert list(checkpoint.state_dict("model")) == sorted(Run().model.state_dict())
     assert {"lr", "0.weight.exp_avg", "0.weight.step"} <= set(checkpoint.state_dict("adam"))
-    # Other programs read the tensors, and people the rest.
+    # Other programs can read the tensors, and people the rest.
     assert "model.0.weight" in ternion.load(tmp_path / "run.st")
     assert json.loads((tmp_path / "run.st.json").read_text())["step"] == 3
     with pytest.raises(OSError, match='no part "sgd", expected one of adam'):

@@ -1,4 +1,5 @@
-"""Truth values in the place of whole numbers are refused by every public function, as by PyTorch: Python takes them for 0 and 1."""
+"""As in PyTorch, every public function rejects a bool instead of an integer. Python itself treats
+bools as 0 and 1."""
 
 import ast
 import re
@@ -9,7 +10,7 @@ import pytest
 import ternion
 from number_arguments import PACKAGE, call_of, in_stubs
 
-#: What takes a truth value for a seed, as in PyTorch.
+#: Seeds, which may be a bool, as in PyTorch.
 SEEDS = ["seed.number", "manual_seed.seed"]
 FILES = (("ternion", "__init__.pyi"), ("ternion", "_ternion.pyi"), ("ternion.nn.functional", "nn/functional.pyi"))
 
@@ -37,7 +38,7 @@ def test_a_truth_value_is_no_whole_number(home, name, argument):
         warnings.simplefilter("ignore")
         with pytest.raises((TypeError, ValueError, IndexError)) as refused:
             function(*places, **given, **{argument: True})
-    # Arguments beside it that do not fit may be refused before.
+    # Other arguments that do not fit may be rejected first.
     assert re.search(r"bool|expected|axes", str(refused.value))
 
 

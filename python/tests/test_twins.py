@@ -1,7 +1,10 @@
-"""Every public function of tensors has a twin in Rust and a row in the op table: what is computed is computed there, and Python hands over arguments.
+"""Every public function of tensors has a counterpart in Rust and a row in the op table: all
+computation is in Rust, and Python only passes arguments.
 
-A twin is a public function of the same stem in crates/core, crates/linalg or crates/nn, and a row is a line of that stem in docs/coverage.md. Names that differ are in
-TWINS, other names of a function in ALIASES, what has a name of the top level and is another object in FORMS, and what needs no twin in EXCEPTIONS, with the reason. An entry that nothing needs any more fails, too.
+A counterpart is a public function of the same stem in crates/core, crates/linalg or crates/nn. A
+row is a line of that stem in docs/coverage.md. `TWINS` has names that differ, `ALIASES` other names
+of a function, `FORMS` names that also exist at the top level for another object, and `EXCEPTIONS`
+functions that need no counterpart, with the reason. An entry that is no longer needed also fails.
 """
 
 import functools
@@ -18,12 +21,13 @@ import test_public_names
 from ternion import _functions
 
 ROOT = Path(__file__).parents[2]
-#: Modules whose functions go by another prefix than their names below `ternion`.
+#: Modules whose functions have another prefix than the module's name below `ternion`.
 PREFIXES = {
     "ternion.nn.functional": "functional.", "ternion.signal.windows": "windows.", "ternion.nn.init": "init.", "ternion.nn.utils": "utils.", "ternion.nn.utils.rnn": "rnn.",
     "ternion.utils": "top_utils.", "ternion.utils.checkpoint": "checkpoint.",
 }  # fmt: skip
-#: Modules without functions of tensors, by the reason; those behind the first name of `ternion.nn` hold classes alone, which layers are.
+#: Modules without functions of tensors, by reason. Submodules of `ternion.nn` that are not in
+#: test_public_names.MODULES contain only layers, which are classes.
 OUTSIDE = {
     "reports of devices and their memory, and marks for profilers": "ternion.cuda ternion.cuda.nvtx", "data sets and their files": "ternion.data ternion.utils.data", "models, which are classes": "ternion.models",
     "what checks functions": "ternion.testing", "names of averages, which optimizers hold": "ternion.optim.swa_utils",
@@ -44,7 +48,7 @@ MODULES = {
     if name not in " ".join(OUTSIDE.values()).split()
 }  # fmt: skip
 
-#: Functions that are others under another name, or take their arguments in another form.
+#: Functions that are other functions under another name, or take their arguments in another form.
 ALIASES = {
     **_functions.ALIASES,
     "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "chain_matmul": "linalg.multi_dot", "vdot": "dot", "broadcast_to": "expand",
@@ -59,7 +63,7 @@ ALIASES = {
     "functional.upsample_bilinear": "functional.interpolate", "functional.upsample_nearest": "functional.interpolate",
 }  # fmt: skip
 
-#: Names that differ: the function of Rust, and the row.
+#: Names that differ: the Rust function, and the row.
 TWINS = {
     "cat": ("concat", "concat"), "clone": ("copy", "copy"), "contiguous": ("contiguous", "copy"), "copy_": ("copy_", "copy"), "reciprocal": ("recip", "recip"),
     "scatter": ("scatter", "scatter_set"), "masked_fill": ("masked_fill", "where"), "gelu": ("gelu", "gelu_erf"), "where": ("where_", "where"),
@@ -76,7 +80,8 @@ TWINS = {
     **{f"{prefix}batch_norm": ("batch_norm_train", "batch_norm") for prefix in ("", "functional.")},
 }  # fmt: skip
 
-#: Names behind a prefix whose object is another than that of the same name at the top level: each computes what that does, by the same twin.
+#: Names with a prefix whose object differs from that of the same name at the top level. Both
+#: compute the same, with the same Rust function.
 FORMS = {
     "other names or an order of the arguments, as in PyTorch": """
         functional.elu functional.leaky_relu functional.log_softmax functional.relu functional.silu functional.softmax functional.softplus functional.prelu
@@ -96,12 +101,12 @@ FORMS = {
     "windows of images, where the method is of windows along one axis": "functional.unfold",
 }
 
-#: Attributes of a tensor, and views of it: its transposes, and itself.
+#: Attributes of a tensor, and views of it: its transposes, and the tensor itself.
 PROPERTIES = """
     H T data device dtype grad grad_fn is_cpu is_cuda is_leaf is_meta is_quantized is_sparse itemsize layout mH mT nbytes ndim real requires_grad shape
 """
 
-#: Functions without a twin, by the reason.
+#: Functions without a counterpart, by reason.
 EXCEPTIONS = {
     "what a tensor tells of itself: nothing is computed": """
         data_ptr dim element_size get_device is_complex is_contiguous is_floating_point is_pinned is_same_size is_shared is_signed is_tensor ndimension nelement numel size
@@ -147,14 +152,15 @@ def sources():
 
 
 def named(text):
-    """The public functions of one file: those of tensors, those of no type, and those that lists of macros name."""
+    """Returns the public functions of a Rust file: methods of tensors, free functions, and names in
+    the lists of macros."""
     found = set(re.findall(r"^pub fn (\w+)", text, re.M))
     for methods in re.findall(r"^impl (?:Tensor|SignalWindow) \{\n(.*?)^\}", text, re.M | re.S):
         found |= set(re.findall(r"^    pub fn (\w+)", methods, re.M))
     # `sum sum_keep => Sum;`, `lt lt_scalar "<" => Lt;`
     for names in re.findall(r'^ +((?:[a-z]\w* )+)(?:"[^"]*" )?=> ', text, re.M):
         found |= set(names.split())
-    # `Abs = "abs" (abs abs_) {`, after the fields of one that has some
+    # `Abs = "abs" (abs abs_) {`, after the fields of a variant that has fields
     for names in re.findall(r'= "\w+" \(([\w ]+)\) \{', text):
         found |= set(names.split())
     # `digamma: digamma_value, |x| x.polygamma(1);`
@@ -182,7 +188,8 @@ def is_function(thing):
 
 
 def found(name):
-    """The objects that a name stands for: below the errors in its own name, a function and the method of it."""
+    """Returns the objects with this name, a function and the method of the same name, without the
+    wrappers that insert the name in errors."""
     prefix, dot, stem = name.rpartition(".")
     holders = [MODULES[prefix + dot]] if dot else [ternion, ternion.Tensor]
     things = {inspect.unwrap(getattr(holder, stem)) for holder in holders if hasattr(holder, stem)}
@@ -196,7 +203,8 @@ def is_same(name, other):
 
 @functools.lru_cache(maxsize=None)
 def public():
-    """Functions of the modules and methods of tensors, each name once; in place under the name of the function, if that is there too."""
+    """Returns the functions of the modules and the methods of tensors, each name once. An in-place
+    function is listed under the name of the function, if that exists too."""
     names = [prefix + name for prefix, module in MODULES.items() for name in dir(module) if not name.startswith("_") and is_function(getattr(module, name))]
     names += [name for name in dir(ternion.Tensor) if not name.startswith("_") and is_function(getattr(ternion.Tensor, name))]
     known = set(names)
@@ -217,7 +225,7 @@ def resolved(name):
 
 
 def twin_of(name):
-    """The names in Rust and in the op table that a function may have."""
+    """Returns the names that a function may have in Rust and in the op table."""
     name = resolved(name)
     if name in TWINS:
         function, row = TWINS[name]
@@ -238,7 +246,8 @@ def listed(reasons=EXCEPTIONS):
 
 
 def test_every_module_is_looked_at():
-    """Modules of layers, optimizers and models hold classes; `ternion.nn.functional` and its kin show the functions that are in private ones."""
+    """Modules of layers, optimizers and models contain classes. `ternion.nn.functional` and similar
+    modules export the functions of private modules."""
     names = {module.name for module in pkgutil.walk_packages(ternion.__path__, "ternion.") if not any(part.startswith("_") for part in module.name.split("."))}
     for name in sorted(names - set(test_public_names.MODULES)):
         functions = [each for each in getattr(module_of(name), "__all__", []) if is_function(getattr(module_of(name), each))]

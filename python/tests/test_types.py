@@ -1,4 +1,5 @@
-"""The type stubs: they are what the signatures say, mypy accepts the package by them, and finds the mistakes of a program."""
+"""The type stubs: they agree with the signatures, mypy accepts the package with them, and they
+reveal the mistakes of a program."""
 
 import inspect
 import subprocess
@@ -87,7 +88,8 @@ def test_the_package_is_typed():
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory):
-    """The errors of two programs under the strictest settings: files and lines. One run, of which most is reading the package."""
+    """Returns the errors of two programs under the strictest settings: files and lines. mypy runs
+    once, because it spends most of its time on the package."""
     program = tmp_path_factory.mktemp("types") / "program.py"
     program.write_text(PROGRAM)
     found = mypy("--strict", "--python-version", "3.11", program, "tests/typed_program.py")
@@ -103,7 +105,7 @@ def test_mistakes_are_found_and_nothing_else(checked):
 
 
 def test_a_program_of_a_user_is_accepted(checked):
-    """Its `assert_type` tell that what comes out is not Any."""
+    """Its `assert_type` calls ensure that result types are not Any."""
     printed, errors = checked
     assert not {error for error in errors if error[0] != "program.py"}, printed
 
@@ -115,7 +117,8 @@ MODULES = [
 
 
 def public_functions(module):
-    """Functions and methods of a module's public classes that are written in Python, with their names."""
+    """Yields the functions of a module, and the methods of its public classes, that are written in
+    Python, with their names."""
     for name in getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]:
         member = getattr(module, name)
         if inspect.isfunction(member):
@@ -130,10 +133,12 @@ def public_functions(module):
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_public_functions_are_annotated(module):
-    """A call of one that is not would be an error for whoever has their program checked strictly."""
+    """Calling a function without annotations would be an error for users who check their program
+    strictly."""
     bare = []
     for name, function in public_functions(module):
-        if not function.__module__.startswith("ternion") or function.__module__ == "ternion._scopes":  # Which has a stub beside it.
+        # This module has a stub file.
+        if not function.__module__.startswith("ternion") or function.__module__ == "ternion._scopes":
             continue
         arguments = list(inspect.signature(function).parameters.values())
         of_object = len(name.split(".")) > len(module.__name__.split(".")) + 1

@@ -1,4 +1,4 @@
-"""uint16, uint32 and uint64: PyTorch's where PyTorch has the function, else NumPy's."""
+"""uint16, uint32 and uint64 compared with PyTorch, or with NumPy if PyTorch lacks the function."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,8 @@ NAMES = ["uint16", "uint32", "uint64"]
 
 
 def ends(name):
-    """Numbers at both ends of the dtype and around the end of the signed one of its size."""
+    """Returns numbers at both ends of the dtype, and around the maximum of the signed dtype of the
+    same size."""
     most = np.iinfo(name).max
     return np.array([0, 1, 2, 7, 300, most // 2, most // 2 + 1, most - 1, most], name)
 

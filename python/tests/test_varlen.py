@@ -1,4 +1,4 @@
-"""Attention within sequences of different lengths that are stored one after another."""
+"""Attention within packed sequences of different lengths."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def lengths(ends):
 
 
 def alone(q, k, v, causal, window):
-    """Each sequence by itself: [rows, heads, width]."""
+    """Computes each sequence separately: [rows, heads, width]."""
     parts = []
     for (first, end), (first_key, end_key) in zip(zip(ENDS, ENDS[1:]), zip(KEY_ENDS, KEY_ENDS[1:])):
         if first == end:
@@ -61,7 +61,8 @@ def test_the_log_sum_exp_is_a_second_result():
 
 
 def test_weights_are_dropped_as_in_the_dense_function():
-    """By the same draws: one sequence alone is as a batch of one, and both leave the generator at the same place."""
+    """The random numbers are the same: a single sequence is equivalent to a batch of one, and both
+    leave the generator in the same state."""
     q, k, v = drawn(9, 4, 8), drawn(14, 2, 8), drawn(14, 2, 6)
 
     def packed():
@@ -101,7 +102,7 @@ def test_gradients_are_of_what_was_left():
     q, k, v = drawn(9, 2, 4), drawn(14, 2, 4), drawn(14, 2, 4)
     ternion.manual_seed(5)
     output = varlen_attn(q, k, v, lengths(ENDS), lengths(KEY_ENDS), 5, 5, dropout_p=0.5)
-    # Linear in the values: their gradient times the values is the output.
+    # The output is linear in the values: their gradient times the values is the output.
     gradient = ternion.autograd.grad(output.sum(), v)[0]
     np.testing.assert_allclose((gradient * v).sum().item(), output.sum().item(), rtol=1e-4, atol=1e-5)
 

@@ -1,6 +1,7 @@
-"""Pools, convolutions, borders and sizes over one to three axes: PyTorch's meaning to the edges, and memory that does not follow a window.
+"""Pooling, convolutions, padding and resizing over one to three axes: PyTorch's semantics,
+including edge cases, and memory use that does not depend on the window.
 
-Right values are PyTorch's; where it is installed, every case runs there as well.
+The expected values are PyTorch's. If it is installed, every case also runs there.
 """
 
 import itertools
@@ -44,7 +45,8 @@ def same(found, right, exact=True):
 
 
 def beside(name, *arguments, exact=True, gradient=True, **options):
-    """A function here and in PyTorch, of the same arrays, and the gradients of the sum of the squares of its values."""
+    """Compares a function with PyTorch's on the same arrays, and the gradients of the sum of
+    squares of its values."""
     own = [ternion.tensor(value) if isinstance(value, np.ndarray) else value for value in arguments]
     theirs = [torch.tensor(value) if isinstance(value, np.ndarray) else value for value in arguments]
     gradient = gradient and own[0].is_floating_point()
@@ -59,7 +61,7 @@ def beside(name, *arguments, exact=True, gradient=True, **options):
         same(own[0].grad, theirs[0].grad, exact=False)
 
 
-# ---- Pools
+# ---- Pooling
 
 
 @beside_torch
@@ -91,7 +93,7 @@ def test_means_and_their_divisors(axes):
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_adaptive_pools(axes):
     for size in itertools.product((0, 1, 2, 4, 9), repeat=axes):
-        # PyTorch has no gradients of nothing.
+        # PyTorch has no gradients of empty results.
         beside(f"adaptive_avg_pool{axes}d", drawn(*IMAGES[axes]), size, exact=False, gradient=0 not in size)
         beside(f"adaptive_max_pool{axes}d", drawn(*IMAGES[axes]), size, True, gradient=0 not in size)
     beside(f"adaptive_max_pool{axes}d", drawn(*IMAGES[axes]), 3)
@@ -180,7 +182,7 @@ def test_empty_batches_stay_empty(axes):
 
 
 def test_memory_follows_the_image_and_not_the_window():
-    """Windows of 2^32 elements took gigabytes."""
+    """Windows of 2^32 elements used to take gigabytes."""
     x = ternion.ones(3, 4, 1)
     assert F.avg_pool1d(x, (2**32,), ceil_mode=True).tolist() == [[[1.0]] * 4] * 3
     values, places = F.max_pool1d(x, 2**32, ceil_mode=True, return_indices=True)
@@ -200,7 +202,7 @@ def test_halves_of_pools_are_rounded_once():
     assert ternion.equal(F.avg_pool3d(x, 2), wide)
 
 
-# ---- Other sizes
+# ---- Resizing
 
 
 MODES = [("nearest", 1), ("nearest", 2), ("nearest", 3), ("nearest-exact", 1), ("nearest-exact", 2), ("nearest-exact", 3), ("linear", 1), ("bilinear", 2),
@@ -217,7 +219,9 @@ def test_other_sizes_are_pytorchs(mode, axes):
             beside("interpolate", drawn(*IMAGES[axes], dtype="float64"), size=size, mode=mode, align_corners=align, exact=exact)
         for factor, recompute in itertools.product((2, 0.7, 1.7, 1.2, tuple(1.3 + axis for axis in range(axes))), (None, False, True)):
             if (mode, axes, factor) == ("nearest", 3, 1.2) and not recompute:
-                continue  # An axis of 3 keeps its size: there PyTorch's forward and its backward take different elements.
+                # An axis of size 3 keeps its size. PyTorch's forward and backward then use
+                # different elements.
+                continue
             options = {"scale_factor": factor, "mode": mode, "align_corners": align, "recompute_scale_factor": recompute}
             beside("interpolate", drawn(*IMAGES[axes], dtype="float64"), exact=exact, **options)
 
@@ -271,7 +275,8 @@ def test_images_at_any_places(axes, padding):
     for mode, align in itertools.product(("bilinear", "nearest", "bicubic"), (None, False, True)):
         if mode == "bicubic" and axes == 3:
             continue
-        # In float64: the gradient of a place is a difference of neighbors, of which float32 leaves few digits.
+        # In float64: the gradient of a position is a difference of neighbors, which has few digits
+        # in float32.
         grid = RANDOM.uniform(-1.5, 1.5, (2, *(4,) * axes, axes))
         x = drawn(*IMAGES[axes], dtype="float64")
         own, right = (module.tensor(x).requires_grad_() for module in (ternion, torch))
@@ -338,7 +343,7 @@ def test_patches_of_whole_numbers():
     assert F.unfold(image > 5, 2, padding=1).dtype == ternion.bool
 
 
-# ---- Borders
+# ---- Padding
 
 
 @beside_torch
@@ -390,7 +395,7 @@ def test_channels():
     for shape in ((0, 4, 2, 2), (1, 0, 2, 2), (1, 4, 0, 2), (4, 2, 3)):
         beside("pixel_shuffle", drawn(*shape), 2, gradient=0 not in shape)
     beside("pixel_unshuffle", drawn(2, 4, 6), 2)
-    # PyTorch leaves the shape of what is empty as it was.
+    # PyTorch leaves the shape of empty inputs unchanged.
     for shape, right in (((0, 1, 4, 4), (0, 4, 2, 2)), ((1, 0, 4, 4), (1, 0, 2, 2)), ((1, 1, 0, 4), (1, 4, 0, 2))):
         assert F.pixel_unshuffle(ternion.ones(shape), 2).shape == right
     assert nn.LocalResponseNorm(2)(ternion.ones(1, 4, 2)).shape == nn.ChannelShuffle(2)(ternion.ones(1, 4, 2)).shape

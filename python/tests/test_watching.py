@@ -1,4 +1,4 @@
-"""Statistics, the monitor of a training, and ops that are compared with another device."""
+"""Statistics, the monitor of training runs, and ops that are compared with another device."""
 
 import json
 import math
@@ -52,7 +52,7 @@ def test_statistics_on_another_device():
 
 
 def trained(model, steps, every=1, rate=0.01, **options):
-    """The reports of a training."""
+    """Returns the reports of a training run."""
     monitor = nn.utils.StatsMonitor(model, every=every, **options)
     sgd = optim.SGD(model.parameters(), lr=rate)
     x, reports = ternion.randn(16, 8), []
@@ -145,7 +145,7 @@ def test_monitors_that_cannot_be():
     with pytest.raises(ZeroDivisionError), monitor.watch(0):
         model(ternion.ones(2, 8))
         raise ZeroDivisionError
-    model(ternion.ones(2, 8))  # Nobody watches any more.
+    model(ternion.ones(2, 8))  # No monitor is active anymore.
 
     def fails():
         raise KeyError("step")
@@ -268,7 +268,8 @@ def test_a_right_device_passes():
 
 
 def test_a_difference_is_an_error_or_is_collected():
-    """With no difference allowed at all, even another rounding is one: of the sines of another processor, some are off by a unit."""
+    """With a factor of 0, no difference is allowed, not even in rounding: some sines of another
+    device differ by one ulp."""
     device = other_device()
     x = ternion.linspace(0.1, 9.0, 4096).reshape(64, 64).to(device)
     if (x.sin().cpu() == x.cpu().sin()).all():
@@ -287,7 +288,7 @@ def test_a_check_that_compares_nothing_warns():
     with pytest.warns(UserWarning, match="no op was compared"), ternion.check("cpu") as check:
         ternion.ones(2) + 1
     assert check.compared == 0
-    # What cannot be is told where it is written, not where the scope begins.
+    # Invalid arguments are reported where they are passed, not where the scope begins.
     for factor in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match=f"check: factor {factor}, expected a finite number"):
             ternion.check("cpu", factor=factor)
@@ -314,11 +315,11 @@ def test_a_check_is_of_one_thread():
     assert check.compared == 1
 
 
-# ---- The monitor with checkpoints, with parts that are not trained, and in its words
+# ---- The monitor with checkpoints and with parts that are not trained, and its messages
 
 
 class Segment(nn.Module):
-    """A block between two layers, as it is or as a checkpoint."""
+    """A block between two layers, called directly or as a checkpoint."""
 
     def __init__(self, block, is_checkpoint):
         self.first, self.block, self.last, self.is_checkpoint = nn.Linear(8, 16), block, nn.Linear(16, 4), is_checkpoint
@@ -351,7 +352,8 @@ BLOCKS = {
 @pytest.mark.parametrize("backward_is_watched", [False, True])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_checkpoint_is_watched_as_what_it_computes(block, backward_is_watched, precision):
-    """What the monitor computes is no part of the segment: the weights are those of a training without it."""
+    """The monitor's computations are not part of the segment: the weights are those of training
+    without it."""
 
     def training(is_checkpoint, is_watched):
         ternion.manual_seed(3)
@@ -375,7 +377,7 @@ def test_a_checkpoint_is_watched_as_what_it_computes(block, backward_is_watched,
 
 
 def test_a_recorded_step_may_have_a_monitor():
-    """The first run is looked at, and the recording has the program's ops alone."""
+    """The first run is monitored, and the recording contains only the program's ops."""
     model, x, seen = mlp(8, 16, 4), ternion.randn(6, 8), []
     monitor, sgd = nn.utils.StatsMonitor(model, every=1), optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
@@ -394,7 +396,7 @@ def test_a_recorded_step_may_have_a_monitor():
 
 
 class Features(nn.Module):
-    """A part that is used, and a head that is trained."""
+    """A part that is used but not trained, and a head that is trained."""
 
     def __init__(self, way):
         self.backbone, self.head, self.way = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)), nn.Linear(8, 4), way
@@ -434,7 +436,7 @@ def test_a_part_that_an_optimizer_has_needs_one(way):
 
 
 def test_the_monitor_names_functions_of_neither_language():
-    """What it advises is called otherwise in Rust and in Python."""
+    """The recommended functions have different names in Rust and in Python."""
     model = mlp(8, 8, 4)
     with ternion.no_grad():
         model[0].weight.fill_(0.5)
@@ -457,7 +459,8 @@ def test_the_monitor_names_functions_of_neither_language():
 
 @pytest.mark.parametrize("optimizer", [optim.SGD, optim.Adam, optim.AdamW])
 def test_two_parameters_on_one_memory(optimizer):
-    """As in PyTorch each moves it, one after the other; the warning says how to make them one."""
+    """As in PyTorch, each parameter updates the memory, one after the other. The warning explains
+    how to make them one parameter."""
 
     def training(strict):
         first, second = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
@@ -473,7 +476,7 @@ def test_two_parameters_on_one_memory(optimizer):
         before, one, other, grads = training(False)
     assert ternion.equal(one, other)
     expected = before.clone().requires_grad_()
-    # Each has its own moments.
+    # Each has separate moments.
     for grad in grads:
         alone = optimizer([expected], lr=0.1)
         expected.grad = grad
@@ -481,7 +484,7 @@ def test_two_parameters_on_one_memory(optimizer):
     np.testing.assert_allclose(one.detach().numpy(), expected.detach().numpy(), rtol=1e-6)
     with pytest.raises(RuntimeError, match="two parameters on one memory.*an error, as the optimizer is strict"):
         training(True)
-    # Parts of one memory that do not meet are none.
+    # Disjoint parts of the same memory are not reported.
     flat = ternion.zeros(6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -491,7 +494,7 @@ def test_two_parameters_on_one_memory(optimizer):
         made.step()
 
 
-# ---- Labels that are one-hot
+# ---- One-hot labels
 
 
 ONE_HOT = ternion.eye(4)[ternion.tensor([0, 2, 1])]
@@ -508,7 +511,7 @@ def test_one_hot_labels_are_told(loss, dtype):
     with pytest.raises((ValueError, TypeError), match=rf"^{loss}: target is {dtype} of the input's shape .*as one-hot labels are: target.argmax\(1\) makes class indices") as caught:
         function(input, target)
     assert ("target.float() probabilities" in str(caught.value)) == (loss == "cross_entropy")
-    # What is advised is right.
+    # The advice is correct.
     assert function(input, target.long().argmax(1)).isfinite()
 
 
@@ -519,7 +522,7 @@ def test_one_hot_labels_of_images_and_of_other_dtypes():
         nn.functional.cross_entropy(ternion.randn(2, 4, 3, 3), images)
     with pytest.raises(ValueError, match=r"target.double\(\) probabilities"):
         nn.CrossEntropyLoss()(ternion.randn(3, 4).double(), ONE_HOT.long())
-    # Whole numbers of the input's shape that are something else are a shape that does not fit.
+    # Other integers of the input's shape are reported as a shape that does not fit.
     with pytest.raises(ValueError) as caught:
         nn.functional.cross_entropy(ternion.randn(3, 4), ternion.ones(3, 4, dtype=ternion.int64))
     assert "one-hot" not in str(caught.value)

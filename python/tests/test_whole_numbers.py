@@ -1,4 +1,4 @@
-"""Arithmetic of integers and truth values of different dtypes: values and dtypes are PyTorch's."""
+"""Arithmetic of integers and bools of different dtypes: values and dtypes are PyTorch's."""
 
 import itertools
 

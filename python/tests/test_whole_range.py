@@ -1,4 +1,5 @@
-"""Functions over the whole range of their dtypes: values and gradients where formulas for them overflow or cancel, beside formulas in float64 that hold there."""
+"""Functions over the whole range of their dtypes: values and gradients where simple formulas
+overflow or cancel, compared with formulas in float64 that do not."""
 
 import math
 import warnings
@@ -11,7 +12,7 @@ from beside_pytorch import torch_of
 
 inf, nan = math.inf, math.nan
 
-# Arguments and what the function and its slope are of them, by formulas in float64 that hold there.
+# Inputs. The expected values and derivatives come from formulas in float64 that are accurate there.
 POINTS = {
     "sinh": [-1e-8, -0.3, -1.0, -5.0, -40.0, 0.0, 1e-5, 0.5, 2.0, 20.0, 80.0],
     "cosh": [-1e-8, -0.3, -1.0, -5.0, -40.0, 0.0, 1e-5, 0.5, 2.0, 20.0, 80.0],
@@ -36,7 +37,7 @@ FUNCTIONS = {
 
 
 def bell(x):
-    """`exp(-x^2)`, whose argument is not rounded: Python's numbers have whole digits where these are needed."""
+    """Returns `exp(-x^2)` without rounding its argument, by exact fractions."""
     from fractions import Fraction
 
     exact = -(Fraction(float(x)) ** 2)
@@ -214,20 +215,23 @@ def test_divisors_of_0_have_infinite_gradients():
 
 
 def digamma_of_halves(x):
-    """By the recurrence from its values at 1 and at 1/2 (DLMF 5.4.12, 5.4.13)."""
+    """Computes digamma at multiples of 1/2 by the recurrence from its values at 1 and 1/2 (DLMF
+    5.4.12, 5.4.13)."""
     first = 1.0 if x % 1 == 0 else 0.5
     return math.fsum([-np.euler_gamma, 0.0 if first == 1 else -2 * math.log(2), *(1 / (first + k) for k in range(int(x - first)))])
 
 
 def one_sided_zeta(order, x):
-    """`sum of (x + k)^-order`: 2,000 terms, and the integral with two corrections for the rest."""
+    """Computes the `sum of (x + k)^-order`: 2,000 terms, and for the rest the integral with two
+    corrections."""
     far = x + 2000
     rest = far ** (1 - order) / (order - 1) + far**-order / 2 + order * far ** (-order - 1) / 12
     return math.fsum((x + k) ** -order for k in range(2000)) + rest
 
 
 def cylinder(order, x):
-    """The modified Bessel function times `e^-|x|`, by its integral as a sum over equal steps."""
+    """Computes the modified Bessel function times `e^-|x|`: its integral as a sum over equal
+    steps."""
     count = 60 + int(8 * math.sqrt(abs(x)))
     angles = np.pi * np.arange(count + 1) / count
     terms = np.exp(-2 * abs(x) * np.sin(angles / 2) ** 2) * np.cos(order * angles)
@@ -235,14 +239,14 @@ def cylinder(order, x):
 
 
 def scaled_tail(x):
-    """`e^(x^2) erfc(x)` for large x, by its continued fraction."""
+    """Computes `e^(x^2) erfc(x)` for large x by its continued fraction."""
     fraction = x
     for n in range(200, 0, -1):
         fraction = x + n / 2 / fraction
     return 1 / (fraction * math.sqrt(math.pi))
 
 
-# Functions of PyTorch's `special` with points and what they are there, by formulas in float64.
+# Functions of PyTorch's `special`, with inputs and formulas in float64.
 SPECIAL = {
     "gammaln": ([1e-30, 1e-5, 0.3, 0.5, 1.001, 1.5, 1.999, 2.5, 7.9, 8.1, 100.0, 1e10, 1e30, -0.3, -1.7, -30.5], math.lgamma),
     "digamma": ([0.5, 1.0, 2.0, 7.5, 8.5, 40.0], lambda x: digamma_of_halves(x)),
@@ -267,7 +271,7 @@ def test_special_functions_have_all_digits(name, dtype, tolerance):
     points, formula = SPECIAL[name]
     x = np.array(points, dtype)
     found = getattr(ternion.special, name)(ternion.tensor(x)).numpy()
-    # Of zeros of lgamma at negative numbers the last digits are those of the terms.
+    # At the zeros of lgamma for negative numbers, the absolute error is that of the terms.
     np.testing.assert_allclose(found, [formula(value) for value in x.astype(np.float64)], rtol=tolerance, atol=tolerance / 10 if name == "gammaln" else 1e-300)
 
 
@@ -309,7 +313,7 @@ def test_poles_of_special_functions():
 def test_slopes_of_special_functions_where_differences_cancel():
     special = ternion.special
     large = ternion.tensor([1e4], requires_grad=True)
-    # erfcx'(x) is -1 / (sqrt(pi) x^2) for large x, i0e'(x) -1 / sqrt(8 pi x^3).
+    # For large x, erfcx'(x) is -1 / (sqrt(pi) x^2) and i0e'(x) is -1 / sqrt(8 pi x^3).
     assert slope(special.erfcx(large), large).item() == pytest.approx(-1 / (math.sqrt(math.pi) * 1e8), rel=1e-6)
     large.grad = None
     assert slope(special.i0e(large), large).item() == pytest.approx(-1 / math.sqrt(8 * math.pi * 1e12) * (1 + 3 / (8 * 1e4)), rel=1e-6)
@@ -364,7 +368,7 @@ FAR = {
 
 
 def far_polygamma(order, x):
-    """The first terms of the asymptotic series (DLMF 5.15.8)."""
+    """Computes the first terms of the asymptotic series (DLMF 5.15.8)."""
     sign = 1.0 if order % 2 else -1.0
     factors = 1.0
     for k in range(1, order):
@@ -431,7 +435,8 @@ def test_digamma_where_only_its_value_is_beyond_the_dtype():
 
 
 def large_polygamma(order, x):
-    """`-(-1)^order order!` times the sum of `(x + k)^-(order + 1)` for an order of which the sum ends soon, by products of as many factors."""
+    """Computes `-(-1)^order order!` times the sum of `(x + k)^-(order + 1)`, for an order for which
+    the sum converges quickly. Each term is a product of that many factors."""
     sign = 1.0 if order % 2 else -1.0
     return sign * math.fsum(math.prod(k / (x + j) for k in range(1, order + 1)) / (x + j) for j in range(300))
 
@@ -439,7 +444,8 @@ def large_polygamma(order, x):
 @pytest.mark.parametrize("order", [50, 100, 140, 160, 170, 171, 200, 300])
 def test_polygamma_of_large_orders(order):
     sign = 1.0 if order % 2 else -1.0
-    # Where the value is about 1, and orders of size beside it.
+    # The point where the value is about 1, and points where it is orders of magnitude larger or
+    # smaller.
     middle = round(math.exp(math.lgamma(order + 1) / (order + 1)) * 4) / 4
     points = [middle - 2, middle, middle + 2]
     expected = [large_polygamma(order, x) for x in points]
@@ -453,7 +459,7 @@ def test_polygamma_of_large_orders(order):
     assert x.grad[3:].tolist() == pytest.approx([large_polygamma(order + 1, x) for x in points], rel=4e-6)
 
 
-# Beside halves, as mpmath 1.3 has them with 50 digits.
+# Between poles, mostly next to half-integers: values of mpmath 1.3 with 50 digits.
 BETWEEN_POLES = [
     (2, -39.500999450683594, -0.19533859590520955), (2, -39.499996185302734, 0.00011826988806985885), (2, -39.50390625, -0.7617861323280095),
     (4, -39.49800109863281, 30.750988135791626), (4, -15.499999046325684, 0.014578378763603177), (4, -1000.4999389648438, 0.9388567321489576),
@@ -467,7 +473,8 @@ BETWEEN_POLES = [
 @pytest.mark.parametrize("dtype, rel", [("float64", 4e-14), ("float32", 2e-6), ("bfloat16", 4e-3), ("float16", 1e-3)])
 @pytest.mark.parametrize("order", [2, 4, 6])
 def test_polygamma_half_way_between_poles(order, dtype, rel):
-    # The value of the other sign's: that of the cotangent's derivative is 0.
+    # The value at 1 - x: by the reflection formula, because the derivative of the cotangent is 0
+    # here.
     points = [-0.5, -1.5, -2.5, -15.5, -39.5, -112.5]
     expected = [ternion.polygamma(order, ternion.tensor([1 - x], dtype="float64")).item() for x in points]
     abs = 6e-8 if dtype == "float16" else 0

@@ -1,4 +1,5 @@
-"""A program as users write them, which `mypy --strict` and pyright accept: test_types.py has it checked. Types of results are told, so that none is Any."""
+"""A program as users write it, which `mypy --strict` and pyright accept. test_types.py checks it.
+The types of results are asserted, so that none is Any."""
 
 from __future__ import annotations
 
@@ -187,5 +188,5 @@ if __name__ == "__main__":
 
 
 def bytes_of(x: ternion.Tensor) -> tuple[memoryview[int], Array]:
-    """The memory of a tensor without a copy, for what reads buffers."""
+    """Returns the memory of a tensor without a copy, for consumers of buffers."""
     return memoryview(x), np.frombuffer(memoryview(x), np.float32)

@@ -1,8 +1,9 @@
-"""Functions of the core, with rows in the op table, that Python does not have yet: tests that ask for every row pass over them, and fail once they are there."""
+"""Functions of core, with rows in the op table, that Python does not have yet. Tests that require
+every row skip them, and fail once Python has them."""
 
 import ternion
 
-# What layers of Rust's transformers are made of, such as those of GPT.
+# Parts of Rust's transformer layers, such as those of GPT.
 UNBOUND: frozenset[str] = frozenset({"linear_add", "feed_forward"})
 
 

@@ -1,20 +1,25 @@
-// Attention with a running softmax (Dao et al. 2022, algorithm 1): y = softmax(scale * q kT + mask) v, and the log-sum-exp of the scores.
+// Attention with online softmax (Dao et al. 2022, algorithm 1): y = softmax(scale * q kT + mask) v,
+// and the log-sum-exp of the scores.
 //
-//   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]     v [batch, kv_heads, keys, value_dim]
-//   y [batch, heads, queries, value_dim]    lse, lse_error [batch, heads, queries]             mask [batch, heads, queries, keys]      any strides
+//   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]
+//   v [batch, kv_heads, keys, value_dim]    y [batch, heads, queries, value_dim]
+//   lse, lse_error [batch, heads, queries]  mask [batch, heads, queries, keys]      any strides
 //
-// A work group makes 64 queries by 64 columns of y and goes over the keys that they see, 32 at a time:
+// A workgroup computes 64 rows (queries) by 64 columns of y. It loops over the keys to which these
+// queries attend, 32 at a time:
 //
-//                keys ->   k0        k1                 s   = scale q kT (+ mask)            [64, 32]
-//            +---------+---------+---------+            max = larger of max, rowmax s
-//   queries  |  seen   |  seen   |  none   |            p   = exp(s - max)
-//      |     +---------+---------+---------+            sum = sum * exp(old max - max) + rowsum p
-//      v     |  seen   |  seen   |  seen   |            y   = y * exp(old max - max) + p v
-//            +---------+---------+---------+            then y / sum, and max + log sum
+//                keys ->   k0        k1             s   = scale q kT (+ mask)            [64, 32]
+//            +---------+---------+---------+        max = larger of max, rowmax s
+//   queries  |  used   |  used   | masked  |        p   = exp(s - max)
+//      |     +---------+---------+---------+        sum = sum * exp(old max - max) + rowsum p
+//      v     |  used   |  used   |  used   |        y   = y * exp(old max - max) + p v
+//            +---------+---------+---------+        then y / sum, and max + log sum
 //
-// Values wider than 64 take several groups, each with the scores anew. A query that sees no key gives 0 and -infinity.
+// Values wider than 64 columns need several workgroups, each of which recomputes the scores. A
+// fully masked query gives 0 and -infinity.
 //
-// For tensors that attention_vec4.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
+// This shader is for tensors that attention_vec4.wgsl does not support: wider than 128, or with
+// rows that cannot be read as vec4.
 
 struct Parameters {
     launched: u32,
@@ -23,16 +28,16 @@ struct Parameters {
     head_dim: u32,
     value_dim: u32,
     heads: u32,
-    // Query heads that share a key head.
+    // Number of query heads that share a key head.
     shared_by: u32,
-    // Groups side by side for the columns of y, and one below the other for its queries.
+    // Workgroups across the columns of y, and along its queries.
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // Keys above position - back and below position + ahead are seen.
+    // A query attends to keys above position - back and below position + ahead.
     back: i32,
     ahead: i32,
-    // First elements of q, k, v, y; of lse, mask, lse_error, whose strides are lse's.
+    // First elements of q, k, v, y; of lse, mask, lse_error. lse_error has the strides of lse.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -44,13 +49,14 @@ struct Parameters {
     mask: vec4<u32>,
 }
 
-// First elements of this group's heads.
+// First elements of this workgroup's heads.
 var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
 var<private> mask_head: u32;
 
-// Of a thread's 4 rows the largest score, and the sum of weights, which is of this thread's keys alone.
+// For a thread's 4 rows: the largest score, and the sum of weights, which covers only this thread's
+// keys.
 var<private> row_max: vec4<f32>;
 var<private> row_sum: vec4<f32>;
 
@@ -87,7 +93,7 @@ fn is_lowest(x: f32) -> bool {
     return bitcast<u32>(x) == 0xff800000u;
 }
 
-// The larger; the first where the other is NaN.
+// Returns the larger one, or a if b is NaN.
 fn larger_of_rows(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return select(a, b, b > a);
 }
@@ -106,13 +112,13 @@ fn scores_of(products: vec4<f32>, query: u32, key: u32) -> vec4<f32> {
     );
 }
 
-// Nothing seen yet: weights of 0, not of exp(-inf + inf).
+// If no key is unmasked so far, the base is 0: weights are then 0 instead of exp(-inf + inf).
 fn base_of(row_max: vec4<f32>) -> vec4<f32> {
     let bits = bitcast<vec4<u32>>(row_max);
     return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
 }
 
-// Two columns of the row that begins at `index`.
+// Writes two columns of the row that begins at `element_index`.
 fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
     let at = element_index + column * params.y.w;
     if (params.y.w == 1u && column + 1u < params.value_dim) {
@@ -127,7 +133,7 @@ fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
     }
 }
 
-// The first key that any query of a tile sees, and the first behind the last.
+// Returns the first key that is unmasked for any query of a tile, and the end of these keys.
 fn keys_seen(first_query: u32) -> vec2<u32> {
     let position = i32(first_query) + i32(params.keys) - i32(params.queries);
     let last = position + i32(min(63u, params.queries - 1u - first_query));
@@ -137,7 +143,7 @@ fn keys_seen(first_query: u32) -> vec2<u32> {
     );
 }
 
-// The largest score of each row, those of all threads and of all keys before.
+// Returns the largest score of each row, over all threads and all previous keys.
 fn largest_of_rows(own: vec4<f32>, lane: u32) -> vec4<f32> {
     let lines = lane / 8u;
     workgroupBarrier();
@@ -150,7 +156,7 @@ fn largest_of_rows(own: vec4<f32>, lane: u32) -> vec4<f32> {
     return largest;
 }
 
-// The sum of each row's weights, those of all threads.
+// Returns the sum of each row's weights over all threads.
 fn sums_of_rows(lane: u32) -> vec4<f32> {
     let lines = lane / 8u;
     workgroupBarrier();
@@ -170,7 +176,7 @@ fn shrink_output(factors: vec4<f32>) {
 #end
 }
 
-// Adds what 32 keys contribute.
+// Adds the contribution of 32 keys.
 fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
     let query = first_query + lane / 8u * 4u;
     let key = step + lane % 8u * 4u;
@@ -192,10 +198,11 @@ fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
     add_product(step, first_column, lane);
 }
 
-// Where there is no additive mask.
+// Used if there is no additive mask.
 fn no_error_put(at: u32, error: f32) {}
 
-// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements. `in_head`: of lse, from its first element on.
+// Stores a thread's part of y, and of lse if the workgroup computes the first columns. `head_y` is
+// the first element of the head in y; `in_head` is the offset of the head in lse.
 fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32, in_head: u32, lane: u32) {
     let query = first_query + lane / 8u * 4u;
     let inners = lane % 8u;
@@ -211,7 +218,7 @@ fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32
             put_columns(element_index, column, results.xy);
             put_columns(element_index, column + 2u, results.zw);
             if (first_column == 0u && inners == 0u && part % 2u == 0u) {
-                // Where NaN kept the maximum at -infinity, scores were taken as they are.
+                // If NaN kept the maximum at -infinity, the weights were computed with base 0.
                 let log_sum = base_of(row_max)[row] + log_of(sum);
                 lse_put(params.more_offsets.x + in_head + (query + row) * params.lse.z, select(log_sum, lowest(), blind));
                 let error = (base_of(row_max)[row] - settled(log_sum)) + log_of(sum);

@@ -1,20 +1,24 @@
-// Attention as in attention.wgsl, for head_dim and value_dim of up to 128, multiples of 4, and tensors whose rows can be read four elements at a time.
+// Attention as in attention.wgsl, for head_dim and value_dim up to 128, multiples of 4, and tensors
+// whose rows can be read as vec4.
 //
-//   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]     v [batch, kv_heads, keys, value_dim]
-//   y [batch, heads, queries, value_dim]    lse, lse_error [batch, heads, queries]             mask [batch, heads, queries, keys]      any other strides
+//   q [batch, heads, queries, head_dim]     k [batch, kv_heads, keys, head_dim]
+//   v [batch, kv_heads, keys, value_dim]    y [batch, heads, queries, value_dim]
+//   lse, lse_error [batch, heads, queries]  mask [batch, heads, queries, keys]   any other strides
 //
-// A work group makes 64 queries of y, in all columns, and goes over the keys that they see, 64 at a time, by the tiles of tile_vec4.wgsl:
+// A workgroup computes 64 rows (queries) of y, in all columns. It loops over the keys to which
+// these queries attend, 64 at a time, with the tiles of tile_vec4.wgsl:
 //
-//                keys ->   k0        k1        k2            s   = scale q kT (+ mask)            [64, 64]
-//            +---------+---------+---------+                max = larger of max, rowmax s
-//   queries  |  inner  |  edge   |  none   |                p   = exp(s - max)
-//      |     +---------+---------+---------+                sum = sum * exp(old max - max) + rowsum p
-//      v     |  inner  |  inner  |  edge   |                y   = y * exp(old max - max) + p v
-//            +---------+---------+---------+                then y / sum, and max + log sum
+//                keys ->   k0        k1        k2        s   = scale q kT (+ mask)       [64, 64]
+//            +---------+---------+---------+             max = larger of max, rowmax s
+//   queries  |  inner  |  edge   | masked  |             p   = exp(s - max)
+//      |     +---------+---------+---------+             sum = sum * exp(old max - max) + rowsum p
+//      v     |  inner  |  inner  |  edge   |             y   = y * exp(old max - max) + p v
+//            +---------+---------+---------+             then y / sum, and max + log sum
 //
-// Without a mask only steps on an edge test who sees whom. A step of head_dim = value_dim = 128 is 8192 multiply-adds of a thread, 640 reads of four
-// from work-group memory, 19 barriers and 32 exponentials. A query that sees no key gives 0 and -infinity. LEFTOVER: only groups of heads that the
-// records of pack_f16.wgsl refuse.
+// Without a mask, only steps on an edge test positions. With head_dim = value_dim = 128, a step
+// costs each thread 8192 multiply-adds, 640 vec4 reads from workgroup memory, 19 barriers and 32
+// exponentials. A fully masked query gives 0 and -infinity. LEFTOVER: computes only groups of heads
+// that the records of pack_f16.wgsl reject.
 
 struct Parameters {
     launched: u32,
@@ -23,16 +27,16 @@ struct Parameters {
     head_dim: u32,
     value_dim: u32,
     heads: u32,
-    // Query heads that share a key head.
+    // Number of query heads that share a key head.
     shared_by: u32,
-    // Groups side by side for the columns of y, and one below the other for its queries.
+    // Workgroups across the columns of y, and along its queries.
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // Keys above position - back and below position + ahead are seen.
+    // A query attends to keys above position - back and below position + ahead.
     back: i32,
     ahead: i32,
-    // First elements of q, k, v, y; of lse, mask, lse_error, whose strides are lse's.
+    // First elements of q, k, v, y; of lse, mask, lse_error. lse_error has the strides of lse.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -44,7 +48,7 @@ struct Parameters {
     mask: vec4<u32>,
 }
 
-// First elements of this group's heads.
+// First elements of this workgroup's heads.
 var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
@@ -82,21 +86,24 @@ fn value_words(which: u32, element_index: u32) -> q_WORDS {
     return v_words(element_index);
 }
 
-// A thread's 8 lines: the near 4, the far 4.
+// A thread's 8 rows: the near 4 and the far 4.
 struct Rows {
     near: vec4<f32>,
     far: vec4<f32>,
 }
 
-// Of a thread's rows the largest score, and the sum of weights, which is of this thread's keys alone.
+// For a thread's rows: the largest score, and the sum of weights, which covers only this thread's
+// keys.
 var<private> row_max: Rows;
 var<private> row_sum: Rows;
 
-// Where rows are put together: [16 threads across][64 queries, and 4], behind the operands; then [2][64 queries], behind the matrix.
+// Where values of rows are combined: [16 threads across][64 queries, padded by 4], after the
+// operands; then [2][64 queries], after the matrix.
 const ACROSS_AT: u32 = 1312u;
 const HALVES_AT: u32 = 1600u;
 
-// The largest of each row of all threads; 128 threads take 64 rows, each half of what is across. Nobody reads the memory for it any more.
+// Returns the largest score of each row over all threads. 128 threads process 64 rows: each
+// combines half of the threads across. This memory must no longer be in use.
 fn largest_of_rows(own: Rows, lane: u32) -> Rows {
     let lines = tile_line(lane);
     let at = ACROSS_AT + tile_across(lane) * 17u + lines;
@@ -116,7 +123,7 @@ fn largest_of_rows(own: Rows, lane: u32) -> Rows {
     return Rows(near, far);
 }
 
-// The sum of each row of all threads. Ends a group: nobody uses the memory after it.
+// Returns the sum of each row over all threads. This is the last use of the memory in a workgroup.
 fn sums_of_rows(own: Rows, lane: u32) -> Rows {
     let lines = ACROSS_AT + tile_line(lane);
     let at = lines + tile_across(lane) * 17u;
@@ -141,7 +148,8 @@ fn shrink_output(near: vec4<f32>, far: vec4<f32>) {
 #end
 }
 
-// The keys from `begin` to `end` that any query of a tile sees, of which all queries see those from `all_begin` to `all_end`.
+// The keys from `begin` to `end` are unmasked for at least one query of a tile; those from
+// `all_begin` to `all_end` are unmasked for all queries.
 struct Reach {
     begin: u32,
     end: u32,
@@ -160,8 +168,9 @@ fn reach_of(first_query: u32) -> Reach {
     );
 }
 
-// Scores of products of which some may be masked or not seen. Once in the text for all vec4s, as it is long: they pass through the memory of the
-// weights, which others may still read as operands.
+// Returns the scores of products, some of which may be masked. The code is long and exists only
+// once for all vec4: the scores pass through the memory of the weights, which other threads may
+// still read as operands.
 fn scores_on_edge(products: TileScores, first_query: u32, step: u32, lane: u32) -> TileScores {
     let query = first_query + tile_line(lane) * 4u;
     workgroupBarrier();
@@ -174,7 +183,8 @@ fn scores_on_edge(products: TileScores, first_query: u32, step: u32, lane: u32) 
     return own_part(lane);
 }
 
-// The weights of scores; what was summed so far shrinks where a larger score came.
+// Returns the weights of scores. If a larger score appeared, the previous sums and outputs are
+// rescaled.
 fn weights_of_scores(scores: TileScores, lane: u32) -> TileScores {
     let own = Rows(
         max(max(scores.near_0, scores.near_1), max(scores.near_2, scores.near_3)),
@@ -201,7 +211,7 @@ fn weights_of_scores(scores: TileScores, lane: u32) -> TileScores {
     return weights;
 }
 
-// Adds what the keys of `reach` contribute, 64 in a step.
+// Adds the contribution of the keys of `reach`, 64 per step.
 fn add_keys(first_query: u32, reach: Reach, lane: u32) {
     if (reach.begin < reach.end) {
         begin_scores(0u, first_query, reach.begin, params.head_dim, lane);
@@ -216,7 +226,7 @@ fn add_keys(first_query: u32, reach: Reach, lane: u32) {
             scores = scaled_tile(scores);
         }
         put_tile(weights_of_scores(scores, lane), lane);
-        // Read while the product is summed.
+        // These reads overlap with the computation of the product.
         if (step + 64u < reach.end) {
             begin_scores(0u, first_query, step + 64u, params.head_dim, lane);
         }
@@ -224,10 +234,11 @@ fn add_keys(first_query: u32, reach: Reach, lane: u32) {
     }
 }
 
-// Where there is no additive mask.
+// Used if there is no additive mask.
 fn no_error_put(at: u32, error: f32) {}
 
-// Stores a thread's part of y, and of lse where it has the first columns, in the heads that begin at these elements. `in_head`: of lse, from its first element on.
+// Stores a thread's part of y, and of lse if the thread has the first columns. `head_y` is the
+// first element of the head in y; `in_head` is the offset of the head in lse.
 fn put_results(sums: Rows, first_query: u32, head_y: u32, in_head: u32, lane: u32) {
     let across = tile_across(lane);
     for (var row = 0u; row < 8u; row += 1u) {
@@ -246,7 +257,7 @@ fn put_results(sums: Rows, first_query: u32, head_y: u32, in_head: u32, lane: u3
             y_put_vec4(element_index + across + 16u, select(out_row_0(row, true) * factor, vec4<f32>(), blind));
         }
         if (across == 0u) {
-            // Where NaN kept the maximum at -infinity, scores were taken as they are.
+            // If NaN kept the maximum at -infinity, the weights were computed with base 0.
             let base = bases_of(select(row_max.near, row_max.far, row >= 4u))[row % 4u];
             let log_sum = base + log_of(sum);
             lse_put(params.more_offsets.x + in_head + line * params.lse.z, select(log_sum, lowest(), blind));
@@ -262,7 +273,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (number >= params.launched) {
         return;
     }
-    // The last queries first: of causal attention they have most to do.
+    // The last queries come first: with a causal mask they have the most work.
     let first_query = (params.tiles - 1u - number % params.tiles) * 64u;
     let head_number = number / params.tiles;
     let head = head_number % params.heads;

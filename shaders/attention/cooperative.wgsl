@@ -1,22 +1,35 @@
-// Attention as in attention.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the packed f16 of pack_f16.wgsl.
+// Attention as in attention.wgsl, with cooperative matrices of 16 x 16 x 16 (tensor cores), without
+// a mask, from the packed f16 of pack_f16.wgsl.
 //
-//   packed_q [batch, heads, padded_queries, WIDTH]     packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]     records [groups, 8]
-//   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]      any strides; y is written four elements at a time
+//   packed_q [batch, heads, padded_queries, WIDTH]    records [groups, 8]
+//   packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]
+//   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]
+//   y and lse have any strides; y is written as vec4
 //
-// A work group makes LINES queries of y, each subgroup of 32 threads 16 of them, and goes over the keys that they see twice, 32 at a time. Matrices
-// cannot be touched by element, so that a running maximum could not rescale the output: the first time finds the largest score of each row.
+// A workgroup computes LINES queries of y, of which each subgroup of 32 threads computes 16. It
+// loops twice over the keys to which these queries attend, 32 at a time. The elements of a
+// cooperative matrix cannot be accessed individually, so a running maximum could not rescale the
+// output. The first loop therefore finds the largest score of each row.
 //
-//                 keys ->  32   32   32            first    largest = larger of largest, rowmax (q kT)
-//   16 queries   +------+------+------+            second   p = 2^(factor * q kT - factor * largest + 15), rounded to f16
-//   of each      | inner| edge | none |                     y += p v,  sum += rowsum p  (of p as it was in f32)
-//   subgroup     +------+------+------+            then     y / sum * 2^-power of v,  lse = ln 2 (factor * largest + log2 sum - 15)
+//                 keys ->  32   32   32
+//   16 queries   +------+------+------+    first    largest = larger of largest, rowmax (q kT)
+//   of each      | inner| edge |masked|    second   p = 2^(factor * q kT - factor * largest + 15),
+//   subgroup     +------+------+------+                 rounded to f16
+//                                                   y += p v,  sum += rowsum p  (of p in f32)
+//                                          then     y / sum * 2^-power of v,
+//                                                   lse = ln 2 (factor * largest + log2 sum - 15)
 //
-// Scores pass from matrices to threads through score_tile, where two threads share a row, and weights back through weight_tile. Halves are as exact as the
-// inputs, and products and sums are in f32: what is lost is in the weights. One above 2^-29 is rounded to 11 bits, a smaller one to a multiple of
-// 2^-39 (where an adapter takes subnormal f16 for 0, to 0): |error of y| <= 2^-12 * sum of p |v| + keys * 2^-40 * largest |v| of the column.
+// Scores are passed from matrices to threads through score_tile, in which two threads share a row.
+// Weights are passed back through weight_tile. The f16 operands are as exact as the inputs, and
+// products and sums are in f32, so that only the weights lose accuracy. A weight above 2^-29 is
+// rounded to 11 bits, a smaller one to a multiple of 2^-39 (or to 0 on an adapter that flushes
+// subnormal f16 to 0): |error of y| <= 2^-12 * sum of p |v| + keys * 2^-40 * largest |v| of the
+// column.
 //
-// Compilers keep matrices in registers only in plain code: strides are numbers of the text, nothing around them is conditional, and all of it stands in the
-// entry point, where its pieces (#block) are written out (#inline). Groups that the records refuse are left to attention_vec4.wgsl.
+// Compilers keep matrices in registers only in plain code: strides are literal numbers, nothing
+// around the matrices is conditional, and all of it is in the entry point, into which the blocks
+// (#block) are inlined (#inline). Groups that the records reject are computed by
+// attention_vec4.wgsl.
 
 struct Parameters {
     launched: u32,
@@ -24,13 +37,13 @@ struct Parameters {
     keys: u32,
     value_dim: u32,
     heads: u32,
-    // Query heads that share a key head.
+    // Number of query heads that share a key head.
     shared_by: u32,
-    // Work groups of a head.
+    // Workgroups of a head.
     tiles: u32,
     padded_queries: u32,
     padded_keys: u32,
-    // Keys above position - back and below position + ahead are seen.
+    // A query attends to keys above position - back and below position + ahead.
     back: i32,
     ahead: i32,
     spare: u32,
@@ -40,22 +53,23 @@ struct Parameters {
     lse: vec4<u32>,
 }
 
-// [32 keys][WIDTH, and 8 so that rows go to different banks].
+// [32 keys][WIDTH, padded by 8 so that rows are in different banks].
 var<workgroup> key_tile: array<vec4<f16>, TILE_VEC4S>;
 var<workgroup> value_tile: array<vec4<f16>, TILE_VEC4S>;
-// [LINES][32 keys, and 4].
+// [LINES][32 keys, padded by 4].
 var<workgroup> score_tile: array<vec4<f32>, SCORE_VEC4S>;
-// [LINES][32 keys, and 8].
+// [LINES][32 keys, padded by 8].
 var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 
-// What makes y of each line's output.
+// The factor that converts each row of the output to y.
 var<workgroup> row_factors: array<f32, LINES>;
 
 // Below any score.
 const UNSEEN: f32 = -3e38;
 
-// The keys from `begin`, where a step begins, to `end` that any query of a tile sees, of which all queries see those from `all_begin` to `all_end`; a
-// thread's own row sees those above `above` and below `below`.
+// The keys from `begin`, a multiple of the step, to `end` are unmasked for at least one query of a
+// tile; those from `all_begin` to `all_end` are unmasked for all queries. A thread's own row
+// attends to the keys above `above` and below `below`.
 struct Reach {
     begin: u32,
     end: u32,
@@ -80,7 +94,7 @@ fn reach_of(first_query: u32, row: u32) -> Reach {
     );
 }
 
-// What the other thread of a row has found.
+// Returns the value of the other thread of the row.
 fn found_by_other(own: f32, lane: u32) -> f32 {
     workgroupBarrier();
     score_tile[lane].x = own;
@@ -90,11 +104,12 @@ fn found_by_other(own: f32, lane: u32) -> f32 {
     return other;
 }
 
-// What makes y of a row's output, and its lse, of the sum of its weights, which are 2^(score - base).
+// Computes the output factor of a row, and its lse, from the sum of its weights, which are 2^(score
+// - base).
 fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum: f32) {
     let kv_number = head_number / params.shared_by;
     let query = first_query + row;
-    // A row that sees nothing has weights of 0.
+    // A fully masked row has weights of 0.
     let blind = sum == 0.0;
     row_factors[row] = select(power_of_two(-bitcast<i32>(records[8u * kv_number + 4u])) / sum, 0.0, blind);
     if (query < params.queries) {
@@ -104,9 +119,9 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
     }
 }
 
-// ---------------------------------------------------------------- pieces of the entry point
+// ---------------------------------------------------------------- blocks of the entry point
 
-// The matrices of a subgroup's queries.
+// Loads the matrices of a subgroup's queries.
 #block load_queries
 #repeat depth DEPTHS
     let query_index_#{depth} = q_index + #{depth*4}u;
@@ -114,7 +129,7 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
 #end
 #end
 
-// A step's scores, of matrices of keys, to where threads see them.
+// Computes the scores of a step from the matrices of keys, and stores them in workgroup memory.
 #block scores
 #repeat column 2
         var scores_#{column}: coop_mat16x16<f32, SUM>;
@@ -131,7 +146,7 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
 #end
 #end
 
-// The first time over the keys: a thread's largest scores.
+// The first loop over the keys: a thread's largest scores.
 #block find_largest
     for (var step = reach.begin; step < reach.end; step += 32u) {
         workgroupBarrier();
@@ -159,7 +174,7 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
     }
 #end
 
-// The second time: weights, a thread's sums of them, and what they make of the values.
+// The second loop: the weights, a thread's sums of them, and their products with the values.
 #block add_values
     for (var step = reach.begin; step < reach.end; step += 32u) {
         workgroupBarrier();
@@ -202,7 +217,7 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
     }
 #end
 
-// Lines of the output by 32 columns: 8 threads write a line's vec4s.
+// Writes the output in blocks of 32 columns: 8 threads write the vec4 of a row.
 #block put_output
     let head_index = (params.offsets.x + head_number / params.heads * params.y.x + head_number % params.heads * params.y.y) / 4u;
     let column = lane % 8u;
@@ -224,7 +239,8 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
+    // This index, like the indices of the records, is computed without a function call: a compiler
+    // that checks whether all threads reach a matrix operation does not analyze functions.
     let number = group.y * groups.x + group.x;
     if (number >= params.launched) {
         return;
@@ -235,7 +251,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         return;
     }
     let factor = bitcast<f32>(records[8u * kv_number + 1u]);
-    // The last queries first: of causal attention they have most to do.
+    // The last queries come first: with a causal mask they have the most work.
     let first_query = (params.tiles - 1u - number % params.tiles) * LINES;
     let own_line = lane / 32u * 16u;
     let row = own_line + lane % 16u;
@@ -258,7 +274,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let own_weights = row * 10u + half * 4u;
     var largest_vec4 = vec4<f32>(UNSEEN);
 #inline find_largest
-    // Of both threads of a row.
+    // The maximum over both threads of a row.
     var largest = max(max(largest_vec4.x, largest_vec4.y), max(largest_vec4.z, largest_vec4.w));
     largest = max(largest, found_by_other(largest, lane));
     let base = select(largest, 0.0, largest <= UNSEEN) - 15.0;

@@ -1,24 +1,32 @@
-// Gradients of attention as in grad.wgsl by cooperative matrices of 16 x 16 x 16 (tensor cores), without a mask, from the packed f16 of
-// pack_f16.wgsl and the row_numbers of grad_rows.wgsl.
+// Gradients of attention as in grad.wgsl, with cooperative matrices of 16 x 16 x 16 (tensor cores),
+// without a mask, from the packed f16 of pack_f16.wgsl and the row_numbers of grad_rows.wgsl.
 //
-//   packed_q, packed_dy [batch, heads, padded_queries, WIDTH]    packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
-//   out, other          as dq, or dk and dv; any other strides, written four elements at a time
+//   packed_q, packed_dy [batch, heads, padded_queries, WIDTH]
+//   packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
+//   out, other          as dq, or dk and dv; any other strides, written as vec4
 //
-// A work group makes LINES lines of its outputs, each subgroup of 32 threads 16 of them, and goes over all inner lines that see them or are seen, 32 at a time:
+// A workgroup computes LINES rows of its outputs, of which each subgroup of 32 threads computes 16.
+// It loops over all inner rows that attend to these rows or to which these rows attend, 32 at a
+// time:
 //
-//                          BY_KEYS                                        else
-//   lines, inner lines     keys; queries of all heads that share the key  queries; keys
-//   p    [16, 32]          2^(factor * k qT - log2 e * lse)               2^(factor * q kT - log2 e * lse)
+//                          BY_KEYS                               otherwise
+//   rows, inner rows       keys; queries of all heads that       queries; keys
+//                          share the key head
+//   p    [16, 32]          2^(factor * k qT - log2 e * lse)      2^(factor * q kT - log2 e * lse)
 //                          WEIGHTS: dv (other) += p dy
-//   ds   [16, 32]          p * (v dyT - delta)                            p * (dy vT - delta)
-//                          SCORE_GRADS: dk (out) += ds q                       SCORE_GRADS: dq (out) += ds k
+//   ds   [16, 32]          p * (v dyT - delta)                   p * (dy vT - delta)
+//                          SCORE_GRADS: dk (out) += ds q         SCORE_GRADS: dq (out) += ds k
 //
-// One launch makes dk and dv where the outputs of both fit the registers, which is up to a WIDTH of 64.
+// One launch computes dk and dv if the outputs of both fit in registers, which is the case up to a
+// WIDTH of 64.
 //
-// p is stored as f16 times 2^15, ds times 2^(powers of v and dy - 25), which cannot overflow: |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed
-// f16. Both are rounded to 11 bits, or, where they are small, to a multiple of 2^-39 of their largest possible value; an adapter that takes subnormal
-// f16 for 0 loses what is below 2^-29 of it. Products and sums are in f32. Compilers keep matrices in registers only in plain code in the entry
-// point, as cooperative.wgsl says: its pieces are named here and written out there. Groups that the records refuse are left to grad_vec4.wgsl.
+// p is stored as f16 times 2^15, and ds times 2^(powers of v and dy - 25), which cannot overflow:
+// |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed f16. Both are rounded to 11 bits or,
+// if they are small, to a multiple of 2^-39 of their largest possible value. An adapter that
+// flushes subnormal f16 to 0 loses what is below 2^-29 of that value. Products and sums are in f32.
+// Compilers keep matrices in registers only in plain code in the entry point, as described in
+// cooperative.wgsl: the blocks are defined here and inlined there. Groups that the records reject
+// are computed by grad_vec4.wgsl.
 
 struct Parameters {
     launched: u32,
@@ -28,13 +36,13 @@ struct Parameters {
     value_dim: u32,
     // Heads of the output.
     heads: u32,
-    // Query heads that share a key head.
+    // Number of query heads that share a key head.
     shared_by: u32,
-    // Work groups of a head.
+    // Workgroups of a head.
     tiles: u32,
     padded_queries: u32,
     padded_keys: u32,
-    // Keys above position - back and below position + ahead are seen.
+    // A query attends to keys above position - back and below position + ahead.
     back: i32,
     ahead: i32,
     scale: f32,
@@ -47,14 +55,15 @@ struct Parameters {
     other: vec4<u32>,
 }
 
-// [32 inner lines][WIDTH, and 8 so that rows go to different banks]: what makes scores, and what makes gradients (dy where there are only weights).
+// [32 inner rows][WIDTH, padded by 8 so that rows are in different banks]: the operand of scores,
+// and that of gradients (dy if there are only weights).
 var<workgroup> right_tile: array<vec4<f16>, TILE_VEC4S>;
 var<workgroup> grad_right_tile: array<vec4<f16>, TILE_VEC4S>;
-// [LINES][32 inner lines, and 4].
+// [LINES][32 inner rows, padded by 4].
 var<workgroup> score_tile: array<vec4<f32>, SCORE_VEC4S>;
 #repeat grads SCORE_GRADS
 var<workgroup> grad_tile: array<vec4<f32>, SCORE_VEC4S>;
-// [LINES][32 inner lines, and 8].
+// [LINES][32 inner rows, padded by 8].
 var<workgroup> score_grad_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 #end
 #repeat weights WEIGHTS
@@ -65,7 +74,7 @@ var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 var<workgroup> query_numbers: array<vec2<f32>, 32>;
 #end
 
-// log2 e * lse of a query, and its delta in units of score_grad_tile.
+// Returns log2 e * lse of a query, and its delta in units of score_grad_tile.
 fn numbers_of(head_number: u32, query: u32, power: i32) -> vec2<f32> {
     let element_index = 2u * (head_number * params.queries + min(query, params.queries - 1u));
     let delta = times_power_of_two(row_numbers_at(element_index + 1u), power) * GRAD_UNIT;
@@ -74,12 +83,12 @@ fn numbers_of(head_number: u32, query: u32, power: i32) -> vec2<f32> {
 
 const GRAD_UNIT: f32 = 2.98023224e-08;
 
-// 2^(score - lse), which is not above 1: what rounding made of it is taken back.
+// 2^(score - lse), clamped to at most 1, because rounding may exceed it.
 fn vec4_weights_of(exponents: vec4<f32>) -> vec4<f32> {
     return vec4_powers_of_two(min(exponents, vec4<f32>()));
 }
 
-// The lines of the outputs, and the inner lines of a head that they meet.
+// The number of rows of the outputs, and the number of inner rows of a head.
 fn count_of_lines() -> u32 {
     return params.queries * BY_QUERIES + params.keys * BY_KEYS;
 }
@@ -88,8 +97,9 @@ fn count_of_inner() -> u32 {
     return params.keys * BY_QUERIES + params.queries * BY_KEYS;
 }
 
-// The inner lines from `begin`, where a step begins, to `end` that any line of a tile meets, of which all lines meet those from `all_begin` to
-// `all_end`; a thread's own row meets those above `above` and below `below`.
+// The inner rows from `begin`, a multiple of the step, to `end` are unmasked for at least one row
+// of a tile; those from `all_begin` to `all_end` are unmasked for all rows. For a thread's own row,
+// those above `above` and below `below` are unmasked.
 struct Reach {
     begin: u32,
     end: u32,
@@ -100,7 +110,7 @@ struct Reach {
 }
 
 fn reach_of(first_line: u32, row: u32) -> Reach {
-    // Positions of lines among the inner lines, and how far these reach.
+    // Positions of rows among the inner rows, and the bounds of the window in both directions.
     let count = i32(count_of_inner());
     let shift = count - i32(count_of_lines());
     let down = select(params.back, params.ahead, BY_KEYS == 1u);
@@ -118,9 +128,9 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
     );
 }
 
-// ---------------------------------------------------------------- pieces of the entry point
+// ---------------------------------------------------------------- blocks of the entry point
 
-// The matrices of a subgroup's lines.
+// Loads the matrices of a subgroup's rows.
 #block load_left
 #repeat depth DEPTHS
     let left_index_#{depth} = left_index + #{depth*4}u;
@@ -131,7 +141,7 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 #end
 #end
 
-// The sums of a subgroup's outputs.
+// Declares the accumulators of a subgroup's outputs.
 #block begin_sums
 #repeat depth DEPTHS
 #repeat grads SCORE_GRADS
@@ -143,7 +153,8 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 #end
 #end
 
-// Puts what was read of a step where all threads see it, tells where the step lies, and reads the next one.
+// Stores the operands of a step, which were read ahead, in workgroup memory, computes the position
+// of the step, and reads the operands of the next one.
 #block read_step
         workgroupBarrier();
 #repeat turn LOADS
@@ -171,7 +182,8 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 #end
 #end
 
-// A step's scores, and gradients of weights, of matrices of inner lines, to where threads see them.
+// Computes the scores of a step, and the gradients of weights, from the matrices of inner rows, and
+// stores them in workgroup memory.
 #block scores
 #repeat column 2
         var scores_#{column}: coop_mat16x16<f32, SUM>;
@@ -202,7 +214,7 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 #end
 #end
 
-// Weights, and gradients of scores, of what a thread has of a step.
+// Computes weights and gradients of scores for a thread's part of a step.
 #block put_weights
         if (is_edge) {
             for (var quad = 0u; quad < 4u; quad += 1u) {
@@ -252,7 +264,7 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
         }
 #end
 
-// Adds what they make of the inner lines.
+// Adds the products of these with the inner rows.
 #block add_products
 #repeat half_step 2
 #repeat weights WEIGHTS
@@ -275,7 +287,7 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 #end
 #end
 
-// Lines of an output by 32 columns: 8 threads write a line's vec4s.
+// Writes an output in blocks of 32 columns: 8 threads write the vec4 of a row.
 #block put_out
 #repeat grads SCORE_GRADS
     let out_head = (params.offsets.x + batch * params.out.x + head * params.out.y) / 4u;
@@ -320,7 +332,8 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    // Written out, as are indices in the records: a compiler that checks that all threads come to a matrix does not look into functions.
+    // This index, like the indices of the records, is computed without a function call: a compiler
+    // that checks whether all threads reach a matrix operation does not analyze functions.
     let number = group.y * groups.x + group.x;
     if (number >= params.launched) {
         return;
@@ -332,14 +345,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     let factor = bitcast<f32>(records[8u * kv_number + 1u]);
     let grad_power = bitcast<i32>(records[8u * kv_number + 4u]) + bitcast<i32>(records[8u * kv_number + 5u]);
-    // First the lines that have most to do where attention is causal: the first keys, the last queries.
+    // The rows with the most work under a causal mask come first: the first keys, the last queries.
     let tile = number % params.tiles;
     let first_line = select(params.tiles - 1u - tile, tile, BY_KEYS == 1u) * LINES;
     let own_line = lane / 32u * 16u;
     let row = own_line + lane % 16u;
     let half = lane % 32u / 16u;
     let reach = reach_of(first_line, row);
-    // Inner lines lie head by head.
+    // Inner rows are stored head by head.
     let padded_lines = params.padded_queries * BY_QUERIES + params.padded_keys * BY_KEYS;
     let padded_inner = params.padded_keys * BY_QUERIES + params.padded_queries * BY_KEYS;
     let members = params.shared_by * BY_KEYS + BY_QUERIES;

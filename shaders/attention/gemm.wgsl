@@ -1,66 +1,76 @@
-// Attention and its gradients by whole matrix products, for operands that can be read four elements at a time, of some heads at a time: their weights
-// pass through memory, in `weights` [heads of the launch][padded_queries][padded_keys] of f32, padded to tiles of 128.
+// Attention and its gradients with whole matrix products, for operands that can be read as vec4,
+// some heads at a time. The weights of these heads are stored in memory, in `weights` [heads of the
+// launch][padded_queries][padded_keys], f32, padded to tiles of 128.
 //
-//   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
-//   y, dy [batch, heads, queries, value_dim]    row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
+//   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
+//   v, dv [batch, kv_heads, keys, value_dim]    y, dy [batch, heads, queries, value_dim]
+//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
 //
-// A launch is one STEP, a work group one tile of it (tile_vec4.wgsl: 128 x 128, or 128 x 64 where an output is no wider), in this order:
+// A launch is one STEP, and a workgroup computes one tile of it (tile_vec4.wgsl: 128 x 128, or 128
+// x 64 if an output is no wider), in this order:
 //
-//   forward   tile_of_weights     s = scale q kT (+ mask)                 weights = exp(s - largest), parts = largest, sum of weights: of each row of the tile
-//             tile_of_output      y = sum over tiles of exp(largest - lse) weights v, where lse is of all tiles of a row
-//   gradient  tile_of_shares      weights = exp(s - lse)
-//             tile_of_key_output  dv = weightsT dy
-//             tile_of_score_grads      weights = weights * (dy vT - delta)
-//             tile_of_key_output  dk = scale weightsT q                   over all heads that share the key head
-//             tile_of_output      dq = scale weights k                    without factors
+//   forward   tile_of_weights      s = scale q kT (+ mask)
+//                                  weights = exp(s - largest)
+//                                  parts = largest, sum of weights: of each row of the tile
+//             tile_of_output       y = sum over tiles of exp(largest - lse) weights v,
+//                                  where lse is of all tiles of a row
+//   gradient  tile_of_shares       weights = exp(s - lse)
+//             tile_of_key_output   dv = weightsT dy
+//             tile_of_score_grads  weights = weights * (dy vT - delta)
+//             tile_of_key_output   dk = scale weightsT q     over all heads that share the key head
+//             tile_of_output       dq = scale weights k      without factors
 //
-// Each of the five products of a gradient is made once, where shaders that keep weights to themselves make seven: for that, and as these tiles multiply
-// more for each element that they read, it takes the less time, and a bounded memory more. Tiles that nobody sees are neither made nor read:
+// Each of the five products of a gradient is computed once, while shaders that keep weights on chip
+// compute seven products. Also, these tiles perform more multiplications for each element that they
+// read. This path therefore takes less time, but needs a bounded amount of additional memory. Tiles
+// without an unmasked element are neither computed nor read:
 //
 //                keys ->  k0      k1      k2
-//   queries  q0         | made  |       |        a row of tiles is read from its first key that is seen to its last, a column from its
-//            q1         | made  | made  |        first query to its last
+//   queries  q0         | used  |       |     a row of tiles is read from its first unmasked key to
+//            q1         | used  | used  |     its last, a column from its first query to its last
 //
-// Where an output has few tiles, its sums are made in `splits` parts, and add_parts adds these up. A query that sees no key gives 0 and -infinity.
-// Limits: as many weights as a binding holds; 2^32 elements of an operand.
+// If an output has few tiles, its sums are computed in `splits` parts, which add_parts adds. A
+// fully masked query gives 0 and -infinity. Limits: the weights must fit in one binding; 2^32
+// elements of an operand.
 
 struct Parameters {
     launched: u32,
     queries: u32,
     keys: u32,
     heads: u32,
-    // Query heads that share a key head.
+    // Number of query heads that share a key head.
     shared_by: u32,
-    // The first head of the launch, of all batches.
+    // The first head of the launch, among those of all batches.
     first_head: u32,
     padded_queries: u32,
     padded_keys: u32,
     scale: f32,
-    // Keys above position - back and below position + ahead are seen.
+    // A query attends to keys above position - back and below position + ahead.
     back: i32,
     ahead: i32,
     splits: u32,
-    // Of the product: lines of the left operand, lines of the right one, inner indices.
+    // Sizes of the product: rows of the left operand, rows of the right one, inner indices.
     m: u32,
     n: u32,
     inner: u32,
-    // Lines of the output that there are.
+    // Rows of the output without padding.
     lines: u32,
     factor: f32,
-    // From one part of sums to the next.
+    // Distance from one part of the sums to the next.
     split_stride: u32,
     mask_offset: u32,
     lse_offset: u32,
-    // Strides of each operand: of batches, heads, heads of this launch, and how many heads share one.
+    // Strides of each operand: of batches, of heads, of heads within this launch, and how many
+    // heads share one.
     left_heads: vec4<u32>,
     right_heads: vec4<u32>,
     out_heads: vec4<u32>,
-    // First elements of left, right and out; the stride of out's lines.
+    // First elements of left, right and out; the stride of out's rows.
     offsets: vec4<u32>,
-    // Strides of lines and inner indices: left, right.
+    // Strides of rows and inner indices: left, right.
     strides: vec4<u32>,
     mask: vec4<u32>,
-    // And the first element of lse_error, under an additive mask.
+    // Strides of lse and, under an additive mask, the first element of lse_error.
     lse: vec4<u32>,
 }
 

@@ -1,8 +1,8 @@
-// The steps of gemm.wgsl. Its parameters are those of all functions here.
+// The steps of gemm.wgsl. All functions here use its parameters.
 
 // ---------------------------------------------------------------- heads and operands
 
-// Number of the head among those of the launch; first elements of its operands.
+// Index of the head among those of the launch; first elements of its operands.
 var<private> own_head: u32;
 var<private> left_first: u32;
 var<private> right_first: u32;
@@ -29,9 +29,9 @@ fn right_vec4_index(line: u32, inner: u32) -> u32 {
 fn left_vec4_step(inner: u32) -> u32 { return inner * params.strides.y / 4u; }
 fn right_vec4_step(inner: u32) -> u32 { return inner * params.strides.w / 4u; }
 
-// ---------------------------------------------------------------- who sees whom
+// ---------------------------------------------------------------- masking by position
 
-// The keys that any of 128 queries sees, and those that all do.
+// The keys that are unmasked for any of 128 queries, and those that are unmasked for all of them.
 struct SeenKeys {
     first: u32,
     end: u32,
@@ -50,7 +50,7 @@ fn keys_seen_from(first_query: u32) -> SeenKeys {
     );
 }
 
-// The first query that sees any of 128 keys, and the first behind the last.
+// Returns the first query that attends to any of 128 keys, and the end of these queries.
 fn queries_that_see(first_key: u32) -> vec2<u32> {
     let shift = i32(params.queries) - i32(params.keys);
     let last_key = i32(min(first_key + 127u, params.keys - 1u));
@@ -62,11 +62,11 @@ fn queries_that_see(first_key: u32) -> vec2<u32> {
 
 // ---------------------------------------------------------------- tiles of weights
 
-// The index of a tile among those of its head.
+// A tile of weights of a head.
 struct WeightTile {
     first_query: u32,
     first_key: u32,
-    // Whether anyone in it sees anyone; whether all do.
+    // Whether any element of the tile is unmasked; whether all are.
     seen: bool,
     inner: bool,
 }
@@ -86,7 +86,7 @@ fn tile_of_number(number: u32) -> WeightTile {
     );
 }
 
-// Scores in index of products.
+// Replaces the products with scores.
 fn make_scores(tile: WeightTile, lane: u32) {
     if (!HAS_MASK && tile.inner) {
 #repeat part 16
@@ -118,8 +118,9 @@ struct RowNumbers {
     far: vec4<f32>,
 }
 
-// The threads across a row bring their numbers, each row's thread takes them together, and all get what it found, from the memory of operands, where
-// [16 threads across][128 rows, and 4] fit.
+// The threads across a row store their numbers, one thread of each row combines them, and all
+// threads read the result. This uses the memory of the operands, in which [16 threads across][128
+// rows, padded by 4] fit.
 fn put_across(own: RowNumbers, lane: u32) {
     let at = vec4s_column(lane) * 33u + vec4s_row(lane);
     vec4s_left[at] = own.near;
@@ -182,12 +183,12 @@ fn tile_of_weights(number: u32, lane: u32) {
     }
 }
 
-// Number of a row's pair in `parts`, [heads][tiles across][padded_queries].
+// Returns the index of a row's pair in `parts`, [heads][tiles across][padded_queries].
 fn part_index(query: u32, key: u32) -> u32 {
     return (own_head * (params.padded_keys / 128u) + key / 128u) * params.padded_queries + query;
 }
 
-// The number of a row in row_numbers.
+// Returns the index of a row's numbers in row_numbers.
 fn number_of_row(query: u32) -> u32 {
     return 2u * ((params.first_head + own_head) * params.queries + min(query, params.queries - 1u));
 }
@@ -210,7 +211,7 @@ fn tile_of_shares(number: u32, lane: u32) {
     store_weights(tile, lane);
 }
 
-// What is no key has no gradient, whatever its products are.
+// Columns beyond the last key have a gradient of 0, whatever their products are.
 fn grads_of_keys(grads: vec4<f32>, key: u32) -> vec4<f32> {
     return select(grads, vec4<f32>(), vec4<u32>(key, key + 1u, key + 2u, key + 3u) >= vec4<u32>(params.keys));
 }
@@ -255,12 +256,13 @@ fn of_all_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
     return output;
 }
 
-// What sees no key gives 0, whatever values its weights of 0 meet.
+// A fully masked row gives 0, whatever values its weights of 0 are multiplied by.
 fn of_unmasked_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
     return select(output, vec4<f32>(), line_share[line % 128u] == 0.0);
 }
 
-// A part of the indices from `begin` to `end`, of which all but the last are whole tiles.
+// Returns a part of the indices from `begin` to `end`. All parts except the last consist of whole
+// tiles.
 fn part_of(begin: u32, end: u32, split: u32) -> vec2<u32> {
     let tiles = (max(end, begin) - begin + 127u) / 128u;
     let length = (tiles + params.splits - 1u) / params.splits * 128u;
@@ -271,7 +273,7 @@ fn part_of(begin: u32, end: u32, split: u32) -> vec2<u32> {
 fn tile_of_output(number: u32, lane: u32) {
     let split = number % params.splits;
     let down = params.padded_queries / 128u;
-    // The last queries first: of causal attention they have most to do.
+    // The last queries come first: with a causal mask they have the most work.
     let first_query = (down - 1u - number / params.splits % down) * 128u;
     choose_head(number / params.splits / down);
     let keys = keys_seen_from(first_query);
@@ -281,10 +283,11 @@ fn tile_of_output(number: u32, lane: u32) {
     put_output(first_query, split, lane);
 }
 
-// Where there is no additive mask.
+// Used if there is no additive mask.
 fn no_error_put(at: u32, error: f32) {}
 
-// Of each row of a tile: what is subtracted from the largest scores of parts, and 1 / the sum of all weights.
+// For each row of a tile: the value that is subtracted from the largest scores of parts, and 1 /
+// the sum of all weights.
 var<workgroup> line_base: array<f32, 128>;
 var<workgroup> line_share: array<f32, 128>;
 
@@ -340,7 +343,8 @@ fn tile_of_key_output(number: u32, lane: u32) {
     put_output(first_key, split, lane);
 }
 
-// A thread adds the parts of four elements of an output, which lie in `left`: [splits][heads][lines][columns].
+// A thread adds the parts of a vec4 of an output, which are stored in `left`:
+// [splits][heads][lines][columns].
 fn add_parts(number: u32, lane: u32) {
     let across = params.n / 4u;
     let quad = number * THREADS + lane;

@@ -1,14 +1,19 @@
-// Gradients of attention (Dao et al. 2022, algorithm 4): with p = exp(scale * q kT + mask - lse) and ds = p * (dy vT - delta),
-// dq = scale * ds k, dk = scale * dsT q, dv = pT dy, where delta = rowsum(dy * y) (grad_rows.wgsl).
+// Gradients of attention (Dao et al. 2022, algorithm 4): with p = exp(scale * q kT + mask - lse)
+// and ds = p * (dy vT - delta), dq = scale * ds k, dk = scale * dsT q, dv = pT dy, where delta =
+// rowsum(dy * y) (grad_rows.wgsl).
 //
-//   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
-//   dy [batch, heads, queries, value_dim]       row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
+//   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
+//   v, dv [batch, kv_heads, keys, value_dim]    dy [batch, heads, queries, value_dim]
+//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
 //
-// A work group makes 64 lines by 64 columns of one of them. BY_KEYS says whether lines are keys: then it goes over the queries that see them, 32 at
-// a time, of all query heads that share the key head, and makes dk (`out`) or, in the chunks behind those, dv (`other`); else lines are queries, and
-// it goes over the keys that they see, for dq (`out`). Each element is summed by one thread, in one order.
+// A workgroup computes 64 rows by 64 columns of one gradient. BY_KEYS: rows are keys. The workgroup
+// loops over the queries that attend to them, 32 at a time, of all query heads that share the key
+// head. It computes dk (`out`) or, in the chunks after those of dk, dv (`other`). Otherwise rows
+// are queries, and the workgroup loops over the keys to which they attend, and computes dq (`out`).
+// Each element is summed by one thread, in a fixed order.
 //
-// For tensors that grad_vec4.wgsl does not take: wider than 128, or with rows that cannot be read four elements at a time.
+// This shader is for tensors that grad_vec4.wgsl does not support: wider than 128, or with rows
+// that cannot be read as vec4.
 
 struct Parameters {
     launched: u32,
@@ -18,20 +23,20 @@ struct Parameters {
     value_dim: u32,
     // Heads of the output.
     heads: u32,
-    // Query heads that share a key head.
+    // Number of query heads that share a key head.
     shared_by: u32,
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // Keys above position - back and below position + ahead are seen.
+    // A query attends to keys above position - back and below position + ahead.
     back: i32,
     ahead: i32,
-    // Chunks of dk, behind which those of dv are.
+    // Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
     all_heads: u32,
     spare_a: u32,
     spare_b: u32,
-    // First elements of q, k, v, dy; of mask, out, other. row_numbers lie densely from 0 on.
+    // First elements of q, k, v, dy; of mask, out, other. row_numbers is dense and begins at 0.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -44,14 +49,14 @@ struct Parameters {
     other: vec4<u32>,
 }
 
-// First elements of the heads at hand.
+// First elements of the current heads.
 var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
 var<private> dy_head: u32;
 var<private> first_row: u32;
 var<private> mask_head: u32;
-// Whether this group makes dv.
+// Whether this workgroup computes dv.
 var<private> is_dv: bool;
 
 fn choose_heads(batch: u32, head: u32) {
@@ -64,7 +69,7 @@ fn choose_heads(batch: u32, head: u32) {
     first_row = (batch * params.all_heads + head) * params.queries;
 }
 
-// Of q for scores 0, of dy for scores 1.
+// An element of q for scores 0, of dy for scores 1.
 fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
     if (query >= params.queries || element_index >= select(params.head_dim, params.value_dim, which == 1u)) {
         return 0.0;
@@ -75,7 +80,7 @@ fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
     return q_at(q_head + query * params.q.z + element_index * params.q.w);
 }
 
-// Of k for scores 0, of v for scores 1.
+// An element of k for scores 0, of v for scores 1.
 fn key_element(which: u32, key: u32, element_index: u32) -> f32 {
     if (key >= params.keys || element_index >= select(params.head_dim, params.value_dim, which == 1u)) {
         return 0.0;
@@ -86,7 +91,7 @@ fn key_element(which: u32, key: u32, element_index: u32) -> f32 {
     return k_at(k_head + key * params.k.z + element_index * params.k.w);
 }
 
-// What the weights are multiplied with.
+// The matrix by which the weights are multiplied.
 fn query_matrix(query: u32, column: u32) -> f32 {
     return query_element(u32(is_dv), query, column);
 }
@@ -120,10 +125,10 @@ fn weights_of(products: vec4<f32>, grads: vec4<f32>, line: u32, inner: u32) -> v
     );
 }
 
-// Adds what 32 inner contribute.
+// Adds the contribution of 32 inner rows.
 fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
     let products = tile_scores(0u, first_line, step, params.head_dim, lane);
-    // dv needs no gradients: a depth of 0.
+    // dv does not need the gradients of weights: their depth is 0.
     let grads = tile_scores(1u, first_line, step, select(params.value_dim, 0u, is_dv), lane);
     let line = first_line + lane / 8u * 4u;
     let inner = step + lane % 8u * 4u;
@@ -136,7 +141,7 @@ fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
     add_product(step, first_column, lane);
 }
 
-// Two columns of the row that begins at `index`.
+// Writes two columns of the row that begins at `element_index`.
 fn put_columns(element_index: u32, column: u32, width: u32, stride: u32, results: vec2<f32>) {
     let at = element_index + column * stride;
     if (stride == 1u && column + 1u < width) {

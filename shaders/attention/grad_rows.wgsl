@@ -1,24 +1,26 @@
-// What the gradients of attention need of each row: lse, and delta = rowsum(dy * y).
+// The values of each row that the gradients of attention need: lse, and delta = rowsum(dy * y).
 //
-//   dy, y [batch, heads, queries, width], lse [batch, heads, queries], any strides     row_numbers [batch, heads, queries, 2], dense: lse, delta
+//   dy, y [batch, heads, queries, width], lse [batch, heads, queries]    any strides
+//   row_numbers [batch, heads, queries, 2], dense: lse, delta
 //
-// A work group takes 16 rows; 16 threads share one, and read it four elements at a time where it lies so (VEC4S is 1, else ELEMENTS).
+// A workgroup processes 16 rows. 16 threads share a row, and read it as vec4 if its layout allows
+// it (VEC4S is 1, otherwise ELEMENTS is 1).
 
 struct Parameters {
     launched: u32,
-    // Rows.
+    // Number of rows.
     count: u32,
     rank: u32,
     width: u32,
-    // First elements of dy, y and lse, and the strides of the first two along a row.
+    // First elements of dy, y and lse, and the strides of dy and y along a row.
     offsets: vec4<u32>,
     steps: vec4<u32>,
-    // Of the rows.
+    // Sizes and strides of the space of rows.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }
 
-// [16 rows][16 threads, and 1 so that columns go to different banks].
+// [16 rows][16 threads, padded by 1 so that columns are in different banks].
 var<workgroup> parts: array<f32, 272>;
 
 @compute @workgroup_size(256)
@@ -48,7 +50,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
     }
     if (lane % 16u == 0u && row < params.count) {
-        // Of a row that saw nothing all weights are exp(-infinity - 0).
+        // In a fully masked row, all weights are exp(-infinity - 0).
         let log_sum = lse_at(strided_index(2u, row));
         row_numbers_put(row * 2u, select(log_sum, 0.0, bitcast<u32>(log_sum) == 0xff800000u));
         row_numbers_put(row * 2u + 1u, parts[own]);

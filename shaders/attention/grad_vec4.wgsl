@@ -1,22 +1,26 @@
-// Gradients of attention as in grad.wgsl, for head_dim and value_dim of up to 128, multiples of 4, and tensors whose rows can be read four
-// elements at a time.
+// Gradients of attention as in grad.wgsl, for head_dim and value_dim up to 128, multiples of 4, and
+// tensors whose rows can be read as vec4.
 //
-//   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]       v, dv [batch, kv_heads, keys, value_dim]
-//   dy [batch, heads, queries, value_dim]       row_numbers: lse, delta of each query         mask [batch, heads, queries, keys]
+//   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
+//   v, dv [batch, kv_heads, keys, value_dim]    dy [batch, heads, queries, value_dim]
+//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
 //
-// BY_KEYS says which of two launches it is. A work group makes 64 lines in all columns, by the tiles of tile_vec4.wgsl, 64 inner at a time:
+// BY_KEYS selects one of two launches. A workgroup computes 64 rows in all columns, with the tiles
+// of tile_vec4.wgsl, 64 inner rows at a time:
 //
-//                    BY_KEYS: 64 keys, over the queries     else: 64 queries, over the keys
+//                    BY_KEYS: 64 keys, over the queries     otherwise: 64 queries, over the keys
 //                    of all heads that share the key head
 //   p    [64, 64]    exp(scale * k qT + mask - lse)         exp(scale * q kT + mask - lse)
 //                    dv (other) += p dy
 //   ds   [64, 64]    p * (v dyT - delta)                    p * (dy vT - delta)
 //                    dk (out) += ds q                       dq (out) += ds k
 //
-// p stays in the memory of the weights until ds takes its index. 28 KiB. A step of head_dim = value_dim = 128 is, of a thread BY_KEYS, 16384
-// multiply-adds, 1296 reads of four from work-group memory, 50 barriers and 32 exponentials; else 12288, 1040, 42 and 32. Each element is summed by one
-// thread, in one order. Registers: BY_KEYS 128 for the outputs (64 where not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER:
-// only groups of heads that the records of pack_f16.wgsl refuse.
+// p stays in the memory of the weights until ds replaces it. Workgroup memory: 28 KiB. With
+// head_dim = value_dim = 128, a step costs each thread, with BY_KEYS, 16384 multiply-adds, 1296
+// vec4 reads from workgroup memory, 50 barriers and 32 exponentials; otherwise 12288, 1040, 42 and
+// 32. Each element is summed by one thread, in a fixed order. Registers: with BY_KEYS 128 for the
+// outputs (64 if not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER:
+// computes only groups of heads that the records of pack_f16.wgsl reject.
 
 struct Parameters {
     launched: u32,
@@ -26,20 +30,20 @@ struct Parameters {
     value_dim: u32,
     // Heads of the output.
     heads: u32,
-    // Query heads that share a key head.
+    // Number of query heads that share a key head.
     shared_by: u32,
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // Keys above position - back and below position + ahead are seen.
+    // A query attends to keys above position - back and below position + ahead.
     back: i32,
     ahead: i32,
-    // Chunks of dk, behind which those of dv are.
+    // Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
     all_heads: u32,
     spare_a: u32,
     spare_b: u32,
-    // First elements of q, k, v, dy; of mask, out, other. row_numbers lie densely from 0 on.
+    // First elements of q, k, v, dy; of mask, out, other. row_numbers is dense and begins at 0.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -52,7 +56,7 @@ struct Parameters {
     other: vec4<u32>,
 }
 
-// First elements of the heads at hand.
+// First elements of the current heads.
 var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
@@ -70,7 +74,7 @@ fn choose_heads(batch: u32, head: u32) {
     first_row = (batch * params.all_heads + head) * params.queries;
 }
 
-// Of q for scores 0, of dy for scores 1.
+// A row of q for scores 0, of dy for scores 1.
 fn query_row(which: u32, query: u32) -> u32 {
     let line = min(query, params.queries - 1u);
     return select(q_head + line * params.q.z, dy_head + line * params.dy.z, which == 1u) / 4u;
@@ -83,7 +87,7 @@ fn query_words(which: u32, element_index: u32) -> q_WORDS {
     return q_words(element_index);
 }
 
-// Of k for scores 0, of v for scores 1.
+// A row of k for scores 0, of v for scores 1.
 fn key_row(which: u32, key: u32) -> u32 {
     let line = min(key, params.keys - 1u);
     return select(k_head + line * params.k.z, v_head + line * params.v.z, which == 1u) / 4u;
@@ -96,7 +100,7 @@ fn key_words(which: u32, element_index: u32) -> q_WORDS {
     return k_words(element_index);
 }
 
-// The last four of a row.
+// The index of the last vec4 of a row.
 fn last_vec4(which: u32) -> u32 {
     return select(params.head_dim, params.value_dim, which == 1u) / 4u - 1u;
 }
@@ -109,7 +113,7 @@ fn key_index(which: u32, key: u32, column: u32) -> u32 {
     return key_row(which, key) + min(column, last_vec4(which));
 }
 
-// Number `which` of a query: lse 0, delta 1.
+// The number `which` of a query: lse for 0, delta for 1.
 fn of_query(query: u32, which: u32) -> f32 {
     return row_numbers_at(2u * (first_row + min(query, params.queries - 1u)) + which);
 }
@@ -118,7 +122,8 @@ fn of_queries(query: u32, which: u32) -> vec4<f32> {
     return vec4<f32>(of_query(query, which), of_query(query + 1u, which), of_query(query + 2u, which), of_query(query + 3u, which));
 }
 
-// The lines of four scores, or their one inner, are queries: number `which` of these.
+// The numbers `which` of the queries of four scores, which are their rows or, with BY_KEYS, their
+// inner row.
 fn vec4_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
     if (BY_KEYS) {
         return vec4<f32>(of_query(inner, which));
@@ -126,8 +131,9 @@ fn vec4_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
     return of_queries(line, which);
 }
 
-// p of scores that all lines see or, on an edge, of which some may not be seen; `line` and `inner` are a thread's first. Its scores lie in the memory
-// of the weights, and p takes their index: once in the text for all vec4s, as it is long.
+// Replaces a thread's products, which are in the memory of the weights, with p. On an edge, some of
+// them may be masked. `line` and `inner` are the thread's first ones. The code is long and exists
+// only once for all vec4.
 fn weigh_own(line: u32, inner: u32, is_edge: bool, lane: u32) {
     for (var own = 0u; own < 8u; own += 1u) {
         let element_index = own_index(own, lane);
@@ -159,7 +165,8 @@ fn score_grads(weights: TileScores, grads: TileScores, line: u32, inner: u32) ->
     return results;
 }
 
-// The inner lines from `begin` to `end` that any line of a tile has to do with, of which all lines see those from `all_begin` to `all_end`.
+// The inner rows from `begin` to `end` are unmasked for at least one row of a tile; those from
+// `all_begin` to `all_end` are unmasked for all rows.
 struct Reach {
     begin: u32,
     end: u32,
@@ -182,12 +189,12 @@ fn reach_of(first_line: u32) -> Reach {
     );
 }
 
-// How deep scores number `which` are.
+// The depth of the scores `which`.
 fn depth_of(which: u32) -> u32 {
     return select(params.head_dim, params.value_dim, which == 1u);
 }
 
-// Adds what the heads at hand contribute.
+// Adds the contribution of the current heads.
 fn add_heads(first_line: u32, reach: Reach, lane: u32) {
     let line = first_line + tile_line(lane) * 4u;
     if (reach.begin < reach.end) {
@@ -196,7 +203,7 @@ fn add_heads(first_line: u32, reach: Reach, lane: u32) {
     for (var step = reach.begin; step < reach.end; step += 64u) {
         let inner = step + tile_across(lane);
         let is_edge = HAS_MASK || step < reach.all_begin || step + 64u > reach.all_end;
-        // Scores first, then gradients: one text for both, as it is long.
+        // Scores first, then gradients. The code is long and exists only once for both.
         for (var which = 0u; which < 2u; which += 1u) {
             workgroupBarrier();
             let products = tile_of_scores(which, depth_of(which), lane);
@@ -222,7 +229,7 @@ fn add_heads(first_line: u32, reach: Reach, lane: u32) {
     }
 }
 
-// Rows of 4 columns: out, where `far` 64 columns further.
+// Writes a vec4 of columns of a row: of out, or 64 columns further if `far`.
 fn put_out(row: u32, element_index: u32, far: bool, lane: u32) {
     let column = tile_across(lane) + select(0u, 16u, far);
     if (column * 4u < params.head_dim) {
@@ -243,7 +250,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (number >= params.launched) {
         return;
     }
-    // First the lines that have most to do where attention is causal: the first keys, the last queries.
+    // The rows with the most work under a causal mask come first: the first keys, the last queries.
     let tile = number % params.tiles;
     let first_line = select(params.tiles - 1u - tile, tile, BY_KEYS) * 64u;
     let head_number = number / params.tiles;

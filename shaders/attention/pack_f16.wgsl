@@ -1,18 +1,27 @@
-// What cooperative matrices need of queries, keys, values and dy: contiguous f16, times a power of two that all of a group share, and padded with
-// zeros. A group is a key head and the query heads that share it.
+// Packs queries, keys, values and dy for cooperative matrices: as contiguous f16, multiplied by a
+// power of two that all elements of a tensor in a group share, and padded with zeros. A group is a
+// key head and the query heads that share it.
 //
-//   q, k, v, dy   [batch, heads, lines, width], f16 or bf16, vec4s along the width, any other strides
-//   ranges        [work groups of the launch, 2]: bits of the largest |x| of a chunk of 128 lines, and where its lowest set bit lies
-//   packed_*      [batch, heads, chunks of 128 lines, WIDTH], f16, WIDTH 64 or 128
-//   records       [groups, 8]: whether cooperative matrices take the group, the factor of its scores, then the powers of q, k, v and dy
+//   q, k, v, dy   [batch, heads, lines, width], f16 or bf16, vec4 along the width,
+//                 any other strides
+//   ranges        [workgroups of the launch, 2]: bits of the largest |x| of a chunk of 128 rows,
+//                 and the position of the lowest set bit of its elements
+//   packed_*      [batch, heads, chunks of 128 rows, WIDTH], f16, WIDTH 64 or 128
+//   records       [groups, 8]: whether the group is accepted, the factor of its scores, then the
+//                 powers of q, k, v and dy
 //
-// Two launches of this file, with one work group for each chunk of each tensor: RANGES looks at the elements, PACKS writes the f16 and the records.
+// Two launches of this file, with one workgroup for each chunk of each tensor: RANGES finds the
+// ranges of the elements, PACKS writes the f16 and the records.
 //
-// The largest |x| of a tensor in a group comes to lie from 2^15 to 2^16. A group is taken where that is exact for each of its elements that counts: for f16
-// always, for bf16, of 8 bits, where none is smaller than 2^-32 of the largest; and where all elements are finite, the powers are within 2^-60 and 2^60, and
-// no score can overflow. An element counts if it is at least 2^-24 of the largest of its four. One that does not loses what is below 2^-39 of the
-// group's largest: beside its neighbours that is a rounding of f32, and one random number in some millions would refuse whole groups. Groups that are not
-// taken are left to attention_vec4.wgsl, which asks the records, too: the host waits for nothing.
+// The power brings the largest |x| of a tensor in a group to between 2^15 and 2^16. A group is
+// accepted if this is exact for each of its elements that counts. For f16 this is always so. For
+// bf16, which has 8 bits, it is so if none is smaller than 2^-32 of the largest. In addition, all
+// elements must be finite, the powers must be between 2^-60 and 2^60, and no score may overflow. An
+// element counts if it is at least 2^-24 of the largest element of its vec4. Other elements lose
+// what is below 2^-39 of the group's largest element. Relative to their neighbors this is no more
+// than the rounding of f32; if they counted, one random number in some millions would reject whole
+// groups. Rejected groups are computed by attention_vec4.wgsl, which also reads the records, so
+// that the host does not wait.
 
 struct Parameters {
     launched: u32,
@@ -20,16 +29,17 @@ struct Parameters {
     scale: f32,
     spare_a: u32,
     spare_b: u32,
-    // Of q, k, v and dy: the first work group, chunks of a head, heads, lines.
+    // For q, k, v and dy: the first workgroup, chunks of a head, heads, rows.
     counts: array<vec4<u32>, 4>,
-    // Fours of a line, first element, chunks of a group, nothing.
+    // Number of vec4 in a row, first element, chunks of a group, unused.
     sizes: array<vec4<u32>, 4>,
     strides: array<vec4<u32>, 4>,
 }
 
 const THREADS: u32 = 256u;
 
-// What is known of a range: the largest, and where the lowest set bit of all lies, as an exponent with a bias of 150.
+// A range: the bits of the largest |x|, and the lowest set bit of all elements, as an exponent with
+// a bias of 150.
 struct Range {
     largest: u32,
     lowest_bit: u32,
@@ -42,7 +52,7 @@ fn merged(a: Range, b: Range) -> Range {
     return Range(max(a.largest, b.largest), min(a.lowest_bit, b.lowest_bit));
 }
 
-// The range of all threads: of 16 at a time, then of those.
+// Returns the range of all threads: of 16 at a time, then of the results.
 fn range_of_group(own: Range, lane: u32) -> Range {
     workgroupBarrier();
     range_parts[lane] = own;
@@ -80,10 +90,10 @@ fn vec4_of(tensor: u32, element_index: u32) -> vec4<f32> {
 // A chunk of a tensor.
 struct Chunk {
     tensor: u32,
-    // Among the chunks of the tensor.
+    // Index among the chunks of the tensor.
     number: u32,
     first_line: u32,
-    // The number of the first four of its head.
+    // Index of the first vec4 of its head.
     head_index: u32,
 }
 
@@ -100,7 +110,7 @@ fn chunk_of(number: u32) -> Chunk {
     return Chunk(tensor, own, own % counts.y * 128u, head / 4u);
 }
 
-// Four number `at` of a chunk; zeros beyond the tensor's edges.
+// Returns the vec4 with index `at` of a chunk, or zeros beyond the edges of the tensor.
 fn vec4_in(chunk: Chunk, at: u32) -> vec4<f32> {
     let line = chunk.first_line + at / VEC4S;
     let column = at % VEC4S;
@@ -111,10 +121,10 @@ fn vec4_in(chunk: Chunk, at: u32) -> vec4<f32> {
 }
 
 #repeat ranges RANGES
-// By how many powers of two an element may be smaller than the largest of its four, and count.
+// An element counts if it is smaller than the largest of its vec4 by at most this power of two.
 const COUNTED_POWERS: u32 = 24u;
 
-// Takes up an element by its bits, if they are `least` or more.
+// Adds an element, given by its bits, to a range if the bits are at least `least`.
 fn with_number(range: Range, bits: u32, least: u32) -> Range {
     let exponent = max(bits >> 23u, 1u);
     let mantissa = select(bits & 0x7fffffu, (bits & 0x7fffffu) | 0x800000u, bits >= 0x800000u);
@@ -138,7 +148,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let chunk = chunk_of(number);
     var range = Range(0u, 1000u);
     for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
-        // All are asked for before the first is waited for.
+        // All reads are issued before the first one is waited for.
 #repeat turn 4
         let quad_#{turn} = vec4_in(chunk, at + #{turn}u * THREADS);
 #end
@@ -154,7 +164,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 }
 #end
 #repeat packs PACKS
-// The range of a tensor in a group.
+// Returns the range of a tensor in a group.
 fn range_in(tensor: u32, of_group: u32, lane: u32) -> Range {
     let count = params.sizes[tensor].z;
     let first = params.counts[tensor].x + of_group * count;
@@ -165,19 +175,20 @@ fn range_in(tensor: u32, of_group: u32, lane: u32) -> Range {
     return range_of_group(range, lane);
 }
 
-// By which power of two the numbers of a range become f16.
+// Returns the power of two that converts the numbers of a range to f16.
 fn power_of(range: Range) -> i32 {
     return select(clamp(142 - i32(range.largest >> 23u), -60, 60), 0, range.largest == 0u);
 }
 
-// Whether those that count do so exactly.
+// Returns whether this conversion is exact for the elements that count.
 fn is_exact(range: Range) -> bool {
     let power = 142 - i32(range.largest >> 23u);
     let fits = range.largest < 0x7f800000u && power >= -60 && power <= 60;
     return range.largest == 0u || (fits && i32(range.lowest_bit) - 150 + power >= -24);
 }
 
-// The bits of the f16 that x is, where it is one; of a smaller number those that fit.
+// Returns the bits of x as f16 if x is exact in f16. Of a smaller number, the bits that fit are
+// kept.
 fn half_of(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let size = bits & 0x7fffffffu;
@@ -217,7 +228,7 @@ fn put_record(of_group: u32, lane: u32) {
     // Sums of products of f16 are below 2^39.
     let factor = params.scale * power_of_two(-powers.x) * power_of_two(-powers.y);
     taken &= abs_of(factor) < 1e18;
-    // Nor gradients of scores, of dy and v.
+    // The gradients of scores, from dy and v, must not overflow either.
     taken &= powers.z + powers.w >= -80;
     if (lane == 0u) {
         let first = of_group * 8u;

@@ -1,6 +1,6 @@
-// Powers of two, for attention by cooperative matrices.
+// Powers of two, for attention with cooperative matrices.
 
-// 2^x, to a few 2^-24 of itself, for x of up to 15; at least 2^-120.
+// 2^x with a relative error of a few 2^-24, for x up to 15. The result is at least 2^-120.
 fn power_of_two_near(x: f32) -> f32 {
     let bounded = clamp(x, -120.0, 15.0);
     let shifted = settled(bounded + 12582912.0);
@@ -18,7 +18,6 @@ fn power_of_two(power: i32) -> f32 {
     return bitcast<f32>(u32(power + 127) << 23u);
 }
 
-// x * 2^power, for powers from -252 to 254: in two halves, each of which is a float.
 fn times_power_of_two(x: f32, power: i32) -> f32 {
     return x * power_of_two(power / 2) * power_of_two(power - power / 2);
 }

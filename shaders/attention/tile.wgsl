@@ -1,19 +1,23 @@
-// Tiles of attention, for 128 threads: a thread holds 4 lines by 4 inner of the scores, and 4 lines by 8 columns of the output.
+// Tiles of attention, for 128 threads: a thread holds 4 rows by 4 inner rows of the scores, and 4
+// rows by 8 columns of the output.
 //
 //      right  [32 inner][depth]                   matrix [32 inner][64 columns]
-//   left [64 lines][depth] -> scores 64 x 32  ->  weights, in work-group memory  ->  output 64 x 64 += weights * matrix
+//   left [64 rows][depth] -> scores 64 x 32  ->  weights, in workgroup memory  ->
+//       output 64 x 64 += weights * matrix
 //
-// From a shader: LEFT(which, line, index) and RIGHT(which, inner, index) -> f32, the operands of scores number `which`; MATRIX(inner, column) -> f32;
-// each says 0 beyond its edges. 15 KiB of work-group memory.
+// The shader provides LEFT(which, line, index) and RIGHT(which, inner, index) -> f32, the operands
+// of scores `which`, and MATRIX(inner, column) -> f32. Each returns 0 beyond its edges. Workgroup
+// memory: 15 KiB.
 
-// [16 indices][64 lines, and 4 so that neighbours go to different banks]; a part of the matrix, likewise; sums of rows on their way.
+// [16 indices][64 rows, padded by 4 so that neighbors are in different banks]. Also holds a part of
+// the matrix in the same layout, and row values that threads exchange.
 var<workgroup> attention_left: array<vec4<f32>, 272>;
-// [16 indices][32 inner, and 4].
+// [16 indices][32 inner rows, padded by 4].
 var<workgroup> attention_right: array<vec4<f32>, 144>;
-// [32 inner][64 lines, and 4].
+// [32 inner rows][64 rows, padded by 4].
 var<workgroup> score_weights: array<vec4<f32>, 544>;
 
-// What a thread has of a tile of scores: for its 4 inner, 4 lines each.
+// A thread's part of a tile of scores: 4 rows for each of its 4 inner rows.
 struct Scores {
     inner_0: vec4<f32>,
     inner_1: vec4<f32>,
@@ -21,7 +25,8 @@ struct Scores {
     inner_3: vec4<f32>,
 }
 
-// A thread's part of the output: 4 lines, in columns 4 (lane % 8) on and 32 further.
+// A thread's part of the output: 4 rows, in 4 columns from 4 (lane % 8) on, and 4 columns 32
+// further.
 var<private> output_near_0: vec4<f32>;
 var<private> output_near_1: vec4<f32>;
 var<private> output_near_2: vec4<f32>;
@@ -31,7 +36,7 @@ var<private> output_far_1: vec4<f32>;
 var<private> output_far_2: vec4<f32>;
 var<private> output_far_3: vec4<f32>;
 
-// left * right^T of scores number `which`.
+// left * right^T of scores `which`.
 fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: u32) -> Scores {
     var scores = Scores();
     let lines = lane / 8u;
@@ -64,7 +69,7 @@ fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: 
     return scores;
 }
 
-// A thread's part of the weights, to where all threads see them.
+// Stores a thread's part of the weights in workgroup memory.
 fn put_weights(part: Scores, lane: u32) {
     let at = lane % 8u * 68u + lane / 8u;
     score_weights[at] = part.inner_0;
@@ -73,7 +78,7 @@ fn put_weights(part: Scores, lane: u32) {
     score_weights[at + 51u] = part.inner_3;
 }
 
-// Adds weights * matrix to the output. Begins and ends with all threads together.
+// Adds weights * matrix to the output. Begins and ends with a barrier.
 fn add_product(first_inner: u32, first_column: u32, lane: u32) {
     let lines = lane / 8u;
     let columns = lane % 8u;
@@ -101,22 +106,22 @@ fn add_product(first_inner: u32, first_column: u32, lane: u32) {
     workgroupBarrier();
 }
 
-// The output of a thread's line `row` (0 to 3), near columns or those that are 32 further.
+// Returns the output of a thread's row `row` (0 to 3): the near columns, or those 32 further.
 fn output_row(row: u32, far: bool) -> vec4<f32> {
     let near_part = select(select(output_near_0, output_near_1, row == 1u), select(output_near_2, output_near_3, row == 3u), row >= 2u);
     let far_part = select(select(output_far_0, output_far_1, row == 1u), select(output_far_2, output_far_3, row == 3u), row >= 2u);
     return select(near_part, far_part, far);
 }
 
-// ---------------------------------------------------------------- who sees whom
+// ---------------------------------------------------------------- masking
 
-// Whether a query sees a key by their positions; `back` and `ahead` say how far.
+// Returns whether a query attends to a key by their positions; `back` and `ahead` are the bounds.
 fn in_reach(query: u32, key: u32) -> bool {
     let position = i32(query) + i32(params.keys) - i32(params.queries);
     return i32(key) > position - params.back && i32(key) < position + params.ahead;
 }
 
-// scale * product + mask, or -infinity where the key is not seen.
+// scale * product + mask, or -infinity if the key is masked.
 fn score_of(product: f32, query: u32, key: u32, mask_head: u32) -> f32 {
     if (query >= params.queries || key >= params.keys || !in_reach(query, key)) {
         return lowest();

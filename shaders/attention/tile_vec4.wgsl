@@ -1,31 +1,41 @@
-// Tiles of attention whose operands are read four elements at a time, for 128 threads and widths of up to 128.
+// Tiles of attention whose operands are read as vec4, for 128 threads and widths up to 128.
 //
 //       right [64 inner][depth]                    matrix [64 inner][width]
-//   left [64 lines][depth] -> scores 64 x 64   ->  weights, in work-group memory  ->  output 64 x width += weights * matrix
+//   left [64 rows][depth] -> scores 64 x 64   ->  weights, in workgroup memory  ->
+//       output 64 x width += weights * matrix
 //
-// Threads lie 8 x 16. One has 8 lines of both: 4 (its index) and the three after, and those 32 further; of the scores 4 inner, 16 apart, and of the
-// output columns 4 (its index across) and the three after, and where WIDE says so (more than 64 columns) those 64 further.
+// Threads are arranged 8 x 16. Each thread has 8 rows of scores and output: row 4 (its index) and
+// the three after it, and the four rows 32 further. Of the scores it has 4 inner rows, 16 apart. Of
+// the output it has column 4 (its index across) and the three after it and, with WIDE (more than 64
+// columns), the four columns 64 further.
 //
-//                      multiply-adds   reads of four from work-group memory   barriers (twice as many where steps do not take turns)
-//   scores, 16 deep    512             48                                     1
-//   output, 16 inner   1024 (WIDE)     64                                     2
+//                      multiply-adds   vec4 reads from     barriers (twice as many if steps
+//                                      workgroup memory    do not alternate between two buffers)
+//   scores, 16 deep    512             48                  1
+//   output, 16 inner   1024 (WIDE)     64                  2
 //
-// Registers: 32 for scores, 64 for an output (WIDE), 16 for what is read ahead (8 of 16-bit floats), about 20 for operands.
+// Registers: 32 for scores, 64 for an output (WIDE), 16 for what is read ahead (8 for 16-bit
+// floats), about 20 for operands.
 //
-// From a shader, for the operands of scores number `which`: LEFT_ROW(which, line) and RIGHT_ROW(which, inner), the number of a row's first four;
-// LEFT_WORDS(which, index) and RIGHT_WORDS(which, index), a four as it lies in memory, where all lie as q does. For matrix number `which`:
-// MATRIX_INDEX(which, inner, column), the number of the four in this column of vec4s, and MATRIX_WORDS(which, index). All take the last index for
-// those beyond an edge. VEC4S_ACROSS, the columns of vec4s that a tile has: 16, or 32 where WIDE.
+// For the operands of scores `which`, the shader provides LEFT_ROW(which, line) and
+// RIGHT_ROW(which, inner), the index of a row's first vec4, and LEFT_WORDS(which, index) and
+// RIGHT_WORDS(which, index), a vec4 in its memory format, which is that of q for all operands. For
+// matrix `which`, it provides MATRIX_INDEX(which, inner, column), the index of the vec4 in this
+// column of vec4, and MATRIX_WORDS(which, index). All of them use the last index for indices beyond
+// an edge. VEC4S_ACROSS is the number of vec4 columns of a tile: 16, or 32 with WIDE.
 //
-// Work-group memory, in vec4s; OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are such numbers:
-//   weights    [64 inner][64 lines, and 4], from 0 on
-//   operands   left [64 lines][16 indices, and 4; 4 more after each 4 lines], right [64 inner][16 indices, and 4]: 656, from OPERANDS_AT on. Steps take
-//              turns in two of them, OPERANDS_TURN apart, or have one only where that is 0
-//   matrix     two of 256, from MATRIX_AT on: 8 inner of 128 columns, or 16 of 64
+// Workgroup memory, in vec4. OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are in this
+// unit:
+//   weights    [64 inner][64 rows, padded by 4], from 0 on
+//   operands   left [64 rows][16 indices, padded by 4; 4 more after each 4 rows],
+//              right [64 inner][16 indices, padded by 4]: 656, from OPERANDS_AT on. Steps alternate
+//              between two such buffers, OPERANDS_TURN apart, or use only one if that is 0
+//   matrix     two buffers of 256, from MATRIX_AT on: 8 inner rows of 128 columns, or 16 of 64
 
 var<workgroup> tile_memory: array<vec4<f32>, TILE_MEMORY>;
 
-// Where a thread stands. The 32 of a subgroup lie 4 x 8: they read 4 different vec4s of the left operand, and 8 of the right.
+// The position of a thread. The 32 threads of a subgroup are arranged 4 x 8: they read 4 different
+// vec4 of the left operand, and 8 of the right one.
 fn tile_line(lane: u32) -> u32 {
     return lane % 32u / 8u + lane / 64u * 4u;
 }
@@ -34,7 +44,7 @@ fn tile_across(lane: u32) -> u32 {
     return lane % 8u + lane / 32u % 2u * 8u;
 }
 
-// What a thread has of a tile of scores: for its 4 inner, its near 4 lines and its far 4.
+// A thread's part of a tile of scores: for its 4 inner rows, its near 4 rows and its far 4.
 struct TileScores {
 #repeat inner 4
     near_#{inner}: vec4<f32>,
@@ -42,7 +52,7 @@ struct TileScores {
 #end
 }
 
-// What is read ahead, as it lies in memory: what makes floats of it would wait for it.
+// Values that are read ahead, in their memory format: a conversion to floats would wait for them.
 #repeat turn 2
 var<private> left_row_#{turn}: u32;
 var<private> right_row_#{turn}: u32;
@@ -59,7 +69,7 @@ var<private> out_#{set}_far_#{row}: vec4<f32>;
 #end
 #end
 
-// Operands from index `begin` on; zeros beyond the depth.
+// Reads operands from index `begin` on; zeros beyond the depth.
 fn read_operands(which: u32, begin: u32, depth: u32, lane: u32) {
     let there = begin + lane % 4u * 4u < depth;
 #repeat turn 2
@@ -83,7 +93,7 @@ fn begin_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane:
     read_operands(which, 0u, depth, lane);
 }
 
-// left * right^T, after begin_scores; nobody reads the memory of operands any more.
+// left * right^T, after begin_scores. The memory of the operands must no longer be in use.
 fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
 #repeat row 8
 #repeat inner 4
@@ -136,12 +146,13 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
     return scores;
 }
 
-// Where a thread's four number `own` of the weights lies: near and far lines of its first inner, of its second, and so on.
+// The index of a thread's vec4 `own` of the weights: near and far rows of its first inner row, of
+// its second, and so on.
 fn own_index(own: u32, lane: u32) -> u32 {
     return tile_across(lane) * 17u + tile_line(lane) + own / 2u * 272u + own % 2u * 8u;
 }
 
-// A thread's part of the weights, to where all threads see them.
+// Stores a thread's part of the weights in workgroup memory.
 fn put_tile(part: TileScores, lane: u32) {
     let at = own_index(0u, lane);
 #repeat inner 4
@@ -150,7 +161,7 @@ fn put_tile(part: TileScores, lane: u32) {
 #end
 }
 
-// The part that this thread put there.
+// Returns the part that this thread stored there.
 fn own_part(lane: u32) -> TileScores {
     let at = own_index(0u, lane);
     var part: TileScores;
@@ -161,7 +172,7 @@ fn own_part(lane: u32) -> TileScores {
     return part;
 }
 
-// The matrix from `inner` on.
+// Reads the matrix from `inner` on.
 fn read_matrix(which: u32, inner: u32, lane: u32) {
 #repeat turn 2
     let number_#{turn} = lane + #{turn*128}u;
@@ -170,7 +181,8 @@ fn read_matrix(which: u32, inner: u32, lane: u32) {
 #end
 }
 
-// Adds weights * matrix to an output, after put_tile and read_matrix; nobody reads the memory of the matrix any more.
+// Adds weights * matrix to an output, after put_tile and read_matrix. The memory of the matrix must
+// no longer be in use.
 #repeat set 2
 fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
     let chunk = 256u / VEC4S_ACROSS;
@@ -208,7 +220,7 @@ fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
     }
 }
 
-// A thread's near or far columns of its line number `row`.
+// Returns the near or far columns of a thread's row `row`.
 fn out_row_#{set}(row: u32, far: bool) -> vec4<f32> {
     switch (row) {
 #repeat row 8
@@ -219,14 +231,14 @@ fn out_row_#{set}(row: u32, far: bool) -> vec4<f32> {
 }
 #end
 
-// Lines from the first of a tile to a thread's line number `row`.
+// The distance from the first row of a tile to a thread's row `row`.
 fn row_offset(row: u32, lane: u32) -> u32 {
     return tile_line(lane) * 4u + row % 4u + row / 4u * 32u;
 }
 
-// ---------------------------------------------------------------- scores of four lines
+// ---------------------------------------------------------------- scores of four rows
 
-// scale * product + mask, or -infinity where the key is not seen, of four queries.
+// scale * product + mask, or -infinity if the key is masked, for four queries.
 fn seen_by_queries(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
@@ -236,7 +248,7 @@ fn seen_by_queries(products: vec4<f32>, query: u32, key: u32, mask_head: u32) ->
     );
 }
 
-// The same of four keys.
+// The same for four keys.
 fn seen_keys(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
@@ -246,7 +258,7 @@ fn seen_keys(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<
     );
 }
 
-// scale * product, of scores that everyone sees.
+// scale * product, for scores that are all unmasked.
 fn scaled_tile(products: TileScores) -> TileScores {
     var scores: TileScores;
 #repeat inner 4
@@ -261,7 +273,7 @@ fn vec4_exponentials(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exponential(x.x), exponential(x.y), exponential(x.z), exponential(x.w));
 }
 
-// e^x as `exponential` in row.wgsl, for x above 0, too: infinite from 88.4 on.
+// e^x as `exponential` in row.wgsl, but also for x above 0: infinite from 88.4 on.
 fn exponential_or_infinity(x: f32) -> f32 {
     let bounded = clamp(x, -88.0296936, 88.9);
     let shifted = settled(bounded * 1.442695022 + 12582912.0);
@@ -276,7 +288,7 @@ fn vec4_weights(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exponential_or_infinity(x.x), exponential_or_infinity(x.y), exponential_or_infinity(x.z), exponential_or_infinity(x.w));
 }
 
-// Nothing seen yet: weights of 0, not of exp(-inf + inf).
+// If no key is unmasked so far, the base is 0: weights are then 0 instead of exp(-inf + inf).
 fn bases_of(row_max: vec4<f32>) -> vec4<f32> {
     let bits = bitcast<vec4<u32>>(row_max);
     return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));

@@ -1,14 +1,19 @@
-// Convolutions and their two gradients, as matrix products whose right operand is read from an image as it is needed (implicit GEMM). One product for
-// each group of channels, with the tiles of tile.wgsl, where the picture is:
+// Convolutions and their two gradients, as matrix products whose right operand is read directly
+// from an image (implicit GEMM). There is one product for each group of channels, with the tiles of
+// tile.wgsl, which has a figure:
 //
-//                       y [rows][columns]              left [rows][inner]         right [inner][columns], patches of
-//   conv2d              [out][batch, oh, ow]           weight, inner (c, i, j)    x  [batch, channels, height, width]
-//   conv2d_grad_input   [channels][batch, h, w]        weight, inner (o, i, j)    dy [batch, out, oh, ow]
-//   conv2d_grad_weight  [out][channels, kh, kw]        dy, inner (n, oh, ow)      x
+//                       y [rows][columns]         left [rows][inner]        right [inner][columns]
+//   conv2d              [out][batch, oh, ow]      weight, inner (c, i, j)   x  [batch, channels,
+//                                                                           height, width]
+//   conv2d_grad_input   [channels][batch, h, w]   weight, inner (o, i, j)   dy [batch, out, oh, ow]
+//   conv2d_grad_weight  [out][channels, kh, kw]   dy, inner (n, oh, ow)     x
 //
-// Columns and inner numbers are each (outer, r, c) with sizes `columns` and `inners`. RIGHT: patch_value reads the image at r * step of the column +
-// r * step of the inner - padding; spread_value where a column's r + padding is r * step of the inner and a multiple of the column's step. OUTPUT is
-// index_of_part where sums are cut into parts [splits][groups][rows][columns], else index_of_whole. Few rows and many columns take tile_few. Limits: fewer than 2^30 pixels along an axis.
+// Column indices and inner indices are each (outer, r, c), with sizes `columns` and `inners`. RIGHT
+// is patch_value or spread_value. patch_value reads the image at r * step of the column + r * step
+// of the inner index - padding. spread_value reads it where a column's r + padding minus r * step
+// of the inner index is a multiple of the column's step. OUTPUT is index_of_part if sums are split
+// into parts [splits][groups][rows][columns], else index_of_whole. Products with few rows and many
+// columns use tile_few. Limits: fewer than 2^30 pixels along an axis.
 
 struct Parameters {
     launched: u32,
@@ -28,23 +33,23 @@ struct Parameters {
     image: vec4<u32>,
     // First elements of y, a (left), b (right), bias.
     offsets: vec4<u32>,
-    // From one group of channels to the next in y, a, b; the stride of bias.
+    // Distance from one group of channels to the next in y, a, b; the stride of bias.
     groups: vec4<u32>,
     // Strides: rows, then outer, r, c of the columns.
     y: vec4<u32>,
-    // Rows, then outer, r, c of the inner numbers.
+    // Strides: rows, then outer, r, c of the inner indices.
     left: vec4<u32>,
-    // Outer of the columns, outer of the inner numbers, then pixels down and across.
+    // Strides: outer of the columns, outer of the inner indices, then rows and columns of pixels.
     right: vec4<u32>,
 }
 
-// A row or column of no image.
+// A row or column outside of every image.
 const NOWHERE: u32 = 0x40000000u;
 
 var<private> y_group: u32;
 var<private> a_group: u32;
 var<private> b_group: u32;
-// Row 0 of the group, counted over all groups; of the parts: the part.
+// Row 0 of the group, counted over all groups; and the first element of the part.
 var<private> first_row: u32;
 var<private> first_part: u32;
 
@@ -56,7 +61,7 @@ fn begin(group: u32, split: u32) {
     first_part = split * params.count;
 }
 
-// (outer, r, c) of a number.
+// The (outer, r, c) of an index.
 fn parts_of(number: u32, sizes: vec4<u32>) -> vec3<u32> {
     let across = number / sizes.y;
     let outer = across / sizes.x;
@@ -75,7 +80,7 @@ fn left_value(line: vec3<u32>, inner: u32) -> f32 {
     return a_at(line.x + parts.x * params.left.y + parts.y * params.left.z + parts.z * params.left.w);
 }
 
-// Where a column's images begin, and its r and c.
+// The first element of a column's image, and its r and c.
 fn right_line(column: u32) -> vec3<u32> {
     if (column >= params.n) {
         return vec3<u32>(0u, NOWHERE, NOWHERE);
@@ -88,7 +93,7 @@ fn right_value(line: vec3<u32>, inner: u32) -> f32 {
     return RIGHT(line, parts_of(inner, params.inners));
 }
 
-// The pixel that the first of a patch shows; before the image it wraps.
+// The pixel at the first index of a patch. Before the image it wraps.
 fn patch_index(number: u32, axis: u32) -> u32 {
     return number * params.columns[2u + axis] - params.image[axis];
 }
@@ -141,9 +146,12 @@ fn index_of_whole(row: u32, column: u32) -> u32 {
     return y_group + row * params.y.x + parts.x * params.y.y + parts.y * params.y.z + parts.z * params.y.w;
 }
 
-// ---------------------------------------------------------------- few rows: images of few channels, or groups of few
+// ---------------------------------------------------------------- few rows
+//
+// For images of few channels, or groups of few.
 
-// A thread has a column and ROWS rows of it. Places of a patch are the outer loops: what shows no pixel is found out once for all channels.
+// A thread has one column and ROWS rows of it. The outer loops are over the indices of a patch, so
+// that whether an index is outside the image is determined once for all channels.
 fn tile_few(group: u32, lane: u32) {
     let columns = (params.n + 255u) / 256u;
     let teams = (params.m + ROWS - 1u) / ROWS;
@@ -169,7 +177,7 @@ fn tile_few(group: u32, lane: u32) {
             var left = r * params.left.z + c * params.left.w;
             var right = line.x + down * params.right.z + across * params.right.w;
             var o = 0u;
-            // Four channels are under way together.
+            // Four channels are in flight at the same time.
             for (; o + 3u < outer; o += 4u) {
 #repeat u 4
                 let value_#{u} = b_at(right + #{u}u * params.right.y);
@@ -199,7 +207,7 @@ fn tile_few(group: u32, lane: u32) {
 #end
 }
 
-// The pixel down or across that a index of a patch shows, or nowhere.
+// The pixel, along one axis, at an index of a patch, or NOWHERE.
 fn patch_pixel(first: u32, number: u32, axis: u32) -> u32 {
     let pixel = first + number * params.inners[2u + axis];
     return select(NOWHERE, pixel, pixel < params.image[2u + axis]);

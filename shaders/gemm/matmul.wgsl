@@ -1,17 +1,20 @@
-// Matrix products: y[.., i, j] = activation(alpha * sum over k of a[.., i, k] * b[.., k, j] + bias[j]) + residual[.., i, j], and + y, as it was, where
-// the product is accumulated.
+// Matrix products: y[.., i, j] = activation(alpha * sum over k of a[.., i, k] * b[.., k, j] +
+// bias[j]) + residual[.., i, j], and + the previous y if the product is accumulated.
 //
-//   y, residual   [.., m, n]     a [.., m, k]     b [.., k, n]     bias [n]          any strides, any offset
+//   y, residual   [.., m, n]     a [.., m, k]     b [.., k, n]     bias [n]
+//   any strides, any offset
 //
-// TILE is one of tile.wgsl or tile_vec4.wgsl, where the pictures are, FUNCTION the activation. Slots that a product has not are bound to a and not read. Where the sum
-// is cut into parts, y is [splits][.., m, n] of sums alone, and a second launch with TILE sum_parts does the rest; so does one with sum_padded_parts after matmul_cooperative.wgsl.
+// TILE is a function of tile.wgsl or tile_vec4.wgsl, which have figures; FUNCTION is the
+// activation. Slots of absent tensors are bound to a and not read. If sums are split into parts, y
+// is [splits][.., m, n] and receives only the sums. A second launch with TILE sum_parts adds them
+// and applies the epilogue. After matmul_cooperative.wgsl, the second launch uses sum_padded_parts.
 
 struct Parameters {
     launched: u32,
     // Elements of y.
     count: u32,
     rank: u32,
-    // 1: alpha is not 1; 2: bias; 4: residual; 8: added to what y holds.
+    // 1: alpha is not 1; 2: bias; 4: residual; 8: added to the existing y.
     follows: u32,
     m: u32,
     n: u32,
@@ -20,19 +23,19 @@ struct Parameters {
     split_length: u32,
     left_runs: u32,
     right_runs: u32,
-    // From one part of the sums to the next in y.
+    // Distance from one part of the sums to the next in y.
     split_stride: u32,
     // First elements of y, a, b, residual.
     offsets: vec4<u32>,
     // Strides: of a's rows and inner axis, of b's inner axis and columns.
     inputs: vec4<u32>,
-    // Of rows and columns of y and of the residual.
+    // Strides of the rows and columns of y and of the residual.
     outputs: vec4<u32>,
     // First element and stride.
     bias: vec4<u32>,
     alpha: vec4<u32>,
     constants: vec4<u32>,
-    // Of the axes before the matrices.
+    // Sizes and strides of the axes before the matrices.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }
@@ -53,7 +56,7 @@ fn begin(matrix: u32, split: u32) {
     residual_matrix = strided_index(3u, matrix);
 }
 
-// The index of a line, and whether there is one.
+// The index of a row or column, and whether it exists.
 fn left_line(row: u32) -> vec3<u32> {
     return vec3<u32>(a_matrix + row * params.inputs.x, u32(row < params.m), 0u);
 }
@@ -76,7 +79,7 @@ fn right_value(line: vec3<u32>, inner: u32) -> C {
     return b_at(line.x + inner * params.inputs.z);
 }
 
-// Fours of elements that lie side by side: their numbers.
+// Indices of vec4 of contiguous elements.
 fn left_vec4_index(line: u32, inner: u32) -> u32 {
     return (a_matrix + line * params.inputs.x + inner * params.inputs.y) / 4u;
 }
@@ -88,7 +91,7 @@ fn right_vec4_index(line: u32, inner: u32) -> u32 {
 fn left_vec4_step(inner: u32) -> u32 { return inner * params.inputs.y / 4u; }
 fn right_vec4_step(inner: u32) -> u32 { return inner * params.inputs.z / 4u; }
 
-// What is stored of a sum, at `index`.
+// The value to store for a sum, at `element_index`.
 fn finished(row: u32, column: u32, element_index: u32, sum: C) -> C {
     var value = sum;
     if ((params.follows & 1u) != 0u) {

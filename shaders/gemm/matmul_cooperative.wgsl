@@ -1,16 +1,21 @@
-// Sums of matrix products of f16, in f32, by cooperative matrices of 16 x 16 x 16 (tensor cores): parts[part, .., i, j] = sum over the part's k of
-// a[.., i, k] * b[.., k, j]. A second launch (matmul.wgsl, sum_padded_parts) adds up the parts and does what follows.
+// Sums of matrix products of f16, in f32, with cooperative matrices of 16 x 16 x 16 (tensor cores):
+// parts[part, .., i, j] = sum over the part's k of a[.., i, k] * b[.., k, j]. A second launch
+// (matmul.wgsl, sum_padded_parts) adds the parts and applies the epilogue.
 //
 //   parts   [splits, matrices, rows, columns], f32, dense: m and n rounded up to whole tiles
-//   a       [.., m, k]     b [.., k, n]        four elements side by side along one of the two axes
+//   a       [.., m, k]     b [.., k, n]        vec4 along one of the two axes
 //
-//      right   k x n  |--|16|--|  128 columns          a step: 16 inner of 128 rows and 128 columns lie in work-group memory, twice: one is
-//   left m x k  128 rows -> [ 128 x 128 of y ]         read while the other is written. 4 subgroups of 32 threads, each 64 x 64: 16 matrices
+//      right   k x n  |--|16|--|  128 columns       a step: 16 inner indices of 128 rows and 128
+//   left m x k  128 rows -> [ 128 x 128 of y ]      columns are in workgroup memory, twice: one
+//                                                   buffer is read while the other is written
 //
-// Where vec4s lie along the inner axis, ACROSS is 4, else 32 (128 lines); a four more or two in STRIDE keep neighbours in different banks; UNIT is what a
-// line counts in there, in elements. Compilers keep matrices in registers only in plain code: strides are numbers of the text, nothing in the loop is
-// conditional, and all of it stands in the entry point, where its pieces (#block) are written out (#inline). So k is a multiple of 16, lines beyond an
-// edge are read as the last ones, and there is room for their sums.
+// A workgroup has 4 subgroups of 32 threads, each for 64 x 64 elements: 16 matrices. If vec4 are
+// along the inner axis, ACROSS is 4, else 32 (128 rows or columns). STRIDE is larger by two, so
+// that neighbors are in different banks. UNIT is the distance between rows or columns in there, in
+// elements. Compilers keep matrices in registers only in plain code: strides are literal numbers,
+// nothing in the loop is conditional, and all of it is in the entry point, into which the blocks
+// (#block) are inlined (#inline). Therefore k must be a multiple of 16, rows and columns beyond an
+// edge are read as the last ones, and `parts` has space for their sums.
 
 struct Parameters {
     launched: u32,
@@ -18,19 +23,19 @@ struct Parameters {
     m: u32,
     n: u32,
     splits: u32,
-    // Inner indices, of all and of a part.
+    // Inner indices, in total and of a part.
     k: u32,
     split_length: u32,
     matrices: u32,
-    // From one inner index, row or column to the next, where that is not 1.
+    // Stride from one inner index, row or column to the next, along the axis where it is not 1.
     left_slow: u32,
     right_slow: u32,
     // Rows and columns in `parts`.
     rows: u32,
     columns: u32,
-    // First elements; nothing, a, b, nothing.
+    // First elements: unused, a, b, unused.
     offsets: vec4<u32>,
-    // Of the axes before the matrices.
+    // Sizes and strides of the axes before the matrices.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }
@@ -38,12 +43,13 @@ struct Parameters {
 var<workgroup> left_tile: array<vec4<f16>, 1536>;
 var<workgroup> right_tile: array<vec4<f16>, 1536>;
 
-// Tiles of a matrix.
+// Number of tiles of a matrix.
 fn count_of_tiles() -> u32 {
     return params.rows / 128u * (params.columns / 128u);
 }
 
-// The first row and column of a tile. Tiles that run together share rows and columns: bands of 8 rows of tiles, column by column.
+// The first row and column of a tile. Tiles that run at the same time share rows and columns: tiles
+// are ordered in bands of 8 rows of tiles, column by column.
 fn corner_of_tile(tile: u32) -> vec2<u32> {
     let tile_columns = params.columns / 128u;
     let band = tile / (8u * tile_columns) * 8u;
@@ -51,9 +57,10 @@ fn corner_of_tile(tile: u32) -> vec2<u32> {
     return vec2<u32>(band + tile % (8u * tile_columns) % high, tile % (8u * tile_columns) / high) * 128u;
 }
 
-// ---------------------------------------------------------------- pieces of the entry point
+// ---------------------------------------------------------------- blocks of the entry point
 
-// Where a thread's vec4s of a step lie, in both operands and in work-group memory; reads those of the first step.
+// Computes the indices of a thread's vec4 of a step, in both operands and in workgroup memory, and
+// reads those of the first step.
 #block begin_reads
 #repeat turn 4
     let left_slow_#{turn} = (lane + #{turn*128}u) / LEFT_ACROSS;
@@ -71,7 +78,7 @@ fn corner_of_tile(tile: u32) -> vec2<u32> {
 #end
 #end
 
-// Adds the products of the step in this half of work-group memory.
+// Adds the products of the step in this half of workgroup memory.
 #block add_products
 #repeat i 4
         let a_index_#{i} = half + own_left + #{i*4*LEFT_UNIT}u;
@@ -88,7 +95,8 @@ fn corner_of_tile(tile: u32) -> vec2<u32> {
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    // Written out: a compiler that checks that all threads come to a matrix does not look into functions.
+    // This index is computed without a function call: a compiler that checks whether all threads
+    // reach a matrix operation does not analyze functions.
     let number = group.y * groups.x + group.x;
     if (number >= params.launched) {
         return;

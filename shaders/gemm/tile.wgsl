@@ -1,18 +1,22 @@
-// The tiles of matrix products y[row, column] = sum over inner of left[row, inner] * right[inner, column], of m rows, n columns, k inner, for shaders
-// that tell what an operand is. A work group of 256 makes one tile of y, of one matrix and one part of the sum: tile_128, tile_64 (in the picture) of
-// floats, tile_16 of any class.
+// The tiles of matrix products y[row, column] = sum over inner of left[row, inner] * right[inner,
+// column], of m rows, n columns and k inner indices, for shaders that define the operands. A
+// workgroup of 256 threads computes one tile of y, of one matrix and one part of the sum: tile_128
+// or tile_64 (in the figure) of floats, or tile_16 of any class.
 //
-//      right   k x n  |--|16|--|  64 columns          a step: 16 inner of 64 rows and 64 columns lie in
-//   left m x k   64 rows -> [ 64 x 64 of y ]          work-group memory; a thread sums 4 x 4 elements
+//      right   k x n  |--|16|--|  64 columns          a step: 16 inner indices of 64 rows and 64
+//   left m x k   64 rows -> [ 64 x 64 of y ]          columns are in workgroup memory; a thread
+//                                                     sums 4 x 4 elements
 //
-// The next step is read while this one is summed. What lies beyond an edge counts as zero.
+// The next step is read while the current one is summed. Elements beyond an edge count as zero.
 //
-// From a shader: begin(matrix, split); of each operand OPERAND_line(number) -> vec3<u32>, what is known of a row or column before the sum, and
-// OPERAND_value(line, inner) -> C; index_of(row, column) in y and finished(row, column, index, sum) -> C, what is stored there. Its Parameters have m, n,
-// k, splits, split_length. LEFT_RUNS and RIGHT_RUNS tell whether neighbours along the inner axis lie side by side in memory: threads read along it
-// then. Limits: fewer than 2^32 elements of an operand.
+// The shader provides begin(matrix, split). For each operand it provides OPERAND_line(number) ->
+// vec3<u32>, which is computed for a row or column before the sum, and OPERAND_value(line, inner)
+// -> C. It also provides index_of(row, column) in y, and finished(row, column, index, sum) -> C,
+// the value that is stored. Its Parameters have m, n, k, splits and split_length. LEFT_RUNS and
+// RIGHT_RUNS: whether neighbors along the inner axis are contiguous in memory, in which case
+// threads read along it. Limits: fewer than 2^32 elements of an operand.
 
-// ---------------------------------------------------------------- which tile
+// ---------------------------------------------------------------- selection of the tile
 
 struct Work {
     row: u32,
@@ -22,7 +26,7 @@ struct Work {
     end: u32,
 }
 
-// What this group does, in tiles of so many rows and columns.
+// Returns the tile of this workgroup, for square tiles of `size` rows and columns.
 fn work_of(group: u32, size: u32) -> Work {
     let columns = (params.n + size - 1u) / size;
     let rows = (params.m + size - 1u) / size;
@@ -51,17 +55,19 @@ fn right_within(line: vec3<u32>, inner: u32, end: u32) -> C {
 
 // ---------------------------------------------------------------- 64 x 64, floats
 
-// A thread's sums, each of four columns: of its row r number r in tile_64; in tiles of 128 rows the near columns in number 2 r, the far ones in
-// number 2 r + 1.
+// A thread's accumulators, each for four columns. In tile_64, number r is for its row r; in tiles
+// of 128 rows, number 2 r is for the near columns of row r, and number 2 r + 1 for the far ones.
 #repeat part 16
 var<private> sums_#{part}: vec4<f32>;
 #end
 
-// [16 inner][64 lines and 4 more, so that threads along the inner axis write to different banks].
+// [16 inner indices][64 rows or columns, padded by 4, so that threads along the inner axis write to
+// different banks].
 var<workgroup> left_tile: array<vec4<f32>, 272>;
 var<workgroup> right_tile: array<vec4<f32>, 272>;
 
-// The line and the inner index, in a step of a tile, that a thread reads at its turn 0 to 3.
+// The row or column, and the inner index, within a step of a tile, that a thread reads in `turn` 0
+// to 3.
 fn turn_line(lane: u32, turn: u32, runs: bool) -> u32 {
     return select(lane % 64u, lane / 16u + turn * 16u, runs);
 }
@@ -80,7 +86,7 @@ fn put_right(lane: u32, turn: u32, value: f32) {
     right_tile[turn_inner(lane, turn, RIGHT_RUNS) * 17u + line / 4u][line % 4u] = value;
 }
 
-// What is known of the rows and columns of which a thread reads elements, turn by turn.
+// The values of OPERAND_line for the rows and columns that a thread reads, for each turn.
 struct TurnLines {
 #repeat turn 4
     left_#{turn}: vec3<u32>,
@@ -88,7 +94,7 @@ struct TurnLines {
 #end
 }
 
-// What a thread reads of both operands for a step, an element at each turn.
+// The values that a thread reads of both operands for a step, one element per turn.
 struct TurnValues {
     left: vec4<f32>,
     right: vec4<f32>,
@@ -103,7 +109,7 @@ fn lines_of_turns(work: Work, lane: u32) -> TurnLines {
     return lines;
 }
 
-// Reads the step from inner index `first` on.
+// Reads the step that begins at inner index `first`.
 fn read_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnValues {
     var values: TurnValues;
 #repeat turn 4
@@ -115,7 +121,7 @@ fn read_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnValues 
     return values;
 }
 
-// What a thread read, to where all threads see it.
+// Stores the values that a thread read in workgroup memory.
 fn put_values(values: TurnValues, lane: u32) {
 #repeat turn 4
     put_left(lane, #{turn}u, values.left[#{turn}]);
@@ -125,7 +131,7 @@ fn put_values(values: TurnValues, lane: u32) {
 #end
 }
 
-// Adds the products of the step that lies in work-group memory to a thread's sums.
+// Adds the products of the step in workgroup memory to a thread's accumulators.
 fn add_tile_step(lane: u32) {
     let rows = lane / 16u;
     let columns = lane % 16u;
@@ -142,12 +148,13 @@ fn add_tile_step(lane: u32) {
     }
 }
 
-// Rows and columns of a thread are 4 (lane / 16), 4 (lane % 16) and the three after.
+// A thread has row 4 (lane / 16) and the three after it, and column 4 (lane % 16) and the three
+// after it.
 fn tile_64(group: u32, lane: u32) {
     let work = work_of(group, 64u);
     let lines = lines_of_turns(work, lane);
     var values = TurnValues();
-    // One step ahead: the first turn only reads.
+    // Reads one step ahead: the first iteration only reads.
     var ahead = work.begin;
     var summing = false;
     loop {
@@ -169,7 +176,7 @@ fn tile_64(group: u32, lane: u32) {
         }
         summing = true;
     }
-    // One index in the text for all elements: what follows a sum may be long.
+    // The code after the sum may be long, so it exists only once for all elements.
     for (var part = 0u; part < 8u; part += 1u) {
         let upper = select(sums_0, sums_1, (part & 2u) != 0u);
         let lower = select(sums_2, sums_3, (part & 2u) != 0u);
@@ -179,7 +186,7 @@ fn tile_64(group: u32, lane: u32) {
     }
 }
 
-// What of two columns is not beyond an edge.
+// Stores those of two columns that are not beyond an edge.
 fn store_within(row: u32, column: u32, sums: vec2<f32>) {
     if (row >= params.m || column >= params.n) {
         return;
@@ -200,13 +207,16 @@ fn store_within(row: u32, column: u32, sums: vec2<f32>) {
     }
 }
 
-// ---------------------------------------------------------------- 128 x 128, floats: steps of 8, a thread sums 8 x 8 elements
+// ---------------------------------------------------------------- 128 x 128, floats
+//
+// Steps of 8; a thread sums 8 x 8 elements.
 
-// [8 inner][128 lines and 4 more].
+// [8 inner indices][128 rows or columns, padded by 4].
 var<workgroup> wide_left_tile: array<vec4<f32>, 264>;
 var<workgroup> wide_right_tile: array<vec4<f32>, 264>;
 
-// The line and the inner index, in a step of a tile, that a thread reads at its turn 0 to 3.
+// The row or column, and the inner index, within a step of a tile, that a thread reads in `turn` 0
+// to 3.
 fn wide_line(lane: u32, turn: u32, runs: bool) -> u32 {
     return select(lane % 128u, lane / 8u + turn * 32u, runs);
 }
@@ -234,7 +244,7 @@ fn wide_lines_of_turns(work: Work, lane: u32) -> TurnLines {
     return lines;
 }
 
-// Reads the step from inner index `first` on.
+// Reads the step that begins at inner index `first`.
 fn read_wide_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnValues {
     var values: TurnValues;
 #repeat turn 4
@@ -246,7 +256,7 @@ fn read_wide_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnVa
     return values;
 }
 
-// What a thread read, to where all threads see it.
+// Stores the values that a thread read in workgroup memory.
 fn put_wide_values(values: TurnValues, lane: u32) {
 #repeat turn 4
     put_wide_left(lane, #{turn}u, values.left[#{turn}]);
@@ -256,7 +266,7 @@ fn put_wide_values(values: TurnValues, lane: u32) {
 #end
 }
 
-// Adds the products of the step that lies in work-group memory to a thread's sums.
+// Adds the products of the step in workgroup memory to a thread's accumulators.
 fn add_wide_tile_step(lane: u32) {
     let rows = lane / 16u;
     let columns = lane % 16u;
@@ -272,7 +282,7 @@ fn add_wide_tile_step(lane: u32) {
     }
 }
 
-// Of a thread's 8 x 8 sums, 32 pairs of columns: row by row, two near ones and two far ones.
+// A thread's 8 x 8 sums as 32 pairs of columns: for each row, two near pairs and two far ones.
 fn pair_of_sums(part: u32) -> vec2<f32> {
     let row = part / 4u;
     var near = select(select(sums_0, sums_2, row == 1u), select(sums_4, sums_6, row == 3u), row >= 2u);
@@ -285,12 +295,13 @@ fn pair_of_sums(part: u32) -> vec2<f32> {
     return select(sums.xy, sums.zw, (part & 1u) != 0u);
 }
 
-// Rows and columns of a thread are 4 (lane / 16), 4 (lane % 16) and the three after, and those 64 further.
+// A thread has row 4 (lane / 16) and the three after it, column 4 (lane % 16) and the three after
+// it, and those 64 further.
 fn tile_128(group: u32, lane: u32) {
     let work = work_of(group, 128u);
     let lines = wide_lines_of_turns(work, lane);
     var values = TurnValues();
-    // One step ahead: the first turn only reads.
+    // Reads one step ahead: the first iteration only reads.
     var ahead = work.begin;
     var summing = false;
     loop {
@@ -319,7 +330,9 @@ fn tile_128(group: u32, lane: u32) {
     }
 }
 
-// ---------------------------------------------------------------- 16 x 16, any class: one element a thread, steps of 16
+// ---------------------------------------------------------------- 16 x 16, any class
+//
+// One element per thread, steps of 16.
 
 var<workgroup> left_square: array<C, 272>;
 var<workgroup> right_square: array<C, 272>;
@@ -354,9 +367,9 @@ fn tile_16(group: u32, lane: u32) {
     }
 }
 
-// ---------------------------------------------------------------- the parts of sums
+// ---------------------------------------------------------------- partial sums
 
-// A thread adds the parts of an element, which lie in slot `a`: [splits][matrices][m][n].
+// A thread adds the parts of an element, which are stored in slot `a`: [splits][matrices][m][n].
 fn sum_parts(group: u32, lane: u32) {
     let number = group * 256u + lane;
     if (number < params.count) {

@@ -1,29 +1,39 @@
-// Tiles of matrix products (see tile.wgsl) whose operands and result are read and written four elements at a time. A work group of 2 VEC4S_COLUMNS
-// threads makes 128 x VEC4S_COLUMNS (128 or 64) of y.
+// Tiles of matrix products (see tile.wgsl) whose operands and result are accessed as vec4. A
+// workgroup of 2 VEC4S_COLUMNS threads computes 128 x VEC4S_COLUMNS (128 or 64) of y.
 //
-//      right   k x n  |--|16|--|  128 columns          a step: 16 inner of 128 rows and 128 columns lie in work-group
-//   left m x k  128 rows -> [ 128 x 128 of y ]         memory; a thread of 256 sums 8 x 8: 4 x 4 in each quarter
+//      right   k x n  |--|16|--|  128 columns        a step: 16 inner indices of 128 rows and 128
+//   left m x k  128 rows -> [ 128 x 128 of y ]       columns are in workgroup memory; each of 256
+//                                                    threads sums 8 x 8: 4 x 4 in each quarter
 //
-// sum_vec4s adds a part of the sums to what each thread holds; tile_vec4_128 makes a whole tile of matmul.wgsl. From a shader: left_vec4_index(line, inner),
-// right_vec4_index(line, inner), the number of a four; LEFT_VEC4(index) and RIGHT_VEC4(index), which read one; left_vec4_step(inner),
-// right_vec4_step(inner), vec4s from one inner index to another; params.m and params.n, lines of both operands: those beyond are read as the last.
-// LEFT_RUNS and RIGHT_RUNS tell along which axis four elements lie: the inner one, or rows or columns. LEFT_SCALED: the left operand is multiplied with
-// LEFT_FACTOR(line, known), one number for 128 inner, where known is what LEFT_KNOWN(line, inner) read ahead; sums begin at multiples of 128 then.
-// tile_vec4_128 also takes begin(matrix, split) and finished(row, column, index, sum), which is left out where the sum alone is stored (PLAIN).
-// Limits: the axis along which vec4s lie is a multiple of 4 long, n of tile_vec4_128 is, and every four begins at a multiple of four elements.
+// sum_vec4s adds a part of the sums to a thread's accumulators; tile_vec4_128 computes a whole tile
+// of matmul.wgsl. The shader provides left_vec4_index(line, inner) and right_vec4_index(line,
+// inner), the index of a vec4; LEFT_VEC4(index) and RIGHT_VEC4(index), which read a vec4;
+// left_vec4_step(inner) and right_vec4_step(inner), the distance between inner indices in vec4; and
+// params.m and params.n, the number of rows and columns: those beyond an edge are read as the last
+// ones.
+//
+// LEFT_RUNS and RIGHT_RUNS determine along which axis a vec4 is contiguous: the inner axis, or rows
+// or columns. LEFT_SCALED: the left operand is multiplied by LEFT_FACTOR(line, known), one number
+// for 128 inner indices, where `known` was read ahead by LEFT_KNOWN(line, inner); sums then begin
+// at multiples of 128. tile_vec4_128 also uses begin(matrix, split) and finished(row, column,
+// index, sum), which is left out if only the sum is stored (PLAIN). Limits: the size of the axis
+// along which vec4 are contiguous is a multiple of 4, and so is n for tile_vec4_128; every vec4
+// begins at a multiple of four elements.
 
 // ---------------------------------------------------------------- floats
 
-// [16 inner][128 lines and 4 more, so that threads along the inner axis write to different banks].
+// [16 inner indices][128 rows or columns, padded by 4, so that threads along the inner axis write
+// to different banks].
 var<workgroup> vec4s_left: array<vec4<f32>, 528>;
 var<workgroup> vec4s_right: array<vec4<f32>, 528>;
 
-// Lines beyond an edge are read as the last ones, and not stored.
+// Rows and columns beyond an edge are read as the last ones, and not stored.
 fn line_within(line: u32, count: u32, runs: bool) -> u32 {
     return min(line, count - select(4u, 1u, runs));
 }
 
-// The first line and the first inner index of a step's four of this number, of an operand so many vec4s wide.
+// The first row or column, and the first inner index, of the vec4 `number` of a step, for an
+// operand that is `across` vec4 wide.
 fn vec4_line(number: u32, across: u32, runs: bool) -> u32 {
     return select(number % across * 4u, number / 4u, runs);
 }
@@ -56,8 +66,9 @@ fn put_right_vec4(number: u32, value: vec4<f32>) {
     }
 }
 
-// Rows of a thread are 4 vec4s_row and the three after, and those 64 further; columns likewise, and those VEC4S_COLUMNS / 2 further. The 32 threads of a
-// subgroup lie 4 x 8: they read 4 different vec4s of the left tile, and 8 of the right.
+// A thread has row 4 vec4s_row and the three after it, and those 64 further; and column 4
+// vec4s_column and the three after it, and those VEC4S_COLUMNS / 2 further. The 32 threads of a
+// subgroup are arranged 4 x 8: they read 4 different vec4 of the left tile, and 8 of the right one.
 fn vec4s_row(lane: u32) -> u32 {
     return lane % 32u / 8u + lane / (VEC4S_COLUMNS / 2u) * 4u;
 }
@@ -66,15 +77,17 @@ fn vec4s_column(lane: u32) -> u32 {
     return lane % 8u + lane / 32u % (VEC4S_COLUMNS / 64u) * 8u;
 }
 
-// What no left operand is scaled with.
+// Used if the left operand is not scaled.
 fn nothing_known(line: u32, inner: u32) -> f32 { return 0.0; }
 fn no_factor(line: u32, known: f32) -> f32 { return 1.0; }
 
-// Threads of a work group; of a step's 512 vec4s of the left operand and 4 VEC4S_COLUMNS of the right one each reads one at each of its turns.
+// Number of threads of a workgroup. A step has 512 vec4 of the left operand and 4 VEC4S_COLUMNS of
+// the right one, and a thread reads one in each turn.
 const VEC4S_THREADS: u32 = 2u * VEC4S_COLUMNS;
 
-// What a thread reads ahead of the left operand, turn by turn: the vec4 itself, its number, and the inner index that it has in the first step. Of
-// scaled operands also the line that the factor is of, what is known of it, and the factor.
+// What a thread reads ahead of the left operand, for each turn: the vec4, its index, and its inner
+// index in the first step. For a scaled operand also the row of its factor, what was read for the
+// factor, and the factor.
 #repeat turn 4
 var<private> next_left_vec4_#{turn}: vec4<f32>;
 var<private> left_vec4_at_#{turn}: u32;
@@ -83,14 +96,15 @@ var<private> left_vec4_line_#{turn}: u32;
 var<private> left_known_#{turn}: f32;
 var<private> left_factor_#{turn}: f32;
 #end
-// The same of the right operand.
+// The same for the right operand.
 #repeat turn 2
 var<private> next_right_vec4_#{turn}: vec4<f32>;
 var<private> right_vec4_at_#{turn}: u32;
 var<private> right_vec4_inner_#{turn}: u32;
 #end
 
-// Reads the first step of the left operand. Of tiles of 64 columns a thread has 4 turns, else 2.
+// Reads the first step of the left operand. With tiles of 64 columns a thread has 4 turns,
+// otherwise 2.
 fn begin_left_vec4s(work: Work, lane: u32) {
 #repeat turn 4
     let number_#{turn} = lane + #{turn}u * VEC4S_THREADS;
@@ -119,14 +133,14 @@ fn begin_right_vec4s(work: Work, lane: u32) {
 #end
 }
 
-// The factors of the next 128 inner indices, of what was read ahead for them.
+// Computes the factors of the next 128 inner indices from what was read ahead for them.
 fn make_left_factors() {
 #repeat turn 4
     if (#{turn}u * VEC4S_THREADS < 512u) { left_factor_#{turn} = LEFT_FACTOR(left_vec4_line_#{turn}, left_known_#{turn}); }
 #end
 }
 
-// What a thread read for a step, to where all threads see it.
+// Stores the values that a thread read for a step in workgroup memory.
 fn put_vec4s(lane: u32) {
 #repeat turn 4
     if (#{turn}u * VEC4S_THREADS < 512u) {
@@ -142,7 +156,8 @@ fn put_vec4s(lane: u32) {
 #end
 }
 
-// Reads the step that lies `next` inner indices behind the first one. Beyond the end of the sum are zeros.
+// Reads the step that is `next` inner indices after the first one. Values beyond the end of the sum
+// are zero.
 fn read_vec4s(work: Work, next: u32) {
 #repeat turn 4
     left_vec4_at_#{turn} += left_vec4_step(16u);
@@ -174,7 +189,7 @@ fn read_vec4s(work: Work, next: u32) {
     }
 }
 
-// Adds the products of the step that lies in work-group memory to a thread's sums.
+// Adds the products of the step in workgroup memory to a thread's accumulators.
 fn add_vec4s_step(lane: u32) {
     let rows = vec4s_row(lane);
     let columns = vec4s_column(lane);
@@ -192,7 +207,7 @@ fn add_vec4s_step(lane: u32) {
 #end
 }
 
-// Adds a part of the sums, step by step: the next step is read while one is summed.
+// Adds a part of the sums, step by step: the next step is read while the current one is summed.
 fn sum_vec4s(work: Work, lane: u32) {
     begin_left_vec4s(work, lane);
     begin_right_vec4s(work, lane);
@@ -219,7 +234,7 @@ fn tile_vec4_128(group: u32, lane: u32) {
 #end
         return;
     }
-    // One index in the text for all elements: what follows a sum may be long.
+    // The code after the sum may be long, so it exists only once for all elements.
     for (var part = 0u; part < 16u; part += 1u) {
         var sums = vec4<f32>();
         switch (part) {
@@ -232,7 +247,7 @@ fn tile_vec4_128(group: u32, lane: u32) {
     }
 }
 
-// Four columns of a row, unless they lie beyond an edge.
+// Stores four columns of a row, unless they are beyond an edge.
 fn store_vec4(row: u32, column: u32, sums: vec4<f32>) {
     if (row < params.m && column < params.n) {
         let element_index = index_of(row, column);
@@ -247,9 +262,10 @@ fn store_vec4(row: u32, column: u32, sums: vec4<f32>) {
     }
 }
 
-// ---------------------------------------------------------------- the parts of sums that matmul_cooperative.wgsl left
+// ---------------------------------------------------------------- sums of matmul_cooperative.wgsl
 
-// A thread adds the parts of four elements, which lie in slot `a`: [splits][matrices][params.left_runs][params.right_runs].
+// A thread adds the parts of a vec4, which are stored in slot `a`:
+// [splits][matrices][params.left_runs][params.right_runs].
 fn sum_padded_parts(group: u32, lane: u32) {
     let number = group * 256u + lane;
     if (number < params.count / 4u) {

@@ -1,7 +1,7 @@
-// Class of u8 and bool: a number is a u32 from 0 to 255, a truth value 0 or 1. The class interface, unary, binary and compare families. Numbers
-// wrap at 256; division by zero gives 0.
+// Class of u8 and bool: a number is a u32 from 0 to 255, a bool is 0 or 1. The class interface, and
+// the unary, binary and compare families. Numbers wrap at 256; division by zero gives 0.
 //
-// From the host: first() and second() -> C, the constants of an op.
+// The host provides first() and second() -> C, the constants of an op.
 
 // The compute type.
 alias C = u32;

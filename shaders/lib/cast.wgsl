@@ -1,4 +1,5 @@
-// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for f16 and bf16; i32 also for i16 and i8; u32 also for u16; u8 also for bool), TO a dtype:
+// Conversions cast_FROM_TO(x), rounded once. FROM is a compute class (f32 also for f16 and bf16;
+// i32 also for i16 and i8; u32 also for u16; u8 also for bool), TO is a dtype:
 //
 //   f32        the value
 //   f16, bf16  the 16 bits, in a u32
@@ -9,7 +10,8 @@
 //   u8, bool   a u32: 0 to 255, 0 or 1
 //   i64, u64   vec2(low word, high word)
 //
-// Float to integer truncates and saturates, NaN gives 0; integer to integer keeps the low bits; anything to bool is x != 0.
+// Float to integer truncates and saturates, NaN gives 0. Integer to integer keeps the low bits.
+// Anything to bool is x != 0.
 
 // ---------------------------------------------------------------- from f32
 
@@ -25,7 +27,7 @@ fn cast_f32_bf16(x: f32) -> u32 {
     return f32_to_bf16(x);
 }
 
-// By bits: what the device's own conversion does with numbers out of range is its own affair.
+// Computed from the bits, because the device's conversion is unspecified for numbers out of range.
 fn cast_f32_i32(x: f32) -> i32 {
     let size = bitcast<u32>(x) & 0x7fffffffu;
     if (size > 0x7f800000u || size < 0x3f800000u) {
@@ -51,7 +53,7 @@ fn cast_f32_u8(x: f32) -> u32 {
     return u32(clamp(cast_f32_i32(x), 0i, 255i));
 }
 
-// By bits, as above.
+// Computed from the bits, as above.
 fn cast_f32_u32(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     // Negative numbers, those below 1, and NaN.
@@ -185,7 +187,7 @@ fn cast_i64_bool(x: vec2<u32>) -> u32 {
     return u32((x.x | x.y) != 0u);
 }
 
-// ---------------------------------------------------------------- from u32; to other integers as from u8
+// ---------------------------------------------------------------- from u32 (others as from u8)
 
 fn cast_u32_f32(x: u32) -> f32 {
     return wide_size_to_f32(vec2<u32>(x, 0u));
@@ -203,7 +205,7 @@ fn cast_u32_u8(x: u32) -> u32 {
     return x & 255u;
 }
 
-// ---------------------------------------------------------------- from u64; to other integers as from i64
+// ---------------------------------------------------------------- from u64 (others as from i64)
 
 fn cast_u64_f32(x: vec2<u32>) -> f32 {
     return wide_size_to_f32(x);

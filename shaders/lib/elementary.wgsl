@@ -1,9 +1,11 @@
-// The elementary functions of f32, and the bits that they are made of: exponential, logarithm, roots, tanh, error function, whole
-// numbers. float.wgsl stands on them and says why they are written here and what drivers may do; they belong to its class.
+// The elementary functions of f32, and the bit operations that they use: exponential, logarithm,
+// roots, tanh, error function, rounding to integers. float.wgsl is built on them; it explains why
+// they are defined here and what drivers may do. They belong to its class.
 
 // ---------------------------------------------------------------- bits
 
-// x, as a value that the compiler knows nothing about: what made it is rounded as written.
+// Returns x as a value that is opaque to the compiler: the expression that computed it is rounded
+// as written.
 fn settled(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) ^ opaque_zero());
 }
@@ -38,13 +40,14 @@ fn negated(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u);
 }
 
-// An integer that is ordered as x is; the same for both zeros. Not for NaN.
+// An integer with the same order as x, equal for both zeros. Not for NaN.
 fn order_of(x: f32) -> i32 {
     let size = i32(size_bits(x));
     return select(size, -size, sign_bit(x) != 0u);
 }
 
-// The 12 upper bits of x's 24: their products are exact, and so is x minus them.
+// The upper 12 of the 24 bits of x. Products of two such values are exact, and so is x minus its
+// upper bits.
 fn upper_half(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
 }
@@ -55,7 +58,8 @@ struct Scaled {
     power: i32,
 }
 
-// value * 2^power, rounded to nearest even where it is subnormal, infinite where it is too large. `value` is 0 or normal.
+// value * 2^power, rounded to nearest, ties to even, if it is subnormal, and infinite if it is too
+// large. `value` is 0 or normal.
 fn scaled(value: f32, power: i32) -> f32 {
     let bits = bitcast<u32>(value);
     let sign = bits & 0x80000000u;
@@ -82,7 +86,7 @@ fn scaled(value: f32, power: i32) -> f32 {
     return bitcast<f32>(sign | (kept + u32(up)));
 }
 
-// |x| as a value in [1, 2) and a power of two; of 0 the value is 0. Not for infinities and NaN.
+// |x| as a value in [1, 2) and a power of two. For 0, the value is 0. Not for infinities and NaN.
 fn normalised(x: f32) -> Scaled {
     var bits = size_bits(x);
     if (bits == 0u) {
@@ -107,7 +111,8 @@ fn near_one(x: f32) -> Scaled {
     return Scaled(bitcast<f32>(bits - select(0u, 0x800000u, above)), parts.power + select(0, 1, above));
 }
 
-// a * b - product, exactly; `product` is a * b, rounded. No factor is near the ends of the range.
+// a * b - product, exactly; `product` is a * b, rounded. Neither factor may be near the limits of
+// the range.
 fn product_error(a: f32, b: f32, product: f32) -> f32 {
     let a_high = upper_half(a);
     let b_high = upper_half(b);
@@ -117,7 +122,7 @@ fn product_error(a: f32, b: f32, product: f32) -> f32 {
     return settled(settled(first_part + a_high * b_low) + a_low * b_high) + a_low * b_low;
 }
 
-// A number as the sum of two, of which the second is small beside the first.
+// A number as the sum of two numbers, of which the second is small relative to the first.
 struct Pair {
     high: f32,
     low: f32,
@@ -128,7 +133,8 @@ fn pair_product(a: Pair, b: Pair) -> Pair {
     return Pair(product, product_error(a.high, b.high, product) + (a.high * b.low + a.low * b.high));
 }
 
-// a / b, rounded correctly but for a few in a million, whatever the device's division is worth. Neither is near the ends of the range.
+// a / b, correctly rounded except for a few cases in a million, however inaccurate the device's
+// division is. Neither operand may be near the limits of the range.
 fn pair_quotient(a: Pair, b: Pair) -> f32 {
     let quotient = settled(a.high / b.high);
     let product = settled(quotient * b.high);
@@ -138,9 +144,10 @@ fn pair_quotient(a: Pair, b: Pair) -> f32 {
 
 // ---------------------------------------------------------------- exponential
 
-// e^r - 1 on an interval of ln 2 around 0, and the power of two that belongs to it.
+// e^r - 1 on an interval of ln 2 around 0, and the corresponding power of two.
 //
-// high + low = power * ln 2 + r, with ln 2 in two parts of which the first has 15 bits: its products are exact.
+// high + low = power * ln 2 + r, with ln 2 in two parts, of which the first has 15 bits: its
+// products are exact.
 fn exp_reduced(high: f32, low: f32) -> Scaled {
     let bounded = clamp(high, -300.0, 300.0);
     let power = floor(bounded * 1.442695022 + 0.5);
@@ -152,7 +159,7 @@ fn exp_reduced(high: f32, low: f32) -> Scaled {
     return Scaled(r + (rest + (r * r) * p), i32(power));
 }
 
-// e^(high + low), where low is small beside 1.
+// e^(high + low), where low is small relative to 1.
 fn exp_parts(high: f32, low: f32) -> Scaled {
     let reduced = exp_reduced(high, low);
     return Scaled(1.0 + reduced.value, reduced.power);
@@ -164,14 +171,14 @@ struct ScaledPair {
     power: i32,
 }
 
-// The same to some digits more.
+// The same with some more digits.
 fn exp_pair(high: f32, low: f32) -> ScaledPair {
     let reduced = exp_reduced(high, low);
     let sum = settled(1.0 + reduced.value);
     return ScaledPair(Pair(sum, reduced.value - settled(sum - 1.0)), reduced.power);
 }
 
-// factor * e^(rate * x^2), with x^2 to twice the digits. `rate` is -1 or -1/2.
+// factor * e^(rate * x^2), with x^2 in twice the precision. `rate` is -1 or -1/2.
 fn bell(x: f32, rate: f32, factor: Pair) -> f32 {
     let a = min(abs_of(x), 20.0);
     let upper = upper_half(a);
@@ -191,7 +198,7 @@ fn exp_of(x: f32) -> f32 {
 
 fn expm1_of(x: f32) -> f32 {
     let size = size_bits(x);
-    // NaN, and below 2^-25 the value is x.
+    // NaN; and below 2^-25 the value is x.
     if (size > 0x7f800000u || size < 0x33000000u) {
         return x;
     }
@@ -213,7 +220,8 @@ fn expm1_of(x: f32) -> f32 {
 
 // ---------------------------------------------------------------- logarithm
 
-// log(1 + f) + power * ln 2 + extra, for 1 + f in [sqrt(1/2), sqrt(2)): by s = f / (2 + f), log(1 + f) = 2 s + 2/3 s^3 + ...
+// log(1 + f) + power * ln 2 + extra, for 1 + f in [sqrt(1/2), sqrt(2)): with s = f / (2 + f), log(1
+// + f) = 2 s + 2/3 s^3 + ...
 fn log_reduced(f: f32, power: f32, extra: f32) -> f32 {
     let s = f / (2.0 + f);
     let z = s * s;
@@ -240,7 +248,7 @@ fn log_of(x: f32) -> f32 {
 
 fn log1p_of(x: f32) -> f32 {
     let size = size_bits(x);
-    // NaN, and below 2^-25 the value is x.
+    // NaN; and below 2^-25 the value is x.
     if (size > 0x7f800000u || size < 0x33000000u || bitcast<u32>(x) == 0x7f800000u) {
         return x;
     }
@@ -312,11 +320,11 @@ fn recip_of(x: f32) -> f32 {
     return with_sign(scaled(pair_quotient(Pair(1.0, 0.0), Pair(parts.value, 0.0)), -parts.power), x);
 }
 
-// ---------------------------------------------------------------- hyperbolic tangent, error function, normal distribution
+// ---------------------------------------------------------------- tanh, erf, normal distribution
 
 fn tanh_of(x: f32) -> f32 {
     let size = size_bits(x);
-    // NaN, and below 2^-12 the value is x.
+    // NaN; and below 2^-12 the value is x.
     if (size > 0x7f800000u || size < 0x39800000u) {
         return x;
     }
@@ -329,13 +337,14 @@ fn tanh_of(x: f32) -> f32 {
     return with_sign(1.0 - 2.0 / (scaled(parts.value, parts.power) + 1.0), x);
 }
 
-// erf(x) / x - 1, of x^2 up to 0.85.
+// erf(x) / x - 1, for x^2 up to 0.85.
 fn erf_series(z: f32) -> f32 {
     return 0.1283791661 + z * (-0.3761263788 + z * (0.1128378808 + z * (-2.686582319e-02
         + z * (5.222355016e-03 + z * (-8.506830200e-04 + z * (1.145908682e-04 + z * -1.030893145e-05))))));
 }
 
-// erfc(x + rest) for x >= 0: below 1/2 as 1 - erf, from there as e^(-x^2) times a polynomial in (x - 2) / (x + 2), over 1 + 2 x.
+// erfc(x + rest) for x >= 0: below 1/2 as 1 - erf, otherwise as e^(-x^2) times a polynomial in (x -
+// 2) / (x + 2), divided by 1 + 2 x.
 fn erfc_parts(x: f32, rest: f32) -> Scaled {
     if (x < 0.5) {
         let difference = settled(1.0 - x);
@@ -391,7 +400,8 @@ fn erfc_of(x: f32) -> f32 {
     return select(tail, 2.0 - tail, sign_bit(x) != 0u);
 }
 
-// The probability that a standard normal number is above |x|: erfc(|x| / sqrt(2)) / 2, with the quotient in two parts.
+// The probability that a standard normal number is above |x|: erfc(|x| / sqrt(2)) / 2, with the
+// quotient in two parts.
 fn normal_tail(x: f32) -> Scaled {
     let a = min(abs_of(x), 14.4);
     let high = settled(a * 0.7071067691);
@@ -441,14 +451,14 @@ fn gelu_inner_twice(x: f32) -> f32 {
     return x * (1.595769122 + 0.07135481283 * (x * x));
 }
 
-// Beyond 40 the normal density is 0 and tanh is 1: gradients have reached their limits, and x^2 must not overflow.
+// Beyond 40 the normal density is 0 and tanh is 1. Gradients have reached their limits, and x^2
+// must not overflow.
 fn gelu_bounded(x: f32) -> f32 {
     return float_smaller(float_larger(x, -40.0), 40.0);
 }
 
-// ---------------------------------------------------------------- whole numbers, by bits
+// ---------------------------------------------------------------- rounding to integers, by bits
 
-// x without its fraction.
 fn truncated(x: f32) -> f32 {
     let exponent = size_bits(x) >> 23u;
     if (exponent >= 150u) {
@@ -472,7 +482,8 @@ fn ceil_of(x: f32) -> f32 {
     return negated(floor_of(negated(x)));
 }
 
-// Halves to even: half a unit less one bit is added, and one bit more if the unit is odd. A carry moves into the exponent as it should.
+// Rounds to nearest, ties to even: half a unit less one bit is added, and one more bit if the unit
+// is odd. A carry into the exponent gives the correct result.
 fn round_of(x: f32) -> f32 {
     let size = size_bits(x);
     let exponent = size >> 23u;

@@ -1,15 +1,22 @@
-// Class of f32 (and of f16 and bf16, which are computed in f32): the class interface, unary, binary and compare families, gradients, and the
-// elementary functions they stand on. The twin of kernels/lib/functions.cuh; the names are the stems of core.
+// Class of f32 (and of f16 and bf16, which are computed in f32): the class interface, the unary,
+// binary and compare families, gradients, and the elementary functions that they use. The
+// counterpart of kernels/lib/functions.cuh. Functions are named after the ops of core.
 //
-// The elementary functions are written here because those of WGSL are only as good as the driver. What a driver may do is guarded against thus:
-//   reassociation   results whose exact rounding matters pass through `settled`; a fused multiply-add is allowed everywhere
+// The elementary functions are defined here because the accuracy of WGSL's functions depends on the
+// driver. The code guards against what a driver may do:
+//   reassociation   results whose exact rounding matters pass through `settled`; a fused
+//                   multiply-add is allowed everywhere
 //   no NaN, no inf  both are tested by bits and made from bits; comparisons are of integers
-//   flushing        powers of two are multiplied in by `scaled`, an integer operation that also rounds subnormal results
-// Errors of the functions are at most 2 units in the last index (tanh 2.5, gelu_tanh above 0 4.5) where +, - and * round correctly and / and sqrt are within 2.5. Results
-// that cancel or overflow on the way (gelu_tanh far below 0, gradients near their zeros) have that error beside their largest part. Plain
-// arithmetic (add, mul, div, square, ...) is the device's own.
+//   flushing        `scaled` multiplies by powers of two; it is an integer operation that also
+//                   rounds subnormal results
 //
-// From the host: opaque_zero() -> u32, which is 0 without the compiler's knowledge; first() and second() -> C, the constants of an op.
+// The errors of the functions are at most 2 ulp (tanh 2.5, gelu_tanh above 0 4.5) if +, - and *
+// round correctly and / and sqrt are within 2.5 ulp. Results with cancellation or intermediate
+// overflow (gelu_tanh far below 0, gradients near their zeros) have this error relative to their
+// largest term. Plain arithmetic (add, mul, div, square, ...) is that of the device.
+//
+// The host provides opaque_zero() -> u32, which is 0 in a way that the compiler cannot know, and
+// first() and second() -> C, the constants of an op.
 
 // The compute type.
 alias C = f32;
@@ -67,12 +74,12 @@ fn float_smaller(a: f32, b: f32) -> f32 {
     return select(a, b, take_b && size_bits(a) <= 0x7f800000u);
 }
 
-// The larger, b where both are equal; the first NaN if there is one.
+// The larger value, or b if both are equal; the first NaN if there is one.
 fn larger(a: C, b: C) -> C {
     return float_larger(a, b);
 }
 
-// The smaller, b where both are equal; the first NaN if there is one.
+// The smaller value, or b if both are equal; the first NaN if there is one.
 fn smaller(a: C, b: C) -> C {
     return float_smaller(a, b);
 }
@@ -158,7 +165,7 @@ fn unary_sigmoid(x: C) -> C {
     return sigmoid_of(x);
 }
 
-// By bits: those from -0 to -infinity become 0, NaN stays.
+// By bits: values from -0 to -infinity become 0, NaN is kept.
 fn unary_relu(x: C) -> C {
     return select(x, 0.0, bitcast<u32>(x) - 0x80000000u <= 0x7f800000u);
 }
@@ -198,7 +205,6 @@ fn unary_elu(x: C) -> C {
     return first() * expm1_of(x);
 }
 
-// x * normal_cdf(x); below 0 the tail is scaled after it has been multiplied, so that it does not leave the range too soon.
 fn unary_gelu_erf(x: C) -> C {
     if (sign_bit(x) == 0u || size_bits(x) >= 0x7f800000u) {
         return x * normal_cdf(x);
@@ -208,14 +214,13 @@ fn unary_gelu_erf(x: C) -> C {
     return scaled(negated(factor.value * tail.value), factor.power + tail.power);
 }
 
-// (1 + tanh(u)) / 2 is the sigmoid of z = 2 u, which keeps its digits where it is small.
+// (1 + tanh(u)) / 2 is the sigmoid of z = 2 u, which keeps its precision where it is small.
 fn unary_gelu_tanh(x: C) -> C {
     let z = gelu_inner_twice(x);
     let e = exponential(-abs_of(z));
     return x * (select(1.0, e, sign_bit(z) != 0u) / (1.0 + e));
 }
 
-// x * sigmoid_of(x), scaled last as well.
 fn unary_silu(x: C) -> C {
     if (sign_bit(x) == 0u || size_bits(x) >= 0x7f800000u) {
         return x * sigmoid_of(x);
@@ -234,7 +239,9 @@ fn unary_clamp(x: C) -> C {
     return float_smaller(float_larger(x, first()), second());
 }
 
-// ---------------------------------------------------------------- gradients: name(saved, dy); saved is y where y says the gradient
+// ---------------------------------------------------------------- gradients: name(saved, dy)
+//
+// `saved` is y if the gradient is computed from y, otherwise x.
 
 fn grad_neg(s: C, d: C) -> C {
     return negated(d);
@@ -299,7 +306,7 @@ fn grad_erf(s: C, d: C) -> C {
     return bell(s, -1.0, Pair(1.1283792257, -5.863538277e-08)) * d;
 }
 
-// Settled: a driver that doubles s first overflows too early.
+// `settled`, because a driver that doubles s first would overflow too early.
 fn grad_square(s: C, d: C) -> C {
     return 2.0 * settled(s * d);
 }
@@ -336,7 +343,8 @@ fn grad_gelu_erf(s: C, d: C) -> C {
     return (normal_cdf(x) + x * normal_pdf(x)) * d;
 }
 
-// With g = (1 + tanh(u)) / 2, the sigmoid of 2 u: g + x * 2 g (1 - g) * du/dx, where the smaller of g and 1 - g is known to all its digits.
+// With g = (1 + tanh(u)) / 2, the sigmoid of 2 u: g + x * 2 g (1 - g) * du/dx, where the smaller of
+// g and 1 - g is known in full precision.
 fn grad_gelu_tanh(s: C, d: C) -> C {
     let x = gelu_bounded(s);
     let parts = sigmoid_tail(gelu_inner_twice(x));

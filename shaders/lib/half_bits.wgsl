@@ -1,7 +1,9 @@
-// 16-bit floats as they lie in memory, without branches. No device feature is needed, subnormals of f16 are right where arithmetic flushes those of f32, and each value is
-// rounded once to nearest even.
+// Conversions of 16-bit floats as they are stored in memory, without branches. They need no device
+// feature, subnormals of f16 are correct even if arithmetic flushes those of f32, and each value is
+// rounded once, to nearest, ties to even.
 
-// The f32 of an f16's bits, exactly. What a device makes of subnormals is its own affair: they are the mantissa of a number from 2^-14 on, less that power.
+// The f32 of an f16's bits, exactly. Subnormals are not left to the device, whose result is
+// unspecified: they are the mantissa of a number from 2^-14 on, minus 2^-14.
 fn f16_to_f32(bits: u32) -> f32 {
     let size = bits & 0x7fffu;
     let subnormal = bitcast<u32>(bitcast<f32>((size << 13u) | 0x38800000u) - 0.00006103515625);
@@ -10,7 +12,8 @@ fn f16_to_f32(bits: u32) -> f32 {
 
 // The bits of the f16 nearest to x, ties to even; too large is infinite; NaN stays NaN.
 //
-// The sum with a power of two 13 digits above x, 1/2 at least, is rounded to the last index of an f16: its mantissa is that of the result, with the leading 1.
+// The sum with a power of two that is 13 bits above x, and at least 1/2, is rounded at the last bit
+// of an f16: its mantissa is that of the result, including the leading 1.
 fn f32_to_f16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let size = bits & 0x7fffffffu;
@@ -33,9 +36,12 @@ fn f32_to_bf16(x: f32) -> u32 {
     return select(rounded, bits | 0x400000u, (bits & 0x7fffffffu) > 0x7f800000u) >> 16u;
 }
 
-// ---------------------------------------------------------------- integers rounded to odd, so that a second rounding sees what the first one dropped
+// ---------------------------------------------------------------- integers rounded to odd
+//
+// Rounding to odd preserves for a second rounding whether the first one lost any bits.
 
-// An unsigned 64-bit number with a sign, cut to 24 bits of which the last is 1 if any bit was lost.
+// An unsigned 64-bit number with a sign, truncated to 24 bits, of which the last is 1 if any bit
+// was lost.
 fn wide_size_to_f32_odd(size: vec2<u32>, negative: bool) -> f32 {
     if (wide_is_zero(size)) {
         return 0.0;

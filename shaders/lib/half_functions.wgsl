@@ -1,9 +1,11 @@
-// Functions of float.wgsl in fewer terms, for results that are rounded to 16 bits: part of its class. The exponential is the device's own (row.wgsl).
+// Functions of float.wgsl with fewer terms, for results that are rounded to 16 bits. They belong to
+// its class. The exponential is that of the device (row.wgsl).
 //
-// Before they are rounded results are within 2^-14 of what they should be, an eighth of a unit of f16 in the last index, where exp2 is as exact as WGSL asks
-// for: 3 + 2 |x| units of f32. Those that follow from exponentials below e^-87 are 0. Slopes near their zeros have that error beside their largest part.
+// Before rounding, the relative error of results is below 2^-14, an eighth of an f16 ulp, if exp2
+// is as accurate as WGSL requires: 3 + 2 |x| ulp of f32. Results of exponentials below e^-87 are 0.
+// Gradients near their zeros have this error relative to their largest term.
 
-// Near 0 by two terms of its series.
+// Near 0 two terms of the series are used.
 fn unary_half_tanh(x: C) -> C {
     let e = exponential_of_half(-2.0 * abs_of(x));
     let far = with_sign((1.0 - e) / (1.0 + e), x);
@@ -33,7 +35,7 @@ struct HalfNormal {
     bell: f32,
 }
 
-// The first over the second by a polynomial in s: within 9e-6 of it, for sizes up to 14.5.
+// The quotient of the two is a polynomial in s: relative error 9e-6, for |x| up to 14.5.
 fn half_normal(x: f32) -> HalfNormal {
     let a = min(abs_of(x), 14.5);
     let s = 1.0 / (1.0 + 0.3 * a);
@@ -47,7 +49,7 @@ fn unary_half_gelu_erf(x: C) -> C {
     return x * select(1.0 - tail, tail, sign_bit(x) != 0u);
 }
 
-// Near 0 by four terms of its series.
+// Near 0 four terms of the series are used.
 fn unary_half_erf(x: C) -> C {
     let z = x * x;
     let near = x * (1.128379167 + z * (-0.3761263890 + z * (0.1128379167 + z * -2.686617064e-02)));
@@ -71,7 +73,7 @@ fn grad_half_gelu_erf(s: C, d: C) -> C {
     return select(value, s, size_bits(s) > 0x7f800000u);
 }
 
-// As grad_gelu_tanh: g + x * g (1 - g) * dz/dx, with the sigmoid g of z.
+// As grad_gelu_tanh: g + x * g (1 - g) * dz/dx, with g the sigmoid of z.
 fn grad_half_gelu_tanh(s: C, d: C) -> C {
     let x = clamp(s, -40.0, 40.0);
     let e = exponential_of_half(-abs_of(gelu_inner_twice(x)));

@@ -1,11 +1,13 @@
-// Numbers of threads and indices of elements. What stands here reads the fields of a shader's own Parameters: count, rank, offsets, sizes, strides.
+// Indices of threads and elements. These functions read the fields count, rank, offsets, sizes and
+// strides of the shader's Parameters.
 
-// The number of the work group of a launch, which folds what does not fit one dimension into two: those from params.launched on have nothing to do.
+// Returns the index of the workgroup. A launch that does not fit in one dimension is folded into
+// two: workgroups from params.launched on have no work.
 fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;
 }
 
-// The index of element `number`, counted in row-major order, in the tensor with this number.
+// Returns the index of element `number`, counted in row-major order, in tensor `tensor`.
 fn strided_index(tensor: u32, number: u32) -> u32 {
     var rest = number;
     var element_index = params.offsets[tensor];
@@ -18,12 +20,13 @@ fn strided_index(tensor: u32, number: u32) -> u32 {
     return element_index + rest * params.strides[tensor * 2u][0];
 }
 
-// The same of tensors that lie dense.
+// The same for contiguous tensors.
 fn contiguous_index(tensor: u32, number: u32) -> u32 {
     return params.offsets[tensor] + number;
 }
 
-// Notes an index that is out of range, if it is the first since the host last looked. The record: how many, which launch, the index.
+// Records an index that is out of range, if it is the first since the host last read the record.
+// The record contains the count, the number of the launch, and the index.
 fn note_fault(index: vec2<u32>) {
     if (atomicAdd(&faults[0], 1u) == 0u) {
         atomicStore(&faults[1], params.fault);
@@ -32,7 +35,7 @@ fn note_fault(index: vec2<u32>) {
     }
 }
 
-// A position from the bits of an element of an index tensor.
+// Converts the bits of an element of an index tensor to a position.
 fn position_of_i32(bits: u32) -> vec2<u32> {
     return wide_from_i32(bitcast<i32>(bits));
 }

@@ -1,6 +1,7 @@
-// Class of i32, and of i16 and i8, of which the low bits are stored: the class interface, unary, binary and compare families. Integers wrap; division by zero gives 0.
+// Class of i32, and of i16 and i8, whose low bits are stored: the class interface, and the unary,
+// binary and compare families. Integers wrap; division by zero gives 0.
 //
-// From the host: first() and second() -> C, the constants of an op.
+// The host provides first() and second() -> C, the constants of an op.
 
 // The compute type.
 alias C = i32;
@@ -61,7 +62,7 @@ fn product_of(a: C, b: C) -> C {
     return a * b;
 }
 
-// Rounded towards zero; by zero 0, and the lowest number by -1 wraps.
+// Rounded toward zero. Division by zero gives 0, and the lowest number divided by -1 wraps.
 fn quotient_of(a: C, b: C) -> C {
     if (b == 0i) {
         return 0i;
@@ -72,7 +73,7 @@ fn quotient_of(a: C, b: C) -> C {
     return a / b;
 }
 
-// The remainder with the sign of b; by zero 0.
+// The remainder with the sign of b; 0 if b is 0.
 fn remainder_of(a: C, b: C) -> C {
     if (b == 0i || b == -1i) {
         return 0i;
@@ -81,7 +82,7 @@ fn remainder_of(a: C, b: C) -> C {
     return select(rest, rest + b, rest != 0i && (rest < 0i) != (b < 0i));
 }
 
-// By repeated multiplication; a negative exponent gives 0, but for bases of 1 and -1.
+// By repeated multiplication. A negative exponent gives 0, except for the bases 1 and -1.
 fn power_of(base: C, exponent: C) -> C {
     if (exponent < 0i) {
         if (base == 1i) {

@@ -1,9 +1,11 @@
-// Numbers of a normal distribution (Box and Muller 1958), y = sqrt(-2 ln u) cos(2 pi v): a part of float.wgsl's class, on elementary.wgsl.
+// Normally distributed numbers (Box and Muller 1958), y = sqrt(-2 ln u) cos(2 pi v). They belong to
+// the class of float.wgsl, and are built on elementary.wgsl.
 //
-// Other devices compute y in f64 and round it once; here both factors are pairs of f32 with a relative error below 2^-40, near u = 1 and near the
-// zeros of the cosine too (of all 2^24 u and v; 2^-38.9 where / and sqrt are 2 units in the last index off). So but for about one in a million, which
-// are one unit in the last index off, the results have the same bits. With Pair, pair_product and pair_sum: Dekker 1971, "A floating-point technique for
-// extending the available precision".
+// Other devices compute y in f64 and round it once. Here both factors are pairs of f32 with a
+// relative error below 2^-40, also near u = 1 and near the zeros of the cosine (for all 2^24 u and
+// v; 2^-38.9 if / and sqrt have an error of 2 ulp). The results therefore have the same bits,
+// except for about one in a million, which differs by one ulp. Pair, pair_product and pair_sum:
+// Dekker 1971, "A floating-point technique for extending the available precision".
 
 // a + b, where |a| >= |b| or a is 0.
 fn pair_sum(a: Pair, b: Pair) -> Pair {
@@ -23,8 +25,10 @@ fn quotient_by_one_plus(a: f32, b: f32) -> Pair {
 
 // -2 ln u, for u from 2^-24 to 1.
 //
-// u = 2^k m with m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1), ln m = 2 s (1 + s^2 / 3 + s^4 / 5 + ...); from 1/7 on the coefficients are those of
-// the polynomial through the series at Chebyshev's points. 2 ln 2 is in two parts, of which the first has 19 bits: its product with k is exact.
+// u = 2^k m with m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1), ln m = 2 s (1 + s^2 / 3 + s^4 /
+// 5 + ...). From 1/7 on, the coefficients are those of the polynomial that interpolates the series
+// at Chebyshev points. 2 ln 2 is in two parts, of which the first has 19 bits: its product with k
+// is exact.
 fn minus_two_log(u: f32) -> Pair {
     let parts = near_one(u);
     let s = quotient_by_one_plus(parts.value - 1.0, parts.value);
@@ -37,7 +41,7 @@ fn minus_two_log(u: f32) -> Pair {
     return pair_sum(Pair(-1.386295319 * power, 9.574836213e-07 * power), pair_product(Pair(-4.0 * s.high, -4.0 * s.low), series));
 }
 
-// The square root of a number above 0, by one step of Newton's method.
+// The square root of a number above 0, with one step of Newton's method.
 fn pair_root(square: Pair) -> Pair {
     let root = settled(sqrt(square.high));
     let product = settled(root * root);
@@ -45,13 +49,14 @@ fn pair_root(square: Pair) -> Pair {
     return Pair(root, rest / (2.0 * root));
 }
 
-// A coefficient in two parts: of the sine or of the cosine.
+// A coefficient in two parts, of the sine or of the cosine.
 fn coefficient(of_sine: bool, sine: vec2<f32>, cosine: vec2<f32>) -> Pair {
     let chosen = select(cosine, sine, of_sine);
     return Pair(chosen.x, chosen.y);
 }
 
-// sin(pi/4 x), or cos(pi/4 x), for |x| at most 1: x (or 1) times their series in x^2, the last three terms as in minus_two_log.
+// sin(pi/4 x), or cos(pi/4 x), for |x| at most 1: x (or 1) times the series in x^2, with the last
+// three terms as in minus_two_log.
 fn eighth_turn(x: Pair, of_sine: bool) -> Pair {
     let z = pair_product(x, x);
     let fourth = coefficient(of_sine, vec2<f32>(3.133616815e-07, 0.0), vec2<f32>(3.590860388e-06, 0.0)).high;
@@ -69,14 +74,16 @@ fn eighth_turn(x: Pair, of_sine: bool) -> Pair {
     return pair_product(series, coefficient(of_sine, vec2<f32>(x.high, x.low), vec2<f32>(1.0, 0.0)));
 }
 
-// cos(2 pi v), for v in steps of 2^-24: the quadrant and what is left of it, in eighths of a turn, are exact.
+// cos(2 pi v), for v in steps of 2^-24. The quadrant, and the remaining angle in eighths of a turn,
+// are exact.
 fn cos_of_turns(steps: u32) -> Pair {
     let quadrant = (steps + 0x200000u) >> 22u;
     let of_sine = (quadrant & 1u) != 0u;
     let left = bitcast<i32>(steps - (quadrant << 22u));
     var x = Pair(f32(left) * 4.76837158203125e-7, 0.0);
     if (of_sine && left == 0) {
-        // In f64 neither pi/2 nor 3 pi/2 is exact, so other devices' cosines of them are not 0: so far they are off.
+        // Neither pi/2 nor 3 pi/2 is exact in f64, so the cosines that other devices compute there
+        // are not 0. x is the error of these angles.
         x = coefficient(quadrant == 1u, vec2<f32>(-7.796343371e-17, -2.938594633e-24), vec2<f32>(-2.338903078e-16, -2.198338998e-24));
     }
     let y = eighth_turn(x, of_sine);
@@ -84,7 +91,8 @@ fn cos_of_turns(steps: u32) -> Pair {
     return Pair(sign * y.high, sign * y.low);
 }
 
-// Of two random words, by the upper 24 bits of each. u is from (0, 1]: the logarithm of 0 cannot come up.
+// Computes y from the upper 24 bits of two random words. u is in (0, 1], so that the logarithm of 0
+// does not occur.
 fn normal_of(first_word: u32, second_word: u32) -> f32 {
     let steps = (first_word >> 8u) + 1u;
     let cosine = cos_of_turns(second_word >> 8u);

@@ -1,9 +1,10 @@
-// Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a counter and a key in, 128 random bits out; and the numbers
-// that random.wgsl makes of them. Plain integer arithmetic, as in core's philox.rs.
+// Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), which maps a
+// counter and a key to 128 random bits, and the numbers that random.wgsl computes from them. Plain
+// integer arithmetic, as in core's philox.rs.
 
 const FIRST_MULTIPLIER: u32 = 0xD2511F53u;
 const SECOND_MULTIPLIER: u32 = 0xCD9E8D57u;
-// The golden ratio and the square root of 3, less 1: added to the key after each round.
+// The golden ratio and the square root of 3, minus 1: added to the key after each round.
 const FIRST_KEY_STEP: u32 = 0x9E3779B9u;
 const SECOND_KEY_STEP: u32 = 0xBB67AE85u;
 
@@ -27,9 +28,11 @@ fn words_of(block: u32) -> vec4<u32> {
     return philox(state_bits(params.offsets.y), wide_add(base, vec2<u32>(block, 0u)));
 }
 
-// ---------------------------------------------------------------- NUMBER of random.wgsl: the bits of element `number`, the work group's `local`
+// ---------------------------------------------------------------- NUMBER of random.wgsl
+//
+// Returns the bits of element `number`, which is element `local` of the workgroup.
 
-// The words of the work group, in order.
+// The words of the workgroup, in order.
 var<workgroup> drawn: array<u32, 1024>;
 
 fn draw_words(block: u32, lane: u32) {
@@ -49,7 +52,7 @@ fn uniform_number(number: u32, local: u32) -> u32 {
     return y_rounded(f32(drawn[local] >> 8u) * UNIT);
 }
 
-// Two words each.
+// Uses two words for each element.
 fn normal_number(number: u32, local: u32) -> u32 {
     return y_rounded(normal_of(drawn[2u * local], drawn[2u * local + 1u]));
 }
@@ -61,7 +64,9 @@ fn dropout_number(number: u32, local: u32) -> u32 {
     return y_rounded(x_at(element_index(2u, number)) * params.scale);
 }
 
-// ---------------------------------------------------------------- WRITE of random.wgsl: the elements of a work group, from `first` on
+// ---------------------------------------------------------------- WRITE of random.wgsl
+//
+// Writes the elements of a workgroup, from `first` on.
 
 fn write_elements(first: u32, lane: u32) {
     for (var local = lane; local < 256u * ELEMENTS; local += 256u) {
@@ -72,7 +77,7 @@ fn write_elements(first: u32, lane: u32) {
     }
 }
 
-// Of two to a word, where y begins with a word: what is behind the last element keeps its bits.
+// For two elements in a word, where y begins at a word. Bits after the last element are kept.
 fn write_pairs(first: u32, lane: u32) {
     for (var local = 2u * lane; local < 1024u; local += 512u) {
         let number = first + local;

@@ -1,6 +1,7 @@
-// Remainder and power of f32: a part of float.wgsl's class, on elementary.wgsl.
+// Remainder and power of f32. They belong to the class of float.wgsl, and are built on
+// elementary.wgsl.
 
-// The exact remainder with the sign of a, as C's fmodf: 8 digits of the quotient a step.
+// The exact remainder with the sign of a, as C's fmodf: 8 bits of the quotient per step.
 fn float_fmod(a: f32, b: f32) -> f32 {
     let a_size = size_bits(a);
     let b_size = size_bits(b);
@@ -30,7 +31,7 @@ fn float_fmod(a: f32, b: f32) -> f32 {
     return bitcast<f32>(sign_bit(a) | (exponent << 23u) | (mantissa & 0x7fffffu));
 }
 
-// The remainder with the sign of b: C's, moved once.
+// The remainder with the sign of b: C's remainder, plus b if the signs differ.
 fn float_remainder(a: f32, b: f32) -> f32 {
     let rest = float_fmod(a, b);
     let rest_size = size_bits(rest);
@@ -40,7 +41,7 @@ fn float_remainder(a: f32, b: f32) -> f32 {
     return rest + b;
 }
 
-// 2 where x is an even whole number, 1 where it is an odd one, else 0. Not for NaN.
+// 2 if x is an even integer, 1 if it is an odd integer, else 0. Not for NaN.
 fn wholeness(x: f32) -> u32 {
     let size = size_bits(x);
     let exponent = size >> 23u;
@@ -58,9 +59,10 @@ fn wholeness(x: f32) -> u32 {
     return select(2u, 1u, (mantissa & unit) != 0u);
 }
 
-// log2 of a positive finite x to about 34 digits, the first part with 12 of them.
+// log2 of a positive finite x to about 34 bits, 12 of them in the first part.
 //
-// x = 2^k m, s = (m - 1) / (m + 1), log2 m = 2 / (3 ln 2) * s * (3 + s^2 + s^4 Q(s^2)), in products of halves that are exact.
+// x = 2^k m, s = (m - 1) / (m + 1), log2 m = 2 / (3 ln 2) * s * (3 + s^2 + s^4 Q(s^2)), computed
+// with products of upper and lower parts that are exact.
 fn log2_pair(x: f32) -> Pair {
     let parts = near_one(x);
     let m = parts.value;
@@ -101,7 +103,7 @@ fn exp2_parts(high: f32, low: f32) -> Scaled {
 
 // |base|^exponent for a finite base that is not 0 and a finite exponent.
 fn power_of_size(base: f32, exponent: f32) -> f32 {
-    // Beyond 2^34 all powers but those of 1 have left the range.
+    // Beyond 2^34 all powers except those of 1 are out of range.
     let bounded = clamp(exponent, -17179869184.0, 17179869184.0);
     let log = log2_pair(abs_of(base));
     let exponent_high = upper_half(bounded);
@@ -119,7 +121,7 @@ fn power_of_size(base: f32, exponent: f32) -> f32 {
     return scaled(parts.value, parts.power);
 }
 
-// base^exponent, with C's results for zeros, infinities and NaN.
+// base^exponent, with the results of C for zeros, infinities and NaN.
 fn float_power(base: f32, exponent: f32) -> f32 {
     let base_size = size_bits(base);
     let exponent_size = size_bits(exponent);

@@ -1,4 +1,5 @@
-// Sine, cosine and the angle of a point, of f32: a part of float.wgsl's class, on elementary.wgsl.
+// Sine, cosine and atan2 of f32. They belong to the class of float.wgsl, and are built on
+// elementary.wgsl.
 
 // An angle as quadrant * pi/2 + turn + rest, with |turn| at most pi/4.
 struct Angle {
@@ -7,7 +8,7 @@ struct Angle {
     rest: f32,
 }
 
-// 32 zeros and then the bits of 2/pi, in words.
+// 32 zero bits and then the bits of 2/pi, in words.
 fn two_over_pi(word: u32) -> u32 {
     switch word {
         case 1u: {
@@ -37,13 +38,11 @@ fn two_over_pi(word: u32) -> u32 {
     }
 }
 
-// The 32 bits that begin `bit` bits (0 to 31) into the pair of words.
+// The 32 bits from bit number `bit` (0 to 31) of the pair of words on.
 fn word_from(high: u32, low: u32, bit: u32) -> u32 {
     return (high << bit) | ((low >> 1u) >> (31u - bit));
 }
 
-// x = mantissa * 2^e, so x / (2 pi) modulo 1 is the mantissa times 96 bits of (2/pi) * 2^(e - 2), modulo 1 (Payne and Hanek 1983). Bits further up
-// make whole turns; those further down are below 2^-72. All by integers: no multiple of pi/2 in the range is so near that digits are lost.
 fn reduced_angle(x: f32) -> Angle {
     let size = size_bits(x);
     if (size <= 0x3f490fdau) {
@@ -60,7 +59,7 @@ fn reduced_angle(x: f32) -> Angle {
     let bottom = multiply_wide(mantissa, word_from(third_word, two_over_pi(word + 3u), bit));
     var low = middle.x + bottom.y;
     var high = mantissa * top + middle.y + u32(low < bottom.y);
-    // The two upper bits, rounded, are the quadrant; what is left is in [-1/8, 1/8) turns.
+    // The two upper bits, rounded, are the quadrant. The rest is in [-1/8, 1/8) turns.
     let quadrant = (high + 0x20000000u) >> 30u;
     high -= quadrant << 30u;
     let negative = (high & 0x80000000u) != 0u;
@@ -76,7 +75,7 @@ fn reduced_angle(x: f32) -> Angle {
     }
     let shift = countLeadingZeros(high) & 31u;
     power -= i32(shift);
-    // 0xc90fdaa2 is pi/4 in 32 bits: the angle in units of 2^(power + 1), to 31 digits or more.
+    // 0xc90fdaa2 is pi/4 in 32 bits: the angle in units of 2^(power + 1), to at least 31 bits.
     let angle = multiply_wide(word_from(high, low, shift), 0xc90fdaa2u).y;
     let unit = bitcast<u32>(scaled(1.0, power + 1)) | select(0u, 0x80000000u, negative);
     let turn = f32(angle & 0xffffff00u) * bitcast<f32>(unit);
@@ -164,7 +163,8 @@ fn eighths_plus(eighths: u32, t: f32, correction: f32) -> f32 {
     return sum + ((settled(base.high - sum) + t) + (base.low + correction));
 }
 
-// By the octant of (x, y), in which the ratio is at most 1, and by atan(t) = pi/4 + atan((t - 1) / (t + 1)) from 1/2 up.
+// Uses the octant of (x, y), in which the ratio is at most 1, and atan(t) = pi/4 + atan((t - 1) /
+// (t + 1)) for t above 1/2.
 fn atan2_of(y: f32, x: f32) -> f32 {
     if (unordered(y, x)) {
         return quiet_nan();

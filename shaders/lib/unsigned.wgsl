@@ -1,4 +1,4 @@
-// Class of u32, and of u16, of which the low bits are stored: what differs from byte.wgsl. Numbers wrap.
+// Class of u32, and of u16, whose low bits are stored: what differs from byte.wgsl. Numbers wrap.
 
 fn highest() -> C {
     return 0xffffffffu;

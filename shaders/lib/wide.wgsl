@@ -1,11 +1,12 @@
-// Class of i64: a number is vec2(low word, high word) in two's complement. First the arithmetic of such numbers, under names wide_* that other
-// files use (casts, indices, random numbers), then the class interface on top of it.
+// Class of i64: a number is vec2(low word, high word) in two's complement. First the arithmetic of
+// such numbers, under names wide_* that other files use (casts, indices, random numbers), then the
+// class interface on top of it.
 //
-// From the host: first() and second() -> C, the constants of an op.
+// The host provides first() and second() -> C, the constants of an op.
 
 // ---------------------------------------------------------------- words
 
-// a * b in 64 bits, by products of 16-bit halves.
+// a * b in 64 bits, from products of the 16-bit high and low parts.
 fn multiply_wide(a: u32, b: u32) -> vec2<u32> {
     let a_low = a & 0xffffu;
     let a_high = a >> 16u;
@@ -99,7 +100,7 @@ struct WideQuotient {
     rest: vec2<u32>,
 }
 
-// a / b of unsigned numbers, b not 0: one word at once, else bit by bit.
+// a / b of unsigned numbers, b not 0: directly if both fit in one word, otherwise bit by bit.
 fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> WideQuotient {
     if (a.y == 0u && b.y == 0u) {
         let divisor = max(b.x, 1u);
@@ -127,7 +128,7 @@ fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> WideQuotient {
     return WideQuotient(quotient, rest);
 }
 
-// a / b rounded towards zero; 0 where b is 0.
+// a / b rounded toward zero; 0 if b is 0.
 fn wide_div(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);
@@ -136,7 +137,7 @@ fn wide_div(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     return select(quotient, wide_neg(quotient), wide_is_negative(a) != wide_is_negative(b));
 }
 
-// a - b * (a / b), with the sign of a, as C's; 0 where b is 0.
+// a - b * (a / b), with the sign of a, as in C; 0 if b is 0.
 fn wide_rem(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);
@@ -147,7 +148,7 @@ fn wide_rem(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 
 // ---------------------------------------------------------------- power
 
-// By repeated multiplication, of an unsigned exponent.
+// By repeated multiplication, for an unsigned exponent.
 fn wide_pow_unsigned(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
     var product = vec2<u32>(1u, 0u);
     var square = base;
@@ -162,7 +163,7 @@ fn wide_pow_unsigned(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
     return product;
 }
 
-// A negative exponent gives 0, but for bases of 1 and -1.
+// A negative exponent gives 0, except for the bases 1 and -1.
 fn wide_pow(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
     if (!wide_is_negative(exponent)) {
         return wide_pow_unsigned(base, exponent);
@@ -178,7 +179,7 @@ fn wide_pow(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
 
 // ---------------------------------------------------------------- to and from f32
 
-// Rounded to nearest even, of an unsigned number.
+// Converts an unsigned number, rounded to nearest, ties to even.
 fn wide_size_to_f32(size: vec2<u32>) -> f32 {
     if (wide_is_zero(size)) {
         return 0.0;
@@ -191,13 +192,13 @@ fn wide_size_to_f32(size: vec2<u32>) -> f32 {
     return bitcast<f32>(((189u - zeros) << 23u) + mantissa + u32(more));
 }
 
-// Rounded to nearest even.
+// Rounded to nearest, ties to even.
 fn wide_to_f32(x: vec2<u32>) -> f32 {
     let value = bitcast<u32>(wide_size_to_f32(wide_size(x)));
     return bitcast<f32>(value | (x.y & select(0u, 0x80000000u, wide_is_negative(x))));
 }
 
-// Towards zero; what is beyond the range becomes its end, NaN becomes 0.
+// Rounded toward zero. Values beyond the range become its nearest end, NaN becomes 0.
 fn wide_from_f32(x: f32) -> vec2<u32> {
     let size = bitcast<u32>(x) & 0x7fffffffu;
     if (size > 0x7f800000u || size < 0x3f800000u) {
@@ -207,7 +208,7 @@ fn wide_from_f32(x: f32) -> vec2<u32> {
     if (size >= 0x5f000000u) {
         return select(vec2<u32>(0xffffffffu, 0x7fffffffu), vec2<u32>(0u, 0x80000000u), negative);
     }
-    // The mantissa in the upper 24 of 64 bits, moved to its index.
+    // The mantissa in the upper 24 of 64 bits, shifted to its position.
     let mantissa = vec2<u32>(0u, (size << 8u) | 0x80000000u);
     let value = wide_shift_right_logical(mantissa, 190u - (size >> 23u));
     return select(value, wide_neg(value), negative);
@@ -278,7 +279,7 @@ fn quotient_of(a: C, b: C) -> C {
     return wide_div(a, b);
 }
 
-// The remainder with the sign of b; by zero 0.
+// The remainder with the sign of b; 0 if b is 0.
 fn remainder_of(a: C, b: C) -> C {
     let rest = wide_rem(a, b);
     let moves = !wide_is_zero(rest) && wide_is_negative(rest) != wide_is_negative(b);

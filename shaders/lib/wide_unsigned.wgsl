@@ -12,7 +12,7 @@ fn less(a: C, b: C) -> bool {
     return wide_below(a, b);
 }
 
-// By zero 0.
+// 0 if b is 0.
 fn quotient_of(a: C, b: C) -> C {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);
@@ -20,7 +20,7 @@ fn quotient_of(a: C, b: C) -> C {
     return wide_divide(a, b).quotient;
 }
 
-// By zero 0.
+// 0 if b is 0.
 fn remainder_of(a: C, b: C) -> C {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);

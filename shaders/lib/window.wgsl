@@ -1,22 +1,25 @@
-// Windows that slide over an image, one axis at a time: which of their indices lie on it, and which windows show a pixel. The twin of window.cuh.
+// Windows that slide over an image, one axis at a time: which of their indices are on the image,
+// and which windows contain a pixel. The counterpart of window.cuh.
 //
 //   padding   image                 padding         window o starts at pixel o * stride - padding;
-//   . . | x x x x x x x x x x x | . .               its index `tap` lies on pixel start + tap * dilation
+//   . . | x x x x x x x x x x x | . .               index `tap` is at pixel start + tap * dilation
 //   [o=0    ]
-//         [o=1    ]                                 the picture: kernel 4, stride 3, padding 2
+//         [o=1    ]                                 in the figure: kernel 4, stride 3, padding 2
 //
-// Limits (window.rs): image and both borders together below 2^31 pixels; an axis with one window has stride 1, a window of one index dilation 1.
+// Limits (window.rs): image and both borders together below 2^31 pixels. An axis with one window
+// has stride 1, a window of one index has dilation 1.
 
 struct Slide {
-    // Pixels, and windows.
+    // Number of pixels, and number of windows.
     size: i32,
     count: i32,
     kernel: i32,
     stride: i32,
     padding: i32,
     dilation: i32,
-    // From a window that shows a pixel to the next one that does: dilation / gcd(stride, dilation). The pixel's index in that one is earlier by
-    // stride / gcd(stride, dilation).
+    // The distance from a window that contains a pixel to the next one that does: dilation /
+    // gcd(stride, dilation). The pixel's index in that window is lower by stride / gcd(stride,
+    // dilation).
     window_step: i32,
     tap_step: i32,
 }
@@ -29,7 +32,7 @@ fn on_image(slide: Slide, pixel: i32) -> bool {
     return pixel >= 0i && pixel < slide.size;
 }
 
-// The indices low, .., high - 1 of a window that starts at `start` lie on the image.
+// The indices low, .., high - 1 of a window that starts at `start` are on the image.
 struct Taps {
     low: i32,
     high: i32,
@@ -46,7 +49,8 @@ fn taps_of(slide: Slide, start: i32) -> Taps {
     return taps;
 }
 
-// The windows first, first + window_step, .. up to last show a pixel: the first one at its index `tap`, each next one tap_step indices earlier.
+// The windows first, first + window_step, .. up to last contain a pixel: the first one at its index
+// `tap`, each next one at an index lower by tap_step.
 struct Reach {
     first: i32,
     last: i32,
@@ -60,7 +64,7 @@ fn windows_over(slide: Slide, pixel: i32) -> Reach {
     if (missed > 0i) {
         reach.first = (missed - 1i) / slide.stride + 1i;
     }
-    // Dilated windows show every so many pixels only.
+    // If windows are dilated, only some of them contain the pixel.
     while (reach.first <= reach.last && (element_index - reach.first * slide.stride) % slide.dilation != 0i) {
         reach.first += 1i;
     }
@@ -68,13 +72,13 @@ fn windows_over(slide: Slide, pixel: i32) -> Reach {
     return reach;
 }
 
-// Whether the window shows the pixel.
+// Whether the window contains the pixel.
 fn shows(slide: Slide, window: i32, pixel: i32) -> bool {
     let back = pixel - start_of(slide, window);
     return back >= 0i && back <= (slide.kernel - 1i) * slide.dilation && back % slide.dilation == 0i;
 }
 
-// ---------------------------------------------------------------- indices in [batch, channels, rows, columns]
+// ---------------------------------------------------------------- [batch, channels, rows, columns]
 
 struct Spot {
     image: u32,
@@ -83,7 +87,7 @@ struct Spot {
     column: i32,
 }
 
-// Element `number` of a tensor of these sizes.
+// The coordinates of element `number` of a tensor of these sizes.
 fn spot_of(sizes: vec4<u32>, number: u32) -> Spot {
     let line = number / sizes.w;
     let plane = line / sizes.z;

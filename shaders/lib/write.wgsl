@@ -1,13 +1,15 @@
-// Ways of an elementwise shader to store RESULT(number), the bits of element `number` of y, counted in row-major order.
+// The ways in which an elementwise shader stores RESULT(number), the bits of element `number` of y,
+// counted in row-major order.
 
-// A word of y that lies dense, one element in it.
+// A word of a contiguous y, with one element per word.
 fn write_single(word: u32) {
     if (word < params.count) {
         y_put_word(params.offsets.x + word, RESULT(word));
     }
 }
 
-// A word of y that lies dense, several elements in it. Those that are not y's keep their bits.
+// A word of a contiguous y, with several elements per word. Bits of elements that do not belong to
+// y are kept.
 fn write_packed(word: u32) {
     let head = params.offsets.x % y_PER;
     if (word >= (head + params.count + y_PER - 1u) / y_PER) {
@@ -32,19 +34,20 @@ fn write_packed(word: u32) {
     y_put_word(element_index, bits);
 }
 
-// An element of y, wherever it lies.
+// An element of y, for any strides.
 fn write_anywhere(number: u32) {
     if (number < params.count) {
         y_put_bits(strided_index(0u, number), RESULT(number));
     }
 }
 
-// ---------------------------------------------------------------- four elements that lie side by side, of y and of the inputs that have more than one
+// ---------------------------------------------------------------- vec4 of y and of inputs
 
 var<private> vec4_first: u32;
 var<private> vec4_indices: vec4<u32>;
 
-// Where an input has element `number`, one of the four that are formed: side by side from a multiple of four on, or all at one index.
+// The index of element `number`, one of the four that are computed, in an input: four consecutive
+// elements from a multiple of four on, or the same element for all four.
 fn index_in_vec4(tensor: u32, number: u32) -> u32 {
     if (((RUNS >> tensor) & 1u) != 0u) {
         return vec4_indices[tensor] / 4u * 4u + (number - vec4_first);
@@ -52,7 +55,8 @@ fn index_in_vec4(tensor: u32, number: u32) -> u32 {
     return vec4_indices[tensor];
 }
 
-// Where the four that begins with element `number` begins in y, a, b and c, over RANK axes (0: any number). Each division is done once for all of them.
+// The indices of the vec4 that begins with element `number` in y, a, b and c, over RANK axes (0:
+// any number). Each division is done once for all of them.
 fn indices_of_vec4(number: u32) -> vec4<u32> {
     let along_last = vec4<u32>(1u, (RUNS >> 1u) & 1u, (RUNS >> 2u) & 1u, (RUNS >> 3u) & 1u);
     if (RANK == 1u) {
@@ -73,14 +77,15 @@ fn indices_of_vec4(number: u32) -> vec4<u32> {
     return element_indices + rest * strides_along(0u);
 }
 
-// Those of y, a, b and c.
+// The strides of y, a, b and c.
 fn strides_along(axis: u32) -> vec4<u32> {
     let half = axis / 4u;
     let part = axis % 4u;
     return vec4<u32>(params.strides[half][part], params.strides[2u + half][part], params.strides[4u + half][part], params.strides[6u + half][part]);
 }
 
-// The bits of the four that begins with element `number`; behind the last element they mean nothing.
+// The bits of the vec4 that begins with element `number`. Beyond the last element they are
+// undefined.
 fn bits_of_vec4(number: u32, element_indices: vec4<u32>) -> vec4<u32> {
     if (number >= params.count) {
         return vec4<u32>();
@@ -90,7 +95,8 @@ fn bits_of_vec4(number: u32, element_indices: vec4<u32>) -> vec4<u32> {
     return vec4<u32>(RESULT(number), RESULT(number + 1u), RESULT(number + 2u), RESULT(number + 3u));
 }
 
-// Stores them from `index` on. What lies behind the last element is not y's and stays.
+// Stores them at `element_index`. What is stored after the last element does not belong to y and is
+// kept.
 fn put_bits_of_vec4(number: u32, element_index: u32, bits: vec4<u32>) {
     if (number >= params.count) {
         return;
@@ -109,7 +115,7 @@ fn write_vec4(thread: u32) {
     put_bits_of_vec4(number, element_indices.x, bits_of_vec4(number, element_indices));
 }
 
-// Two vec4s of a thread, 256 apart: reads of both are under way together.
+// Two vec4 per thread, 256 apart: the reads of both are in flight at the same time.
 fn write_vec4_twice(thread: u32) {
     let near = 4u * (thread / 256u * 512u + thread % 256u);
     let far = near + 1024u;

@@ -1,22 +1,23 @@
-// y = up to seven tensors one after the other along one axis. Bits are moved, nothing is computed.
+// y = up to seven tensors concatenated along one axis. Bits are moved, nothing is computed.
 //
-//     y  | part 0 | part 1  | part 2 |     a thread finds the part of its element by its index along the axis
-//        | part 0 | part 1  | part 2 |
+//     y  | part 0 | part 1  | part 2 |     a thread finds the part of its element by the
+//        | part 0 | part 1  | part 2 |     index of the element along the axis
 //
-// Limits: fewer than 2^32 elements of y; `part_0` to `part_6` are bound even where there are fewer.
+// Limits: fewer than 2^32 elements of y. `part_0` to `part_6` are always bound, even if there are
+// fewer parts.
 
 struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    // The axis that parts follow each other along.
+    // The axis along which parts are concatenated.
     axis: u32,
     // First element of y.
     offsets: vec4<u32>,
     // Where each part ends along the axis, and its first element.
     ends: array<vec4<u32>, 2>,
     part_offsets: array<vec4<u32>, 2>,
-    // Of y; then of the parts, two vectors each.
+    // Sizes and strides of y; then strides of the parts, two vectors each.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 2>,
     part_strides: array<vec4<u32>, 14>,

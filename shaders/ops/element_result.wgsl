@@ -7,7 +7,7 @@ fn scalar_left_result(number: u32) -> y_BITS { return y_rounded(FUNCTION(scalar(
 fn compare_result(number: u32) -> u32 { return u32(FUNCTION(a_at(ELEMENT_INDEX(1u, number)), b_at(ELEMENT_INDEX(2u, number)))); }
 fn compare_scalar_result(number: u32) -> u32 { return u32(FUNCTION(a_at(ELEMENT_INDEX(1u, number)), scalar())); }
 
-// One rounding in each op, as where a product is followed by a sum.
+// Each op rounds once, as a product followed by a sum does.
 fn multiply_add_result(number: u32) -> y_BITS {
     return y_rounded(sum_of(product_of(a_at(ELEMENT_INDEX(1u, number)), b_at(ELEMENT_INDEX(2u, number))), c_at(ELEMENT_INDEX(3u, number))));
 }
@@ -21,7 +21,7 @@ fn bias_activation_result(number: u32) -> y_BITS {
     return y_rounded(FUNCTION(sum_of(a_at(ELEMENT_INDEX(1u, number)), b_at(ELEMENT_INDEX(2u, number)))));
 }
 
-// By a condition; by bits, whatever the dtype.
+// Selects by a condition. It moves bits, for any dtype.
 fn select_result(number: u32) -> y_BITS {
     if (a_bits(ELEMENT_INDEX(1u, number)) != 0u) {
         return b_bits(ELEMENT_INDEX(2u, number));
@@ -29,7 +29,8 @@ fn select_result(number: u32) -> y_BITS {
     return c_bits(ELEMENT_INDEX(3u, number));
 }
 
-// Copies: of bits; of numbers that the other dtype holds; by a function that says a number, or the bits of a rounded one.
+// Copies: of bits; of numbers that the other dtype can represent; with a function that returns a
+// number, or the bits of a rounded number.
 fn bits_result(number: u32) -> y_BITS { return a_bits(ELEMENT_INDEX(1u, number)); }
 fn same_result(number: u32) -> y_BITS { return y_rounded(a_at(ELEMENT_INDEX(1u, number))); }
 fn cast_result(number: u32) -> y_BITS { return y_rounded(FUNCTION(a_at(ELEMENT_INDEX(1u, number)))); }

@@ -1,10 +1,14 @@
-// Ops of which each element depends on the elements at its index alone: y = f(a), f(a, b), f(a, b, c), f(a, number), a constant.
+// Ops where each element depends only on the elements at the same index: y = f(a), f(a, b), f(a, b,
+// c), f(a, scalar), a constant.
 //
 //   y, a, b, c   one shape, any strides (broadcast by stride 0), any offset
 //
-// A thread stores vec4s of y where all tensors lie so (write.wgsl; RUNS says by bits which inputs have four elements there and not one), a word of y
-// where y lies dense (one element, or those of 16 or 8 bits that share it), else one element. RESULT (element_result.wgsl) says the
-// bits of an element, of inputs at ELEMENT_INDEX(tensor, number); FUNCTION is the function. Limits: fewer than 2^32 elements.
+// A thread stores vec4 of y if the layouts of all tensors allow it (write.wgsl; RUNS is a bit mask
+// of the inputs that are read as vec4, and the other inputs have one element for each vec4 of y).
+// Otherwise it stores a word of y if y is contiguous (one element, or the elements of 16 or 8 bits
+// that share it), else one element. RESULT (element_result.wgsl) returns the bits of an element,
+// from inputs at ELEMENT_INDEX(tensor, number); FUNCTION is the function. Limits: fewer than 2^32
+// elements.
 
 struct Parameters {
     launched: u32,
@@ -15,7 +19,7 @@ struct Parameters {
     offsets: vec4<u32>,
     // Two constants of FUNCTION, as bits of its class.
     constants: vec4<u32>,
-    // The number of a scalar form, likewise.
+    // The scalar of a scalar op, likewise.
     scalar: vec4<u32>,
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,

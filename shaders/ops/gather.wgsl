@@ -1,10 +1,11 @@
-// Picking along an axis: y[.., i, ..] = x[.., index[.., i, ..], ..].
+// Gathering along an axis: y[.., i, ..] = x[.., index[.., i, ..], ..].
 //
 //   y, index   one shape, any strides; a vector of positions has stride 0 along all axes but one
-//   x          as y but along the axis, of which it has `size` elements
+//   x          as y, except along the axis, where it has `size` elements
 //
-// Only bits are moved. A position outside the axis is never followed: its element of y is 0, and the first one that is seen is noted for the host.
-// POSITION makes two words of an element of index. Limits: fewer than 2^32 elements.
+// Only bits are moved. A position outside the axis is never accessed: its element of y is 0, and
+// the first such position is recorded for the host. POSITION converts an element of index to two
+// words. Limits: fewer than 2^32 elements.
 
 struct Parameters {
     launched: u32,
@@ -13,11 +14,11 @@ struct Parameters {
     fault: u32,
     // First elements of y, index, x.
     offsets: vec4<u32>,
-    // Elements of x along the axis, and their distance.
+    // Elements of x along the axis, and their stride.
     size: u32,
     step: u32,
     spare: vec2<u32>,
-    // Of y, index, and x without its axis.
+    // Sizes, and strides of y, index, and x without its axis.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }

@@ -1,12 +1,14 @@
-// Image patches as columns of a matrix, and back.
+// Image patches as columns of a matrix, and the reverse.
 //
-//   patches       y[n, (c, i, j), (o, q)] = x[n, c, pixel (i, j) of window (o, q)], 0 where the window's index lies outside the image
-//   col2im  y[n, c, h, w] = sum of x[n, (c, i, j), (o, q)] over the windows (o, q) that show pixel (h, w) at their index (i, j), in rising order
+//   im2col  y[n, (c, i, j), (o, q)] = x[n, c, pixel (i, j) of window (o, q)], or 0 if this pixel is
+//           outside the image
+//   col2im  y[n, c, h, w] = sum of x[n, (c, i, j), (o, q)] over the windows (o, q) that contain
+//           pixel (h, w) at their index (i, j), in ascending order
 //
 //                     o, q ->
-//        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, moved by (i, j) and thinned out by the stride
-//          |       | x[0, 1]                      |
-//        c=1       | ...                          |     a thread: an element of y, or those of a word
+//        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, shifted
+//          |       | x[0, 1]                      |     by (i, j) and subsampled by the stride;
+//        c=1       | ...                          |     a thread: an element or a word of y
 //
 // Any strides. Limits: fewer than 2^32 elements of y; those of window.wgsl.
 
@@ -19,7 +21,7 @@ struct Parameters {
     offsets: vec4<u32>,
     down: Slide,
     across: Slide,
-    // Of y; strides of y and x.
+    // Sizes of y; strides of y and x.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }
@@ -42,7 +44,7 @@ fn col2im(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let rows = windows_over(params.down, spot.row);
     let columns = windows_over(params.across, spot.column);
-    // Of the matrix: images, rows, indices.
+    // Strides of the matrix: images, rows, columns.
     let strides = params.strides[2];
     let plane = params.offsets.y + spot.image * strides.x;
     var sum = 0.0;

@@ -1,19 +1,25 @@
-// Sums of squares of up to seven tensors that lie dense, each element read once: the first launches of their common norm, which multi_tensor_root.wgsl makes of the parts.
+// Sums of squares of up to seven dense tensors, each element read once. These are the first
+// launches of their norm, which multi_tensor_root.wgsl computes from the partial sums.
 //
-//   part_0 | chunk | chunk |   part_1 | chunk |   part_2 | chunk | chunk |      a work group: CHUNK elements of one tensor
+//   part_0 | chunk | chunk |   part_1 | chunk |   part_2 | chunk | chunk |
 //              |       |                  |                  |       |
-//   parts  [first + 0] [1]               [2]                [3]     [4]         sums of squares by size, of squares.wgsl
+//   parts  [first + 0] [1]               [2]                [3]     [4]
 //
-// A tensor that begins at a multiple of four is read four elements at a time. All arithmetic is in f32. The order of all sums follows from sizes and offsets
-// alone: results repeat bit by bit. Limits: fewer than 2^32 elements of each tensor.
+// A workgroup processes CHUNK elements of one tensor, and writes sums of squares by size
+// (squares.wgsl).
+//
+// A tensor that begins at a multiple of four is read as vec4. All arithmetic is in f32. The order
+// of all sums depends only on sizes and offsets, so results are bit-identical in every run. Limits:
+// fewer than 2^32 elements of each tensor.
 
 struct Parameters {
     launched: u32,
-    // The part of the first work group.
+    // The index in `parts` of the first workgroup's result.
     first_part: u32,
     spare_a: u32,
     spare_b: u32,
-    // Of each tensor: the first work group behind its own, its elements, and the first of them.
+    // For each tensor: the end of its workgroups, the number of its elements, and its first
+    // element.
     ends: array<vec4<u32>, 2>,
     counts: array<vec4<u32>, 2>,
     offsets: array<vec4<u32>, 2>,
@@ -31,7 +37,7 @@ fn squares_of_chunk_#{k}(chunk: u32, lane: u32) -> vec4<f32> {
         let vec4_count = count / 4u;
         single = 4u * vec4_count;
         var quad = lane;
-        // Four are under way together.
+        // Four reads are in flight at the same time.
         for (; quad + 768u < vec4_count; quad += 1024u) {
 #repeat n 4
             let x_#{n} = part_#{k}_vec4(begin / 4u + quad + #{256 * n}u);

@@ -1,9 +1,10 @@
-// y = the root of the sum of `count` parts, which multi_tensor.wgsl left: the norm of all elements of many tensors. One work group.
+// y = the root of the sum of `count` partial sums from multi_tensor.wgsl: the norm of all elements
+// of many tensors. One workgroup.
 
 struct Parameters {
     launched: u32,
     count: u32,
-    // Of y.
+    // First element of y.
     offset: u32,
     spare: u32,
 }

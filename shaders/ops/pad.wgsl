@@ -1,7 +1,7 @@
-// y = x within a border of one value. Bits are moved, nothing is computed.
+// y = x with a border of one value. Bits are moved, nothing is computed.
 //
-//     y  b b b b b b       axes slowest first; axes without a border have been merged into the one before them where both sides
-//        b b x x x b       lie evenly
+//     y  b b b b b b       axes slowest first; axes without a border have been merged into the one
+//        b b x x x b       before them if the strides of both sides allow it
 //        b b x x x b
 //
 // Limits: fewer than 2^32 elements of y.
@@ -13,12 +13,12 @@ struct Parameters {
     spare: u32,
     // First elements of y and x.
     offsets: vec4<u32>,
-    // The border's bits.
+    // The bits of the border's value.
     value: vec4<u32>,
     // Elements of the border before x, and elements of x, along each axis.
     before: array<vec4<u32>, 2>,
     inner: array<vec4<u32>, 2>,
-    // Of y, and strides of y and x.
+    // Sizes of y, and strides of y and x.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }

@@ -10,7 +10,7 @@ fn max_of_window(number: u32) -> y_BITS {
     let left = start_of(params.across, spot.column);
     let rows = taps_of(params.down, top);
     let columns = taps_of(params.across, left);
-    // The first index on the image has won as long as nothing beats -infinity.
+    // The first index on the image is the result unless a value is larger than -infinity.
     var best = lowest();
     var winner = (top + rows.low * params.down.dilation) * params.across.size + left + columns.low * params.across.dilation;
     for (var i = rows.low; i < rows.high; i += 1i) {
@@ -28,7 +28,7 @@ fn max_of_window(number: u32) -> y_BITS {
     return y_rounded(best);
 }
 
-// By what the sum of a window is divided.
+// The divisor of the sum of a window.
 fn divisor_of(rows: Taps, columns: Taps) -> f32 {
     if (params.whole > 0.0) {
         return params.whole;
@@ -68,7 +68,7 @@ fn mean_of_window_grad(number: u32) -> y_BITS {
     return y_rounded(sum);
 }
 
-// Notes a position outside the plane, and marks one outside its window.
+// Records a position outside the plane, and sets the flag for a position outside its window.
 fn check_window(number: u32) {
     let counts = vec4<u32>(params.sizes[0].xy, u32(params.down.count), u32(params.across.count));
     let spot = spot_of(counts, number);
@@ -102,7 +102,7 @@ fn max_of_window_grad(number: u32) -> y_BITS {
     return y_rounded(sum);
 }
 
-// Of every window of the plane, where a winner lies outside its own window.
+// Sums over all windows of the plane, if a position is outside its own window.
 fn strays_of_plane(number: u32) -> y_BITS {
     let spot = spot_of(params.sizes[0], number);
     let own = u32(spot.row * params.across.size + spot.column);

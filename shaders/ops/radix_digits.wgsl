@@ -1,4 +1,5 @@
-// The stages of radix.wgsl, each for one thread of a work group. A group beyond the last tile goes through all barriers and changes nothing.
+// The stages of radix.wgsl, for one thread of a workgroup. A workgroup beyond the last tile
+// executes all barriers and changes nothing.
 
 const DIGIT_TILE: u32 = 2048u;
 const DIGITS: u32 = 16u;
@@ -73,7 +74,7 @@ fn count_digits(group: u32, lane: u32) {
 
 var<workgroup> digit_sums: array<u32, 256>;
 
-// Sum of `own` of the threads up to this one.
+// Sum of `own` over the threads up to this one.
 fn sum_through(own: u32, lane: u32) -> u32 {
     digit_sums[lane] = own;
     workgroupBarrier();
@@ -91,7 +92,7 @@ fn sum_through(own: u32, lane: u32) -> u32 {
     return sum;
 }
 
-// Each count of the line becomes the sum of all before it, 1024 at a time.
+// Replaces each count of the line with the sum of all counts before it, 1024 at a time.
 fn sum_digits(line: u32, lane: u32) {
     let all = select(0u, DIGITS * params.tiles, line < params.lines);
     let begin = line * DIGITS * params.tiles;
@@ -119,7 +120,8 @@ fn sum_digits(line: u32, lane: u32) {
     }
 }
 
-// ranks[d][thread]: pairs of digits d (lower half) and d + 8 (upper half) in the thread; then in the threads before it.
+// ranks[d][thread]: the number of pairs of digits d (lower 16 bits) and d + 8 (upper 16 bits) in
+// the thread; then in the threads before it.
 var<workgroup> ranks: array<array<u32, 256>, 8>;
 
 fn move_digits(group: u32, lane: u32) {
@@ -138,7 +140,8 @@ fn move_digits(group: u32, lane: u32) {
         ranks[digit & 7u][lane] += 1u << ((digit >> 3u) * 16u);
     }
     workgroupBarrier();
-    // A thread digit_sums one of 8 lines of 32 threads each: first its own 8 neighbours, then what is before them.
+    // A thread sums over a part of one of 8 rows, which have 32 threads each: first its 8
+    // consecutive entries, then what is before them.
     let row = lane / 32u;
     let part = (lane & 31u) * 8u;
     var sum = 0u;

@@ -1,13 +1,18 @@
-// Random numbers: y[i] is made of word i (normal: 2i and 2i + 1) of a Philox stream, i in row-major order. A thread draws a block of four words, which
-// make ELEMENTS elements; which thread writes them follows from where they are stored, so that neighbours write neighbours:
+// Random numbers: y[i] is computed from word i (normal: 2i and 2i + 1) of a Philox stream, with i
+// in row-major order. A thread generates a block of four words, which make ELEMENTS elements. Which
+// thread writes them depends on where they are stored, so that neighboring threads write
+// neighboring elements:
 //
-//   thread    0       1       2      ...            drawn | 0 1 2 3 | 4 5 6 7 | ...
-//   draws     0-3     4-7     8-11                  written by threads 0 1 2 3 4 ... 255, 0 1 2 ...
+//   thread     0       1       2      ...     drawn | 0 1 2 3 | 4 5 6 7 | ...
+//   generates  0-3     4-7     8-11           written by threads 0 1 2 3 4 ... 255, 0 1 2 ...
 //
-//   bits      word >> shift, i32             normal    sqrt(-2 ln u) cos(2 pi v) (Box and Muller 1958)
-//   uniform   (word >> 8) * 2^-24            dropout   x * scale where word >> 8 is at least `threshold`, else 0
+//   bits      word >> shift, i32
+//   uniform   (word >> 8) * 2^-24
+//   normal    sqrt(-2 ln u) cos(2 pi v) (Box and Muller 1958)
+//   dropout   x * scale if word >> 8 is at least `threshold`, else 0
 //
-//   state     [seed, base], i64: block number n of this launch is block base + first_block + n of the stream
+//   state     [seed, base], i64: block n of this launch is block base + first_block + n of the
+//             stream
 //
 // Limits: fewer than 2^32 elements. x and y have any strides.
 
@@ -24,12 +29,12 @@ struct Parameters {
     scale: f32,
     spare: u32,
     spares: vec2<u32>,
-    // Of y, nothing, x.
+    // Sizes; strides of y, unused, x.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }
 
-// Element `number` of y or x.
+// The index of element `number` of y or x.
 fn element_index(tensor: u32, number: u32) -> u32 {
     if (DENSE) {
         return params.offsets[tensor] + number;

@@ -1,6 +1,6 @@
-// The stages of scatter.wgsl, each for one thread.
+// The stages of scatter.wgsl, for one thread.
 
-// The index in y that source `number` goes to, or nowhere.
+// Returns the index in y to which source `number` goes, or nowhere.
 fn key_of(number: u32) -> u32 {
     let position = POSITION(index_bits(strided_index(0u, number)));
     if (position.y != 0u || position.x >= params.size) {
@@ -10,7 +10,7 @@ fn key_of(number: u32) -> u32 {
     return strided_index(1u, number) + position.x * params.step - params.low;
 }
 
-// Where a position was noted before.
+// Used if the position has been recorded before.
 fn note_nothing(position: vec2<u32>) {}
 
 fn mark_winners(number: u32) {

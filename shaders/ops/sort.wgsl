@@ -1,9 +1,12 @@
-// Sorting along an axis of up to 1024 elements, stable, with the positions that values came from: bitonic (Batcher 1968) in the memory of a work group
-// over (key, index). Keys tell the order (sort_key.wgsl); equal ones are ordered by index. Longer lines: radix.wgsl.
+// Sorting along an axis of up to 1024 elements, stable, with the positions of the values: bitonic
+// sort (Batcher 1968) of (key, index) in workgroup memory. Keys determine the order
+// (sort_key.wgsl); equal keys are ordered by index. Longer lines: radix.wgsl.
 //
-//   a group:  | line 0 ....pad | line 1 ....pad | ...     1024 indices, each line with room for a power of two; what fills it up comes last
+//   workgroup:  | line 0 ....pad | line 1 ....pad | ...    1024 indices; each line is padded to a
+//                                                          power of two, and padding comes last
 //
-// ORDER makes a KEY, u32 or two words, of an element's bits; ABOVE is that of sort_key.wgsl for it.
+// ORDER computes a KEY, u32 or two words, from an element's bits. ABOVE is the comparison of
+// sort_key.wgsl for this type.
 
 const INDICES: u32 = 1024u;
 
@@ -11,15 +14,15 @@ struct Parameters {
     launched: u32,
     length: u32,
     lines: u32,
-    // The next power of two.
+    // The length of a line rounded up to a power of two.
     room: u32,
     descending: u32,
     rank: u32,
     spare: vec2<u32>,
-    // First elements of values, positions, x, and their distances along the axis.
+    // First elements of values, positions, x, and their strides along the axis.
     offsets: vec4<u32>,
     steps: vec4<u32>,
-    // Of values, positions and x without the axis.
+    // Sizes and strides of values, positions and x without the axis.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }
@@ -40,7 +43,8 @@ fn load_line(line: u32, element_index: u32, to: u32) {
     }
 }
 
-// Brings two indices that are `apart` into order: rising, but falling in every other run of `size` of a line.
+// Orders two indices that are `apart` from each other: ascending, but descending in every other run
+// of `size` of a line.
 fn exchange(pair: u32, size: u32, apart: u32) {
     let low = 2u * pair - (pair & (apart - 1u));
     let high = low + apart;

@@ -1,6 +1,7 @@
-// Keys of elements in the order of sorting, from their bits: unsigned numbers, NaN above all others, -0 equal to 0.
+// Keys with the sorting order of elements, computed from their bits: unsigned numbers, with NaN
+// above all others, and -0 equal to 0.
 
-// Of a float of which `sign` is the highest bit.
+// The key of a float whose highest bit is `sign`.
 fn float_key(bits: u32, sign: u32, infinite: u32) -> u32 {
     let size = bits & (sign - 1u);
     let all = sign | (sign - 1u);

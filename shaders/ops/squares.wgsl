@@ -1,12 +1,14 @@
-// Sums of squares over the whole range of f32, for multi_tensor.wgsl and multi_tensor_root.wgsl: x of numbers whose squares overflow, y of those between, z of those
-// whose squares vanish, the first times 2^-152 and the last times 2^176 (Blue 1978; the twin of Squares in kernels/lib/reduce.cuh).
+// Sums of squares over the whole range of f32, for multi_tensor.wgsl and multi_tensor_root.wgsl: x
+// for numbers whose squares overflow, z for those whose squares underflow, y for those in between.
+// The first are multiplied by 2^-152 and the last by 2^176 (Blue 1978; the counterpart of Squares
+// in kernels/lib/reduce.cuh).
 
-// Infinity and NaN are among the large.
+// Infinity and NaN count as large.
 fn squares_of(x: f32) -> vec4<f32> {
     let size = size_bits(x);
     let is_large = size > 0x58800000u; // 2^50
     let is_small = size < 0x26800000u; // 2^-50
-    // Subnormal numbers, which a device may take for 0, from their bits.
+    // Subnormal numbers, which a device may flush to 0, are converted from their bits.
     let small = select(bitcast<f32>(size) * 0x1p88, f32(size) * 0x1p-61, size < 0x00800000u);
     let large = bitcast<f32>(size) * 0x1p-76;
     let middle = select(bitcast<f32>(size), 0.0, is_large || is_small);
@@ -19,7 +21,7 @@ fn squares_of_vec4(x: vec4<f32>) -> vec4<f32> {
 
 var<workgroup> group_squares: array<vec4<f32>, 256>;
 
-// Those of all threads of the work group, added in pairs; thread 0 has the sum.
+// Adds the values of all threads of the workgroup pairwise; thread 0 has the sum.
 fn squares_of_group(own: vec4<f32>, lane: u32) -> vec4<f32> {
     group_squares[lane] = own;
     for (var near = 128u; near > 0u; near /= 2u) {
@@ -31,7 +33,8 @@ fn squares_of_group(own: vec4<f32>, lane: u32) -> vec4<f32> {
     return group_squares[lane];
 }
 
-// The root of the sum of all three. Compilers would multiply powers of two with each other first, which f32 does not hold.
+// The root of the sum of all three. `settled`, because compilers would otherwise multiply the
+// powers of two first, and their product is out of the range of f32.
 fn root_of_squares(sum: vec4<f32>) -> f32 {
     if (size_bits(sum.x) >= 0x7f800000u) {
         return sum.x;

@@ -1,13 +1,16 @@
-// Optimiser steps: a parameter, its gradient and its states, each element read once and written once. RESULT and RULE are those of step_rule.wgsl. Large parameters that lie
-// dense are stepped by step_vec4.wgsl.
+// Optimizer steps: a parameter, its gradient and its states, each element read once and written
+// once. RESULT and RULE are functions of step_rule.wgsl. Large contiguous parameters use
+// step_vec4.wgsl.
 //
-//   y              parameter, changed in index
+//   y              parameter, updated in place
 //   g              gradient
-//   *_state        velocity, or first and second moment (f32), changed in index
-//   numbers        hyper: what changes from step to step, on the device, so that a captured step goes on training
+//   *_state        velocity, or first and second moment (f32), updated in place
+//   numbers        hyper: the values that change from step to step; they are on the device, so that
+//                  replays of a captured step use the current ones
 //
-// Of one shape, any strides; all arithmetic is in f32. Formulas: step.rs of core (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter
-// 2019). Limits: fewer than 2^32 elements.
+// All have one shape and any strides; all arithmetic is in f32. Formulas: step.rs of core
+// (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter 2019). Limits: fewer than 2^32
+// elements.
 
 struct Parameters {
     launched: u32,
@@ -16,7 +19,7 @@ struct Parameters {
     nesterov: u32,
     // First elements of y, g, first, second.
     offsets: vec4<u32>,
-    // First element of hyper, and the distance of its elements.
+    // First element of hyper, and the stride of its elements.
     hyper_first: u32,
     hyper_step: u32,
     decoupled: u32,
@@ -26,7 +29,7 @@ struct Parameters {
     eps: f32,
     spare: u32,
     spares: vec2<u32>,
-    // Of y, g, first, second.
+    // Sizes; strides of y, g, first, second.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }

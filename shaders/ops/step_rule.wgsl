@@ -1,10 +1,12 @@
-// RULE of step.wgsl and step_vec4.wgsl: x a parameter, y and z its states, before and after the step.
+// RULE of step.wgsl and step_vec4.wgsl: x is a parameter, y and z are its states, before and after
+// the step.
 
 fn hyper(number: u32) -> f32 {
     return numbers_at(params.hyper_first + number * params.hyper_step);
 }
 
-// The gradient, clipped, with weight decay. Without decay an infinite parameter must not make a NaN.
+// The gradient, clipped, with weight decay. Without decay an infinite parameter must not produce a
+// NaN.
 fn decayed(gradient: f32, parameter: f32, decay: f32) -> f32 {
     let clipped = gradient * hyper(1u);
     if (decay == 0.0) {
@@ -19,7 +21,7 @@ fn sgd_rule(before: vec3<f32>, gradient: f32) -> vec3<f32> {
 
 fn momentum_rule(before: vec3<f32>, gradient: f32) -> vec3<f32> {
     let grad = decayed(gradient, before.x, params.decay);
-    // What the velocity held before the first step counts nothing, not even as NaN.
+    // In the first step, the previous velocity is ignored, even if it is NaN.
     var velocity = grad;
     if (hyper(2u) == 0.0) {
         velocity = params.factors.x * before.y + params.factors.y * grad;
@@ -35,16 +37,19 @@ fn adam_rule(before: vec3<f32>, gradient: f32) -> vec3<f32> {
     let m = params.factors.x * before.y + params.factors.y * grad;
     let v = params.factors.z * before.z + params.factors.w * (grad * grad);
     let rate = hyper(0u) * hyper(3u) / hyper(2u);
-    // Both sides of the fraction times hyper(3): one division for each element.
+    // Numerator and denominator are multiplied by hyper(3), which saves a division for each
+    // element.
     return vec3<f32>(before.x * shrink - rate * (m / (root_of_moment(v) + params.eps * hyper(3u))), m, v);
 }
 
-// The device's own root, but for what it need not know.
+// The device's square root, except for 0, infinity and NaN, which it may not handle.
 fn root_of_moment(v: f32) -> f32 {
     return select(sqrt(v), v, size_bits(v) == 0u || bitcast<u32>(v) == 0x7f800000u || size_bits(v) > 0x7f800000u);
 }
 
-// ---------------------------------------------------------------- RESULT of step.wgsl: the bits of element `number` of the parameter; states are written on the way
+// ---------------------------------------------------------------- RESULT of step.wgsl
+//
+// Returns the bits of element `number` of the parameter, and writes the states.
 
 fn stateless_result(number: u32) -> y_BITS {
     return y_rounded(RULE(vec3<f32>(y_at(element_index(0u, number)), 0.0, 0.0), g_at(element_index(1u, number))).x);

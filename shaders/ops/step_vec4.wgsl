@@ -1,23 +1,25 @@
-// Optimiser steps of several large parameters that lie dense in whole vec4s, each with its gradient and states: y_k, g_k, state_0_k, state_1_k for k below TENSORS, with
-// STATES states. A thread steps four elements of one of them by RULE of step_rule.wgsl; each is read once and written once. Arithmetic and formulas are those
-// of step.wgsl. Limits: at most 4 parameters, fewer than 2^31 elements each.
+// Optimizer steps of several large contiguous parameters, each with its gradient and states, all as
+// whole vec4: y_k, g_k, state_0_k, state_1_k for k below TENSORS, with STATES states. A thread
+// updates a vec4 of one parameter with RULE of step_rule.wgsl; each element is read once and
+// written once. Arithmetic and formulas are those of step.wgsl. Limits: at most 4 parameters, fewer
+// than 2^31 elements each.
 
 struct Parameters {
     launched: u32,
     nesterov: u32,
     decoupled: u32,
     decay: f32,
-    // First element of hyper, and the distance of its elements.
+    // First element of hyper, and the stride of its elements.
     hyper_first: u32,
     hyper_step: u32,
     eps: f32,
     spare: u32,
     // As in step.wgsl.
     factors: vec4<f32>,
-    // Of each parameter: the first work group behind its own, and its vec4s.
+    // For each parameter: the end of its workgroups, and its number of vec4.
     ends: vec4<u32>,
     vec4_count: vec4<u32>,
-    // First vec4s of y, g and the states.
+    // First vec4 of y, g and the states.
     offsets: array<vec4<u32>, 4>,
 }
 

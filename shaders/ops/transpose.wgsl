@@ -1,24 +1,29 @@
-// Copies y = x where elements side by side in y are rows apart in x: a tile is read along the one and written along the other, by way of work-group memory.
+// Copies y = x where elements that are contiguous in y are rows apart in x: a tile is read along
+// one axis and written along the other one, through workgroup memory.
 //
 //   y [batch.., rows, columns]   dense
 //   x of the same shape, with a stride of 1 along the rows
 //
-//      x, columns apart      tile       y, rows apart
-//        ----------->       a work      |   |   |
-//        ----------->        group      v   v   v       (lanes of a team side by side)
+//      x, columns apart       tile        y, rows apart
+//        ----------->         in          |   |   |
+//        ----------->         workgroup   v   v   v       (lanes of a team are adjacent)
+//                             memory
 //
-// A tile has 64 columns of x, of LINES words each: 64 where elements are words (COPY_TILE is copy_words), 32 where two lie in a word (copy_pairs), where pairs of rows
-// become pairs of columns. Places and steps are counted in words. Words of the tile are exchanged by the number of their column, so that those that a team
-// reads lie in different banks. Limits: of pairs rows, columns, offsets and strides are even; fewer than 2^31 elements.
+// A tile has 64 columns of x, of LINES words each: 64 if elements are words (COPY_TILE is
+// copy_words), 32 if there are two in a word (copy_pairs), where pairs of rows become pairs of
+// columns. Indices and strides are counted in words. The words of a column of the tile are permuted
+// (XOR with the column or, for pairs, with half of it), so that the words that a team reads are in
+// different banks. Limits: for pairs, rows, columns, offsets and strides are even; fewer than 2^31
+// elements.
 
 struct Parameters {
     launched: u32,
     // Axes of the batch.
     rank: u32,
-    // Of x along the columns, of y along the rows.
+    // Stride of x along the columns, and of y along the rows.
     x_step: u32,
     y_step: u32,
-    // Words of a column of x, and columns.
+    // Words of a column of x, and number of columns.
     lines: u32,
     columns: u32,
     tiles_across: u32,
@@ -29,7 +34,7 @@ struct Parameters {
     spare_c: u32,
     // First words of y and x.
     offsets: vec4<u32>,
-    // Of the batch, in y and x.
+    // Sizes and strides of the batch, in y and x.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }

@@ -1,12 +1,16 @@
-// Running sums along an axis: y[l, i] = x[l, 0] + .. + x[l, i] for every line l, of any strides. Lines are the rows of rows.wgsl, dealt to threads and
-// cut into parts as there; tensors of their space: y, x.
+// Cumulative sums along an axis: y[l, i] = x[l, 0] + .. + x[l, i] for every line l, of any strides.
+// Lines are the rows of rows.wgsl, and are assigned to threads and split into parts in the same
+// way. The tensors of their space are y and x.
 //
-// The members of a row take four elements each at a time, sum them, and scan the sums in work-group memory; what came before is carried on:
+// Each member of a row takes four elements at a time and sums them. The members then scan the sums
+// in workgroup memory, and the total of the previous elements is carried over:
 //
 //      carry | member 0: 4 | member 1: 4 | ... | -> carry | member 0: 4 | ...
 //
-// Of a row in parts, a first launch of rows.wgsl leaves the sum of each; the carry begins with those of the parts before. Floats are added as pairs
-// (value, what its rounding lost), so that a sum that comes back to near 0 keeps its digits; each is rounded where it is stored.
+// If a row is split into parts, a first launch of rows.wgsl writes the sum of each part, and the
+// carry begins with the sums of the preceding parts. Floats are added as pairs (value, its rounding
+// error), so that a sum that returns to near 0 keeps its digits. Each sum is rounded when it is
+// stored.
 
 alias Acc = ACC;
 

@@ -1,21 +1,29 @@
-// Rows of which the largest number and the sum of exponentials are asked for: softmax, its logarithm, cross-entropy and its gradient, where rows lie in
-// vec4s (row_vec4.wgsl; formulas in softmax.wgsl and loss.wgsl, parameters in row.wgsl).
+// Rows whose maximum and sum of exponentials are needed: softmax, its logarithm, cross-entropy and
+// its gradient, if rows can be read as vec4 (row_vec4.wgsl; formulas in softmax.wgsl and loss.wgsl,
+// parameters in row.wgsl).
 //
-//   x, y   [rows, length] along the last axis; y where it is asked for (ELEMENTS 1)
+//   x, y   [rows, length] along the last axis; y if it is needed (ELEMENTS 1)
 //
-// The words of a row are read once and stay in registers: first their maximum, then the sum of exponentials (SUMS 1), which are kept where y is made of
-// them (KEEP 1), then y. Where a row has more than its threads hold (LONG 1), the others are read twice, and added up by the largest number so far.
+// The words of a row are read once and kept in registers. First the maximum is computed, then the
+// sum of exponentials (SUMS 1), which are kept if y is computed from them (KEEP 1), then y. If a
+// row has more elements than its threads hold (LONG 1), the other elements are read twice, and
+// their sum is rescaled to the largest number so far.
 //
-//   RESULT(at, base, acc)            writes what is asked for of a row, where y is not
-//   BASES(row), SKIPS(at, base)      where the row begins in each tensor; whether nothing is to be done for it
-//   MOVED(at, base, shift, lane)     the sum of x - shift, if that is asked for
-//   PREPARE(at, base, acc)           what y asks for of the row; REGULAR(state): whether numbers are finite, so that
-//   VALUES(four, state, number)      makes four elements of y, from x or the exponentials; else VALUE(at, base, state, r) makes one (STRANGE 1)
-//   PUT(base, four, values)          stores them
+//   RESULT(at, base, acc)          writes the result of a row, if y is not written
+//   BASES(row), SKIPS(at, base)    where the row begins in each tensor; whether the row is skipped
+//   MOVED(at, base, shift, lane)   the sum of x - shift, if it is needed
+//   PREPARE(at, base, acc)         what y needs from the row
+//   REGULAR(state)                 whether all numbers are finite, so that VALUES can be used;
+//                                  otherwise VALUE(at, base, state, r) computes one element
+//                                  (STRANGE 1)
+//   VALUES(four, state, number)    computes a vec4 of y, from x or the exponentials
+//   PUT(base, four, values)        stores it
 
-// ---------------------------------------------------------------- pieces of the entry point, whose registers have names of their own
+// ---------------------------------------------------------------- blocks of the entry point
+//
+// Their registers have unique names.
 
-// Reads what a thread holds of its row, and the largest of it.
+// Reads a thread's part of the row, and computes its maximum.
 #block read_row
 #repeat k HOLD
     let quad_#{k} = at.member + #{k}u * MEMBERS;
@@ -32,7 +40,7 @@
     var largest = largest_of_vec4(largest_vec4);
 #end
 
-// The sum of the exponentials of what a thread holds.
+// The sum of the exponentials of the elements that a thread holds.
 #block sum_held
 #repeat sums SUMS
     var shift = finite_or_zero(largest);
@@ -47,11 +55,12 @@
 #end
 #end
 
-// Of a row that is longer: the largest of all of it, and the sum, which shrinks where a larger one comes.
+// For a longer row: the maximum of all elements, and the sum, which is rescaled if a larger number
+// appears.
 #block read_rest
 #repeat long LONG
     var quad = at.member + HOLD * MEMBERS;
-    // BATCH at a time while none of them is the row's last; then what is left.
+    // Reads BATCH at a time while none of them is the row's last, then the rest.
     var rest = quad;
 #repeat left 2
     for (; here && quad + #{BATCH-left*BATCH}u * MEMBERS < vec4_count; quad += BATCH * MEMBERS) {
@@ -91,7 +100,8 @@
 #end
 #end
 
-// Reads what is not held once more, and stores its results. What was read last comes first: it may still be near.
+// Reads the elements that are not held once more, and stores their results. The elements that were
+// read last come first, because they may still be in a cache.
 #block put_rest
 #repeat long LONG
 #repeat left 2
@@ -126,7 +136,7 @@
 #end
 #end
 
-// Stores the results of what a thread holds.
+// Stores the results of the elements that a thread holds.
 #block put_held
 #repeat k HOLD
     if (EXACT || quad_#{k} < vec4_count) {

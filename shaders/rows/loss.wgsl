@@ -1,12 +1,14 @@
-// Cross-entropy of rows of logits with class indices, and its gradient, for rows.wgsl. Tensors of the space of rows: y the gradient of the logits, x
-// the logits, d the gradient of the loss, formed. Dense ones, by their extra numbers: 0 target (`wanted`), 1 log_sum, 2 loss.
-// Numbers: 0 and 1 the ignored index, 2 the share of the target, 3 that of every class.
+// Cross-entropy of rows of logits with class indices, and its gradient, for rows.wgsl. Tensors of
+// the space of rows: y is the gradient of the logits, x is the logits, d is the gradient of the
+// loss, `formed` is the gradient of the loss that y was computed for. Dense tensors, by their index
+// in `extras`: 0 target (`wanted`), 1 log_sum, 2 loss. `numbers`: 0 and 1 are the ignored index, 2
+// is target_share, 3 is each_share.
 //
-//   m = max x, or 0 where that is infinite;  log_sum = log sum exp(x - m)
+//   m = max x, or 0 if that is infinite;  log_sum = log sum exp(x - m)
 //   loss = log_sum - target_share * (x[target] - m) - each_share * sum(x - m)
 //   y = d * (exp(x - m - log_sum) - target_share * [c == target] - each_share)
 //
-// Ignored rows give 0. An index out of range is noted; its row gives NaN, its gradient 0.
+// Ignored rows give 0. An index out of range is recorded; its row gives NaN, and a gradient of 0.
 
 fn loss_wide_from_int(bits: u32) -> vec2<u32> {
     return wide_from_i32(bitcast<i32>(bits));
@@ -42,9 +44,11 @@ fn loss_each_share() -> f32 {
     return bitcast<f32>(params.numbers[0].w);
 }
 
-// ---------------------------------------------------------------- forward: as exponentials; z the sum of x - m, w the count of x
+// ---------------------------------------------------------------- forward
+//
+// As exponentials; z is the sum of x - m, w is the number of elements.
 
-// The sum of differences to `shift`.
+// The sum of differences from `shift`.
 fn loss_moved(acc: vec4<f32>, shift: f32) -> f32 {
     if (acc.w == 0.0) {
         return 0.0;
@@ -63,7 +67,7 @@ fn loss_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     if (loss_each_share() == 0.0) {
         return acc;
     }
-    // Read again: smoothing is asked for seldom.
+    // Reads x again, because label smoothing is rarely used.
     let shift = finite_or_zero(acc.x);
     var sum = 0.0;
     var count = 0.0;
@@ -75,7 +79,7 @@ fn loss_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     return vec4<f32>(acc.xy, sum, count);
 }
 
-// Loss and logarithm of the sum, written by the first member.
+// The loss and the logarithm of the sum, written by the first member.
 fn loss_write(at: Member, base: vec4<u32>, acc: vec4<f32>, log_sum: f32) {
     if (at.member != 0u || at.part != 0u) {
         return;
@@ -109,7 +113,7 @@ fn loss_with_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState
 
 // ---------------------------------------------------------------- gradient
 
-// The largest logit of what this thread has.
+// The largest logit among this thread's elements.
 fn loss_max_gather(at: Member, base: vec4<u32>) -> f32 {
     var largest = lowest();
     let end = part_end(at);
@@ -121,7 +125,8 @@ fn loss_max_gather(at: Member, base: vec4<u32>) -> f32 {
 
 const LOSS_NOWHERE: u32 = 0xffffffffu;
 
-// Maximum, logarithm of the sum, gradient of the loss; the target's class, or nowhere where the row has no gradient.
+// Maximum, logarithm of the sum, gradient of the loss; and the class of the target, or LOSS_NOWHERE
+// if the row has no gradient.
 fn loss_grad_row_state(at: Member, base: vec4<u32>, shift: f32, log_sum: f32) -> RowState {
     let index = loss_target(at.row);
     loss_check(at, index);
@@ -138,7 +143,8 @@ fn loss_grad_state(at: Member, base: vec4<u32>, largest: f32) -> RowState {
     return loss_grad_row_state(at, base, finite_or_zero(largest), log_sum_at(params.extras[0].y + at.row));
 }
 
-// Rows whose gradient was formed for this one of the loss stay.
+// Whether the row's gradient was already computed for this gradient of the loss. Such rows are
+// unchanged.
 fn loss_is_formed(base: vec4<u32>) -> bool {
     return same(d_at(base.z), formed_at(base.w));
 }
@@ -158,9 +164,11 @@ fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
     FINISH_ELEMENTS(at, base, largest);
 }
 
-// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_vec4.wgsl)
+// ---------------------------------------------------------------- vec4 of rows in registers
+//
+// For exponentials_vec4.wgsl.
 
-// Rows whose gradient stays.
+// Whether the row's gradient is unchanged.
 fn loss_update_skips(at: Member, base: vec4<u32>) -> bool {
     if (!loss_is_formed(base)) {
         return false;
@@ -169,7 +177,7 @@ fn loss_update_skips(at: Member, base: vec4<u32>) -> bool {
     return true;
 }
 
-// Read again: smoothing is asked for seldom.
+// Reads x again, because label smoothing is rarely used.
 fn loss_sum_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
     if (loss_each_share() == 0.0) {
         return 0.0;
@@ -181,7 +189,8 @@ fn loss_sum_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32
     return TEAM_SUM(sum, lane, 0u);
 }
 
-// Whether exponents are finite and not above 0, which they are with the logarithm of a finite row's own sum, and what they are multiplied by.
+// Whether exponents are finite and not above 0, as they are with the logarithm of a finite row's
+// own sum, and the factor is finite.
 fn loss_is_regular(state: RowState) -> bool {
     return max(bitcast<u32>(state.numbers.y), size_bits(state.numbers.z)) < 0x7f800000u;
 }

@@ -1,12 +1,17 @@
-// Normalisations and their gradients for rows.wgsl. A row is what is normalised together: the last axis (layer, RMS), or all of a channel (batch).
-// Tensors of the space of rows: y, x, then d. Dense ones, by their extra numbers: 0 weight, 1 bias, 2 mean, 3 reciprocal deviation or variance,
-// 4 and 5 the gradients of weight and bias. Numbers: 0 eps, 1 1 / length.
+// Normalizations and their gradients for rows.wgsl. A row consists of the elements that are
+// normalized together: the last axis (layer, RMS), or all elements of a channel (batch). Tensors of
+// the space of rows: y, x, then d. Dense tensors, by their index in `extras`: 0 weight, 1 bias, 2
+// mean, 3 reciprocal standard deviation or variance, 4 and 5 the gradients of weight and bias.
+// `numbers`: 0 is eps, 1 is 1 / length.
 //
-//   forward   n = (x - mean) * r, r = 1 / sqrt(mean (x - mean)^2 + eps): y = n * weight + bias                  RMS: mean = 0
-//   gradient  d is that of y, y that of x; g = d * weight: y = r * (g - mean(g) - n * mean(g * n))              RMS: without mean(g)
-//             dweight = sum of d * n, dbias = sum of d: over all rows (layer, RMS: rows here are columns there), or over the channel
+//   forward   n = (x - mean) * r, r = 1 / sqrt(mean (x - mean)^2 + eps): y = n * weight + bias
+//             RMS: mean = 0
+//   gradient  d is the gradient of y, y is the gradient of x; g = d * weight:
+//             y = r * (g - mean(g) - n * mean(g * n))             RMS: without mean(g)
+//             dweight = sum of d * n, dbias = sum of d: over all rows (layer, RMS; for these sums,
+//             rows of the launch are columns), or over the channel
 //
-// WEIGHT(row, r) and BIAS(row, r) tell the parameters of an element.
+// WEIGHT(row, r) and BIAS(row, r) return the parameters of an element.
 
 fn norm_eps() -> f32 {
     return bitcast<f32>(params.numbers[0].x);
@@ -52,7 +57,7 @@ fn norm_squares_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     return vec4<f32>(0.0, 0.0, sum, 0.0);
 }
 
-// Mean and reciprocal deviation, written for the row.
+// Mean and reciprocal standard deviation, written for the row.
 fn norm_layer_statistics(row: u32, writes: bool, acc: vec4<f32>) -> vec2<f32> {
     let mean = moments_mean(acc);
     let reciprocal = unary_rsqrt(moments_variance(acc, acc.x) + norm_eps());
@@ -93,7 +98,7 @@ fn norm_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
 
 // ---------------------------------------------------------------- gradient
 
-// What the forward pass left of a row.
+// The statistics of a row that the forward pass saved.
 fn norm_layer_saved(row: u32) -> vec2<f32> {
     return vec2<f32>(mean_at(params.extras[0].z + row), reciprocal_at(params.extras[0].w + row));
 }
@@ -128,7 +133,7 @@ fn norm_uncentered(sum: f32) -> f32 {
     return 0.0;
 }
 
-// Mean, reciprocal deviation, the means of g and of g * n.
+// Mean, reciprocal standard deviation, the means of g and of g * n.
 fn norm_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
     return RowState(vec4<f32>(SAVED(at.row), CENTER(acc.x), acc.y * norm_share()), 0u);
 }
@@ -139,9 +144,11 @@ fn norm_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 
     return state.numbers.y * ((g - state.numbers.z) - normal * state.numbers.w);
 }
 
-// Of a channel the weight is the same everywhere: it is left out of the sums, which are the gradients of the parameters.
+// The weight is constant in a channel, so it is left out of the sums, which are then the gradients
+// of the parameters.
 //
-// Mean; weight and reciprocal deviation as one factor; the mean of d; the factor of x - mean.
+// The state is the mean; the product of weight and reciprocal standard deviation; the mean of d;
+// the factor of x - mean.
 fn norm_batch_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
     if (at.member == 0u && at.part == 0u) {
         PARAMETER_GRADS(at.row, acc);
@@ -159,7 +166,7 @@ fn norm_batch_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -
 
 // ---------------------------------------------------------------- gradients of the parameters
 
-// Of layer and RMS: a row here is a column of x, the space of rows says where it goes on.
+// For layer and RMS: a row of this launch is a column of x, over the space of a row's elements.
 fn norm_columns_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sum = 0.0;
     var sum_along = 0.0;
@@ -173,7 +180,7 @@ fn norm_columns_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     return vec4<f32>(sum, sum_along, 0.0, 0.0);
 }
 
-// Two elements of a row that begins at `base`; those behind its end are left out.
+// Stores two elements of a row that begins at `base`, except those beyond its end.
 fn norm_store_each(base: u32, first: u32, second: u32, values: vec2<f32>) {
     if (first < params.length) {
         y_put(along(0u, base, first), values.x);
@@ -183,14 +190,15 @@ fn norm_store_each(base: u32, first: u32, second: u32, values: vec2<f32>) {
     }
 }
 
-// Neighbours that share a word.
+// For two neighbors that share a word.
 fn norm_store_pair(base: u32, first: u32, second: u32, values: vec2<f32>) {
     if (first < params.length) {
         y_put_word(along(0u, base, first) / 2u, y_rounded(values.x) | (y_rounded(values.y) << 16u));
     }
 }
 
-// Of sums that norm_grad.wgsl left: columns are rows here, teams their elements.
+// Adds the sums that norm_grad.wgsl wrote: rows of this launch are columns, and their elements are
+// teams.
 fn norm_teams_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sums = vec2<f32>(0.0);
     let end = part_end(at);
@@ -224,7 +232,8 @@ fn norm_put_both(row: u32, acc: vec4<f32>) {
     norm_put_bias(row, acc);
 }
 
-// Of a channel, one behind the other: a shader binds no more than eight tensors.
+// The gradients of a channel are stored one after another in one tensor, because a shader binds no
+// more than eight tensors.
 fn norm_put_channel(row: u32, acc: vec4<f32>) {
     dparameters_put(row, acc.y);
     dparameters_put(params.rows + row, acc.x);
@@ -236,7 +245,9 @@ fn norm_columns_finish(at: Member, base: vec4<u32>, acc: vec4<f32>) {
     }
 }
 
-// ---------------------------------------------------------------- four elements of rows that stay in registers (sums_vec4.wgsl, norm_grad_vec4.wgsl)
+// ---------------------------------------------------------------- vec4 of rows in registers
+//
+// For sums_vec4.wgsl and norm_grad_vec4.wgsl.
 
 fn norm_weights(quad: u32) -> vec4<f32> {
     return VEC4_OF(weight_words(params.extras[0].x / 4u + quad));
@@ -262,7 +273,7 @@ fn norm_square_terms(x: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
     return x * x;
 }
 
-// As STATISTICS takes them.
+// In the format that STATISTICS takes.
 fn norm_layer_moments(sum: f32, squares: f32) -> vec4<f32> {
     return vec4<f32>(f32(params.length), sum, squares, 0.0);
 }

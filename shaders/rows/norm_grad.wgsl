@@ -1,18 +1,22 @@
-// The gradient of layer and RMS normalisation with those of weight and bias in one reading; formulas in norm.wgsl, parameters in row.wgsl.
+// The gradient of layer and RMS normalization, and those of weight and bias, in one pass over the
+// inputs; formulas in norm.wgsl, parameters in row.wgsl.
 //
 //   x, d, y   [rows, length], any strides: input, gradient of the output, gradient of the input
-//   parts     [teams, length] pairs: a team's sums of d * n and of d in each column; a second launch adds them up
+//   parts     [teams, length] pairs: a team's sums of d and of d * n in each column; a second
+//             launch adds them
 //
-// A team of `members` threads walks over rows; each thread keeps its columns of a row, and their sums over all rows, in registers:
+// A team of `members` threads loops over rows. Each thread keeps its columns of a row, and their
+// sums over all rows, in registers:
 //
-//      team 0: row 0, row T, row 2 T, ..      columns of a thread: HOLD, `members` apart, or neighbours where y is written by pairs
-//      team 1: row 1, row T + 1, ..
+//      team 0: row 0, row T, row 2 T, ..      a thread has HOLD columns, `members` apart, or pairs
+//      team 1: row 1, row T + 1, ..           of neighbors if y is written by pairs
 //
 // Limit: length <= members * HOLD.
 
 alias Acc = vec4<f32>;
 
-// Column k of a thread. spare_a: from an even one to the next; spare_b: from thread to thread.
+// Column k of a thread. spare_a is the distance from an even column to the next one, spare_b the
+// distance from one thread to the next.
 fn held_column(member: u32, k: u32) -> u32 {
     return member * params.spare_b + (k / 2u) * 2u * params.members + (k % 2u) * params.spare_a;
 }

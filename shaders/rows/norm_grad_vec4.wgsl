@@ -1,18 +1,22 @@
-// The gradient of layer and RMS normalisation with those of weight and bias in one reading, where rows lie in vec4s (row_vec4.wgsl); formulas in
-// norm.wgsl, parameters in row.wgsl.
+// The gradient of layer and RMS normalization, and those of weight and bias, in one pass over the
+// inputs, if rows can be read as vec4 (row_vec4.wgsl); formulas in norm.wgsl, parameters in
+// row.wgsl.
 //
 //   x, d, y   [rows, length]: input, gradient of the output, gradient of the input
-//   parts     [teams, length] pairs: a team's sums of d and of d * n in each column; a second launch adds them up
+//   parts     [teams, length] pairs: a team's sums of d and of d * n in each column; a second
+//             launch adds them
 //
-// A team of MEMBERS threads walks over rows; each thread keeps its columns' weights, and their sums over all rows, in registers. It reads the next row
-// before the threads meet for the sums of this one, so that memory is busy meanwhile:
+// A team of MEMBERS threads loops over rows. Each thread keeps the weights of its columns, and
+// their sums over all rows, in registers. It reads the next row before the threads synchronize for
+// the sums of the current one, so that memory stays busy:
 //
 //      team 0: row 0, row T, row 2 T, ..
 //      team 1: row 1, row T + 1, ..
 //
-// Limits: length a multiple of 4, no more than 4 * MEMBERS * HOLD.
+// Limits: length is a multiple of 4, and at most 4 * MEMBERS * HOLD.
 
-// What a thread holds: of its columns (vec4s k of the row) the weights, and the sums over all rows; of the row at hand and of the next one x and d.
+// What a thread holds: for its columns (vec4 k of the row), the weights and the sums over all rows;
+// for the current row and the next one, x and d.
 #repeat k HOLD
 var<private> weight_#{k}: vec4<f32>;
 var<private> weight_sum_#{k}: vec4<f32>;
@@ -23,7 +27,7 @@ var<private> next_x_#{k}: x_WORDS;
 var<private> next_d_#{k}: d_WORDS;
 #end
 
-// Whether this four of a row is one.
+// Whether this vec4 is part of a row.
 fn is_in_row(quad: u32) -> bool {
     return EXACT || quad < params.length / 4u;
 }
@@ -37,7 +41,8 @@ fn read_weights(member: u32) {
 #end
 }
 
-// Reads a row ahead, and what is known of it: mean and 1 / deviation. Beyond the last row all is 0.
+// Reads a row ahead, and its statistics: mean and reciprocal standard deviation. Beyond the last
+// row everything is 0.
 fn read_row(row: u32, member: u32) -> vec2<f32> {
     var statistics = vec2<f32>();
     let first_x = strided_index(1u, row) / 4u + member;
@@ -56,7 +61,7 @@ fn read_row(row: u32, member: u32) -> vec2<f32> {
     return statistics;
 }
 
-// Makes the row that was read ahead the one at hand.
+// Makes the row that was read ahead the current one.
 fn take_row() {
 #repeat k HOLD
     x_#{k} = next_x_#{k};
@@ -64,7 +69,8 @@ fn take_row() {
 #end
 }
 
-// Adds the row to the sums of columns; a thread's parts of the sums of g = d * weight and of g * n.
+// Adds the row to the sums of columns. Returns a thread's parts of the sums of g = d * weight and
+// of g * n.
 fn add_row(statistics: vec2<f32>) -> vec2<f32> {
     var sum = vec4<f32>();
     var sum_along = vec4<f32>();
@@ -82,7 +88,8 @@ fn add_row(statistics: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(sum_of_vec4(sum), sum_of_vec4(sum_along));
 }
 
-// Stores r * (g - mean(g) - n * mean(g * n)), as (x - mean) * of_x + g * r + always: two operations less for an element.
+// Stores r * (g - mean(g) - n * mean(g * n)), as (x - mean) * of_x + g * r + always, which saves
+// two operations per element.
 fn put_row(row: u32, member: u32, statistics: vec2<f32>, sums: vec2<f32>) {
     let of_x = -(statistics.y * statistics.y) * (sums.y * norm_share());
     let always = -statistics.y * CENTER(sums.x);

@@ -1,12 +1,13 @@
-// Reductions for rows.wgsl: y[o] = LEAVE(merge of ENTER(x[o, r], r) over all r), for any axes and strides. A row is what is reduced to one result;
-// tensors of the space of rows: y, x.
+// Reductions for rows.wgsl: y[o] = LEAVE(merge of ENTER(x[o, r], r) over all r), for any axes and
+// strides. A row consists of the elements that are reduced to one result. Tensors of the space of
+// rows: y, x.
 
 fn reduce_gather(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     let end = part_end(at);
     let step = params.members;
     var r = part_begin(at) + at.member;
-    // Four are under way together.
+    // Four reads are in flight at the same time.
     while (r + 3u * step < end) {
         let a = ENTER(x_at(along(1u, base.y, r)), r);
         let b = ENTER(x_at(along(1u, base.y, r + step)), r + step);
@@ -22,7 +23,8 @@ fn reduce_gather(at: Member, base: vec4<u32>) -> Acc {
     return acc;
 }
 
-// Of rows that begin with a four and are whole vec4s, of floats; eight vec4s are under way together.
+// For rows of floats that begin at a vec4 and consist of whole vec4. Eight reads of vec4 are in
+// flight at the same time.
 fn reduce_vec4_gather(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     let first = base.y / 4u;
@@ -72,7 +74,7 @@ fn reduce_abs(x: f32, r: u32) -> f32 {
     return abs_of(x);
 }
 
-// Of nothing NaN, as 0 / 0 says.
+// The mean of no elements is NaN, as 0 / 0.
 fn reduce_mean(acc: f32) -> f32 {
     if (params.numbers[0].x == 0u) {
         return quiet_nan();
@@ -80,7 +82,9 @@ fn reduce_mean(acc: f32) -> f32 {
     return acc / bitcast<f32>(params.numbers[0].x);
 }
 
-// ---------------------------------------------------------------- positions: the first of the best; the first NaN wins
+// ---------------------------------------------------------------- positions
+//
+// The first of the best values; the first NaN wins.
 
 struct Position {
     value: C,
@@ -166,13 +170,15 @@ fn reduce_log_sum(acc: vec4<f32>) -> f32 {
     return select(log_sum, acc.x + log_sum, size_bits(log_sum) < 0x7f800000u);
 }
 
-// ---------------------------------------------------------------- moments: x count, y sum, z sum of (x - mean)^2
+// ---------------------------------------------------------------- moments
+//
+// x is the count, y the sum, z the sum of (x - mean)^2.
 
 fn moments_start() -> vec4<f32> {
     return vec4<f32>(0.0);
 }
 
-// Chan, Golub and LeVeque 1979, eq. 2.1: no difference of large sums.
+// Chan, Golub and LeVeque 1979, eq. 2.1: avoids differences of large sums.
 fn moments_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     if (a.x == 0.0 || b.x == 0.0) {
         return a + b;
@@ -182,7 +188,8 @@ fn moments_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(count, a.y + b.y, a.z + b.z + difference * difference * (a.x * b.x / count), 0.0);
 }
 
-// Four numbers at a time: their own moments need no division. What is not finite lies nowhere from its mean.
+// Four numbers at a time, whose moments need no division. The deviation of a non-finite number from
+// its mean is NaN.
 fn moments_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var acc = moments_start();
     let end = part_end(at);
@@ -219,7 +226,9 @@ fn moments_variance(acc: vec4<f32>, divisor: f32) -> f32 {
     return acc.z / divisor;
 }
 
-// ---------------------------------------------------------------- deviations: x count, y mean, z sum of (x - mean)^2, w the same in units of 2^128
+// ---------------------------------------------------------------- deviations
+//
+// x is the count, y the mean, z the sum of (x - mean)^2, w the same in units of 2^128.
 
 const SQUARED_UNIT: f32 = 18446744073709551616.0;
 const PER_UNIT: f32 = 1.0 / 18446744073709551616.0;
@@ -228,7 +237,7 @@ fn deviations_start() -> vec4<f32> {
     return vec4<f32>(0.0);
 }
 
-// As moments_merge, of means, which do not overflow as sums do.
+// As moments_merge, but with means, which do not overflow as sums do.
 fn deviations_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     if (a.x == 0.0 || b.x == 0.0) {
         return a + b;
@@ -246,7 +255,8 @@ fn deviations_of(mean: f32, z: f32, w: f32, count: f32, finite: bool) -> vec4<f3
     return select(vec4<f32>(count, 0.0, quiet_nan(), quiet_nan()), vec4<f32>(count, mean, z, w), finite);
 }
 
-// Four numbers at a time: their own moments need no division. What is not finite lies nowhere from its mean.
+// Four numbers at a time, whose moments need no division. The deviation of a non-finite number from
+// its mean is NaN.
 fn deviations_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var acc = deviations_start();
     let end = part_end(at);
@@ -274,13 +284,13 @@ fn deviations_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
 fn reduce_variance(acc: vec4<f32>) -> f32 {
     let divisor = bitcast<f32>(params.numbers[0].x);
     if (size_bits(acc.z) == 0x7f800000u) {
-        // Compilers would multiply the units first, which overflows.
+        // `settled`, because compilers would multiply the units first, which overflows.
         return settled(moments_variance(vec4<f32>(acc.x, acc.y, acc.w, 0.0), divisor) * SQUARED_UNIT) * SQUARED_UNIT;
     }
     return moments_variance(acc, divisor);
 }
 
-// ---------------------------------------------------------------- running sums
+// ---------------------------------------------------------------- cumulative sums
 
 fn running_from_zero(at: Member, base: vec4<u32>) -> Acc {
     return START();
@@ -296,7 +306,7 @@ fn running_from_parts(at: Member, base: vec4<u32>) -> Acc {
     return acc;
 }
 
-// x: the rounded sum; y: what is missing to the exact one.
+// x: the rounded sum; y: its rounding error.
 fn pair_start() -> vec2<f32> {
     return vec2<f32>(0.0);
 }
@@ -305,7 +315,7 @@ fn pair_enter(x: f32, r: u32) -> vec2<f32> {
     return vec2<f32>(x, 0.0);
 }
 
-// Knuth 1998, theorem B of 4.2.2. Of infinities nothing is missing.
+// Knuth 1998, theorem B of 4.2.2. An infinite sum has an error of 0.
 fn pair_merge(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {
     let sum = settled(a.x + b.x);
     if (size_bits(sum) >= 0x7f800000u) {

@@ -1,4 +1,5 @@
-// What rows.wgsl and cumulative.wgsl and the families of the former have in common: parameters, threads, indices, parts, exponentials.
+// What rows.wgsl, its families and cumulative.wgsl have in common: parameters, threads, indices,
+// parts, exponentials.
 
 struct Parameters {
     launched: u32,
@@ -12,18 +13,19 @@ struct Parameters {
     across: u32,
     parts: u32,
     per_part: u32,
-    // Work groups of a part.
+    // Workgroups of a part.
     blocks: u32,
-    // Accumulators of a row that the first launch left; of norm_grad.wgsl the rows of a team.
+    // Accumulators of a row that the first launch wrote; in norm_grad.wgsl, the rows of a team.
     gathered: u32,
-    // Of norm_grad.wgsl.
+    // Used by norm_grad.wgsl.
     spare_a: u32,
     spare_b: u32,
     spare_c: u32,
-    // First elements: of up to four tensors that have a index for each row in `space`, and of those that lie dense.
+    // First elements: of up to four tensors that are indexed by row in `space`, and of the dense
+    // tensors.
     offsets: vec4<u32>,
     extras: array<vec4<u32>, 2>,
-    // What else an op asks for.
+    // Further numbers of an op.
     numbers: array<vec4<u32>, 2>,
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
@@ -32,14 +34,14 @@ struct Parameters {
     over_strides: array<vec4<u32>, 8>,
 }
 
-// A thread's index among those of its row.
+// The position of a thread among those of its row.
 struct Member {
     row: u32,
-    // The row's number in the work group.
+    // The index of the row in the workgroup.
     own: u32,
     member: u32,
     part: u32,
-    // Whether there is such a row.
+    // Whether the row exists.
     here: bool,
 }
 
@@ -54,7 +56,7 @@ fn member_of(group: u32, lane: u32) -> Member {
 
 var<workgroup> team_accs: array<Acc, 256>;
 
-// The accumulators of all members of a row, merged: OF_TEAM is one of these.
+// Merges the accumulators of all members of a row. OF_TEAM is one of these two functions.
 fn team_in_memory(acc: Acc, at: Member) -> Acc {
     let slot = at.member * params.per_group + at.own;
     team_accs[slot] = acc;
@@ -68,7 +70,8 @@ fn team_in_memory(acc: Acc, at: Member) -> Acc {
     return team_accs[at.own];
 }
 
-// By shuffles where the threads of a row are neighbours: within subgroups of SUBGROUP threads, and then what each of those found.
+// With shuffles if the threads of a row are adjacent: within subgroups of SUBGROUP threads, and
+// then over the results of the subgroups.
 fn team_of_subgroups(acc: Acc, at: Member) -> Acc {
     if (params.across != 0u) {
         return team_in_memory(acc, at);
@@ -93,7 +96,8 @@ fn team_of_subgroups(acc: Acc, at: Member) -> Acc {
     return merged_near(far, reach, lane);
 }
 
-// What `reach` neighbours have, a power of two: merged by the first of them, so that all get the same bits.
+// Merges the values of `reach` adjacent lanes, a power of two. All lanes receive the result of the
+// first one, so that they have the same bits.
 fn merged_near(acc: Acc, reach: u32, lane: u32) -> Acc {
     var merged = acc;
     for (var half = reach / 2u; half > 0u; half /= 2u) {
@@ -114,7 +118,7 @@ fn part_end(at: Member) -> u32 {
     return min(params.length, (at.part + 1u) * params.per_part);
 }
 
-// Of rows that are found by themselves.
+// For rows that are indexed in another way.
 fn no_bases(row: u32) -> vec4<u32> {
     return vec4<u32>(0u);
 }
@@ -131,7 +135,7 @@ fn four_bases(row: u32) -> vec4<u32> {
     return vec4<u32>(strided_index(0u, row), strided_index(1u, row), strided_index(2u, row), strided_index(3u, row));
 }
 
-// Element r of the row of a tensor that begins at `base`.
+// The index of element r of a row of tensor `tensor` that begins at `base`.
 fn along(tensor: u32, base: u32, r: u32) -> u32 {
     if (params.over_rank == 1u) {
         return base + r * params.over_strides[tensor * 2u].x;
@@ -149,7 +153,7 @@ fn along(tensor: u32, base: u32, r: u32) -> u32 {
 
 // ---------------------------------------------------------------- parts
 
-// The accumulators that the first launch left of this row.
+// The accumulators of this row that the first launch wrote.
 fn gather_parts(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     for (var part = at.member; part < params.gathered; part += params.members) {
@@ -185,9 +189,12 @@ fn sums_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return a + b;
 }
 
-// ---------------------------------------------------------------- elements that follow from a row's accumulator
+// ---------------------------------------------------------------- elements of y
+//
+// They depend on the row's accumulator.
 
-// What PREPARE(at, base, acc) finds out for a row, and VALUE(at, base, state, r) takes for each of its elements of y.
+// What PREPARE(at, base, acc) computes for a row, and VALUE(at, base, state, r) uses for each of
+// its elements of y.
 struct RowState {
     numbers: vec4<f32>,
     index: u32,
@@ -201,7 +208,8 @@ fn finish_elements(at: Member, base: vec4<u32>, acc: Acc) {
     }
 }
 
-// The same of long rows, four elements of a thread at a time: nothing is read between them and what is stored.
+// The same for long rows, four elements of a thread at a time: all of them are computed before the
+// first one is stored.
 fn finish_four_elements(at: Member, base: vec4<u32>, acc: Acc) {
     let state = PREPARE(at, base, acc);
     let end = part_end(at);
@@ -218,7 +226,7 @@ fn finish_four_elements(at: Member, base: vec4<u32>, acc: Acc) {
     }
 }
 
-// Of y that lies dense in whole words of two: each is stored at once.
+// For a y that consists of whole words of two elements: each word is stored at once.
 fn finish_pairs(at: Member, base: vec4<u32>, acc: Acc) {
     let state = PREPARE(at, base, acc);
     let end = part_end(at);
@@ -229,12 +237,13 @@ fn finish_pairs(at: Member, base: vec4<u32>, acc: Acc) {
     }
 }
 
-// Of y whose elements lie side by side, two to a word, in rows that may begin and end in the middle of one: words of two are stored at once.
+// For a y whose elements are contiguous, two to a word, in rows that may begin and end in the
+// middle of a word. Whole words are stored at once.
 fn finish_words(at: Member, base: vec4<u32>, acc: Acc) {
     let state = PREPARE(at, base, acc);
     let begin = part_begin(at);
     let end = part_end(at);
-    // The element behind the first of a word.
+    // The index after the first element of a word.
     for (var next = begin + 1u - ((base.x + begin) & 1u) + 2u * at.member; next <= end; next += 2u * params.members) {
         var low = 0.0;
         if (next > begin) {
@@ -253,11 +262,14 @@ fn finish_words(at: Member, base: vec4<u32>, acc: Acc) {
     }
 }
 
-// ---------------------------------------------------------------- exponentials: EXPONENTIAL is one of two, as exact as results are
-
-// e^x for x that is not above 0, within 2 units in the last index; 0 instead of subnormal results.
+// ---------------------------------------------------------------- exponentials
 //
-// The sum with 1.5 * 2^23 leaves the power of two in the lower bits; of -127 on that is the exponent of 0.
+// EXPONENTIAL is one of two functions, whichever is accurate enough for the result.
+
+// e^x for x that is not above 0, within 2 ulp; 0 instead of subnormal results.
+//
+// Adding 1.5 * 2^23 leaves the power of two in the lower bits. A power of -127 becomes the exponent
+// of 0.
 fn exponential(x: f32) -> f32 {
     let bounded = max(min(x, 0.0), -88.0296936);
     let shifted = settled(bounded * 1.442695022 + 12582912.0);
@@ -268,7 +280,8 @@ fn exponential(x: f32) -> f32 {
     return select(value, x, size_bits(x) > 0x7f800000u);
 }
 
-// The same from the device's own 2^x, a few units in the twentieth index off: for results of 16 bits.
+// The same with the device's 2^x, which has an error of a few units in the twentieth bit: for
+// 16-bit results.
 fn exponential_of_half(x: f32) -> f32 {
     let value = select(exp2(max(x, -88.0) * 1.442695022), 0.0, x < -87.0);
     return select(value, x, size_bits(x) > 0x7f800000u);
@@ -286,7 +299,8 @@ fn finite_or_zero(x: f32) -> f32 {
     return select(0.0, x, size_bits(x) < 0x7f800000u);
 }
 
-// x: the largest number; y: the sum of e^(number - x), by 0 instead of an infinite x. y says whether there is NaN.
+// x: the largest number; y: the sum of e^(number - x), with 0 instead of an infinite x. y is NaN if
+// any number is.
 fn exponentials_start() -> vec4<f32> {
     return vec4<f32>(lowest(), 0.0, 0.0, 0.0);
 }
@@ -297,7 +311,7 @@ fn exponentials_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(largest, a.y * EXPONENTIAL(a.x - shift) + b.y * EXPONENTIAL(b.x - shift), 0.0, 0.0);
 }
 
-// Four numbers at a time: one rescaling for them.
+// Four numbers at a time, with one rescaling for them.
 fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     var largest = lowest();
     var sum = 0.0;
@@ -328,7 +342,7 @@ fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     return vec4<f32>(largest, sum, 0.0, 0.0);
 }
 
-// log(sum of e^(number - x)): what is not finite is as the largest number says.
+// log(sum of e^(number - x)). If it is not finite, the result is NaN or the largest number.
 fn log_of_exponentials(acc: vec4<f32>) -> f32 {
     if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
         return select(acc.x, quiet_nan(), is_nan(acc.y));

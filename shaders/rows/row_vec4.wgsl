@@ -1,13 +1,17 @@
-// Rows that lie in memory by vec4s of elements and stay in registers: what exponentials_vec4.wgsl, sums_vec4.wgsl and norm_grad_vec4.wgsl have in
-// common. A thread holds HOLD vec4s of its row, MEMBERS apart, as the words that they are in memory:
+// Rows that are read as vec4 and kept in registers: what exponentials_vec4.wgsl, sums_vec4.wgsl and
+// norm_grad_vec4.wgsl have in common. A thread holds HOLD vec4 of its row, MEMBERS apart, as the
+// words that are in memory:
 //
-//   row   | member 0 | member 1 | .. | member MEMBERS-1 | member 0 | ..        (vec4s; THREADS / MEMBERS rows of a work group)
+//   row   | member 0 | member 1 | .. | member MEMBERS-1 | member 0 | ..
 //
-// From the host: MEMBERS, THREADS (powers of two), HOLD; EXACT: a row is as many vec4s as its threads hold; EDGES: a row may begin and end in the middle
-// of a four, in all tensors alike; VEC4_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SHARES, PADDING, JOINED: functions of the dtype; TEAM_MAX, TEAM_SUM, TEAM_SUMS: by
-// subgroups of SUBGROUP threads, or in work-group memory.
+// Each member is a vec4, and a workgroup has THREADS / MEMBERS rows.
+//
+// The host sets MEMBERS and THREADS (powers of two), and HOLD. EXACT: a row has exactly as many
+// vec4 as its threads hold. EDGES: a row may begin and end in the middle of a vec4, in all tensors
+// alike. VEC4_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SHARES, PADDING and JOINED are functions of the
+// dtype. TEAM_MAX, TEAM_SUM and TEAM_SUMS use subgroups of SUBGROUP threads, or workgroup memory.
 
-// ---------------------------------------------------------------- four elements and their words
+// ---------------------------------------------------------------- vec4 and their words
 
 fn vec4_of_f32(words: vec4<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(words);
@@ -21,19 +25,21 @@ fn vec4_of_bf16(words: vec2<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(vec4<u32>(words.x << 16u, words.x & 0xffff0000u, words.y << 16u, words.y & 0xffff0000u));
 }
 
-// Of numbers that are not NaN: ties to even.
+// For numbers that are not NaN; ties to even.
 fn words_of_number_bf16(quad: vec4<f32>) -> vec2<u32> {
     let bits = bitcast<vec4<u32>>(quad);
     let rounded = bits + vec4<u32>(0x7fffu) + ((bits >> vec4<u32>(16u)) & vec4<u32>(1u));
     return vec2<u32>((rounded.x >> 16u) | (rounded.y & 0xffff0000u), (rounded.z >> 16u) | (rounded.w & 0xffff0000u));
 }
 
-// A NaN that arithmetic made may have all bits of its mantissa set: it is made one that rounding does not carry over.
+// A NaN that results from arithmetic may have all bits of its mantissa set. It is replaced with a
+// NaN that does not overflow when it is rounded.
 fn words_of_bf16(quad: vec4<f32>) -> vec2<u32> {
     return words_of_number_bf16(bitcast<vec4<f32>>(min(bitcast<vec4<i32>>(quad), vec4<i32>(0x7fc00000))));
 }
 
-// Without branches: subnormal ones are what is added to 1/2, whose last bit is worth theirs.
+// Without branches. A subnormal number is what is added to 1/2: the last bits of both have the same
+// value.
 fn vec4_of_f16(words: vec2<u32>) -> vec4<f32> {
     let bits = vec4<u32>(words.x & 0xffffu, words.x >> 16u, words.y & 0xffffu, words.y >> 16u);
     let size = bits & vec4<u32>(0x7fffu);
@@ -63,7 +69,8 @@ fn joined_half(bits: vec4<u32>) -> vec2<u32> {
     return vec2<u32>(bits.x | (bits.y << 16u), bits.z | (bits.w << 16u));
 }
 
-// Words of which the compiler does not know that they are these: it unpacks them anew instead of keeping what it made of them in registers.
+// The same words, in a way that the compiler cannot know: it unpacks them again instead of keeping
+// the unpacked values in registers.
 fn hidden_words(words: vec4<u32>) -> vec4<u32> {
     return words;
 }
@@ -72,15 +79,18 @@ fn hidden_half(words: vec2<u32>) -> vec2<u32> {
     return words ^ vec2<u32>(opaque_zero());
 }
 
-// ---------------------------------------------------------------- exponentials, as exact as results are
+// ---------------------------------------------------------------- exponentials
+//
+// Each is as accurate as the results require.
 
-// e^(x - shift) of finite numbers, of which x is not above shift, -infinity, or NaN, which stays.
+// e^(x - shift) of finite numbers. x is not above shift, or is -infinity or NaN, which is kept.
 fn exponentials_of_f32(x: vec4<f32>, shift: f32) -> vec4<f32> {
     let below = x - shift;
     return vec4<f32>(exponential(below.x), exponential(below.y), exponential(below.z), exponential(below.w));
 }
 
-// By the device's own 2^x. The difference comes first: 2^(x / ln 2 - shift / ln 2) would be an instruction less, but loses all digits of large numbers.
+// With the device's 2^x. The difference is computed first: 2^(x / ln 2 - shift / ln 2) would save
+// an instruction, but loses all digits of large numbers.
 fn exponentials_of_half(x: vec4<f32>, shift: f32) -> vec4<f32> {
     return exp2((x - shift) * 1.442695022);
 }
@@ -113,7 +123,7 @@ fn largest_of_vec4(quad: vec4<f32>) -> f32 {
 
 // ---------------------------------------------------------------- indices
 
-// Elements of the first four that lie before the row.
+// Number of elements of the first vec4 that are before the row.
 fn elements_before(base: u32) -> u32 {
     return select(0u, base % 4u, EDGES);
 }
@@ -122,7 +132,7 @@ fn vec4s_of_row(before: u32) -> u32 {
     return (before + params.length + 3u) / 4u;
 }
 
-// Whether all elements of a four belong to the row.
+// Whether all elements of a vec4 belong to the row.
 fn is_whole(quad: u32, before: u32) -> bool {
     let first = (before + 3u) / 4u;
     return !EDGES || quad - first < (before + params.length) / 4u - first;
@@ -132,7 +142,7 @@ fn numbers_of_vec4(quad: u32, before: u32) -> vec4<u32> {
     return vec4<u32>(quad * 4u - before) + vec4<u32>(0u, 1u, 2u, 3u);
 }
 
-// Words of a four of x, with padding instead of what lies beside the row.
+// The words of a vec4 of x, with padding in place of elements outside the row.
 fn x_within(words: x_WORDS, quad: u32, before: u32) -> x_WORDS {
     if (is_whole(quad, before)) {
         return words;
@@ -141,12 +151,13 @@ fn x_within(words: x_WORDS, quad: u32, before: u32) -> x_WORDS {
     return JOINED(select(x_bits_of_words(PADDING), x_bits_of_words(words), inside));
 }
 
-// Stores a four of the row that begins at element `base`.
+// Stores a vec4 of the row that begins at element `base`.
 fn put_vec4(base: u32, quad: u32, values: vec4<f32>) {
     y_put_words(base / 4u + quad, WORDS_OF(values));
 }
 
-// What lies at the ends of a row shares a four, or a word, with another row: `edges` is y once more, element by element.
+// Elements at the ends of a row share a vec4, or a word, with another row. They are stored one by
+// one through `edges`, a second binding of y.
 fn put_vec4_within(base: u32, quad: u32, values: vec4<f32>) {
     let before = base % 4u;
     if (is_whole(quad, before)) {
@@ -161,9 +172,12 @@ fn put_vec4_within(base: u32, quad: u32, values: vec4<f32>) {
 #end
 }
 
-// ---------------------------------------------------------------- what the threads of a row make of a number each; `turn`: 0 and 1 one after the other
+// ---------------------------------------------------------------- reductions over a row's threads
+//
+// `turn` alternates between 0 and 1.
 
-// Two parts, used in turn: between two writes of a index all threads have met at the other part's barrier.
+// Two buffers that are used alternately: between two writes to the same index, all threads have
+// passed the barrier of the other buffer.
 var<workgroup> team_memory: array<vec2<f32>, TEAM_MEMORY>;
 
 fn near_sums(value: vec2<f32>, reach: u32) -> vec2<f32> {
@@ -207,7 +221,7 @@ fn team_index(lane: u32, turn: u32) -> u32 {
     return turn * (THREADS / SUBGROUP) + lane / MEMBERS * (MEMBERS / SUBGROUP);
 }
 
-// Leaves what a subgroup found where its team finds it.
+// Stores the result of a subgroup for its team.
 fn leave_for_team(value: vec2<f32>, lane: u32, turn: u32) {
     if (lane % SUBGROUP == 0u) {
         team_memory[turn * (THREADS / SUBGROUP) + lane / SUBGROUP] = value;

@@ -1,21 +1,24 @@
-// The shader of everything that first gathers an accumulator from the elements of a row and then does something with it: reductions, softmax,
-// normalisations, losses. What is gathered and done stands in the files of these families; the host names it:
+// The shader for everything that first accumulates the elements of a row and then uses the
+// accumulator: reductions, softmax, normalizations, losses. The functions are in the files of these
+// families, and the host selects them:
 //
 //   BASES(row)               where the row begins in each tensor
-//   GATHER(at, base)         the accumulator of the elements that this thread has
-//   MERGE(a, b)              of two parts of a row, in this order; START() of nothing
-//   FINISH(at, base, row)    given the row's accumulator: results to memory
+//   GATHER(at, base)         the accumulator of this thread's elements
+//   MERGE(a, b)              merges two parts of a row, in this order; START() is the empty part
+//   FINISH(at, base, row)    writes results, given the row's accumulator
 //
-// `rows` rows of `length` elements; `members` threads work on a row, `per_group` rows belong to a work group (members * per_group = 256, powers
-// of two). Which threads these are depends on what lies side by side in memory:
+// There are `rows` rows of `length` elements. `members` threads process a row, and a workgroup has
+// `per_group` rows (members * per_group = 256, powers of two). The assignment of threads depends on
+// what is contiguous in memory:
 //
 //   the elements of a row                    the rows, "across"
 //   row 0 | 0 1 2 3 | row 1 | 0 1 2 3 |      member 0 | row 0 1 2 3 |
 //                                            member 1 | row 0 1 2 3 |
 //
-// Where rows are few and long they are cut into `parts` of `per_part` elements, a work group each. A first launch leaves the accumulators of
-// the parts in `parts` [rows, parts]; the second gathers those. The order of all merging follows from shapes alone: results repeat bit by bit.
-// Limits: rows, length below 2^31.
+// If rows are few and long, they are split into `parts` of `per_part` elements, each for one
+// workgroup. A first launch writes the accumulators of the parts to `parts` [rows, parts], and a
+// second one merges them. The order of all merges depends only on shapes, so results are
+// bit-identical in every run. Limits: rows and length below 2^31.
 
 alias Acc = ACC;
 

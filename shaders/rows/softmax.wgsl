@@ -1,11 +1,14 @@
-// Softmax, its logarithm and their gradients for rows.wgsl, along any axis; tensors of the space of rows: y, x, then d.
+// Softmax, its logarithm and their gradients for rows.wgsl, along any axis. Tensors of the space of
+// rows: y, x, then d.
 //
-//   softmax          y = exp(x - max x) / sum exp(x - max x)
-//   log_softmax      y = (x - max x) - log sum exp(x - max x)
-//   softmax_grad     x is the output, d the gradient of it, y the gradient of the input: y = x * (d - sum(x * d))
-//   log_softmax_grad                                                                     y = d - exp(x) * sum(d)
+//   softmax            y = exp(x - max x) / sum exp(x - max x)
+//   log_softmax        y = (x - max x) - log sum exp(x - max x)
+//   softmax_grad       y = x * (d - sum(x * d))
+//   log_softmax_grad   y = d - exp(x) * sum(d)
 //
-// A row of only -infinity gives NaN, and so does one with +infinity or NaN.
+// In the gradients, x is the output, d is the gradient of the output, and y is the gradient of the
+// input. A row in which all elements are -infinity gives NaN, and so does a row with +infinity or
+// NaN.
 
 fn softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
     return EXPONENTIAL(x_at(along(1u, base.y, r)) - state.numbers.x) * state.numbers.y;
@@ -64,7 +67,9 @@ fn log_softmax_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) 
     return d_at(along(2u, base.z, r)) - exponential_of_any(x_at(along(1u, base.y, r))) * state.numbers.x;
 }
 
-// ---------------------------------------------------------------- four elements of rows that stay in registers (exponentials_vec4.wgsl, sums_vec4.wgsl)
+// ---------------------------------------------------------------- vec4 of rows in registers
+//
+// For exponentials_vec4.wgsl and sums_vec4.wgsl.
 
 fn skip_nothing(at: Member, base: vec4<u32>) -> bool {
     return false;
@@ -78,7 +83,7 @@ fn softmax_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
     return EXPONENTIALS(x, state.numbers.x) * state.numbers.y;
 }
 
-// Of exponentials that were kept.
+// From exponentials that were kept.
 fn softmax_kept_values(exponentials: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
     return exponentials * state.numbers.y;
 }

@@ -1,14 +1,16 @@
-// Rows of which sums are asked for: gradients of softmax, layer and RMS normalisation, where rows lie in vec4s (row_vec4.wgsl; formulas in softmax.wgsl
-// and norm.wgsl, parameters in row.wgsl).
+// Rows of which sums are needed: gradients of softmax, layer and RMS normalization, if rows can be
+// read as vec4 (row_vec4.wgsl; formulas in softmax.wgsl and norm.wgsl, parameters in row.wgsl).
 //
-//   x, y, and d where it is read (WITH_D 1)   [rows, length] along the last axis
+//   x, y, and d if it is read (WITH_D 1)   [rows, length] along the last axis
 //
-// The words of a row are read once and stay in registers: first a sum, then that of squares around the mean (SQUARES 1), then y.
+// The words of a row are read once and kept in registers. First a sum is computed, then the sum of
+// squares around the mean (SQUARES 1), then y.
 //
-//   BASES(row)                       where the row begins in each tensor
-//   TERM(x, d)                       what is added up, of four elements
-//   ACCUMULATED(sum, squares)        what PREPARE(at, base, acc) takes, which finds out what y asks for of the row
-//   VALUES(x, d, state, four)        four elements of y; PUT(base, four, values) stores them
+//   BASES(row)                    where the row begins in each tensor
+//   TERM(x, d)                    the terms of the sum, for a vec4
+//   ACCUMULATED(sum, squares)     the accumulator for PREPARE(at, base, acc), which computes what y
+//                                 needs from the row
+//   VALUES(x, d, state, four)     a vec4 of y; PUT(base, four, values) stores it
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

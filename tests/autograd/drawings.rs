@@ -1,4 +1,4 @@
-//! Graphs as pictures, by `to_dot`.
+//! Graphs in DOT format, by `to_dot`.
 
 use super::{leaf, message};
 use ternion::prelude::*;
@@ -50,7 +50,7 @@ fn a_drawing_shows_the_values_that_are_there() -> Result<()> {
     let x = leaf(&[1.0, f64::NAN], &device)?;
     let loss = x.add_scalar(1.0)?.sum_all()?;
     let dot = loss.to_dot_with(options)?;
-    // Neither op keeps a tensor: the leaf and the result are all there is.
+    // Neither op saves a tensor: only the leaf and the result have values.
     let lines: Vec<&str> = dot.lines().filter(|line| line.contains("values: ")).collect();
     assert_eq!(lines.len(), 2, "{dot}");
     let of_leaf = lines.iter().find(|line| line.contains("leaf")).expect("the leaf's line");
@@ -58,7 +58,7 @@ fn a_drawing_shows_the_values_that_are_there() -> Result<()> {
     assert!(!dot.contains("freed"), "{dot}");
     loss.backward()?;
     assert!(loss.to_dot_with(options)?.contains("freed"));
-    // The drawing does not keep a leaf's memory alive.
+    // The graph does not keep the memory of a leaf alive.
     drop(x);
     let dot = loss.to_dot_with(options)?;
     assert_eq!(dot.matches("values: ").count(), 1, "{dot}");

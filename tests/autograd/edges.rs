@@ -1,4 +1,5 @@
-//! Gradients at the edges of what a function is defined for: there they are PyTorch's, and the graph is not cut.
+//! Gradients at the edges of a function's domain: they match PyTorch's, and the graph stays
+//! connected.
 
 use ternion::prelude::*;
 use ternion_core::{Axis, GridMode, GridPadding, Interpolation};

@@ -1,5 +1,6 @@
-//! What gradient rules fuse with their own work: sums of gradients, the gradients of activations, parts of one tensor. What comes out is what the unfused walk gives, and nothing is fused where
-//! somebody looks at single gradients, or inside `without_fusion`.
+//! What gradient rules fuse: sums of gradients, the gradients of activations, parts of one tensor.
+//! The results match those of the unfused backward pass, and nothing is fused where individual
+//! gradients are observed, or inside `without_fusion`.
 
 use ternion::prelude::*;
 use ternion_core::autograd::observe_backward;
@@ -8,7 +9,7 @@ use ternion_core::ops::matmul::{LinearParameters, MatmulOptions};
 use ternion_core::precision::half_copy_wanted;
 use ternion_core::{Op, UnaryOp, checkpoint, observe_ops, without_fusion};
 
-/// The names of the ops that `f` applies.
+/// Returns the names of the ops that `f` applies.
 fn applied<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, Vec<&'static str>)> {
     let names = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = names.clone();
@@ -28,7 +29,8 @@ fn normal(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::randn(shape, DType::F32, device)?.requires_grad()
 }
 
-/// The gradients of `loss`, fused; those of the walk in which an observer looks at each; and the ops of the former.
+/// Returns the gradients of `loss` with fusion; those of a backward pass in which an observer sees
+/// each gradient; and the ops of the former.
 fn both(loss: impl Fn() -> Result<Tensor>) -> Result<(Gradients, Gradients, Vec<&'static str>)> {
     let value = loss()?;
     let (fused, names) = applied(|| value.backward())?;
@@ -97,7 +99,7 @@ fn a_product_adds_to_what_others_gave_its_input() -> Result<()> {
     let (fused, unfused, names) = both(loss)?;
     assert_eq!(count(&names, "add"), 0, "{names:?}");
     assert_same(&fused, &unfused, &[&x, &weights[0], &weights[1], &weights[2]], 1e-5)?;
-    // One tensor as both operands: each gradient counts once.
+    // One tensor as both operands: each gradient is counted once.
     let square = normal(&[5, 5], &device)?;
     let (fused, unfused, _) = both(|| square.matmul(&square)?.add(&square)?.square()?.sum_all())?;
     assert_same(&fused, &unfused, &[&square], 1e-5)
@@ -126,7 +128,7 @@ impl Layers {
         self.x.feed_forward(first, activation, second, Some(&self.x))?.square()?.sum_all()
     }
 
-    /// By layers of their own.
+    /// Computes the same with separate layers.
     fn plain_loss(&self, activation: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let [w1, b1, w2, b2] = &self.parameters;
         let hidden = activation(&self.x.linear(w1, Some(b1))?)?;
@@ -148,7 +150,7 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
         (UnaryOp::Relu, "relu_grad"),
     ] {
         let (fused, unfused, names) = both(|| layers.loss(op))?;
-        // The sums of both biases come with the gradients of their weights.
+        // The sums of both biases are outputs of the products for the gradients of their weights.
         assert_eq!((count(&names, name), count(&names, "sum")), (0, 0), "{names:?}");
         assert_same(&fused, &unfused, &layers.leaves(), 1e-5)?;
     }
@@ -169,7 +171,8 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
     Ok(())
 }
 
-/// How many products of the backward pass give sums of the rows of their left operand, and how many sums of their columns.
+/// Returns how many products of the backward pass also compute sums of the rows of their left
+/// operand, and how many compute sums of its columns.
 fn products_with_sums(loss: &Tensor) -> Result<(Gradients, [usize; 2])> {
     let counts = std::rc::Rc::new(std::cell::Cell::new([0, 0]));
     let seen = counts.clone();
@@ -186,7 +189,8 @@ fn products_with_sums(loss: &Tensor) -> Result<(Gradients, [usize; 2])> {
     Ok((gradients, counts.get()))
 }
 
-/// What else uses relu's result adds to a gradient that is 0 already where relu was: the sum goes through relu's rule.
+/// Another use of relu's result adds to a gradient that is already 0 where relu was: the sum is
+/// passed through relu's rule.
 #[test]
 fn gradients_of_several_uses_of_relu_go_through_it_once() -> Result<()> {
     let layers = Layers::new(&ternion::cpu()?)?;
@@ -206,7 +210,7 @@ fn gradients_of_several_uses_of_relu_go_through_it_once() -> Result<()> {
         let plain = loss(&rows()?.linear(w1, Some(b1))?.relu()?)?.backward()?;
         assert_same(&fused, &plain, &[&layers.x, w1, b1, w2], 1e-5)?;
     }
-    // Whoever asks for the gradient of relu's result gets all of it.
+    // A request for the gradient of relu's result returns the complete gradient.
     let y = hidden()?;
     let one = Tensor::ones((), DType::F32, y.device())?;
     let found = grad(&[product(&y)?], &[y.clone()], &[one], Default::default())?;
@@ -235,7 +239,8 @@ fn the_bias_before_an_activation_takes_sums_of_columns_without_the_gradient_of_i
     Ok(())
 }
 
-/// What is multiplied; the result for input, weight and bias; and how many sums there are beside those that come with products.
+/// The name of the product; the result for input, weight and bias; and the number of sums other
+/// than those fused with products.
 type BiasCase<'a> = (&'a str, &'a dyn Fn(&[Tensor; 3]) -> Result<Tensor>, usize);
 
 #[test]
@@ -244,7 +249,7 @@ fn the_gradient_of_a_bias_comes_with_that_of_the_weight() -> Result<()> {
     let leaves = [normal(&[2, 9, 5], &device)?, normal(&[4, 5], &device)?, normal(&[4], &device)?];
     let linear = |[x, weight, bias]: &[Tensor; 3]| x.linear(weight, Some(bias));
     let rows = |[x, weight, bias]: &[Tensor; 3]| {
-        // Stored by rows: the sums would be of the right operand.
+        // Row-major: the sums would be of the right operand.
         let options = MatmulOptions { bias: Some(bias), ..Default::default() };
         x.matmul_with(&weight.t()?.contiguous()?, options)
     };
@@ -266,7 +271,7 @@ fn the_gradient_of_a_bias_comes_with_that_of_the_weight() -> Result<()> {
             let loss = || with_precision(precision, || f(&leaves))?.to_dtype(DType::F32)?.square()?.sum_all();
             let (fused, unfused, names) = both(loss)?;
             assert_eq!(count(&names, "sum"), sums, "{what} in {precision:?}: {names:?}");
-            // The same numbers, in the same dtypes: bit for bit.
+            // The same numbers in the same dtypes, bit for bit.
             let of = |gradients: &Gradients| gradients.get(&leaves[2]).cloned().expect("a gradient");
             assert_eq!(of(&fused).dtype(), of(&unfused).dtype(), "{what} in {precision:?}");
             if sums == 0 {
@@ -324,7 +329,7 @@ fn a_linear_layer_has_its_activation_in_the_product() -> Result<()> {
         );
         assert_close(&y, &apart()?, 1e-6)?;
         assert_eq!(y.dims(), [2, 3, 5]);
-        // No product beside those of the two gradients.
+        // No products other than those of the two gradients.
         let loss = y.square()?.sum_all()?;
         let (found, names) = applied(|| loss.backward())?;
         assert_eq!(count(&names, "matmul"), 2, "{op:?}: {names:?}");
@@ -332,7 +337,7 @@ fn a_linear_layer_has_its_activation_in_the_product() -> Result<()> {
         assert_same(&found, &expected, &[&x, &weight, &bias], 1e-5)?;
         let unfused = without_fusion(|| layer.forward_activation(&x, op))?;
         assert_close(&unfused, &apart()?, 0.0)?;
-        // Somebody looks at what layers give.
+        // The outputs of layers are observed.
         let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
         let (outputs, compute) = (seen.clone(), || layer.forward_activation(&x, op));
         let note = move |_: &ternion_nn::LayerCall, y: &Tensor| {
@@ -381,7 +386,7 @@ fn causal_attention_of_fewer_queries_than_keys_needs_no_mask() -> Result<()> {
             (y.square()?.sum_all()?.backward()?, expected.square()?.sum_all()?.backward()?);
         assert_same(&found, &expected, &[&q, &k, &v], 1e-5)?;
     }
-    // Added to the scores, for each key and for all.
+    // Added to the scores, for each key and for all keys.
     for added in [&mask, &column] {
         let options = |causal, mask| ternion_core::AttentionOptions { mask, causal, ..Default::default() };
         let hidden = added.expand([4, 3, 7])?.masked_fill(&below.logical_not()?, f64::NEG_INFINITY)?;
@@ -394,7 +399,7 @@ fn causal_attention_of_fewer_queries_than_keys_needs_no_mask() -> Result<()> {
             (found.square()?.sum_all()?.backward()?, expected.square()?.sum_all()?.backward()?);
         assert_same(&found, &expected, &[&q, &k, &v, added], 1e-5)?;
     }
-    // Values of another number than keys are reported of the whole.
+    // If the number of values differs from that of keys, the error names the shape of all values.
     let options =
         ternion_core::AttentionOptions { causal: ternion_core::Causal::UpperLeft, ..Default::default() };
     let error =
@@ -403,7 +408,7 @@ fn causal_attention_of_fewer_queries_than_keys_needs_no_mask() -> Result<()> {
     Ok(())
 }
 
-/// Gradients of gradients go through the same ops.
+/// Second-order gradients go through the same ops.
 #[test]
 fn feed_forward_layers_have_second_derivatives() -> Result<()> {
     let layers = Layers::new(&ternion::cpu()?)?;
@@ -426,7 +431,7 @@ fn feed_forward_layers_have_second_derivatives() -> Result<()> {
     )
 }
 
-/// Whoever asks for the gradient of an activation, or looks at it by a hook, gets it.
+/// The gradient of an activation is computed if it is requested, or observed by a hook.
 #[test]
 fn gradients_that_somebody_looks_at_are_formed() -> Result<()> {
     let device = ternion::cpu()?;
@@ -453,7 +458,8 @@ fn gradients_that_somebody_looks_at_are_formed() -> Result<()> {
     let [dy, dz] = [0, 1].map(|at: usize| found[at].clone());
     let expected = y.detach().linear(w2, None)?.mul_scalar(2.0)?.matmul(w2)?;
     assert_close(&dy.expect("the activation's gradient"), &expected.detach(), 1e-5)?;
-    // The pre-activation is an output of the product too, on which the loss depends through the activation alone.
+    // The pre-activation is an output of the product too, but the loss depends on it only through
+    // the activation.
     assert!(dz.is_none(), "no gradient comes to the pre-activation itself");
 
     let [y, _] = hidden(&rows)?;
@@ -499,7 +505,8 @@ fn without_fusion_every_function_is_an_op_of_its_own() -> Result<()> {
         };
         let (fused, fused_names) = applied(step)?;
         let (unfused, names) = applied(|| without_fusion(step))?;
-        // The residual, and in backward its gradient beside that of the first layer's input.
+        // The residual, and in the backward pass the addition of its gradient to that of the first
+        // layer's input.
         assert_eq!((count(&names, name), count(&names, "add")), (1, 2), "{names:?}");
         assert_eq!((count(&fused_names, name), count(&fused_names, "add")), (0, 0), "{fused_names:?}");
         // The sums of both biases, and that of the loss.
@@ -513,7 +520,7 @@ fn without_fusion_every_function_is_an_op_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// The walk alone: what was recorded is what it is.
+/// Only the backward pass is unfused: the recorded graph is the same.
 #[test]
 fn a_backward_pass_without_fusion_is_that_of_an_observed_one() -> Result<()> {
     let layers = Layers::new(&ternion::cpu()?)?;
@@ -526,7 +533,8 @@ fn a_backward_pass_without_fusion_is_that_of_an_observed_one() -> Result<()> {
     assert_same(&unfused, &observed, &layers.leaves(), 0.0)
 }
 
-/// The ops of a step of a GPT in bf16, its loss, and whether AdamW would write copies in bf16 along.
+/// Returns the loss and gradients of a step of a GPT in bf16, and whether AdamW would write bf16
+/// copies.
 fn gpt_step(model: &GPT, tokens: &Tensor) -> Result<(f64, Gradients, bool)> {
     let targets = tokens.reshape([tokens.elements()])?;
     let loss = with_precision(Precision::Bf16, || {
@@ -559,13 +567,13 @@ fn a_transformer_in_half_precision_trains_without_fusion() -> Result<()> {
         let (fused, plain) = (of(&gradients), of(&plain));
         let length = |tensor: &Tensor| -> Result<f64> { Ok(tensor.square()?.sum_all()?.item_f64()?.sqrt()) };
         let (distance, norm) = (length(&fused.sub(&plain)?)?, length(&plain)?);
-        // Some roundings to 8 bits.
+        // Several roundings to 8 bits.
         assert!(distance <= 0.03 * norm + 1e-6, "{distance} of {norm}");
     }
     Ok(())
 }
 
-/// What runs again later is as it was the first time, wherever that is.
+/// A recomputation or replay has the same fusion setting as the first run, wherever it happens.
 #[test]
 fn what_runs_again_stays_unfused() -> Result<()> {
     let device = ternion::cpu()?;
@@ -582,14 +590,14 @@ fn what_runs_again_stays_unfused() -> Result<()> {
     let (_, names) = applied(|| without_fusion(|| loss.backward()))?;
     assert_eq!(count(&names, "gelu_tanh"), 0, "{names:?}");
 
-    // A device that records nothing.
+    // A device that does not support recording.
     let plain = NanCheck::new(device);
     let layers = Layers::new(&plain)?;
     let mut step = without_fusion(|| plain.capture(|| layers.loss(UnaryOp::GeluTanh)))?;
     assert!(!step.is_recorded());
     let (_, names) = applied(|| step.replay().cloned())?;
     assert_eq!(count(&names, "gelu_tanh"), 1, "{names:?}");
-    // Nor do layers join what they did not join while somebody observed them.
+    // Layers that were not fused because they were observed are not fused in a replay either.
     let (layer, x) = (Linear::new(8, 4, &plain)?, Tensor::ones([2, 8], DType::F32, &plain)?);
     let capture = || plain.capture(|| layer.forward_activation(&x, UnaryOp::Relu));
     let mut step = ternion_nn::observe_layers(&layer, |_, _| Ok(()), capture)?;

@@ -1,4 +1,4 @@
-//! What is told of a forward and of a walk while they run: hooks, sinks, observers.
+//! Notifications during a forward and a backward pass: hooks, sinks, observers.
 
 use super::{leaf, message};
 use ternion::prelude::*;
@@ -76,7 +76,8 @@ fn a_sink_hears_of_each_leaf_once_and_gives_it_memory() -> Result<()> {
 
 #[test]
 fn a_leaf_is_final_before_the_walk_ends() -> Result<()> {
-    // The last layer's weight must be announced while the first layer's op is still to come: that is what overlaps communication.
+    // The gradient of the last layer's weight must be announced before the first layer's op runs:
+    // this makes it possible to overlap communication.
     struct Order(std::rc::Rc<std::cell::RefCell<Vec<String>>>);
     impl GradientSink for Order {
         fn ready(&mut self, _: TensorId, grad: Tensor) -> Result<()> {
@@ -121,7 +122,7 @@ fn ops_are_observed_as_they_are_called() -> Result<()> {
     let seen: Rc<RefCell<Vec<String>>> = Rc::default();
     let log = seen.clone();
     let observer = move |call: &ternion_core::OpCall<'_>| {
-        let _ = call.outputs[0].exp()?; // What an observer does is not told.
+        let _ = call.outputs[0].exp()?; // Ops of an observer are not observed. 
         log.borrow_mut().push(format!("{} {}", call.op.name(), call.inputs.len()));
         Ok(())
     };

@@ -1,10 +1,11 @@
-//! Views that are taken anew of another tensor, and what shows a leaf.
+//! Views that are recreated from another tensor, and views of a leaf.
 
 use super::leaf;
 use ternion::prelude::*;
 use ternion_core::{NewAxis, Slice, no_grad};
 
-/// Chains of views of a tensor of shape [2, 3, 4], each with every kind of view that is recorded.
+/// Returns chains of views of a tensor of shape [2, 3, 4], which together contain every kind of
+/// view that is recorded.
 fn chains(x: &Tensor) -> Result<Vec<Tensor>> {
     Ok(vec![
         x.clone(),

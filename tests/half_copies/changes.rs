@@ -1,4 +1,5 @@
-//! Whoever else changes a parameter, or replaces its tensor, finds no old copy in its way.
+//! Other changes of a parameter, or a replacement of its tensor, never lead to an outdated copy
+//! being used.
 
 use super::{adamw, bits, loss, mlp, numbers, spoil, watched};
 use ternion::checkpoint;
@@ -7,7 +8,7 @@ use ternion::prelude::*;
 
 const BF16: Precision = Precision::Bf16;
 
-/// A model that has made two steps in bf16: its copies are current.
+/// Returns a model after two steps in bf16: its copies are current.
 fn trained(device: &Device) -> Result<(Mlp, AdamW, Tensor)> {
     let (model, x) = (mlp(device)?, numbers(&[5, 6], device)?);
     let mut adam = adamw(model.parameters())?;
@@ -17,7 +18,7 @@ fn trained(device: &Device) -> Result<(Mlp, AdamW, Tensor)> {
     Ok((model, adam, x))
 }
 
-/// That the model computes what one computes that never had copies.
+/// Checks that the model computes the same as a model that never had copies.
 fn is_as_fresh(model: &Mlp, x: &Tensor, what: &str) -> Result<()> {
     let fresh = mlp(x.device())?;
     fresh.load_state_dict(&model.state_dict()?)?;
@@ -107,7 +108,7 @@ fn two_optimizers_of_one_parameter_make_each_others_copies_old() -> Result<()> {
         let (model, x) = (mlp(&device)?, numbers(&[5, 6], &device)?);
         let parameters = model.parameters();
         let mut both = [adamw(parameters.clone())?, adamw(parameters[..2].to_vec())?];
-        // One after the other by the same gradients, and in turns.
+        // Steps with the same gradients, one after another, and alternating.
         for turn in [&[0usize, 1][..], &[0, 1], &[0], &[1], &[0], &[1, 0], &[1]] {
             if is_spoiled {
                 spoil(&parameters);
@@ -121,7 +122,8 @@ fn two_optimizers_of_one_parameter_make_each_others_copies_old() -> Result<()> {
     Ok(())
 }
 
-/// Steps of two parameters that are parts of one memory, and what is left of both; with the casts of that memory in the last step.
+/// Runs steps of two parameters that share one buffer. Returns the bytes of both, and the casts of
+/// that buffer in the last step.
 fn flat(ranges: [(usize, usize); 2], is_spoiled: bool) -> Result<(Vec<Vec<u8>>, usize)> {
     let (device, casts) = watched(ternion_cpu::device());
     let memory = numbers(&[64], &device)?;
@@ -129,7 +131,7 @@ fn flat(ranges: [(usize, usize); 2], is_spoiled: bool) -> Result<(Vec<Vec<u8>>, 
         Param::new(&memory.narrow(0, first, count)?.reshape([count / 4, 4])?)
     };
     let params = ranges.map(part).into_iter().collect::<Result<Vec<_>>>()?;
-    // In groups of their own: two changes, of which each counts up the version of both.
+    // In separate groups: two changes, each of which increments the version of both.
     let groups = params.iter().map(|param| ParamGroup::new(vec![param.clone()])).collect();
     let mut adam = AdamW::with_groups(groups, AdamWConfig { lr: 1e-2, ..Default::default() })?;
     let x = numbers(&[3, 4], &device)?;
@@ -199,7 +201,7 @@ fn a_checkpointed_segment_may_find_a_copy_once() -> Result<()> {
         let loss = with_precision(BF16, || {
             checkpoint(move |inputs| Ok(vec![segment(&inputs[0], &held)?]), &[&input])?[0].sum(..)
         })?;
-        // Without its optimizer the parameter has no copy when the segment runs again.
+        // Without its optimizer the parameter has no copy when the segment is recomputed.
         let _kept = (!is_dropped).then_some(adam);
         let gradients = loss.backward()?;
         let bytes = |gradients: &Gradients| gradients.get(&weight).map(Tensor::to_bytes).transpose();

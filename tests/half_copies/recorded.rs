@@ -1,4 +1,5 @@
-//! Recorded steps read the copies that the replay before them wrote, and cast anew what others have changed.
+//! Recorded steps read the copies that the previous replay wrote, and recompute copies of
+//! parameters that changed otherwise.
 
 use super::{adamw, bits, devices, loss, mlp, numbers, spoil, support, watched};
 use std::cell::RefCell;
@@ -9,10 +10,10 @@ use ternion_testing::recording;
 const BF16: Precision = Precision::Bf16;
 const STEPS: usize = 7;
 
-/// What is done before step `number`, beside the step.
+/// What is done before step `number`, in addition to the step.
 type Between = fn(usize, &Mlp, &RefCell<AdamW>, &Tensor) -> Result<()>;
 
-/// Losses and parameters of steps, of which all but the first are replays where `capture`.
+/// Returns losses and parameters of steps; with `capture` all except the first are replays.
 fn run(
     device: &Device,
     capture: bool,
@@ -57,7 +58,7 @@ fn nothing(_: usize, _: &Mlp, _: &RefCell<AdamW>, _: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Other values for all parameters.
+/// Loads other values into all parameters.
 fn loads(number: usize, model: &Mlp, _: &RefCell<AdamW>, x: &Tensor) -> Result<()> {
     if number % 3 == 2 {
         model.load_state_dict(&mlp(x.device())?.state_dict()?)?;
@@ -65,7 +66,7 @@ fn loads(number: usize, model: &Mlp, _: &RefCell<AdamW>, x: &Tensor) -> Result<(
     Ok(())
 }
 
-/// Steps op by op, of which one uses no copies, so that they go.
+/// Runs eager steps, one of which uses no copies, so that they are dropped.
 fn steps_by_hand(number: usize, model: &Mlp, adam: &RefCell<AdamW>, x: &Tensor) -> Result<()> {
     let precisions: &[Precision] = match number {
         3 => &[BF16],
@@ -77,7 +78,7 @@ fn steps_by_hand(number: usize, model: &Mlp, adam: &RefCell<AdamW>, x: &Tensor) 
         .try_for_each(|&precision| adam.borrow_mut().step(&loss(model, x, precision)?.backward()?))
 }
 
-/// A forward between two steps finds what the replay wrote.
+/// A forward pass between two steps uses what the replay wrote.
 fn evaluates(_: usize, model: &Mlp, _: &RefCell<AdamW>, x: &Tensor) -> Result<()> {
     let fresh = mlp(x.device())?;
     fresh.load_state_dict(&model.state_dict()?)?;
@@ -96,7 +97,7 @@ fn replays_learn_as_steps_do_whoever_changes_parameters_between() -> Result<()> 
             let casting = run(&device, false, true, between)?;
             let eager = run(&device, false, false, between)?;
             assert_eq!(eager, casting, "{device}: {name}");
-            // A device that records nothing runs the step once more when it is captured.
+            // A device that does not support recording runs the step once more when it is captured.
             if device.backend().capture().is_some() {
                 assert_eq!(run(&device, true, false, between)?, eager, "{device}: {name}");
                 assert_eq!(run(&device, true, true, between)?, eager, "{device}: {name}, spoiled");
@@ -106,7 +107,8 @@ fn replays_learn_as_steps_do_whoever_changes_parameters_between() -> Result<()> 
     Ok(())
 }
 
-/// Gradients that are recorded, for steps that are not: replays are uses, so the copies stay, and are current.
+/// The gradients are recorded, the optimizer steps are not: replays count as uses, so the copies
+/// are kept and current.
 #[test]
 fn a_recorded_backward_pass_reads_the_copies_of_eager_steps() -> Result<()> {
     let _beside = support::beside();
@@ -127,7 +129,7 @@ fn a_recorded_backward_pass_reads_the_copies_of_eager_steps() -> Result<()> {
                     None => adam.step(&backward()?)?,
                 }
             }
-            // Also once the optimizer is gone, and its copies with it.
+            // Also after the optimizer, and its copies with it, are dropped.
             drop(adam);
             no_grad(|| params[1].tensor().add_scalar_(0.25))?;
             let last = match &mut recorded {

@@ -1,4 +1,4 @@
-//! Attention of every width and reach: forward, backward, and twice.
+//! Attention with every head_dim and mask: forward, backward, and twice.
 
 mod f32_tensor_cores;
 pub(super) mod forward_tiles;
@@ -15,7 +15,7 @@ use ternion::ops::random::Dropout;
 use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
 
-/// Which keys a query sees.
+/// Which keys a query attends to.
 #[derive(Clone, Copy, Debug)]
 enum Reach {
     Full,
@@ -29,7 +29,8 @@ enum Reach {
 const REACHES: [Reach; 6] =
     [Reach::Full, Reach::Causal, Reach::CausalWindow, Reach::Window, Reach::Bool, Reach::Additive];
 
-/// Widths of queries and keys, and of values: each tile's full width, and less; then so wide that attention is composed.
+/// head_dim and value_dim: the full width of each tile, and less; then so large that attention is
+/// composed.
 const WIDTHS: [[usize; 2]; 13] = [
     [32, 32],
     [33, 32],
@@ -46,27 +47,29 @@ const WIDTHS: [[usize; 2]; 13] = [
     [264, 40],
 ];
 
-/// Queries, keys, and how many heads share keys: lengths within a tile, of whole tiles, and one more.
+/// Numbers of queries and keys, and of query heads per key head: lengths within a tile, of complete
+/// tiles, and one more.
 const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
 
-/// In short tests.
+/// For short tests.
 const FEW_WIDTHS: [[usize; 2]; 6] = [[33, 32], [64, 64], [72, 40], [100, 128], [160, 136], [200, 256]];
 const FEW_LENGTHS: [[usize; 3]; 1] = [[257, 129, 2]];
 
-/// Query heads of each of two batches; and so many that tiles of 65 queries and more are as many as an H100 has multiprocessors.
+/// Query heads in each of two batches; and enough of them that there are as many tiles of 65 or
+/// more queries as an H100 has multiprocessors.
 const HEADS: usize = 4;
 const MANY_HEADS: usize = 36;
 
 const WINDOW: usize = 37;
 
-/// Weights that are dropped. The random numbers' state is each attempt's own: other tests draw from the device's.
+/// Dropout options. Each run has its own random state, because other tests use the device's.
 const DROPOUTS: [Option<Dropout>; 2] = [None, Some(Dropout { p: 0.25, offset: 3 })];
 
 fn state(device: &Device) -> Result<Tensor> {
     Tensor::from_slice(&[-77_i64, 0xffff_ff00], [2], device)
 }
 
-/// One case: what attention is of.
+/// The parameters of one case.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     dtype: DType,
@@ -142,7 +145,7 @@ impl Case {
         both_ways(&self.inputs(device)?, device, |inputs| self.attend(inputs, mask.as_ref()))
     }
 
-    /// As [`Self::on`] in f32, of the same numbers.
+    /// Runs [`Self::on`] in f32 with the same numbers.
     fn exactly(self, device: &Device) -> Result<Vec<Tensor>> {
         let inputs =
             self.inputs(device)?.iter().map(|x| x.to_dtype(DType::F32)).collect::<Result<Vec<_>>>()?;
@@ -153,7 +156,7 @@ impl Case {
         both_ways(&inputs, device, |inputs| self.attend(inputs, mask.as_ref())?.to_dtype(self.dtype))
     }
 
-    /// As [`Self::on`], op by op: every score, weight and gradient is rounded to the dtype.
+    /// Runs [`Self::on`] op by op: every score, weight and gradient is rounded to the dtype.
     fn op_by_op(self, device: &Device) -> Result<Vec<Tensor>> {
         let group = self.lengths[2];
         let seen = self.seen(device)?;
@@ -164,7 +167,8 @@ impl Case {
             if let Some(mask) = &mask {
                 scores = scores.add(mask)?;
             }
-            // A finite number, so that queries that see nothing have weights too, which the last factor makes zero.
+            // A finite number, so that queries without unmasked keys have weights too, which the
+            // last factor makes zero.
             let weights = scores.masked_fill(&seen.logical_not()?, -1e4)?.softmax(-1)?;
             let weights = match self.dropout {
                 Some(dropout) => apply_one(dropout, &[&weights, &state(device)?])?,
@@ -175,7 +179,8 @@ impl Case {
         })
     }
 
-    /// Whether a query sees a key, `[queries, keys]` or `[2, 1, queries, keys]`. The last query stands beside the last key.
+    /// Returns whether a query attends to a key, `[queries, keys]` or `[2, 1, queries, keys]`. The
+    /// last query is aligned with the last key.
     fn seen(self, device: &Device) -> Result<Tensor> {
         if let Some(mask) = self.mask(device)?.filter(|mask| mask.dtype() == DType::Bool) {
             return Ok(mask);
@@ -193,7 +198,7 @@ impl Case {
     }
 }
 
-/// The keys or values of each query head, where `group` heads share one.
+/// Returns the keys or values of each query head, where `group` heads share one.
 fn shared(x: &Tensor, group: usize) -> Result<Tensor> {
     let [batch, heads, rows, width] = [0, 1, 2, 3].map(|axis| x.dims()[axis]);
     x.unsqueeze(2)?.expand([batch, heads, group, rows, width])?.reshape([batch, heads * group, rows, width])
@@ -202,7 +207,7 @@ fn shared(x: &Tensor, group: usize) -> Result<Tensor> {
 fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
     let apart =
         found.to_vec_f64()?.iter().zip(exact).map(|(found, exact)| (found - exact).abs()).collect::<Vec<_>>();
-    // f64::max drops NaN, which is as far as can be.
+    // f64::max drops NaN, which must count as the largest distance.
     Ok(if apart.iter().any(|apart| apart.is_nan()) {
         f64::INFINITY
     } else {
@@ -210,25 +215,27 @@ fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
     })
 }
 
-/// In half precision the weights and the gradients of the scores are rounded before they are multiplied, and those gradients are small differences of large
-/// numbers: an error is compared with that of attention op by op in the same dtype, on the same device, both against f32, as the tests of FlashAttention
-/// do (Dao et al. 2022). Twice that error, and the rounding of the result, are allowed, but no more than 16 roundings. Returns what was found, where
-/// there is a GPU.
+/// In half precision the weights and the gradients of the scores are rounded before they are
+/// multiplied, and those gradients are small differences of large numbers. So an error is compared
+/// with that of attention op by op in the same dtype, on the same device, both relative to f32, as
+/// the tests of FlashAttention do (Dao et al. 2022). The limit is twice that error plus the
+/// rounding of the result, but at most 16 roundings. Returns the results if there is a GPU.
 fn compare_halves(faults: &mut String, case: Case, rounding: f64) -> Result<Option<Vec<Tensor>>> {
     let _beside = beside();
     let Some(found) = twice(faults, &format!("{case:?}"), |device| case.on(device))? else {
         return Ok(None);
     };
     let device = found[0].device();
-    // Of many heads that takes the CPU minutes: there it is the device's attention in f32, which the tests of fewer heads compare with the CPU's.
+    // With many heads this takes minutes on the CPU: the reference is then the device's attention
+    // in f32, which the tests of fewer heads compare with the CPU's.
     let exact = case.exactly(&if case.heads > HEADS { device.clone() } else { ternion::cpu()? })?;
     let rounded = case.op_by_op(device)?;
     report_errors(faults, &format!("{case:?}"), [&found, &rounded, &exact], rounding)?;
     Ok(Some(found))
 }
 
-/// Adds to `faults` each result of `found` that is further from `exact` than twice what `rounded` is, which is another way to compute it in the same
-/// dtype, and the rounding of the result.
+/// Adds to `faults` each result of `found` whose distance from `exact` exceeds twice that of
+/// `rounded`, another way to compute it in the same dtype, plus the rounding of the result.
 fn report_errors(
     faults: &mut String,
     what: &str,
@@ -239,7 +246,7 @@ fn report_errors(
         let exact = exact.to_vec_f64()?;
         let largest = exact.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
         let limit = 2.0 * furthest(&rounded[at], &exact)? + rounding * largest;
-        // The other way may be far off, too, and is then no measure.
+        // The other way may have large errors too, and is then not a useful reference.
         let limit = limit.min(16.0 * rounding * largest);
         let apart = furthest(found, &exact)?;
         if apart > limit {
@@ -260,7 +267,8 @@ fn attention_of_halves(dtype: DType, rounding: f64) -> Result<()> {
     Ok(())
 }
 
-/// Many blocks of keys add to the gradient of the same queries, in turn: right, and the same each time.
+/// Many blocks of keys add to the gradient of the same queries, in a fixed order: correct, and
+/// bit-identical each time.
 #[test]
 fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
     let mut faults = String::new();
@@ -298,7 +306,8 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
     Ok(())
 }
 
-/// Forward in tiles of 128 queries and steps of 128 or 80 keys, many heads: lengths about these, queries that see no key, narrower heads; and the same each time.
+/// Forward in tiles of 128 queries and steps of 128 or 80 keys, with many heads: lengths around
+/// these, queries without unmasked keys, smaller head_dim; and bit-identical each time.
 #[test]
 fn many_tiles_of_queries() -> Result<()> {
     let lengths = [[65, 127, 1], [128, 256, 4], [129, 385, 1], [193, 130, 2], [257, 128, 1], [300, 300, 1]];
@@ -308,7 +317,7 @@ fn many_tiles_of_queries() -> Result<()> {
     equal_each_time(widths.into_iter().flat_map(of), None, unless_short(10, 1))
 }
 
-/// The same where weights are dropped, by bits that are drawn before.
+/// The same with dropout, from keep bits that are generated in advance.
 #[test]
 fn many_tiles_of_queries_with_dropped_weights() -> Result<()> {
     let lengths = [[65, 127, 1], [128, 256, 4], [193, 130, 2], [300, 300, 1]];
@@ -318,7 +327,8 @@ fn many_tiles_of_queries_with_dropped_weights() -> Result<()> {
     equal_each_time(widths.into_iter().flat_map(of), DROPOUTS[1], unless_short(10, 1))
 }
 
-/// So many tiles that each block takes several, of one step of keys each and of a few: buffers are used again and again.
+/// So many tiles that each block processes several, with one step of keys each and with a few:
+/// buffers are reused again and again.
 #[test]
 fn several_tiles_of_queries_for_a_block() -> Result<()> {
     let lengths = unless_short(vec![[1030, 70, 1], [1030, 161, 2]], vec![[520, 70, 1]]);
@@ -327,7 +337,8 @@ fn several_tiles_of_queries_for_a_block() -> Result<()> {
     equal_each_time(widths.into_iter().flat_map(of), None, unless_short(5, 1))
 }
 
-/// By the tiles of forward for many keys, which only large sizes take: as under a mask that shows the same keys, by a kernel of other tiles.
+/// Uses the forward tiles for many keys, which are selected only for large sizes. The reference is
+/// a kernel with other tiles, with a mask of the same keys.
 #[test]
 fn many_keys() -> Result<()> {
     let _beside = beside();
@@ -367,7 +378,8 @@ fn many_keys() -> Result<()> {
     Ok(())
 }
 
-/// So many weights that the bits of which are kept are drawn for some heads at a time: as under a mask that hides nothing, by kernels that draw for themselves.
+/// So many weights that the keep bits are generated for some heads at a time. The reference is a
+/// kernel that generates them itself, with a mask that excludes nothing.
 #[test]
 fn dropped_weights_of_many_heads() -> Result<()> {
     let _beside = beside();
@@ -405,7 +417,7 @@ fn dropped_weights_of_many_heads() -> Result<()> {
                 let apart = found.to_dtype(DType::F32)?.sub(&expected.to_dtype(DType::F32)?)?;
                 let size = |x: &Tensor| x.to_dtype(DType::F32)?.square()?.mean(..)?.item_f64();
                 let (apart, all) = (size(&apart)?.sqrt(), size(expected)?.sqrt());
-                // Other weights would be as far apart as results are large.
+                // Different dropout masks would differ by as much as the results themselves.
                 if apart.is_nan() || apart > all / 64.0 {
                     let _ = writeln!(
                         faults,
@@ -419,7 +431,8 @@ fn dropped_weights_of_many_heads() -> Result<()> {
     Ok(())
 }
 
-/// More blocks than the device has room for, whose walks are long: by the kernel without TMA and without parts.
+/// More blocks than fit the device, each with a long loop over keys: uses the kernel without TMA
+/// and without split-KV.
 #[test]
 fn long_walks_of_many_blocks() -> Result<()> {
     let lengths = unless_short(vec![[40, 700, 1]], vec![[40, 300, 1]]);
@@ -439,7 +452,8 @@ fn long_walks_of_many_blocks() -> Result<()> {
     Ok(())
 }
 
-/// A few queries of many keys, as steps of generation have: parts of the keys, and heads that share keys as rows of one.
+/// A few queries with many keys, as in steps of generation: split-KV, and query heads that share
+/// keys as rows of one tile.
 #[test]
 fn few_queries_of_many_keys() -> Result<()> {
     let lengths = [[1, 3000, 4], [1, 1030, 1], [5, 2500, 2], [16, 700, 1], [70, 2200, 4]];
@@ -462,7 +476,8 @@ fn few_queries_of_many_keys() -> Result<()> {
     Ok(())
 }
 
-/// Attention of these widths and lengths, over all keys, causal and in a window: right, and forward the same so many times.
+/// Attention of these head dims and lengths, over all keys, causal and with a window: correct, and
+/// forward bit-identical in several runs.
 fn equal_each_time(
     cases: impl Iterator<Item = ([usize; 2], [usize; 3])>,
     dropout: Option<Dropout>,
@@ -496,7 +511,7 @@ fn equal_each_time(
     Ok(())
 }
 
-/// By fused multiply-adds, at every width; parts have tests of their own.
+/// By FMA, with every head_dim; bf16x6 has separate tests.
 #[test]
 fn attention_of_f32() -> Result<()> {
     let mut faults = String::new();

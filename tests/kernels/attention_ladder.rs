@@ -1,18 +1,19 @@
-//! The ladder of attention: every form, for each width, with and without a causal mask, against f64 on the CPU, with the edges that it guards; and what
-//! it refuses.
+//! The attention ladder: every rung, for each head_dim, with and without a causal mask, against f64
+//! on the CPU, with guarded edges; and what it rejects.
 
 use super::{beside, gpu, numbers, unless_short};
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_ladder::{self, Form, Mask, Operands, Options, WIDTHS};
 
-/// One token, edges of every tile (64 and 128 queries or keys) from both sides, and walks of several steps that end within one.
+/// One token, both sides of every tile size (64 and 128 queries or keys), and loops of several
+/// steps whose last one is partial.
 const TOKENS: [usize; 9] = [1, 3, 64, 65, 127, 128, 129, 200, 513];
-/// In short tests.
+/// For short tests.
 const FEW_TOKENS: [usize; 3] = [3, 65, 200];
-/// So that a head has neighbors on both sides, whose rows it must not see.
+/// So that a head has neighbors on both sides, whose rows it must not read.
 const HEADS: usize = 3;
-/// What is around y and behind the scratch, which nobody writes to.
+/// The value around y and after the workspace, where nothing may be written.
 const MARK: f64 = -4096.0;
 const MASKS: [Mask; 2] = [Mask::Full, Mask::Causal];
 
@@ -20,7 +21,7 @@ pub(super) fn backend(device: &Device) -> &CudaBackend {
     device.downcast().expect("the CUDA backend itself")
 }
 
-/// Every form that the device has.
+/// Returns every rung that the device supports.
 pub(super) fn every_form(device: &Device) -> impl Iterator<Item = Form> {
     Form::ALL.into_iter().filter(|form| {
         let runs = attention_ladder::runs(backend(device), *form);
@@ -31,7 +32,8 @@ pub(super) fn every_form(device: &Device) -> impl Iterator<Item = Form> {
     })
 }
 
-/// Queues a form with scratch of its own, which is returned: its elements, filled with NaN before, and as many of MARK behind them.
+/// Queues a rung with a separate workspace, which is returned: its elements, filled with NaN
+/// before, followed by as many of MARK.
 pub(super) fn forward(
     device: &Device,
     form: Form,
@@ -53,13 +55,14 @@ pub(super) fn forward(
     Ok(scratch)
 }
 
-/// y by the form, as f64, of q, k and v on the CPU. Nothing is written around it, nor behind its scratch.
+/// Returns y of the rung as f64, for q, k and v on the CPU. Checks that nothing is written around
+/// it, or after its workspace.
 fn outputs(device: &Device, form: Form, options: Options, inputs: &[Tensor; 3]) -> Result<Vec<f64>> {
     let [heads, tokens, width] = inputs[0].dims()[..] else { panic!("three axes") };
     let on_device = inputs.iter().map(|x| x.to_device(device)).collect::<Result<Vec<_>>>()?;
     let around = Tensor::full([heads + 2, tokens, width], MARK, form.dtype(), device)?;
     let y = around.narrow(0, 1, heads)?;
-    // What is not written stays NaN.
+    // Elements that are not written stay NaN.
     y.fill_(f64::NAN)?;
     let scratch = forward(device, form, options, [&on_device[0], &on_device[1], &on_device[2], &y])?;
     let mut all = around.to_vec_f64()?;
@@ -75,14 +78,15 @@ fn outputs(device: &Device, form: Form, options: Options, inputs: &[Tensor; 3]) 
     Ok(y)
 }
 
-/// An element of y in f64: its value, the mean of the absolute values with the same weights, and the largest sum of absolute products of a score of its row.
+/// An element of y in f64: its value, the mean of the absolute values with the same weights, and
+/// the largest sum of absolute products of a score in its row.
 struct Exact {
     value: f64,
     absolute: f64,
     largest_score: f64,
 }
 
-/// A row of y by its definition: a query, the keys and values that it sees, one after the other.
+/// Returns a row of y by its definition, from a query and the keys and values that it attends to.
 fn exact_row(query: &[f64], keys: &[f64], values: &[f64], scale: f64) -> Vec<Exact> {
     let width = query.len();
     let (mut scores, mut largest_score) = (Vec::new(), 0f64);
@@ -122,14 +126,19 @@ fn exact(inputs: &[Tensor; 3], options: Options) -> Result<Vec<Exact>> {
     Ok(all)
 }
 
-/// How far an element of y may be from its exact value, in the worst case, with u = 2^-24, a unit of f32, and t the unit of a product's sums: u, or 2^-22
-/// on tensor cores, which cut off where an fmaf rounds.
+/// Returns how far an element of y may be from its exact value, in the worst case, with u = 2^-24,
+/// the rounding unit of f32, and t the unit of a product's sums: u, or 2^-22 on tensor cores, which
+/// truncate where an fmaf rounds.
 ///
-/// - A score's sum of `width` products is off by (width + 1) t of their absolute sum, and scaling, base 2 and the difference to the maximum, which is at
-///   most twice that, by 8 u of it. A weight is off by as much, relative to itself, and by 4 u for the exponential (2 ulp).
-/// - Each step's correction multiplies weights of before by another exponential, 5 u. Numerator and denominator get the same factor.
-/// - Both sums have `tokens` terms: tokens t in the numerator, tokens u in the denominator, and the division and its product are two more.
-/// - In bf16 a weight is rounded before it meets its value, in the numerator alone: 2^-8. y is rounded once: 2^-8 of itself.
+/// - A score's sum of `width` products is off by (width + 1) t of their absolute sum, and scaling,
+///   base 2 and the difference to the maximum, which is at most twice that, by 8 u of it. A weight
+///   is off by as much, relative to itself, and by 4 u for the exponential (2 ulp).
+/// - Each step's correction multiplies the previous weights by another exponential, 5 u. Numerator
+///   and denominator get the same factor.
+/// - Both sums have `tokens` terms: tokens t in the numerator, tokens u in the denominator, and the
+///   division and its product are two more.
+/// - In bf16 a weight is rounded before it is multiplied by its value, only in the numerator: 2^-8.
+///   y is rounded once: 2^-8 of itself.
 fn limit(form: Form, tokens: usize, width: usize, exact: &Exact) -> f64 {
     let unit = 2f64.powi(-24);
     let (sum_unit, rounding) = match form.dtype() {
@@ -140,7 +149,7 @@ fn limit(form: Form, tokens: usize, width: usize, exact: &Exact) -> f64 {
     let steps = tokens.div_ceil(64) as f64;
     let weight = score + (4.0 + 5.0 * steps) * unit;
     let sums = tokens as f64 * (sum_unit + unit) + 2.0 * unit;
-    // Twice, since weights are in both sums; and second orders.
+    // Twice, since weights are in both sums; and second-order terms.
     let error = 1.01 * (2.0 * weight + sums + rounding) * exact.absolute;
     error + rounding * (exact.value.abs() + error)
 }
@@ -151,12 +160,12 @@ fn inputs(dtype: DType, shape: [usize; 3], values: impl Fn(usize, u64) -> Vec<f3
     Ok([tensor(1)?, tensor(2)?, tensor(3)?])
 }
 
-/// The forms of a dtype that the device has.
+/// Returns the rungs of a dtype that the device supports.
 fn forms_of(device: &Device, dtype: DType) -> Vec<Form> {
     every_form(device).filter(|form| form.dtype() == dtype).collect()
 }
 
-/// Runs `check` for every dtype that forms have, number of tokens, width and mask.
+/// Runs `check` for every dtype of the rungs, number of tokens, head_dim and mask.
 fn for_every_size(mut check: impl FnMut(DType, [usize; 3], Mask) -> Result<()>) -> Result<()> {
     for dtype in [DType::F32, DType::BF16] {
         for &tokens in unless_short(&TOKENS[..], &FEW_TOKENS[..]) {
@@ -168,7 +177,8 @@ fn for_every_size(mut check: impl FnMut(DType, [usize; 3], Mask) -> Result<()>) 
     Ok(())
 }
 
-/// With scores that differ much, so that few keys have most of the weight and maxima rise on the way, and with such that differ little.
+/// With scores that differ much, so that few keys have most of the weight and the running maximum
+/// increases, and with scores that differ little.
 #[test]
 fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
@@ -201,10 +211,11 @@ fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Re
     })
 }
 
-/// Queries of 0 weigh all keys that they see alike, and key j of head h has the value 1 in column (j + h) % width and 0 in all others: a column of y is
-/// the share of the seen keys that have theirs there. Sums of such values are exact; a key that is left out, seen too often or taken from another head
-/// shows in full. The share is a quotient, by way of an inverse, or a sum of as many quotients as there are such keys: 3 units of f32 and one for each
-/// key, and one of bf16.
+/// Queries of 0 give all unmasked keys equal weights, and key j of head h has the value 1 in column
+/// (j + h) % width and 0 in all others: a column of y is the fraction of the unmasked keys with a 1
+/// there. Sums of such values are exact; a key that is missing, counted twice or taken from another
+/// head changes the result by a full term. The fraction is a quotient, computed by a reciprocal, or
+/// a sum of one quotient for each such key: 3 units of f32 plus one for each key, and one of bf16.
 #[test]
 fn every_key_that_is_seen_counts_once() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };

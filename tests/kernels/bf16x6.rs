@@ -1,4 +1,5 @@
-//! Products of f32 in parts of bf16: by both tiles, in every layout, against sums of f64, and of numbers that have no such parts.
+//! bf16x6 products: with both tiles, in every layout, against sums in f64, and for numbers that
+//! cannot be split.
 
 use super::gemm::{LAYOUTS, Place, matrix};
 use super::{compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
@@ -8,14 +9,15 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_core::{Precision, UnaryOp, with_precision};
 
-/// Rows, columns and inner length: of each tile, with whole sums and with sums in parts (`ops/matmul/tests.rs` of the CUDA backend holds an H100 to that).
+/// Rows, columns and inner size: of each tile, with complete sums and with split-K
+/// (`ops/matmul/tests.rs` of the CUDA backend checks which one an H100 uses).
 const SIZES: [[usize; 3]; 4] = [[1056, 2056, 531], [1027, 1540, 1031], [520, 776, 8200], [1536, 640, 2056]];
-/// Of sums of some terms, and of many.
+/// Sums of some terms, and of many.
 const SIZES_OF_SUMS: [[usize; 3]; 3] = [[1056, 2056, 531], [1536, 640, 4096], [520, 776, 65536]];
-/// Of numbers that have no parts.
+/// The size for numbers that cannot be split.
 const UNFIT: [usize; 3] = [1024, 2048, 1024];
 
-/// What forbids parts, which the default permits.
+/// Options that forbid bf16x6, which the default permits.
 fn ieee() -> MatmulOptions<'static> {
     MatmulOptions { bf16x6: false, ..MatmulOptions::default() }
 }
@@ -24,7 +26,7 @@ fn bits(y: &Tensor) -> Result<Vec<u32>> {
     Ok(y.to_vec::<f32>()?.iter().map(|value| value.to_bits()).collect())
 }
 
-/// Whether the device multiplies parts at all; others compute what they do without the permission.
+/// Returns whether the device has bf16x6 kernels; others compute as without the permission.
 fn has_kernels(gpu: &Device) -> bool {
     let has_kernels = has_warpgroups(gpu);
     if !has_kernels {
@@ -33,7 +35,7 @@ fn has_kernels(gpu: &Device) -> bool {
     has_kernels
 }
 
-/// That the product of parts computes: its bits are others.
+/// Returns whether bf16x6 is used: its bits differ.
 fn is_by_parts(a: &Tensor, b: &Tensor) -> Result<bool> {
     Ok(!has_kernels(a.device()) || bits(&a.matmul(b)?)? != bits(&a.matmul_with(b, ieee())?)?)
 }
@@ -102,7 +104,8 @@ fn products_of_a_batch() -> Result<()> {
     Ok(())
 }
 
-/// Errors of a result: of all of it, relative to its norm; and relative to the sums of the magnitudes of the terms, the root mean square and the largest one.
+/// Errors of a result: the total error relative to the norm of the result; and relative to the sums
+/// of the magnitudes of the terms, the root mean square and the largest error.
 struct Errors {
     relative: f64,
     of_magnitudes: f64,
@@ -117,7 +120,7 @@ impl Errors {
             apart += error * error;
             norm += exact * exact;
             squares += (error / magnitude).powi(2);
-            // A NaN is the largest.
+            // NaN counts as the largest.
             largest = if error / magnitude <= largest { largest } else { error / magnitude };
         }
         let of_magnitudes = (squares / exact.len() as f64).sqrt();
@@ -125,35 +128,35 @@ impl Errors {
     }
 }
 
-/// Sums of f64, and those of the magnitudes of the terms.
+/// Returns the sums in f64, and those of the magnitudes of the terms.
 fn in_f64(a: &Tensor, b: &Tensor) -> Result<[Vec<f64>; 2]> {
     let (a, b) = (a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?);
     Ok([a.matmul(&b)?.to_vec_f64()?, a.abs()?.matmul(&b.abs()?)?.to_vec_f64()?])
 }
 
-/// The errors by parts and of the ordinary product, against sums of f64.
+/// Returns the errors of bf16x6 and of the ordinary product, relative to sums in f64.
 fn errors(a: &Tensor, b: &Tensor) -> Result<[Errors; 2]> {
     let [exact, magnitudes] = in_f64(a, b)?;
     let of = |y: Tensor| Errors::of(&y, &exact, &magnitudes);
     Ok([of(a.matmul(b)?)?, of(a.matmul_with(b, ieee())?)?])
 }
 
-/// Numbers that look random, each times what is given for its place.
+/// Returns pseudorandom numbers, each multiplied by the scale of its index.
 fn scaled(shape: [usize; 2], seed: u64, scale: impl Fn(usize) -> f32, gpu: &Device) -> Result<Tensor> {
     let values = numbers(shape[0] * shape[1], seed).into_iter().enumerate();
     Tensor::from_vec(values.map(|(at, value)| value * scale(at)).collect(), shape, gpu)
 }
 
-/// A number for a place that looks random, of either sign.
+/// Returns a pseudorandom number of either sign for an index.
 fn drawn(at: usize) -> i32 {
     (at.wrapping_mul(2_654_435_761) >> 7) as i32
 }
 
-/// Operands of other kinds of numbers: `[m, k]` and `[k, n]`.
+/// Returns operands of other kinds of numbers: `[m, k]` and `[k, n]`.
 fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Tensor, Tensor)>> {
     let one = |_| 1.0;
     let spread = |at: usize| 2f32.powi(drawn(at) % 21 - 10);
-    // Products of third parts with first ones are subnormal.
+    // Products of third terms with first ones are subnormal.
     let tiny = |_| 2f32.powi(-60);
     let near_one = |shape, seed| scaled(shape, seed, |_| 2f32.powi(-10), gpu)?.add_scalar(1.0);
     let signs: Vec<f32> = (0..k).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
@@ -168,8 +171,8 @@ fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Te
     ])
 }
 
-/// Products by parts are not farther from sums of f64 than those of the kernel of f32. (The largest of all errors, which is a matter of chance, may be by what
-/// tensor cores cut off.)
+/// bf16x6 products are not further from sums in f64 than those of the f32 kernel. (The single
+/// largest error, which depends on chance, may be larger by what tensor cores truncate.)
 #[test]
 fn errors_are_those_of_f32() -> Result<()> {
     let _beside = beside();
@@ -187,46 +190,55 @@ fn errors_are_those_of_f32() -> Result<()> {
                 plain.largest
             );
             assert!(parts.largest <= plain.largest.max(2f64.powi(-20)), "{found}");
-            // What benches/peers/product_errors.py reads.
+            // Read by benches/peers/product_errors.py.
             println!(
                 "product errors: {{\"numbers\": \"{what}\", \"size\": \"{m} x {n} x {k}\", \"parts_rms\": {:e}, \"f32_rms\": {:e}, \"parts_max\": {:e}, \"f32_max\": {:e}}}",
                 parts.of_magnitudes, plain.of_magnitudes, parts.largest, plain.largest
             );
             assert!(parts.of_magnitudes <= plain.of_magnitudes, "{found}");
-            // Where all cancels out nothing is left that an error could be relative to.
+            // If everything cancels there is nothing left to which an error could be relative.
             assert!(parts.relative <= plain.relative || what == "cancelling", "{found}");
         }
     }
     Ok(())
 }
 
-/// Elements along k whose products are added up from 0, before that sum is added to those of the elements before.
+/// Elements along k whose products are accumulated from 0 before that sum is added to that of the
+/// previous elements.
 const STAGE: usize = 32;
-/// Instructions that a stage takes, of 16 products each: two for each of six pairs of parts.
+/// Instructions per stage, of 16 products each: two for each of six pairs of terms.
 const STEPS: usize = 12;
-/// The least number of f32.
+/// The smallest positive f32.
 const LEAST: f64 = f32::from_bits(1) as f64;
 
-/// How far a product by parts may be from the exact one, of k terms x y whose magnitudes add up to `magnitude`.
+/// Returns how far a bf16x6 product may be from the exact one, for k terms x y whose magnitudes sum
+/// to `magnitude`.
 ///
-/// Parts are x = p0 + p1 + p2, exactly, with |p1| <= 2^-8 |x| and |p2| <= 2^-16 |x|, and those of y alike (`ops/matmul/parts/tests.rs` of the CUDA backend, which
-/// has the arithmetic, too). In units of 2^-24 of the magnitude:
+/// Each operand is split exactly, x = p0 + p1 + p2, with |p1| <= 2^-8 |x| and |p2| <= 2^-16 |x|,
+/// and y likewise (`ops/matmul/parts/tests.rs` of the CUDA backend, which has the arithmetic, too).
+/// In units of 2^-24 of the magnitude:
 ///
-/// - The products that are left out, p1 q2, p2 q1 and p2 q2, are 2 + 2^-8 at most: below 2.1.
-/// - An instruction adds 16 products to the sum so far. It cuts each of these 17 terms to 2^-24 of the largest one, then the new sum to f32, by less than 2^-23 of it: by
-///   19 units of what the terms' magnitudes add up to. In the ten instructions before those of p0 q0 that is below 2^-6 of the stage's share of the magnitude, as
-///   one part at least is not the first: 10 * 19 / 64 < 3. In the last two it is that, and (1 + 2^-8)^2 of the share: 2 * 19 * 1.03 < 39.2. The shares of all stages are
-///   the magnitude, however many there are.
-/// - The sums of stages are added up in f32, to nearest: 1 each, but for the errors that they have. Where blocks have parts of the sum these are such sums, too.
+/// - The products that are omitted, p1 q2, p2 q1 and p2 q2, are 2 + 2^-8 at most: below 2.1.
+/// - An instruction adds 16 products to the accumulator. It truncates each of these 17 terms to
+///   2^-24 of the largest one, then the new sum to f32, by less than 2^-23 of it: by 19 units of
+///   the sum of the terms' magnitudes. In the ten instructions before those of p0 q0 that sum is
+///   below 2^-6 of the stage's fraction of the magnitude, since at least one factor is not the
+///   first term: 10 * 19 / 64 < 3. In the last two it is that, plus (1 + 2^-8)^2 of the fraction:
+///   2 * 19 * 1.03 < 39.2. The fractions of all stages add up to the magnitude, however many there
+///   are.
+/// - The sums of stages are added in f32, to nearest: 1 each, apart from the errors that they have.
+///   With split-K the partial sums are such sums, too.
 ///
-/// Besides, numbers below 2^-126 are [`LEAST`] apart, to which each instruction may cut its sum; sums of stages are exact there.
+/// In addition, numbers below 2^-126 have a spacing of [`LEAST`], to which each instruction may
+/// truncate its sum; sums of stages are exact there.
 fn limit(k: usize, magnitude: f64) -> f64 {
     let stages = k.div_ceil(STAGE) as f64;
     let units = 2.1 + 3.0 + 39.2 + 1.01 * stages;
     units * 2f64.powi(-24) * magnitude + stages * STEPS as f64 * LEAST
 }
 
-/// Numbers of more exponents than f32 has bits, and such as have subnormal products: by parts, and as near as those can be.
+/// Numbers with more exponents than f32 has bits, and numbers with subnormal products: bf16x6 is
+/// used, and is as accurate as it can be.
 #[test]
 fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<()> {
     let _beside = beside();
@@ -255,7 +267,8 @@ fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<
     Ok(())
 }
 
-/// A single number that has no parts, in either operand, makes the product the ordinary one, bit by bit.
+/// A single number that cannot be split, in either operand, makes the product the ordinary one, bit
+/// by bit.
 #[test]
 fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
     let _beside = beside();
@@ -274,7 +287,7 @@ fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
             assert!(found == bits(&a.matmul_with(b, ieee())?)?, "{value:e}, of a: {of_a}");
         }
     }
-    // Zeros of both signs, and the limits of what has parts.
+    // Zeros of both signs, and the limits of numbers that can be split.
     let mut values = numbers(m * k, 1);
     values.iter_mut().step_by(3).for_each(|value| *value = 0.0);
     values.iter_mut().skip(1).step_by(3).for_each(|value| *value = -0.0);
@@ -287,10 +300,11 @@ fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
     Ok(())
 }
 
-/// Which kernel computes is up to the device: a recorded step takes the other one when its operand changes.
+/// The device decides which kernel computes: a recorded step uses the other one when its operand
+/// changes.
 #[test]
 fn a_recorded_product_changes_its_kernel_with_its_operand() -> Result<()> {
-    // A device of its own: on that of the other tests it would record what those do.
+    // A separate device: on the shared device it would record the work of other tests.
     let Some((_beside, gpu)) = beside_others() else { return Ok(()) };
     let gpu = &gpu;
     let [m, n, k] = UNFIT;

@@ -1,5 +1,7 @@
-//! Kernels that begin before the launch ahead of them has ended, against kernels that begin when it has: chains of small ops, each of which reads what the one before wrote
-//! or writes what it read, one by one and as recorded steps. All bits are the same, every time. From compute capability 9.0 on.
+//! Kernels that begin before the previous launch has ended (programmatic dependent launch),
+//! compared with kernels that begin after it: chains of small ops, each of which reads what the
+//! previous one wrote or writes what it read, eagerly and as recorded steps. All bits are the same
+//! in every run. Requires compute capability 9.0.
 
 use super::launch::capable;
 use super::{numbers, tensor};
@@ -13,10 +15,10 @@ use ternion_cuda::{CudaBackend, probe};
 /// Ops of a chain.
 const OPS: usize = 300;
 
-/// How often a chain is run: one by one, or by a recording and its replays.
+/// How often a chain is run: eagerly, or by a recording and its replays.
 const RUNS: usize = 3;
 
-/// The device's backend, if kernels may overlap there at all.
+/// Returns the device's backend, if its kernels may overlap at all.
 fn overlapping(device: &Device) -> Option<&CudaBackend> {
     let backend = capable(device)?;
     if !probe::overlap_launches(backend, true) {
@@ -26,30 +28,30 @@ fn overlapping(device: &Device) -> Option<&CudaBackend> {
     Some(backend)
 }
 
-/// Numbers that look random.
+/// A pseudorandom generator.
 struct Draw(u64);
 
 impl Draw {
-    /// One below `limit`.
+    /// Returns a number below `limit`.
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % limit
     }
 }
 
-/// What a chain works on, in place.
+/// The tensors that a chain changes in place.
 struct State {
-    /// `[rows, columns]` f32, of any width.
+    /// `[rows, columns]` f32, with any number of columns.
     a: Tensor,
     b: Tensor,
-    /// `[length]` f32, whose sum takes several blocks.
+    /// `[length]` f32, whose sum needs several blocks.
     long: Tensor,
-    /// `[seven]` f32, which one block works on.
+    /// `[seven]` f32, processed by one block.
     short: Tensor,
-    /// `[side, side]` bf16, which products by tensor maps take.
+    /// `[side, side]` bf16, for products with tensor maps.
     p: Tensor,
     q: Tensor,
-    /// `[rows]` i64 below `rows`, some of them the same.
+    /// `[rows]` i64 below `rows`, some of them equal.
     index: Tensor,
 }
 
@@ -71,8 +73,8 @@ impl State {
         })
     }
 
-    /// One op of the chain, or a few: each reads a tensor of the state and then writes it. The numbers stay
-    /// below some hundred.
+    /// Runs one op of the chain, or a few: each reads a tensor of the state and then writes it. The
+    /// values stay below a few hundred.
     fn apply(&self, kind: usize) -> Result<()> {
         let State { a, b, long, short, p, q, index } = self;
         match kind {
@@ -113,7 +115,7 @@ fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
     Ok(tensor.to_vec_f64()?.iter().map(|value| value.to_bits()).collect())
 }
 
-/// The state after [`RUNS`] chains.
+/// Returns the state after [`RUNS`] chains.
 fn chains(device: &Device, seed: u64, is_recorded: bool) -> Result<Vec<Vec<u64>>> {
     let state = State::new(device, seed)?;
     let before = state.bits()?;
@@ -131,8 +133,8 @@ fn chains(device: &Device, seed: u64, is_recorded: bool) -> Result<Vec<Vec<u64>>
     Ok(after)
 }
 
-/// `f` of whether steps are recorded, with kernels one after the other first; then every other way, several
-/// times, to the bit.
+/// Calls `f` with whether steps are recorded: first with kernels one after another; then in every
+/// other way, several times. All results must be bit-identical.
 fn same_every_way<T: PartialEq>(
     backend: &CudaBackend,
     what: &str,
@@ -167,7 +169,7 @@ fn chains_of_small_ops_give_the_same_bits() -> Result<()> {
     Ok(())
 }
 
-/// Steps of a small network with dropout, clipping and an optimizer: losses and parameters.
+/// Trains a small network with dropout, clipping and an optimizer: returns losses and parameters.
 fn trained(device: &Device, adam: bool, is_recorded: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     const STEPS: usize = 40;
     let training = RefCell::new(Training::new(device, adam)?);
@@ -175,7 +177,8 @@ fn trained(device: &Device, adam: bool, is_recorded: bool) -> Result<(Vec<f32>, 
     if is_recorded {
         let mut step = device.capture(|| {
             let loss = training.borrow_mut().step()?;
-            // What the step keeps when it is recorded is the first replay's.
+            // The closure runs twice: eagerly, and while it is recorded. Only the first loss is
+            // read; the second one is overwritten by the replays.
             losses.push(loss.clone());
             Ok(loss)
         })?;
@@ -211,7 +214,8 @@ fn steps_of_training_give_the_same_bits() -> Result<()> {
     Ok(())
 }
 
-/// Products and attention both ways, by tensor maps and clusters where shapes allow it, small enough that launches make up most of the time.
+/// Products and attention, forward and backward, with tensor maps and clusters where shapes allow
+/// it, small enough that launches take most of the time.
 fn block(inputs: &[Tensor]) -> Result<Tensor> {
     let [x, weight, bias] = inputs else { unreachable!("three inputs") };
     let [batch, positions, width] = x.shape().to_array("block")?;
@@ -248,7 +252,8 @@ fn attention_and_products_give_the_same_bits() -> Result<()> {
     Ok(())
 }
 
-/// What the block gives and its gradients, of the sum of the squares, which needs nothing from the host.
+/// Returns the output of the block and the gradients of its sum of squares, which needs nothing
+/// from the host.
 fn gradients_of_block(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let leaves = inputs.iter().map(Tensor::requires_grad).collect::<Result<Vec<_>>>()?;
     let y = block(&leaves)?;

@@ -7,8 +7,10 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_testing::compare::round_to_tf32;
 
-/// Rows, columns and inner length: by the choice for an H100 each is computed by another tile (`ops/matmul/tests.rs` of the CUDA backend holds them to that; with
-/// `TERNION_CUDA_TENSOR_MAPS=0` those of tensor cores come by the tiles for devices without tensor maps). `tiles.rs` has products by every tile, whatever the choice.
+/// Rows, columns and inner size. By the tile choice for an H100 each is computed by another tile
+/// (`ops/matmul/tests.rs` of the CUDA backend checks that; with `TERNION_CUDA_TENSOR_MAPS=0` the
+/// tensor core tiles for devices without tensor maps are used). `tiles.rs` tests products by every
+/// tile, whatever the choice.
 const OF_F32: [[usize; 3]; 4] = [[2048, 2048, 72], [1536, 640, 72], [72, 136, 200], [8, 2048, 2056]];
 const OF_F64: [[usize; 3]; 2] = [[512, 1024, 1032], [72, 136, 200]];
 const OF_HALVES: [[usize; 3]; 6] = [
@@ -17,7 +19,7 @@ const OF_HALVES: [[usize; 3]; 6] = [
     [768, 768, 72],
     [72, 136, 200],
     [16, 4096, 4104],
-    // Lines that begin anywhere, read by elements, and the same laid out anew.
+    // Unaligned rows, which are read by elements, or copied to aligned rows first.
     [75, 131, 203],
 ];
 const OF_TF32: [[usize; 3]; 6] =
@@ -40,17 +42,17 @@ const LAID_OUT_ANEW: [usize; 3] = [999, 1001, 1003];
 /// Around the edges of tiles, and empty ones.
 const EDGES: [[usize; 3]; 7] =
     [[1, 1, 1], [31, 33, 32], [33, 31, 1], [65, 129, 33], [101, 197, 101], [0, 5, 7], [5, 7, 0]];
-/// So few results of so long sums that those are cut into parts.
+/// So few outputs of so long sums that split-K is used.
 const IN_PARTS: [usize; 3] = [64, 72, 16384];
 
-/// How an operand lies in memory.
+/// The memory layout of an operand.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     Rows,
     Columns,
-    /// Rows inside longer ones, from the eighth element on.
+    /// Rows inside longer ones, starting at the eighth element.
     InnerRows,
-    /// Every other element of every other row, from the first on.
+    /// Every other element of every other row, starting at the first.
     Apart,
 }
 
@@ -81,7 +83,7 @@ pub(super) fn matrix(
     }
 }
 
-/// A matrix of integers from -3 to 3.
+/// Returns a matrix of integers from -3 to 3.
 pub(super) fn integers(
     shape: [usize; 2],
     place: Place,
@@ -89,7 +91,7 @@ pub(super) fn integers(
     device: &Device,
     seed: u64,
 ) -> Result<Tensor> {
-    // Rounded by the CPU: in place, which keeps how the matrix is stored.
+    // Rounded in place by the CPU, which keeps the memory layout of the matrix.
     let stored = matrix(shape, place, DType::F32, &ternion::cpu()?, seed)?.round()?;
     match place {
         Place::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
@@ -97,7 +99,8 @@ pub(super) fn integers(
     }
 }
 
-/// The product, in each layout of its operands; then with what may follow it, and with a result in f32.
+/// Tests the product in each layout of its operands; then with its epilogues, and with an f32
+/// output.
 fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
     let mut faults = String::new();
     for &[m, n, k] in sizes {
@@ -152,7 +155,7 @@ fn products_of_bf16() -> Result<()> {
     products(DType::BF16, &[&OF_HALVES[..], &OF_HALVES_BY_MAPS, &[LAID_OUT_ANEW, IN_PARTS]].concat())
 }
 
-/// A factor of a product that permits TF32, rounded where the device does not do so itself.
+/// Returns a factor of a product that permits TF32, rounded if the device does not do so itself.
 fn factor(tensor: Tensor) -> Result<Tensor> {
     match tensor.device().name() {
         "cpu" => {
@@ -164,7 +167,7 @@ fn factor(tensor: Tensor) -> Result<Tensor> {
     }
 }
 
-/// The GPU rounds factors as TF32 asks: to nearest. Then only the order of the sums is another.
+/// The GPU rounds factors to nearest, as TF32 requires. Only the order of the sums differs then.
 #[test]
 fn products_of_tf32() -> Result<()> {
     let mut faults = String::new();
@@ -192,14 +195,15 @@ fn products_of_tf32() -> Result<()> {
     Ok(())
 }
 
-/// A value halfway between two numbers of TF32 is rounded away from zero by `mma.sync`, to the even one by tensor maps, which the larger product uses.
+/// A value halfway between two TF32 numbers is rounded away from zero by `mma.sync`, and to even by
+/// tensor maps, which the larger product uses.
 #[test]
 fn ties_of_tf32_go_to_a_neighbor() -> Result<()> {
     let Some(gpu) = super::gpu() else { return Ok(()) };
     let (step, half) = (2f32.powi(-10), 2f32.powi(-11));
     for [m, n, k] in [[72, 136, 200], [3072, 768, 264]] {
         let tied: Vec<f32> = (0..m).map(|row| 1.0 + (row % 500) as f32 * step + half).collect();
-        // A column of ties, and ones to multiply them by: each result is one of them, rounded.
+        // A column of ties, and ones to multiply them by: each output is one of them, rounded.
         let mut a = vec![0.0; m * k];
         tied.iter()
             .enumerate()
@@ -243,13 +247,14 @@ fn products_of_tf32_in_a_batch() -> Result<()> {
     Ok(())
 }
 
-/// Infinities and NaN come out where they belong, and a permission changes nothing where there is no TF32.
+/// Infinities and NaN are in the correct outputs, and the permission changes nothing if the device
+/// has no TF32.
 #[test]
 fn tf32_keeps_what_is_not_finite() -> Result<()> {
     let mut faults = String::new();
     compare(&mut faults, "TF32 of infinities and NaN", |device| {
         let mut values = numbers(72 * 40, 5);
-        // A NaN of all ones overflows where rounding is an addition of integers.
+        // A NaN with all bits set overflows if rounding is an integer addition.
         let odd = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::from_bits(0x7fff_ffff), f32::MAX];
         for (at, value) in odd.into_iter().enumerate() {
             values[at * 401 + 3] = value;
@@ -271,7 +276,8 @@ fn tf32_keeps_what_is_not_finite() -> Result<()> {
 fn products_of_a_batch() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        // By fast tiles, by elements, and one operand, the same for all of the batch, laid out anew.
+        // With fast tiles, with reads by elements, and with one operand, the same for the whole
+        // batch, copied to aligned rows.
         for [m, n, k] in [[72, 136, 200], [75, 131, 203], [515, 520, 517]] {
             let whole = |device: &Device, sizes: [usize; 2], seed| {
                 tensor(&[2, 3, sizes[0], sizes[1]], dtype, device, seed)

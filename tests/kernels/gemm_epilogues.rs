@@ -1,4 +1,6 @@
-//! Products fused with more than a bias: activations with their pre-activation, the gradients of activations, residuals. By every fused tile, whose kernel is seen to be the fused one, and where kernels of their own follow the product.
+//! Products fused with more than a bias: activations with their pre-activation, the gradients of
+//! activations, residuals. By every tile with fused epilogues, checking that the kernel is the
+//! fused one, and where separate kernels follow the product.
 
 use super::gemm::{Place, integers, matrix};
 use super::{
@@ -12,10 +14,11 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, LinearParameters, Matmul};
 use ternion_cuda::tiles::{Taken, Wanted, with_tile};
 
-/// Rows, columns and inner length: edges in all axes, several tiles for a block, less than a tile; sums that are cut into parts unless by a fused tile; lines that begin anywhere, which are not fused.
+/// Rows, columns and inner size: edges in all axes, several tiles for a block, less than a tile;
+/// sums that use split-K unless by a fused tile; unaligned rows, which are not fused.
 const SIZES: [[usize; 3]; 5] =
     [[1000, 776, 1000], [2056, 1544, 72], [72, 136, 200], [64, 72, 16384], [75, 131, 203]];
-/// In short tests.
+/// For short tests.
 const FEW: [[usize; 3]; 3] = [[2056, 1544, 72], [72, 136, 200], [75, 131, 203]];
 
 fn sizes() -> &'static [[usize; 3]] {
@@ -29,18 +32,18 @@ fn sizes_and<const N: usize>(activations: [UnaryOp; N]) -> impl Iterator<Item = 
 /// The tiles with fused epilogues.
 pub(super) const FUSED_TILES: [&str; 3] =
     ["wgmma_128x256x64", "wgmma_128x192x64_ping_pong", "wgmma_128x128x64_ping_pong"];
-/// Those that are fused with their pre-activation, and those whose gradients are.
+/// Activations that are fused with their pre-activation, and activations whose gradients are fused.
 pub(super) const ACTIVATIONS: [UnaryOp; 3] = [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu];
 pub(super) const GRADIENTS: [UnaryOp; 4] =
     [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Relu];
 
-/// Each of the tiles with fused epilogues, and what the choice has.
+/// Returns each of the tiles with fused epilogues, and the default choice.
 fn every_wanted() -> impl Iterator<Item = Wanted> {
     let by_tile = FUSED_TILES.map(|name| Wanted { tile: Some(name), splits: Some(1) });
     by_tile.into_iter().chain([Wanted::default()])
 }
 
-/// The dtype of a product's operands; its rows, columns and inner length.
+/// The dtype of a product's operands; its rows, columns and inner size.
 #[derive(Clone, Copy)]
 struct Product {
     dtype: DType,
@@ -48,20 +51,23 @@ struct Product {
 }
 
 impl Product {
-    /// Whether the tiles that are for it fuse it: tensor maps take lines that begin at multiples of 16 bytes.
+    /// Returns whether the fused tiles can compute it: tensor maps need rows that are 16-byte
+    /// aligned.
     fn is_fused(self) -> bool {
         self.dtype.is_half() && self.sizes.iter().all(|size| size.is_multiple_of(8))
     }
 
-    /// How much of a sum tensor cores may lose: after each 16 elements of the inner length they cut the f32 of half-precision products off, towards zero, by less
-    /// than 2^-23 of it. Sums in one part of 16,384 elements have lost 4e-5 of their root mean square.
+    /// Returns the fraction of a sum that tensor cores may lose: after each 16 elements of the
+    /// inner axis they truncate the f32 sum of half-precision products toward zero, by less than
+    /// 2^-23 of it. Sums of 16,384 elements without split-K have lost 4e-5 of their root mean
+    /// square.
     fn cut_off(self) -> f64 {
         let [_, _, inner] = self.sizes;
         if self.dtype.is_half() { inner.div_ceil(16) as f64 * 2f64.powi(-23) } else { 0.0 }
     }
 }
 
-/// Adds to `faults` where a product was fused that cannot be, or was not by a tile that fuses it.
+/// Adds to `faults` if a product was fused that cannot be, or was not fused by a tile that can.
 fn check_form(faults: &mut String, what: &str, is_fused: bool, wanted: Wanted, taken: Option<Taken>) {
     let Some(tile) = wanted.tile else { return };
     let found = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
@@ -70,7 +76,8 @@ fn check_form(faults: &mut String, what: &str, is_fused: bool, wanted: Wanted, t
     }
 }
 
-/// As [`compare`], on the GPU by each of the tiles with fused epilogues, and as the choice has it. Those fuse what `product` is where they can.
+/// Runs [`compare`] with each of the tiles with fused epilogues on the GPU, and with the default
+/// choice. The tiles must fuse `product` if they can.
 fn compare_by_tiles(
     faults: &mut String,
     what: &str,
@@ -97,7 +104,7 @@ fn compare_by_tiles(
     Ok(())
 }
 
-/// Sums of about 1, where activations bend.
+/// Scales sums to about 1, where activations are nonlinear.
 fn alpha(k: usize) -> f64 {
     1.0 / (3.0 * (k as f64).sqrt())
 }
@@ -150,7 +157,8 @@ fn gradients_of_activations() -> Result<()> {
                     let z = tensor(&[m, n], dtype, device, 3)?;
                     let results = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
                     assert_eq!(results.len(), 1 + usize::from(column_sums));
-                    // The sums are of rounded numbers, of which devices round some to either neighbor: each device's are held to its own.
+                    // The sums are of rounded numbers, which devices may round to either neighbor:
+                    // the sums of each device are compared with its own outputs.
                     let sums = results.get(1).map(|sums| are_column_sums(sums, &results[0])).transpose()?;
                     Ok([results[0].clone()].into_iter().chain(sums).collect())
                 })?;
@@ -161,8 +169,9 @@ fn gradients_of_activations() -> Result<()> {
     Ok(())
 }
 
-/// 1 for each column of `y` whose sum this is, but for rounding, else 0: each of the m - 1 additions in f32, in whichever order, is off by at most 2^-24 of its
-/// result, which is at most the sum of the magnitudes.
+/// Returns 1 for each column of `y` whose sum this is, up to rounding, else 0: each of the m - 1
+/// additions in f32, in any order, is off by at most 2^-24 of its result, which is at most the sum
+/// of the magnitudes.
 fn are_column_sums(sums: &Tensor, y: &Tensor) -> Result<Tensor> {
     let y = y.to_dtype(DType::F64)?;
     let limit = y.abs()?.sum(0)?.mul_scalar(y.dims()[0] as f64 * 2f64.powi(-24))?;
@@ -170,11 +179,11 @@ fn are_column_sums(sums: &Tensor, y: &Tensor) -> Result<Tensor> {
     apart.le(&limit)?.to_dtype(DType::F32)
 }
 
-/// A pre-activation so large that the gradient of each activation is 1 there, but for less than 2^-14 even where its exponential is off by a unit: what it
-/// multiplies is rounded to itself.
+/// A pre-activation so large that the gradient of each activation differs from 1 by less than 2^-14
+/// there, even if its exponential is off by one ulp: a product with it rounds to the other factor.
 const LARGE: f64 = 16.0;
 
-/// A product of integers times such gradients, and the sums of its columns.
+/// Returns a product of integers times such gradients, and the sums of its columns.
 fn gradient_of_integers(
     [m, n, k]: [usize; 3],
     op: UnaryOp,
@@ -189,7 +198,8 @@ fn gradient_of_integers(
     Ok([results[0].to_vec_f64()?, results[1].to_vec_f64()?])
 }
 
-/// The plain product of the same integers by the CPU in f64, rounded once, and the sums of its columns.
+/// Returns the plain product of the same integers, computed in f64 by the CPU and rounded once, and
+/// the sums of its columns.
 fn product_of_integers([m, n, k]: [usize; 3], dtype: DType) -> Result<[Vec<f64>; 2]> {
     let cpu = ternion::cpu()?;
     let a = integers([m, k], Place::Rows, DType::F64, &cpu, 1)?;
@@ -198,7 +208,7 @@ fn product_of_integers([m, n, k]: [usize; 3], dtype: DType) -> Result<[Vec<f64>;
     Ok([y.to_vec_f64()?, y.sum(0)?.to_vec_f64()?])
 }
 
-/// Sums of integers are the same in every order: not a row may be missing, nor counted twice.
+/// Sums of integers are the same in every order: no row may be missing, or counted twice.
 #[test]
 fn sums_of_columns_are_exact() -> Result<()> {
     let _beside = beside();
@@ -227,11 +237,11 @@ fn sums_of_columns_are_exact() -> Result<()> {
     Ok(())
 }
 
-/// Added to what is read beside, into a new tensor or in the place of that.
+/// Residuals are added to the output, in a new tensor or in place.
 #[test]
 fn residuals_and_accumulators_of_f32() -> Result<()> {
     use Place::{Columns, Rows};
-    // How operands are stored, whether there is a bias, whether the sum is in place.
+    // The layouts of the operands, whether there is a bias, whether the sum is in place.
     const FORMS: [([Place; 2], bool, bool); 5] = [
         ([Rows, Columns], true, false),
         ([Rows, Rows], false, false),
@@ -267,14 +277,16 @@ fn residuals_and_accumulators_of_f32() -> Result<()> {
 /// Rows, width and hidden width of layers.
 const LAYERS: [[usize; 3]; 2] = [[3072, 256, 768], [70, 40, 72]];
 
-/// A feed-forward layer with its residual, in mixed precision and without: output and all gradients.
+/// A feed-forward layer with its residual, with and without mixed precision: output and all
+/// gradients.
 #[test]
 fn feed_forward_layers_both_ways() -> Result<()> {
     let mut faults = String::new();
     for precision in [Precision::F32, Precision::Bf16, Precision::F16] {
         for op in [UnaryOp::Relu, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu] {
             for &[rows, width, hidden] in unless_short(&LAYERS[..], &LAYERS[1..]) {
-                // Of many pre-activations some are so near to 0 that devices differ about their sign.
+                // With many pre-activations some are so close to 0 that devices disagree about
+                // their sign.
                 if op == UnaryOp::Relu && rows > 1000 {
                     continue;
                 }
@@ -301,7 +313,8 @@ fn feed_forward_layers_both_ways() -> Result<()> {
                             normal.feed_forward(first, op, second, Some(&h))
                         })
                     })?;
-                    // What is added up in f32 has been rounded to half precision between the products, by devices some to either neighbor.
+                    // The f32 sums contain values that were rounded to half precision between the
+                    // products, which devices may round to either neighbor.
                     let dtype = half_of(precision).unwrap_or(DType::F32);
                     results.iter().map(|result| result.to_dtype(dtype)).collect()
                 })?;

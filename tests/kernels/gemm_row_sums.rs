@@ -1,5 +1,7 @@
-//! Sums of the rows of a beside the product: exact for small integers by every tile that has them, whose kernel is seen to add them up, whole and in parts, and as a product and a sum apart where a kernel has not; the same bits in every
-//! run; and the gradients of linear layers that come so.
+//! Sums of the rows of a, fused with the product: exact for small integers by every tile that
+//! supports them, checking that the kernel computes them, with and without split-K, and as a
+//! separate product and sum where a kernel does not; the same bits in every run; and the gradients
+//! of linear layers that use them.
 
 use super::{both_ways, compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
 use crate::beside;
@@ -8,7 +10,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_cuda::tiles::{Wanted, with_tile};
 
-/// The tiles whose kernels add up rows, [`SUMMING`] of them, and two whose kernels do not.
+/// The tiles whose kernels compute row sums, [`SUMMING`] of them, and two whose kernels do not.
 const TILES: [&str; 5] = [
     "wgmma_128x256x64",
     "wgmma_128x192x64_ping_pong",
@@ -17,7 +19,8 @@ const TILES: [&str; 5] = [
     "mma_64x64x64",
 ];
 const SUMMING: usize = 3;
-/// m, n, k: edges in all axes; fewer stages than tiles in a row; one tile in a row, which has all stages; more tiles than blocks; long sums of a few rows.
+/// m, n, k: edges in all axes; fewer stages than tiles in a row; one tile in a row, which has all
+/// stages; more tiles than blocks; long sums of a few rows.
 const SIZES: [[usize; 3]; 8] = [
     [136, 264, 200],
     [264, 520, 2056],
@@ -28,15 +31,17 @@ const SIZES: [[usize; 3]; 8] = [
     [8, 24, 8200],
     [131, 136, 203],
 ];
-/// In short tests.
+/// For short tests.
 const FEW: [[usize; 3]; 3] = [[136, 264, 200], [264, 64, 1032], [131, 136, 203]];
 
-/// Whether the kernel of the product by a tile adds the rows up: of f16 and bf16, where lines begin at multiples of 16 bytes, as those of m elements then do not.
+/// Returns whether the kernel of a tile computes the row sums: in f16 and bf16, if rows of m
+/// elements are 16-byte aligned.
 fn is_fused(tile: &str, [m, ..]: [usize; 3], dtype: DType) -> bool {
     dtype.is_half() && TILES[..SUMMING].contains(&tile) && m.is_multiple_of(8)
 }
 
-/// Integers from -3 to 3, a by columns: the first m of lines that are a multiple of eight long. Both on the CPU.
+/// Integers from -3 to 3, a in column-major order: the first m elements of rows whose length is a
+/// multiple of eight. Both on the CPU.
 fn operands([m, n, k]: [usize; 3]) -> Result<[Tensor; 2]> {
     let cpu = ternion::cpu()?;
     let width = m.next_multiple_of(8);
@@ -59,7 +64,7 @@ fn product(
     Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &on_device(b)?])?.into_vec())
 }
 
-/// What is wrong with the product of integers and its sums by one tile, in so many parts.
+/// Returns the faults of the product of integers and its sums by one tile, with this many splits.
 fn faults_of(
     sizes: [usize; 3],
     dtype: DType,
@@ -126,7 +131,7 @@ fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
     Ok(())
 }
 
-/// Of numbers whose sums are rounded on the way.
+/// With numbers whose sums are rounded.
 #[test]
 fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
     let _beside = beside();
@@ -152,7 +157,7 @@ fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
 /// Rows, width and outputs of layers.
 const LAYERS: [[usize; 3]; 4] = [[2048, 768, 776], [3000, 264, 1032], [70, 40, 72], [33, 5, 7]];
 
-/// Output and all gradients: by kernels with sums, and for rows and widths that have none.
+/// Output and all gradients: by kernels with sums, and for rows and widths without such kernels.
 #[test]
 fn linear_layers_with_a_bias_both_ways() -> Result<()> {
     let mut faults = String::new();
@@ -168,7 +173,7 @@ fn linear_layers_with_a_bias_both_ways() -> Result<()> {
                 let results = both_ways(&inputs, device, |x| {
                     with_precision(precision, || x[0].linear(&x[1], Some(&x[2])))
                 })?;
-                // Sums are rounded to half precision, by devices some to either neighbor.
+                // Sums are rounded to half precision, which devices may round to either neighbor.
                 results.iter().map(|result| result.to_dtype(precision.dtype())).collect()
             })?;
         }

@@ -1,12 +1,14 @@
-//! The ladder: every form with each of its tiles against products of f64 on the CPU, with the edges that it guards; and what it refuses.
+//! The GEMM ladder: every rung with each of its tiles against f64 products on the CPU, with guarded
+//! edges; and what it rejects.
 
 use super::{beside, gpu, numbers, unless_short};
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::ladder::{self, Form, Tile};
 
-/// Rows, columns and inner length, of which the last two are counted in what the form asks to divide them: single elements, edges in all three axes,
-/// whole tiles, more tiles than a grid that is persistent has blocks, and sums of many stages.
+/// Rows, columns and inner size, the last two in multiples that the rung requires: single elements,
+/// edges in all three axes, complete tiles, more tiles than a persistent grid has blocks, and sums
+/// of many stages.
 const SIZES: [[usize; 3]; 9] = [
     [1, 1, 1],
     [33, 9, 5],
@@ -18,26 +20,26 @@ const SIZES: [[usize; 3]; 9] = [
     [1000, 97, 125],
     [2056, 385, 9],
 ];
-/// In short tests.
+/// For short tests.
 const FEW: [[usize; 3]; 3] = [[33, 9, 5], [129, 17, 9], [300, 65, 25]];
-/// What the rows around y hold, which nobody writes to.
+/// The value of the rows around y, which must not be written.
 const MARK: f64 = -4096.0;
 
 pub(super) fn backend(device: &Device) -> &CudaBackend {
     device.downcast().expect("the CUDA backend itself")
 }
 
-/// m, n and k of the form.
+/// Returns m, n and k of the rung.
 pub(super) fn sizes(form: Form, [m, n, k]: [usize; 3]) -> [usize; 3] {
     [m, n * form.multiple(), k * form.multiple()]
 }
 
-/// Integers from -3 to 3: sums of their products are exact in f32, in any order.
+/// Returns integers from -3 to 3: sums of their products are exact in f32, in any order.
 fn integers(count: usize, seed: u64) -> Vec<f32> {
     numbers(count, seed).into_iter().map(f32::round).collect()
 }
 
-/// a and b of a form on the CPU.
+/// Returns a and b of a rung on the CPU.
 pub(super) fn operands(
     form: Form,
     [m, n, k]: [usize; 3],
@@ -50,13 +52,13 @@ pub(super) fn operands(
     Ok([matrix(m, k, 1)?, matrix(k, n, 2)?])
 }
 
-/// The product by the form, as f64. Nothing is written around it.
+/// Returns the product by the rung as f64. Checks that nothing is written around it.
 fn product(device: &Device, form: Form, tile: &'static Tile, [a, b]: [&Tensor; 2]) -> Result<Vec<f64>> {
     let (m, n) = (a.dims()[0], b.dims()[1]);
     let (a, b) = (a.to_device(device)?, b.to_device(device)?);
     let around = Tensor::full([m + 2, n], MARK, form.dtype(), device)?;
     let y = around.narrow(0, 1, m)?;
-    // What is not written stays NaN.
+    // Elements that are not written stay NaN.
     y.fill_(f64::NAN)?;
     ladder::product(backend(device), form, tile, [&a.view(), &b.view(), &y.view()])?;
     let mut all = around.to_vec_f64()?;
@@ -66,7 +68,7 @@ fn product(device: &Device, form: Form, tile: &'static Tile, [a, b]: [&Tensor; 2
     Ok(y)
 }
 
-/// Every form that the device has with each of its tiles.
+/// Returns every rung that the device supports with each of its tiles.
 pub(super) fn every_tile(device: &Device) -> impl Iterator<Item = (Form, &'static Tile)> {
     let runs = |form: &Form| {
         let runs = ladder::runs(backend(device), *form);
@@ -104,7 +106,8 @@ fn products_of_integers_are_exact_and_twice_the_same() -> Result<()> {
     Ok(())
 }
 
-/// Each of the k additions of a sum may be off by a unit of f32, of the sum of the absolute products; tensor cores cut off where an fmaf rounds.
+/// Each of the k additions of a sum may be off by one f32 rounding unit of the sum of the absolute
+/// products; tensor cores truncate where an fmaf rounds.
 #[test]
 fn products_of_fractions_are_as_near_as_f32_sums_can_be() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };

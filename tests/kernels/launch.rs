@@ -1,12 +1,13 @@
-//! What a launch can carry beyond a grid: tensor maps in its parameters, clusters, dependent launches; each
-//! at once, through the queue of launches, and in a recorded step. From compute capability 9.0 on.
+//! Launch features beyond a grid: tensor maps as parameters, clusters, dependent launches; each
+//! launched immediately, through the submission queue, and in a recorded step. Requires compute
+//! capability 9.0.
 
 use crate::beside_others;
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::probe::{self, BOX};
 
-/// The backend of a device that has all of this.
+/// Returns the backend of a device that supports all of this.
 pub(super) fn capable(device: &Device) -> Option<&CudaBackend> {
     let backend: &CudaBackend = device.downcast()?;
     if !backend.is_at_least((9, 0)) {
@@ -16,8 +17,8 @@ pub(super) fn capable(device: &Device) -> Option<&CudaBackend> {
     Some(backend)
 }
 
-/// Runs `f`, which writes to a tensor and gives it back, on its own, and after so many other launches that
-/// the queue's thread has to do with it; then records it and replays it twice.
+/// Runs `f`, which writes to a tensor and returns it, by itself, and after so many other launches
+/// that the queue's thread submits it; then records it and replays it twice.
 fn every_way(
     device: &Device,
     f: impl Fn() -> Result<Tensor>,
@@ -31,7 +32,7 @@ fn every_way(
     }
     check(&f()?)?;
     assert_eq!(busy.to_vec::<f32>()?, [100.0; 1000]);
-    // The copy is an op of the step, behind the launches.
+    // The copy is an op of the step, after the launches.
     let mut step = device.capture(|| f()?.add_scalar(0.0))?;
     for _ in 0..2 {
         check(step.replay()?)?;

@@ -1,5 +1,7 @@
-//! Kernels that the op table's small shapes do not reach, on the GPU against the CPU backend: rows of every length, random numbers, every tile of products and
-//! attention. Without a GPU there is nothing to compare, which is said. `TERNION_TABLE=brief` has those that compute-sanitizer runs take fewer cases.
+//! Kernels that the op table's small shapes do not cover, on the GPU against the CPU backend: rows
+//! of every length, random numbers, every tile of products and attention. Without a GPU there is
+//! nothing to compare, which is reported. With `TERNION_TABLE=brief` the tests that run under
+//! compute-sanitizer have fewer cases.
 
 mod attention;
 mod attention_ladder;
@@ -27,13 +29,14 @@ use ternion_testing::suite;
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
-/// A number that no two numbers of TF32 are equally far from: the kernels round such to either (see `ties_of_tf32_go_to_a_neighbor`).
+/// Moves numbers away from ties between two TF32 numbers, which the kernels may round to either
+/// (see `ties_of_tf32_go_to_a_neighbor`).
 fn off_ties_of_tf32(value: f32) -> f32 {
     let bits = value.to_bits();
     f32::from_bits(if bits & 0x1fff == 0x1000 { bits | 1 } else { bits })
 }
 
-/// Numbers between -3 and 3 that look random.
+/// Returns pseudorandom numbers between -3 and 3.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     (0..count)
@@ -49,7 +52,8 @@ fn tensor(shape: &[usize], dtype: DType, device: &Device, seed: u64) -> Result<T
     Tensor::from_vec(numbers(shape.iter().product(), seed), shape, &cpu)?.to_dtype(dtype)?.to_device(device)
 }
 
-/// The outputs of `f` and the gradients of their sum, weighted by random numbers, for its inputs.
+/// Returns the outputs of `f` and the gradients of their sum, weighted by random numbers, with
+/// respect to its inputs.
 fn both_ways(
     inputs: &[Tensor],
     device: &Device,
@@ -58,7 +62,7 @@ fn both_ways(
     both_ways_by(inputs, f, |y| tensor(y.dims(), y.dtype(), device, 99))
 }
 
-/// As [`both_ways`], with these weights of the output.
+/// Runs [`both_ways`] with these weights of the output.
 fn both_ways_by(
     inputs: &[Tensor],
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -72,13 +76,16 @@ fn both_ways_by(
     Ok(all)
 }
 
-/// What differs by more than the dtype's rounding, relative to each number and to their root mean square; of numbers below the least normal f16,
-/// which lie 2^-24 apart, by more than the step that a result rounds to, times the slope of up to 3 that a gradient multiplies it by, and its own.
+/// Returns the first element that differs by more than the dtype's rounding, relative to the number
+/// and to the root mean square of all. Numbers below the smallest normal f16, which have a spacing
+/// of 2^-24, may differ by one rounding step of a result, times a derivative of up to 3 that a
+/// gradient multiplies it by, plus their own rounding step.
 fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
     difference_beside(found, expected, 0.0)
 }
 
-/// As [`difference`], beside what sums of f32 that are not rounded further may have lost, relative to them.
+/// Runs [`difference`] with an additional relative allowance `lost` for f32 sums that are not
+/// rounded further.
 fn difference_beside(found: &Tensor, expected: &Tensor, lost: f64) -> Result<Option<String>> {
     let tolerance = match expected.dtype() {
         DType::F64 => 1e-11,
@@ -97,35 +104,39 @@ fn difference_beside(found: &Tensor, expected: &Tensor, lost: f64) -> Result<Opt
     Ok(apart.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))
 }
 
-/// The first CUDA device, for all tests of this file: its kernels and memory are kept with it.
+/// Returns the first CUDA device, shared by all tests of this file: its kernels and memory belong
+/// to it.
 fn gpu() -> Option<&'static Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
     GPU.get_or_init(support::cuda).as_ref()
 }
 
-/// Whether products may come by tensor maps.
+/// Returns whether products may use tensor maps.
 fn has_tensor_maps() -> bool {
     std::env::var("TERNION_CUDA_TENSOR_MAPS").map_or(true, |value| value != "0")
 }
 
-/// Whether the device multiplies by warpgroups, whose operands tensor maps copy.
+/// Returns whether the device has warpgroup products (WGMMA), whose operands are copied by tensor
+/// maps.
 fn has_warpgroups(device: &Device) -> bool {
     let has_instructions =
         device.downcast().is_some_and(|backend: &CudaBackend| runs(backend, Form::WgmmaTma));
     has_instructions && has_tensor_maps()
 }
 
-/// Whether tests are to be short: under compute-sanitizer, for which the op table has its smallest shapes alone, a launch takes some fifty times as long.
+/// Returns whether tests should be short: under compute-sanitizer, for which the op table runs only
+/// its smallest shapes, a launch takes about fifty times as long.
 fn is_short() -> bool {
     suite::smallest_alone()
 }
 
-/// `all`, or in short tests `few`.
+/// Returns `all`, or `few` in short tests.
 fn unless_short<T>(all: T, few: T) -> T {
     if is_short() { few } else { all }
 }
 
-/// Runs `f` on the GPU twice; adds to `faults` what is not the same. For those who are [`beside`] others.
+/// Runs `f` on the GPU twice and adds to `faults` what is not bit-identical. The caller must hold
+/// the guard of [`beside`].
 fn twice(
     faults: &mut String,
     what: &str,
@@ -143,7 +154,8 @@ fn twice(
 
 /// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
 fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
-    // Also what the host does shows in the memory of a test that has the device alone.
+    // Also held during the host's work, whose memory would affect a test that has exclusive use of
+    // the device.
     let _beside = beside();
     let Some(found) = twice(faults, what, &f)? else { return Ok(()) };
     for (at, (found, expected)) in found.iter().zip(f(&ternion::cpu()?)?).enumerate() {

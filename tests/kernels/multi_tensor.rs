@@ -1,5 +1,6 @@
-//! The norm of many tensors together: more tensors than a launch of the CUDA backend takes, tensors of many chunks and of none, that begin askew, lie in
-//! another order of axes or far apart, and numbers whose squares overflow or vanish in some chunks alone.
+//! The total norm of many tensors: more tensors than a launch of the CUDA backend accepts, tensors
+//! of many chunks and of none, unaligned, permuted or with large strides, and numbers whose squares
+//! overflow or underflow in only some chunks.
 
 use super::{FLOATS, compare, none_wrong, tensor};
 use ternion::prelude::*;
@@ -69,7 +70,8 @@ fn norms_of_views() -> Result<()> {
     Ok(())
 }
 
-/// Each chunk is added up plainly or scaled as its own numbers ask, and the chunks of both tensors together.
+/// Each chunk is summed with or without scaling, depending on its own numbers, and the chunks of
+/// both tensors are combined.
 #[test]
 fn norms_of_numbers_out_of_the_range_of_squares() -> Result<()> {
     let mut faults = String::new();
@@ -87,7 +89,7 @@ fn norms_of_numbers_out_of_the_range_of_squares() -> Result<()> {
                     x.mul_scalar(scale)?.to_dtype(dtype)
                 };
                 let norms = norm(&[part(scales[0], 1)?, part(scales[1], 2)?])?;
-                // In units in which squares are in range: they are compared by them.
+                // In units in which squares are in range: the comparison squares them.
                 norms.iter().map(|norm| norm.div_scalar(scales[0].max(scales[1]))).collect()
             })?;
         }

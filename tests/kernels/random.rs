@@ -1,4 +1,5 @@
-//! Random numbers: those of the CPU backend, where both are seeded alike. Each test opens the device anew: another would draw from the same stream.
+//! Random numbers: equal to those of the CPU backend with the same seed. Each test opens a separate
+//! device: another test would use the same stream.
 
 use crate::beside_others;
 use ternion::prelude::*;

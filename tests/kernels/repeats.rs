@@ -1,7 +1,8 @@
-//! Results have the same bits in every run, however long the parts of a kernel take: products, attention, those of both ladders, norms, losses, sums by index and
-//! steps of an optimizer.
-//! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait for random times where they wait for each other. Each case prints
-//! a fingerprint of its bits, by which processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
+//! Results are bit-identical in every run, however long the parts of a kernel take: products,
+//! attention, both ladders, norms, losses, sums by index and optimizer steps.
+//! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait
+//! for random times at synchronization points. Each case prints a fingerprint of its bits, by which
+//! processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
 
 mod attention;
 
@@ -34,7 +35,8 @@ fn repeats() -> usize {
     }
 }
 
-/// The bits of a tensor as integers, on its memory: compared as numbers, zeros of both signs would be equal and NaN not.
+/// Returns the bits of a tensor as integers that share its buffer: compared as floats, zeros of
+/// both signs would be equal and NaN would not.
 fn bits(x: &Tensor) -> Result<Tensor> {
     let dtype = match x.dtype().size() {
         1 => DType::I8,
@@ -45,7 +47,7 @@ fn bits(x: &Tensor) -> Result<Tensor> {
     Tensor::from_buffer(x.buffer().clone(), *x.layout(), dtype, x.device())
 }
 
-/// A digest of the bits of these tensors.
+/// Returns a digest of the bits of these tensors.
 fn fingerprint(tensors: &[Tensor]) -> Result<u64> {
     let mut hash = 0u64;
     for tensor in tensors {
@@ -58,8 +60,9 @@ fn fingerprint(tensors: &[Tensor]) -> Result<u64> {
     Ok(hash)
 }
 
-/// Prints the fingerprint of the first run, and adds to `faults` how many elements have other bits in later ones, if there are such. Compared on the device, so
-/// that runs follow each other.
+/// Prints the fingerprint of the first run, and adds to `faults` how many elements have other bits
+/// in later runs, if any. They are compared on the device, so that runs follow each other
+/// immediately.
 fn compare_runs(faults: &mut Vec<String>, what: &str, run: impl Fn() -> Result<Vec<Tensor>>) -> Result<()> {
     let first = run()?;
     println!("{what}: fingerprint {:016x}", fingerprint(&first)?);
@@ -88,7 +91,8 @@ fn none(faults: &[String]) {
     assert!(faults.is_empty(), "not the same in every run:\n{}", faults.join("\n"));
 }
 
-/// What products are of, and what they are rounded to: their own dtype, if none.
+/// The operand type of products, and the dtype that they are rounded to: that of the operands, if
+/// `None`.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     operands: Operands,
@@ -108,7 +112,8 @@ impl Form {
         if let Operands::Of(dtype) = self.operands { dtype } else { DType::F32 }
     }
 
-    /// The product of a and b by every tile that is for it, whole and in parts; adds tiles that ran to `ran`.
+    /// Computes the product of a and b by every tile that supports it, with and without split-K;
+    /// adds tiles that ran to `ran`.
     fn by_every_tile(
         self,
         faults: &mut Vec<String>,
@@ -124,7 +129,7 @@ impl Form {
                 let run = || -> Result<Vec<Tensor>> { Ok(vec![a.matmul_with(b, options)?]) };
                 let (one, taken) = with_tile(wanted, run);
                 one?;
-                // Products that a tile is not for come by another one.
+                // If a tile does not support a product, another tile computes it.
                 if taken.is_some_and(|taken| taken.tile == tile.name) {
                     ran.push(tile.name);
                     let what = format!("{self:?} {what} by {} in {splits}", tile.name);
@@ -136,7 +141,8 @@ impl Form {
     }
 }
 
-/// Several tiles for a block, of one output; one tile for each; few rows. A thousand runs of all of them take half a minute.
+/// One output with several tiles for a block; one with a tile for each block; few rows. A thousand
+/// runs of all of them take half a minute.
 const LARGE: [usize; 3] = [1288, 1544, 520];
 const SIZES: [[usize; 3]; 2] = [[264, 520, 2056], [16, 1032, 1032]];
 
@@ -163,7 +169,7 @@ fn products_by_every_tile() -> Result<()> {
     Ok(())
 }
 
-/// Two axes of a batch, of which b has one alone.
+/// Two batch axes, of which b has only one.
 #[test]
 fn products_of_a_batch_by_every_tile() -> Result<()> {
     let _beside = beside();
@@ -180,7 +186,7 @@ fn products_of_a_batch_by_every_tile() -> Result<()> {
     Ok(())
 }
 
-/// Products that are fused with more than bias and relu, with their inputs.
+/// Returns products that are fused with more than bias and relu, with their inputs.
 fn fused(dtype: DType, device: &Device) -> Result<Vec<(String, Epilogue, Vec<Tensor>)>> {
     let [m, n, k] = LARGE;
     let half = |shape: &[usize], seed| tensor(shape, dtype, device, seed);
@@ -207,7 +213,7 @@ fn fused(dtype: DType, device: &Device) -> Result<Vec<(String, Epilogue, Vec<Ten
     Ok(all)
 }
 
-/// A sum in place overwrites a copy of the last input.
+/// With an in-place sum, a copy of the last input is overwritten.
 fn run_fused(epilogue: Epilogue, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let op = Matmul { epilogue, ..Matmul::PLAIN };
     match inputs.split_last() {
@@ -227,7 +233,7 @@ fn fused_products() -> Result<()> {
     for dtype in HALF_DTYPES {
         for (name, epilogue, inputs) in fused(dtype, device)? {
             let inputs: Vec<&Tensor> = inputs.iter().collect();
-            // Of products in parts those with sums of rows alone are fused.
+            // With split-K only products with row sums are fused.
             let splits: &[usize] = if epilogue.row_sums_of_a { &[1, 3] } else { &[1] };
             for tile in FUSED_TILES {
                 for &splits in splits {
@@ -271,7 +277,8 @@ fn products_of_the_ladder() -> Result<()> {
     Ok(())
 }
 
-/// In a residual block, whose gradient is added to the norm's; those of weight and bias are sums over all rows.
+/// In a residual block, whose gradient is added to the norm's; the gradients of weight and bias are
+/// sums over all rows.
 #[test]
 fn layer_norms() -> Result<()> {
     let _beside = beside();
@@ -323,7 +330,8 @@ fn cross_entropies() -> Result<()> {
     Ok(())
 }
 
-/// Rows that are added to rows by their index, many of them to the same one: into a tensor, and as the gradient of an embedding.
+/// Rows that are added to rows by index, many of them to the same one: into a tensor, and as the
+/// gradient of an embedding.
 #[test]
 fn sums_by_index() -> Result<()> {
     let _beside = beside();
@@ -347,7 +355,7 @@ fn sums_by_index() -> Result<()> {
     Ok(())
 }
 
-/// Less than a pack, some chunks, and many of them.
+/// Less than a pack, several chunks, and many of them.
 const LENGTHS: [usize; 3] = [7, 4099, 300_001];
 
 #[test]
@@ -365,7 +373,7 @@ fn norms_of_many_tensors() -> Result<()> {
     Ok(())
 }
 
-/// Steps of AdamW that write copies in half precision along, each from the same parameters and states.
+/// Steps of AdamW that also write half-precision copies, each from the same parameters and states.
 #[test]
 fn steps_of_adamw() -> Result<()> {
     let _beside = beside();

@@ -1,5 +1,6 @@
-//! Softmax, normalisations and cross-entropy over rows of many lengths and places, and rows added at places: of each op the CUDA backend has a kernel for
-//! every range of lengths, of which the op table meets the shortest.
+//! Softmax, normalizations and cross-entropy over rows of many lengths and alignments, and
+//! index_add of rows: for each op the CUDA backend has a kernel for every range of lengths, of
+//! which the op table tests the shortest.
 
 use super::{FLOATS, both_ways, compare, none_wrong, tensor};
 use ternion::prelude::*;
@@ -7,7 +8,8 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::loss::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
 use ternion_core::{CrossEntropyOptions, GradOptions, Reduction, grad};
 
-/// Rows and columns: lengths around those at which another kernel takes over, and rows enough that a block has several.
+/// Rows and columns: lengths around those at which another kernel is selected, and enough rows that
+/// a block has several.
 const SHAPES: &[[usize; 2]] = &[
     [0, 7],
     [40, 1],
@@ -34,18 +36,18 @@ const SHAPES: &[[usize; 2]] = &[
     [9, 16392],
 ];
 
-/// So long that they are kept in shared memory, read twice, or worked on by several blocks.
+/// So long that they are stored in shared memory, read twice, or processed by several blocks.
 const LONG: &[[usize; 2]] =
     &[[68, 32768], [68, 33001], [67, 60000], [67, 121_000], [3, 33001], [1, 50257], [2, 131_072]];
 
-/// Calls `check` for rows as they lie dense, and for rows that begin askew and far apart.
+/// Calls `check` for contiguous rows, and for unaligned rows with gaps.
 fn for_rows(
     shapes: &[[usize; 2]],
     mut check: impl FnMut(&str, DType, [usize; 2], &dyn Fn(&Device, u64) -> Result<Tensor>) -> Result<()>,
 ) -> Result<()> {
     for dtype in FLOATS {
         for &[rows, columns] in shapes {
-            // The longest have no kernels in f64 that shorter ones do not have too.
+            // The longest have no f64 kernels that shorter ones do not have too.
             if rows * columns > 1 << 20 && dtype == DType::F64 {
                 continue;
             }
@@ -81,7 +83,8 @@ fn softmax_of_rows() -> Result<()> {
     Ok(())
 }
 
-/// Norms around which a residual goes, whose gradient is added to theirs; of f32 also rounded to half precision.
+/// Norms with a residual around them, whose gradient is added to theirs; in f32 also rounded to
+/// half precision.
 #[test]
 fn normalizations_in_residual_blocks() -> Result<()> {
     let mut faults = String::new();
@@ -162,7 +165,8 @@ fn normalisations_of_rows() -> Result<()> {
         compare(&mut faults, &format!("layer_norm {what}, plain"), |device| {
             both_ways(&[x(device, 1)?], device, |inputs| inputs[0].layer_norm(None, None, 1e-5))
         })?;
-        // A single column is its own mean, and layer_norm's gradient exactly 0; rms_norm's is what rounding leaves of terms that cancel.
+        // A single column is its own mean, and layer_norm's gradient is exactly 0; rms_norm's
+        // gradient is the rounding error of terms that cancel.
         if columns == 1 {
             return Ok(());
         }
@@ -214,7 +218,8 @@ fn cross_entropy_with_its_gradient() -> Result<()> {
                     let dloss = tensor(&[rows], accumulator, device, 5)?;
                     let both = |in_place| CrossEntropyWithGrad { ignore_index: 0, label_smoothing, in_place };
                     let mut outputs = apply(both(false), &[&logits, &target, &dloss])?.into_vec();
-                    // Rows whose gradient came as foreseen, and rows whose did not.
+                    // Rows whose output gradient has the predicted value, and rows where it does
+                    // not.
                     let as_foreseen = (0..rows).map(|row| row % 3 != 1 || row > 600).collect::<Vec<_>>();
                     let as_foreseen = Tensor::from_vec(as_foreseen, [rows], device)?;
                     let came = as_foreseen.where_(&dloss, &dloss.mul_scalar(3.0)?)?;
@@ -223,7 +228,8 @@ fn cross_entropy_with_its_gradient() -> Result<()> {
                     let inputs = [&logits, &target, &outputs[1], &came, &dloss, &updated];
                     apply(update, &inputs)?;
                     outputs.push(updated);
-                    // Over the logits, whose rows have further elements behind, which stay.
+                    // Overwrites the logits, whose rows are followed by further elements, which
+                    // must not change.
                     let behind = columns.next_multiple_of(8) + 8 - columns;
                     let behind = tensor(&[rows, behind], logits.dtype(), device, 6)?;
                     let wide = Tensor::concat(&[&logits, &behind], 1)?;
@@ -240,7 +246,8 @@ fn cross_entropy_with_its_gradient() -> Result<()> {
     Ok(())
 }
 
-/// Whatever becomes of the loss, and however often: the gradient is the CPU's, which forms none beforehand.
+/// For any output gradient, and repeated backward passes: the gradient equals that of the CPU,
+/// which does not compute it in the forward pass.
 #[test]
 fn cross_entropy_whose_gradient_is_not_as_foreseen() -> Result<()> {
     let mut faults = String::new();
@@ -299,7 +306,8 @@ fn batch_normalisation() -> Result<()> {
     Ok(())
 }
 
-/// Rows added at places: few for each, all at one, so many that a block shares them; whole packs of columns and not, with an axis before them.
+/// index_add of rows: few for each index, all to one, so many that several blocks share an index;
+/// columns that are a multiple of a pack and not, with an axis before them.
 #[test]
 fn rows_that_are_added_at_places() -> Result<()> {
     let mut faults = String::new();

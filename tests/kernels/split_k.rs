@@ -1,4 +1,5 @@
-//! Products whose parts of sums the blocks of a cluster add up: of small integers, which are exact in every order, with all that such a product is stored with.
+//! Products with split-K whose partial sums are added by the blocks of a cluster: of small
+//! integers, which are exact in every order, with all epilogues of such a product.
 
 use super::gemm::{Place, integers};
 use super::{gpu, has_warpgroups, numbers, unless_short};
@@ -10,10 +11,11 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_cuda::tiles::{Wanted, with_tile};
 
-/// The tiles, and the most rows that each is for.
+/// The tiles, and the maximum number of rows of each.
 const TILES: [(&str, usize); 3] =
     [("wgmmasplitk_16x64x64", 16), ("wgmmasplitk_32x64x64", 32), ("wgmmasplitk_64x64x64", usize::MAX)];
-/// Edges of tiles in rows and columns, sums that end within a stage, rings that turn several times.
+/// Edges of tiles in rows and columns, sums that end within a stage, ring buffers that wrap around
+/// several times.
 const SIZES: [[usize; 3]; 7] = [
     [1, 8, 64],
     [5, 72, 520],
@@ -23,17 +25,18 @@ const SIZES: [[usize; 3]; 7] = [
     [33, 520, 4104],
     [64, 200, 6144],
 ];
-/// In short tests.
+/// For short tests.
 const FEW: [[usize; 3]; 2] = [[5, 72, 520], [33, 520, 4104]];
-/// The most parts of a sum: short ones are cut into fewer, in whole stages, so that every rank of a cluster has some.
+/// The maximum number of splits: short sums are split into fewer, in complete stages, so that every
+/// rank of a cluster has some.
 const PARTS: [usize; 5] = [1, 2, 3, 5, 8];
 const REPEATS: usize = 20;
 
-/// A product with what follows it: a bias and relu, or nothing.
+/// A product with its epilogue: a bias and relu, or nothing.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sizes: [usize; 3],
-    /// How b is stored.
+    /// The memory layout of b.
     place: Place,
     dtype: DType,
     out_dtype: DType,
@@ -59,7 +62,7 @@ impl Case {
         })
     }
 
-    /// The product on a device: in f64 as it is, else rounded once.
+    /// Computes the product on a device: exactly in f64, otherwise rounded once.
     fn run(&self, device: &Device, dtype: DType) -> Result<Vec<f64>> {
         let Case { sizes: [m, n, k], place, out_dtype, has_bias_and_relu, .. } = *self;
         let a = integers([m, k], Place::Rows, dtype, device, 1)?;
@@ -136,7 +139,7 @@ fn batches_are_exact_in_any_number_of_parts() -> Result<()> {
     Ok(())
 }
 
-/// Of numbers that are not integers a sum has the same bits whenever it is made anew.
+/// For numbers that are not integers, sums have the same bits in every run.
 #[test]
 fn products_in_clusters_have_the_same_bits_in_every_run() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };

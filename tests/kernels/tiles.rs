@@ -1,4 +1,5 @@
-//! Matrix products by every tile, whatever the choice thinks of it: products of small integers are exact by all, whole and in parts, in every layout.
+//! Matrix products by every tile, independent of the default choice: products of small integers are
+//! exact with all of them, with and without split-K, in every layout.
 
 use super::gemm::{Place, integers};
 use super::{gpu, has_tensor_maps, numbers, unless_short};
@@ -9,11 +10,14 @@ use ternion_core::ops::matmul::MatmulOptions;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
 
-/// Edges in all axes: less than a tile, a second tile of a cluster that is beyond the result, and several waves of the small tiles.
+/// Edges in all axes: less than a tile, a second tile of a cluster that is outside of the output,
+/// and several waves of the small tiles.
 const SIZES: [[usize; 3]; 4] = [[8, 24, 72], [136, 264, 200], [264, 520, 2056], [1288, 1544, 136]];
-/// More tiles than blocks by the large tiles, too: blocks go from tile to tile, with fewer stages of a tile than slabs of the one before, and with more.
+/// More tiles than blocks with the large tiles, too: blocks process several tiles, with fewer
+/// stages of a tile than slabs of the one before, and with more.
 const LARGE: [[usize; 3]; 2] = [[2696, 1672, 72], [2696, 1672, 264]];
-/// In short tests: few rows, as some tiles are for, and edges of all tiles, in parts too; and several tiles for a block.
+/// For short tests: few rows, for the tiles that need them, and edges of all tiles, with split-K
+/// too; and several tiles for a block.
 const FEW: [[usize; 3]; 3] = [[8, 24, 392], [136, 264, 392], [1288, 1544, 72]];
 pub(super) const LAYOUTS: [[Place; 2]; 4] = [
     [Place::Rows, Place::Rows],
@@ -31,7 +35,8 @@ pub(super) fn options(operands: Operands) -> MatmulOptions<'static> {
     }
 }
 
-/// Products of these sizes and this layout by every tile; adds what is wrong, and the names of tiles that ran.
+/// Computes products of these sizes and this layout by every tile; adds what is wrong, and the
+/// names of tiles that ran.
 fn by_every_tile(
     device: &Device,
     operands: Operands,
@@ -73,7 +78,7 @@ fn by_every_tile(
     Ok(())
 }
 
-/// The tiles for such operands, but for those that ran and those for lines that begin anywhere.
+/// Returns the tiles for such operands that did not run, except those for unaligned rows.
 pub(super) fn idle(device: &Device, operands: Operands, ran: &[&'static str]) -> Vec<&'static str> {
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
     let names = tiles::of(backend, operands).into_iter().map(|tile| tile.name);
@@ -119,7 +124,8 @@ fn products_of_f64_are_exact_by_every_tile() -> Result<()> {
     exact(&[Operands::Of(DType::F64)])
 }
 
-/// Two axes of a batch, of which b has one alone; ragged edges below and beside, and more tiles than blocks. With all that a plain product is stored with.
+/// Two batch axes, of which b has only one; partial tiles at the lower and right edge, and more
+/// tiles than blocks. With all epilogues of a plain product.
 const BATCH: [usize; 2] = [2, 3];
 const SIZES_IN_BATCHES: [[usize; 3]; 3] = [[136, 264, 72], [72, 520, 584], [520, 1544, 264]];
 
@@ -160,13 +166,15 @@ fn batches_are_exact_by_every_tile() -> Result<()> {
     Ok(())
 }
 
-/// Few rows, a part of the blocks in use; several waves, so that blocks go from part to part.
+/// Few rows, with only some of the blocks in use; several waves, so that blocks process several
+/// splits.
 const SIZES_IN_PARTS: [[usize; 3]; 3] = [[16, 520, 4096], [264, 520, 2056], [1288, 1544, 1032]];
 const PARTS: [usize; 4] = [2, 3, 5, 8];
 const RUNS: usize = 20;
 
-/// Whichever blocks add the parts of sums up, each is added once and in order: integers come out exactly, other numbers with the same bits in every run.
-/// Products are queued one behind the other, so that words of units are used anew at once.
+/// Whichever blocks add the partial sums, each is added once and in order: integers are exact,
+/// other numbers have the same bits in every run. Products are queued one after another, so that
+/// synchronization words are reused immediately.
 #[test]
 fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
     let _beside = beside();

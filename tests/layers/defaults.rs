@@ -1,11 +1,12 @@
-//! What a layer, a loss or an optimiser does without being told is what PyTorch's does, but for the block of transformers.
+//! The defaults of layers, losses and optimizers are PyTorch's, except for the transformer block.
 
 use super::reference;
 use serde_json::{Value, json};
 use ternion::prelude::*;
 use ternion::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions, PoolOptions};
 
-/// Equal, be numbers written `0` or `0.0`. A pair of equal numbers is PyTorch's one number for both axes.
+/// Returns whether the values are equal, where `0` equals `0.0`. A pair of equal numbers equals
+/// PyTorch's single number for both axes.
 fn is_same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => ours.as_f64() == theirs.as_f64(),
@@ -17,7 +18,7 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// Under PyTorch's names of classes and settings.
+/// Compares settings by PyTorch's names of classes and settings.
 fn check(ours: &[(&str, Value)]) {
     let all = reference();
     for (class, settings) in ours {
@@ -79,7 +80,7 @@ fn norms_and_sequences_have_pytorchs_defaults() {
     let recurrent =
         json!({ "num_layers": layers, "bias": bias, "dropout": dropout, "bidirectional": bidirectional });
     let MultiHeadAttentionConfig { bias, dropout, .. } = MultiHeadAttentionConfig::default();
-    // What TransformerBlockConfig has of its own is told there.
+    // Settings specific to TransformerBlockConfig are documented there.
     let block = TransformerBlockConfig::default();
     check(&[
         ("LayerNorm", layer_norm),

@@ -1,4 +1,5 @@
-//! Running averages of weights: PyTorch's numbers, into the model and out of it, their state, and what they refuse.
+//! Exponential moving averages of weights: PyTorch's numbers, copying to and from the model, their
+//! state, and what they reject.
 
 use super::{device, gradients_of, list, reference, start, steps, tensors, told, values};
 use serde_json::Value;
@@ -74,7 +75,8 @@ fn assert_near(got: &Tensor, want: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Each update of an average of 0 towards 1 leaves `decay` of the way; warm-up has 2/11, 3/12, .. until that is more than the decay.
+/// Each update of an average from 0 toward 1 leaves a fraction `decay` of the distance; with
+/// warm-up it is 2/11, 3/12, .. until that exceeds the decay.
 #[test]
 fn early_averages_follow_quickly_with_warmup() -> Result<()> {
     let device = device();
@@ -136,7 +138,7 @@ fn averages_of_halves_are_finer_than_they() -> Result<()> {
     let mut ema = Ema::new(vec![param.clone()], EmaConfig { decay: 0.999, warmup: false })?;
     param.set(&Tensor::full([1], 1.0625, DType::BF16, &device)?)?;
     (0..10).try_for_each(|_| ema.update())?;
-    // A step of 6e-5 is less than bf16 tells apart at 1.
+    // A change of 6e-5 is below the resolution of bf16 at 1.
     let want = 1.0 + 0.0625 * (1.0 - 0.999f64.powi(10));
     approx::assert_abs_diff_eq!(ema.state_dict()?["average.w"].item_f64()?, want, epsilon = 1e-6);
     Ok(())

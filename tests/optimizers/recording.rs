@@ -1,11 +1,13 @@
-//! Steps that are recorded, on a device that pretends to record: ops run while it does, and replays run what the host does before each of them.
+//! Recorded steps on a device that pretends to record: ops run while it does, and replays run only
+//! the host's work that precedes each of them.
 
 use super::{OPTIMIZERS, gradients_of, grouped, start, steps, told};
 use ternion::nn::optim::{Adagrad, AdagradConfig};
 use ternion::prelude::*;
 use ternion_testing::recording;
 
-/// The second run must call the same ops with the same settings: what changes from step to step is on the device.
+/// The second run must call the same ops with the same settings: values that change from step to
+/// step are on the device.
 #[test]
 fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
     let device = recording(ternion_cpu::device());
@@ -19,20 +21,20 @@ fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
         step.replay()?;
         drop(step);
         let state = optimizer.state_dict()?;
-        // One that ran and two replays; what was recorded did not run.
+        // One step that ran and two replays; the recorded step did not run.
         assert_eq!(state["p1.step"].item::<i64>()?, 3, "{name}");
     }
     Ok(())
 }
 
-/// As many rows of numbers as when it was recorded, but p1's and p2's have changed places.
+/// As many rows of numbers as when it was recorded, but those of p1 and p2 are swapped.
 #[test]
 fn a_recorded_step_is_refused_once_its_rows_belong_to_others() -> Result<()> {
     let device = recording(ternion_cpu::device());
     let (params, wanted) = (start(DType::F32, &device)?, steps(DType::F32, &device)?.swap_remove(0));
     let config = AdagradConfig { allow_missing_gradients: true, ..Default::default() };
     let mut adagrad = Adagrad::with_groups(grouped(params.clone(), 1.0, 0.0), config)?;
-    // p1 and p2 are of one group; p1 is a step ahead.
+    // p1 and p2 are in one group; p1 is one step ahead.
     adagrad.step(&gradients_of(&params[1..2], &wanted[1..2])?)?;
     let adagrad = std::cell::RefCell::new(adagrad);
     let mut step = device.capture(|| adagrad.borrow_mut().step(&gradients_of(&params, &wanted)?))?;

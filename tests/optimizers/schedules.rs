@@ -1,4 +1,4 @@
-//! Schedules of learning rates: PyTorch's numbers, their formulas, their state, and what they refuse.
+//! Learning-rate schedules: PyTorch's numbers, their formulas, their state, and what they reject.
 
 use super::{device, list, reference, told};
 use ternion::nn::StateDict;
@@ -58,7 +58,7 @@ fn schedules_follow_their_formulas_to_any_step() -> Result<()> {
     let warm = Warmup::new(2, 0.0, Box::new(cosine) as Box<dyn Schedule>)?;
     assert_rates("warmup", &rates(&warm, 4), &[0.0, 0.5, 1.0, 0.6 + half]);
     assert_rates("no warmup", &rates(&Warmup::new(0, 0.5, cosine)?, 1), &[1.0]);
-    // Up in 0.5 * 8 - 1 = 3 steps, down in the next four, and there it stays.
+    // Up in 0.5 * 8 - 1 = 3 steps, down in the next four, and then constant.
     let config = OneCycleConfig { pct_start: 0.5, anneal_strategy: Anneal::Linear, ..Default::default() };
     let config = OneCycleConfig { div_factor: 4.0, final_div_factor: 5.0, ..config };
     let cycle = OneCycleLR::new(1.0, 8, config)?;
@@ -143,7 +143,7 @@ fn plateaus_equal_pytorchs_and_go_on_from_a_state() -> Result<()> {
     for (at, (name, mut plateau)) in plateaus()?.into_iter().enumerate() {
         let mut fell = 0;
         for (number, (&metric, want)) in metrics.iter().zip(list(&all["plateaus"][name])).enumerate() {
-            // As a run that is resumed before each measure.
+            // Like a run that is resumed before each measurement.
             let state = plateau.state_dict(&device)?;
             let (_, mut resumed) = plateaus()?[at].clone();
             resumed.load_state_dict(&state)?;

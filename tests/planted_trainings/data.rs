@@ -1,4 +1,4 @@
-//! Faults of what a training is given: inputs, labels, shapes.
+//! Faults of the training data: inputs, labels, shapes.
 
 use crate::{batch, classes, device, planted, regression, sgd, watched};
 use ternion::prelude::*;
@@ -17,7 +17,7 @@ fn data_that_are_not_finite() {
     planted(training, &["NotFinite input: 1 of 128 numbers are infinite; clean the data"]);
 }
 
-/// Images of bytes, as they are in a file.
+/// Images with values of 0 to 255, as stored in a file.
 #[test]
 fn images_that_are_not_normalized() {
     let training = |raw: bool| {
@@ -34,7 +34,7 @@ fn images_that_are_not_normalized() {
     planted(training, &["UnscaledInput input: its root mean square is 14", "divide bytes by 255"]);
 }
 
-/// A loader that gives the same number everywhere.
+/// A loader that returns the same number everywhere.
 #[test]
 fn an_input_that_is_constant() {
     let training = |constant: bool| {
@@ -46,7 +46,7 @@ fn an_input_that_is_constant() {
     planted(training, &["UnscaledInput input: all of its 128 numbers are 1e0"]);
 }
 
-/// Labels from 1 on, of classes from 0 on.
+/// Labels that start at 1, for classes that start at 0.
 #[test]
 fn labels_that_start_at_1() {
     let training = |shifted: bool| {
@@ -59,7 +59,7 @@ fn labels_that_start_at_1() {
     planted(training, &["cross_entropy: index 4 is out of range for size 4"]);
 }
 
-/// One-hot labels of whole numbers, where class indices belong.
+/// One-hot integer labels instead of class indices.
 #[test]
 fn one_hot_labels_as_indices() {
     let training = |one_hot: bool| {
@@ -72,7 +72,7 @@ fn one_hot_labels_as_indices() {
     planted(training, &["cross_entropy: target has shape [16, 4], expected [16]"]);
 }
 
-/// Predictions of shape [n, 1] against targets of shape [n], which would be compared each with each.
+/// Predictions of shape [n, 1] with targets of shape [n], which would be broadcast.
 #[test]
 fn a_target_of_another_shape() {
     let training = |flat: bool| {
@@ -96,7 +96,7 @@ fn a_token_beyond_the_vocabulary() {
     planted(training, &["embedding: index 10 is out of range for size 10"]);
 }
 
-/// A layer that takes another width than the layer before it gives.
+/// A layer whose input width differs from the output width of the layer before.
 #[test]
 fn layers_that_do_not_fit() {
     let training = |wrong: bool| {
@@ -111,7 +111,7 @@ fn layers_that_do_not_fit() {
     planted(training, &["linear: [16, 16] with weight [4, 12]: inner sizes 16 and 12 differ"]);
 }
 
-/// Inputs in a unit a million times too large: what the first layer gives is its bias.
+/// Inputs that are a million times too small: the output of the first layer is its bias.
 #[test]
 fn inputs_that_are_too_small() {
     let training = |small: bool| {
@@ -125,7 +125,7 @@ fn inputs_that_are_too_small() {
     planted(training, &["UnscaledInput input: its root mean square is 1.2e-6", "where about 1 is"]);
 }
 
-/// The same in front of a batch norm, whose eps is larger than their variance by far.
+/// The same before a batch norm, whose eps is much larger than their variance.
 #[test]
 fn inputs_that_are_too_small_for_a_norm() {
     let training = |small: bool| {
@@ -143,7 +143,7 @@ fn inputs_that_are_too_small_for_a_norm() {
     );
 }
 
-/// Images of bytes that the model casts, and does not divide.
+/// Images with values of 0 to 255 that the model casts, but does not scale.
 #[test]
 fn bytes_that_the_model_casts() {
     let training = |raw: bool| {
@@ -160,7 +160,7 @@ fn bytes_that_the_model_casts() {
     planted(training, &["UnscaledInput input: its root mean square is ", "divide bytes by 255"]);
 }
 
-/// A loader that gives one example over and over.
+/// A loader that returns the same example over and over.
 #[test]
 fn examples_that_are_all_the_same() {
     let training = |same: bool| {
@@ -175,7 +175,7 @@ fn examples_that_are_all_the_same() {
     );
 }
 
-/// Predictions `[n, 1]` less targets `[n]`, by hand: each is compared with each.
+/// Predictions `[n, 1]` minus targets `[n]`, written by hand: they are broadcast.
 #[test]
 fn a_target_that_is_broadcast() {
     let training = |flat: bool| {
@@ -191,7 +191,7 @@ fn a_target_that_is_broadcast() {
     );
 }
 
-/// Probabilities, logits, or a log-softmax over the batch, where a loss takes log-probabilities.
+/// Probabilities, logits, or a log-softmax over the batch, where a loss expects log-probabilities.
 #[test]
 fn outputs_that_are_no_log_probabilities() {
     let given: [fn(&Tensor) -> Result<Tensor>; 3] =

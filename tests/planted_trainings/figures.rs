@@ -1,4 +1,5 @@
-//! Faults that show in the figures of a training: sizes of outputs, gradients and steps.
+//! Faults that are visible in the metrics of a training run: the magnitudes of outputs, gradients
+//! and updates.
 
 use crate::{batch, device, planted, regression, sgd, watched};
 use ternion::prelude::*;
@@ -16,7 +17,8 @@ fn outputs_that_explode() {
     planted(training, &["ExplodingOutputs layers.2: outputs explode from layer to layer"]);
 }
 
-/// First weights of a standard deviation of 1 in each of eight layers: gradients grow on their way back.
+/// Initial weights with a standard deviation of 1 in each of eight layers: gradients grow in the
+/// backward pass.
 #[test]
 fn gradients_that_explode() {
     let training = |large: bool| {
@@ -30,7 +32,7 @@ fn gradients_that_explode() {
     planted(training, &["ExplodingGradients layers.0: gradients explode on their way back: at layers.0"]);
 }
 
-/// Eight sigmoids in a row.
+/// Eight consecutive sigmoids.
 #[test]
 fn gradients_that_vanish() {
     let training = |sigmoids: bool| {
@@ -64,13 +66,13 @@ fn outputs_that_vanish() {
     planted(training, &["VanishingOutputs layers.2: its outputs are"]);
 }
 
-/// What is told, but for steps that are too small: they are on purpose.
+/// Returns the report without `SmallUpdates`, which are intended here.
 fn without_small_updates(told: String) -> String {
     let lines: Vec<&str> = told.lines().filter(|line| !line.starts_with("SmallUpdates")).collect();
     lines.join("\n")
 }
 
-/// Biases so far below 0 that no ReLU of a layer gives anything.
+/// Biases so far below 0 that all outputs of a layer's ReLUs are 0.
 #[test]
 fn units_that_are_dead() {
     let training = |dead: bool| {
@@ -89,7 +91,7 @@ fn units_that_are_dead() {
     planted(training, &["DeadReLU relu after layers.0: all its outputs are 0"]);
 }
 
-/// First weights so large that a sigmoid and a tanh are flat for each example.
+/// Initial weights so large that a sigmoid and a tanh are saturated for each example.
 #[test]
 fn a_sigmoid_and_a_tanh_that_are_saturated() {
     let training = |large: bool| {
@@ -108,7 +110,7 @@ fn a_sigmoid_and_a_tanh_that_are_saturated() {
     planted(training, &["Saturated 1: ", "where sigmoid is flat", "Saturated 3: ", "where tanh is flat"]);
 }
 
-/// Attention by hand.
+/// Hand-written attention.
 #[derive(Module)]
 struct Attends {
     query: Linear,
@@ -119,7 +121,8 @@ struct Attends {
 }
 
 impl Forward for Attends {
-    /// The softmax of scores is along the queries' heads, of which there is one, if it is wrong: it gives 1 for everything.
+    /// In the wrong variant the softmax of the scores is along the axis of heads, which has size 1:
+    /// it is 1 everywhere.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let [batch, length, width] = input.sizes::<3>()?;
         let heads = |x: Tensor| x.reshape([batch, 1, length, width]);
@@ -146,7 +149,7 @@ fn a_softmax_along_an_axis_of_size_1() {
     );
 }
 
-/// A rounding behind a layer: its gradient is 0.
+/// A rounding after a layer: its gradient is 0.
 #[test]
 fn a_rounding_that_stops_gradients() {
     #[derive(Module)]
@@ -170,7 +173,8 @@ fn a_rounding_that_stops_gradients() {
     planted(training, &["ZeroGradient first: all gradients of its parameters were 0", "a rounding"]);
 }
 
-/// The sum over a batch and its outputs where the mean was meant: steps are thousands of times too large.
+/// The sum over a batch and its outputs instead of the mean: updates are thousands of times too
+/// large.
 #[test]
 fn a_sum_in_place_of_a_mean() {
     let training = |sums: bool| {
@@ -186,7 +190,8 @@ fn a_sum_in_place_of_a_mean() {
     );
 }
 
-/// A loss that was divided by the size of the data twice: steps lose themselves in the digits of weights.
+/// A loss that was divided by the size of the data twice: updates are below the resolution of the
+/// weights.
 #[test]
 fn a_loss_that_is_too_small() {
     let training = |small: bool| {
@@ -221,7 +226,7 @@ fn a_learning_rate_that_is_too_large() {
     planted(training, &["LargeUpdates layers.1.weight: the step changed it by"]);
 }
 
-/// Gradients are added to those of earlier steps, which nobody took away.
+/// Gradients are added to those of earlier steps, which are never reset.
 #[test]
 fn gradients_that_are_never_reset() {
     let training = |kept: bool| {
@@ -251,7 +256,7 @@ fn gradients_that_are_never_reset() {
     );
 }
 
-/// A learning rate that is raised ten million times in the midst of a training, between two readings.
+/// A learning rate that is raised ten million times during a training run, between two readings.
 #[test]
 fn a_learning_rate_that_is_raised_later() {
     let training = |raised: bool| {
@@ -280,7 +285,7 @@ fn a_learning_rate_that_is_raised_later() {
     planted(training, &words);
 }
 
-/// A weight decay that takes all of a weight in a step.
+/// A weight decay that removes all of a weight in a step.
 #[test]
 fn a_weight_decay_that_is_too_large() {
     let training = |large: bool| {
@@ -312,7 +317,7 @@ fn a_learning_rate_of_0() {
     planted(training, &["SmallUpdates layers.1.weight: no weight changed", "the learning rate is 0"]);
 }
 
-/// A hook takes the gradient of a weight away, step after step, and leaves that of the bias.
+/// A hook removes the gradient of a weight in each step, and keeps that of the bias.
 #[test]
 fn a_weight_whose_gradient_is_taken_away() {
     let training = |taken: bool| {
@@ -331,7 +336,9 @@ fn a_weight_whose_gradient_is_taken_away() {
     planted(training, &words);
 }
 
-/// Small gradients of the first of many layers are no fault where each layer moves by as much of its size, as with Adam: with the default first weights, that halve them, too.
+/// Small gradients of the first of many layers are not a fault if each layer is updated by the same
+/// fraction of its size, as with Adam, also with the default initialization, which halves the
+/// gradients from layer to layer.
 #[test]
 fn small_gradients_of_layers_that_learn() {
     let device = device();

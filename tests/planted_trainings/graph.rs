@@ -1,4 +1,4 @@
-//! Faults of single ops: numbers that are none, what backward needs, gradients of one's own.
+//! Faults of single ops: NaN and infinity, tensors that backward needs, custom gradients.
 
 use crate::{batch, device, planted, regression, sgd, watched};
 use ternion::anomaly::detect_anomaly;
@@ -8,7 +8,8 @@ use ternion::op::Saves;
 use ternion::prelude::*;
 use ternion_testing::gradcheck;
 
-/// Trains on a device that stops at the first op that makes a NaN, or an infinity, by a loss of what the model gives.
+/// Trains with a loss of the model's output on a device that stops at the first op that produces a
+/// NaN or an infinity.
 fn checked(loss: impl Fn(&Tensor) -> Result<Tensor>) -> Result<String> {
     let device = NanCheck::with_infinity(device());
     let model = Mlp::new([8, 16, 4], &device)?;
@@ -49,7 +50,7 @@ fn a_division_of_0_by_0() {
     planted(training, &["div: NaN or infinity in", "inputs had none"]);
 }
 
-/// A mask that hides all keys of a row from its softmax.
+/// A mask that excludes all keys of a row from its softmax.
 #[test]
 fn a_mask_that_hides_a_whole_row() {
     let training = |whole: bool| {
@@ -65,7 +66,7 @@ fn a_mask_that_hides_a_whole_row() {
     planted(training, &["softmax: NaN in 4 of 16 elements"]);
 }
 
-/// An exponential that is infinite, and with it the loss.
+/// An exponential that is infinite, and therefore an infinite loss.
 #[test]
 fn a_loss_that_is_infinite() {
     let training =
@@ -105,7 +106,7 @@ fn a_gradient_that_is_not_finite() {
     planted(training, &["NotFinite layers.1: ", "though all outputs are finite"]);
 }
 
-/// 0 times that derivative is NaN: named is the op whose gradient it is.
+/// 0 times that derivative is NaN: the report names the op whose gradient it is.
 #[test]
 fn a_gradient_that_is_nan() {
     let training = |zero: bool| {
@@ -123,7 +124,7 @@ fn a_gradient_that_is_nan() {
     planted(training, &["sqrt: NaN in 64 of 64 elements of the gradient of its input 0", "had none"]);
 }
 
-/// Two layers, and what is computed between them.
+/// Two layers, and the function between them.
 #[derive(Module)]
 struct Between {
     a: Linear,
@@ -144,7 +145,8 @@ fn between(op: fn(&Tensor) -> Result<Tensor>) -> Result<String> {
     regression(&model, 1e-3, 1, &batch(&[16, 8], &[16, 4], &device)?)
 }
 
-/// A NaN that is made between two layers: named is the op, not the layer that is given it.
+/// A NaN that is produced between two layers: the report names the op, not the layer with the NaN
+/// as input.
 #[test]
 fn a_nan_that_is_made_between_layers() {
     type Case = (fn(&Tensor) -> Result<Tensor>, &'static str);
@@ -165,7 +167,8 @@ fn a_nan_that_is_made_between_layers() {
     }
 }
 
-/// Numbers that are infinite on purpose, as masks have them, are no fault, and a NaN that comes of them is that of the softmax.
+/// Numbers that are infinite on purpose, as in masks, are not a fault, and a NaN that results from
+/// them is attributed to the softmax.
 #[test]
 fn a_mask_that_hides_a_whole_row_between_layers() {
     let hidden =
@@ -180,7 +183,7 @@ fn a_mask_that_hides_a_whole_row_between_layers() {
     );
 }
 
-/// A parameter that no layer has is NaN: it is named, not the op that reads it.
+/// A parameter that belongs to no layer is NaN: the report names it, not the op that reads it.
 #[test]
 fn a_weight_between_layers_that_is_not_finite() {
     #[derive(Module)]
@@ -204,7 +207,8 @@ fn a_weight_between_layers_that_is_not_finite() {
     planted(training, &["NotFinite scale: it holds such numbers already (last: 64 of 64 outputs are NaN)"]);
 }
 
-/// Functions that are composed of ops have their own names in what is said of a NaN, by both that look for one.
+/// Functions that are composed of ops are reported by their own names if they produce a NaN, by
+/// both tools that detect it.
 #[test]
 fn functions_that_are_composed_are_named_as_they_are_called() {
     type Case = (fn(&Tensor) -> Result<Tensor>, &'static str, f32);
@@ -233,7 +237,8 @@ fn functions_that_are_composed_are_named_as_they_are_called() {
     }
 }
 
-/// What an op makes inside of a function, and the function does not give, is no fault; a gradient has the name of the function.
+/// A NaN that occurs inside a function, but not in its output, is not a fault; a gradient is
+/// reported by the name of the function.
 #[test]
 fn functions_are_looked_at_as_a_whole() {
     let x = Tensor::from_slice(&[f32::INFINITY, 1.0], [2], &device()).expect("numbers");
@@ -259,7 +264,8 @@ fn functions_are_looked_at_as_a_whole() {
     );
 }
 
-/// An exponential that overflows: the NaN that a product makes of it is told with that.
+/// An exponential that overflows: the report of the NaN that a product makes of it names the
+/// exponential too.
 #[test]
 fn a_nan_that_is_made_of_infinity() {
     let training = |large: bool| {
@@ -279,7 +285,7 @@ fn a_nan_that_is_made_of_infinity() {
     );
 }
 
-/// Numbers beyond what half precision holds.
+/// Numbers beyond the range of half precision.
 #[test]
 fn an_overflow_of_half_precision() {
     let training = |large: bool| {
@@ -313,7 +319,7 @@ fn a_tensor_that_is_changed_after_it_was_saved() {
     planted(training, &["square", "was changed in place after it was saved"]);
 }
 
-/// A loss for each example, which has no gradient of its own.
+/// A loss for each example, without a reduction to a scalar.
 #[test]
 fn a_loss_that_is_not_reduced() {
     let training = |whole: bool| {
@@ -326,7 +332,7 @@ fn a_loss_that_is_not_reduced() {
     planted(training, &["backward", "[16, 4]"]);
 }
 
-/// `x^2`, by a gradient of one's own that lacks the factor 2, if it is wrong.
+/// `x^2`, with a custom gradient that lacks the factor 2 if it is wrong.
 fn own_square(x: &Tensor, is_wrong: bool) -> Result<Tensor> {
     let y = no_grad(|| x.square())?;
     let factor = if is_wrong { 1.0 } else { 2.0 };
@@ -337,7 +343,7 @@ fn own_square(x: &Tensor, is_wrong: bool) -> Result<Tensor> {
     Ok(with_gradient("own_square", &[x], vec![y], Saves::INPUTS, slope)?.remove(0))
 }
 
-/// A function with a wrong gradient of its own: the training "works" at another learning rate.
+/// A function with a wrong custom gradient: training "works" at another learning rate.
 #[test]
 fn a_gradient_of_ones_own_that_is_wrong() {
     let training = |is_wrong: bool| {

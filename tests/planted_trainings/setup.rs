@@ -1,11 +1,11 @@
-//! Faults of how a model and its optimizer are put together.
+//! Faults of how a model and its optimizer are set up.
 
 use crate::{batch, classes, device, planted, regression, sgd, watched};
 use std::sync::Arc;
 use ternion::nn::Walk;
 use ternion::prelude::*;
 
-/// Three layers, the second of which its `visit` may leave out.
+/// Three layers, the second of which its `visit` may omit.
 struct Handwritten {
     first: Linear,
     second: Linear,
@@ -29,7 +29,7 @@ impl Forward for Handwritten {
     }
 }
 
-/// A hand-written `visit` leaves out a layer: `parameters()` lacks it, and it never learns.
+/// A hand-written `visit` omits a layer: `parameters()` lacks it, and it never changes.
 #[test]
 fn a_layer_that_parameters_forgets() {
     let training = |is_forgetful| {
@@ -41,7 +41,7 @@ fn a_layer_that_parameters_forgets() {
     planted(training, &["UnvisitedLayer Linear after first: computes inside of the model", "[8], [8, 8]"]);
 }
 
-/// The optimizer is given one layer of two.
+/// The optimizer gets one layer of two.
 #[test]
 fn an_optimizer_without_a_layer() {
     let training = |lacks: bool| {
@@ -55,7 +55,7 @@ fn an_optimizer_without_a_layer() {
     planted(training, &["NotUpdated layers.1.weight: its gradient is not 0, but the step left it as it was"]);
 }
 
-/// One parameter is given to an optimizer twice, so that it would be moved twice in a step.
+/// A parameter is passed to an optimizer twice, and would be updated twice in a step.
 #[test]
 fn a_parameter_that_is_given_twice() {
     let training = |twice: bool| {
@@ -91,7 +91,7 @@ impl Branches {
         Ok(Branches { one: Linear::new(8, 4, device)?, other: Linear::new(8, 4, device)? })
     }
 
-    /// Trains by the sum of one branch, and of what `join` makes of the other.
+    /// Trains with the sum of one branch, and of what `join` returns for the other.
     fn trained(&self, join: impl Fn(&Tensor, &Linear) -> Result<Option<Tensor>>) -> Result<String> {
         let [x, target] = batch(&[16, 8], &[16, 4], &self.one.weight.device())?;
         let run = |model: &Branches| {
@@ -107,7 +107,7 @@ impl Branches {
     }
 }
 
-/// Passes over parameters without a gradient, as the optimizers of PyTorch do.
+/// Ignores parameters without a gradient, like PyTorch's optimizers.
 struct Lenient(SGD);
 
 impl Optimizer for Lenient {
@@ -134,7 +134,7 @@ impl Optimizer for Lenient {
     }
 }
 
-/// A branch is detached: its layer computes and gets no gradient.
+/// A branch is detached: its layer runs and gets no gradient.
 #[test]
 fn a_branch_that_is_detached() {
     let training = |cut: bool| {
@@ -149,7 +149,7 @@ fn a_branch_that_is_detached() {
     );
 }
 
-/// A layer is made and not used.
+/// A layer is created and not used.
 #[test]
 fn a_layer_that_is_not_used() {
     let training = |unused: bool| {
@@ -159,7 +159,7 @@ fn a_layer_that_is_not_used() {
     planted(training, &["MissingGradient other: ", "the loss does not depend on this layer"]);
 }
 
-/// The same at the first step, without a monitor: the optimizer refuses it.
+/// The same at the first step, without a monitor: the optimizer rejects it.
 #[test]
 fn a_parameter_without_a_gradient_at_the_first_step() {
     let training = |unused: bool| {
@@ -173,7 +173,7 @@ fn a_parameter_without_a_gradient_at_the_first_step() {
     planted(training, &["no gradient for ", "other.weight", "other.bias"]);
 }
 
-/// All layers are frozen, those too that were to be trained.
+/// All layers are frozen, including those that should be trained.
 #[test]
 fn a_model_that_is_frozen_as_a_whole() {
     let training = |frozen: bool| {
@@ -188,7 +188,8 @@ fn a_model_that_is_frozen_as_a_whole() {
     planted(training, &["backward: nothing was recorded: no input of the loss asks for a gradient"]);
 }
 
-/// The training goes on in evaluation mode, after a validation: dropout drops nothing, batch norm does not follow.
+/// Training continues in evaluation mode after a validation: dropout drops nothing, batch norm does
+/// not update its statistics.
 #[test]
 fn a_training_in_evaluation_mode() {
     let training = |evaluated: bool| {
@@ -207,7 +208,7 @@ fn a_training_in_evaluation_mode() {
     planted(training, &["EvaluationMode 1 and 3: in evaluation mode during a training step"]);
 }
 
-/// A softmax in front of the cross-entropy, which applies one itself.
+/// A softmax before the cross-entropy, which applies one itself.
 #[test]
 fn a_softmax_in_front_of_the_cross_entropy() {
     let training = |doubled: bool| {
@@ -223,7 +224,7 @@ fn a_softmax_in_front_of_the_cross_entropy() {
     planted(training, &["DoubleActivation 3: its output goes into cross_entropy", "give them the logits"]);
 }
 
-/// A sigmoid, as a function, in front of the loss of logits.
+/// A sigmoid, as a function, before the loss of logits.
 #[test]
 fn a_sigmoid_in_front_of_the_loss_of_logits() {
     let training = |doubled: bool| {
@@ -243,7 +244,7 @@ fn a_sigmoid_in_front_of_the_loss_of_logits() {
     );
 }
 
-/// First weights of a hidden layer are all 0.1: its units are one unit.
+/// The initial weights of a hidden layer are all 0.1: its units stay equal.
 #[test]
 fn first_weights_that_are_all_the_same() {
     let training = |same: bool| {
@@ -257,7 +258,7 @@ fn first_weights_that_are_all_the_same() {
     planted(training, &["EqualWeights layers.0.weight: all of its numbers are 1", "stay the same"]);
 }
 
-/// All first weights are 0: nothing comes through, neither forward nor back.
+/// All initial weights are 0: outputs and gradients are 0.
 #[test]
 fn first_weights_that_are_all_zero() {
     let training = |zero: bool| {
@@ -284,7 +285,8 @@ fn a_state_that_does_not_belong_to_the_model() {
     planted(training, &["layers.0.weight", "layers.0.bias", "layers.1.weight"]);
 }
 
-/// Gradients that were computed before the model was converted belong to parameters that are gone.
+/// Gradients that were computed before the model was converted belong to parameters that no longer
+/// exist.
 #[test]
 fn a_model_that_is_converted_between_backward_and_step() {
     let training = |converted: bool| {
@@ -301,7 +303,7 @@ fn a_model_that_is_converted_between_backward_and_step() {
     planted(training, &["layers.0.weight", "the gradients are older than"]);
 }
 
-/// A layer that is made anew at each call, so that nothing trains it.
+/// A layer that is created in each call, so that it is never trained.
 struct Forgets {
     first: Linear,
     last: Linear,
@@ -340,7 +342,7 @@ fn a_layer_that_is_made_at_each_call() {
     );
 }
 
-/// A layer whose weight is a bare tensor that asks for its gradient, and that no walk shows.
+/// A layer whose weight is a bare tensor that requires a gradient, and that `visit` does not show.
 struct Bare {
     first: Linear,
     last: Linear,
@@ -360,7 +362,7 @@ impl Forward for Bare {
     }
 }
 
-/// A tensor that asks for its gradient in place of a parameter: nothing moves it.
+/// A tensor that requires a gradient instead of a parameter: it is never updated.
 #[test]
 fn a_bare_tensor_that_asks_for_its_gradient() {
     let training = |asks: bool| {

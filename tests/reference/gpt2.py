@@ -1,17 +1,21 @@
-"""A GPT-2 of Hugging Face's transformers with random weights, and what it computes, for crates/nn/tests/huggingface.rs.
+"""Reference values of a GPT-2 with random weights, for crates/nn/tests/huggingface.rs.
+
+The model is that of Hugging Face's transformers. Usage:
 
     pip install torch==2.11.* transformers safetensors numpy
     python tests/reference/gpt2.py
 
-writes the folder gpt2 beside itself: config.json and model.safetensors, as `save_pretrained` leaves them, and case.json. The weights are stored in float16, which
-both read as float32, where everything is computed. They are larger than GPT-2's first weights, so that the logits are not all alike.
+The script writes the folder gpt2 next to itself: config.json and model.safetensors, as written by
+`save_pretrained`, and case.json. The weights are stored in float16 and read as float32 by both
+libraries; everything is computed in float32. The weights are larger than the initial weights of
+GPT-2, so that the logits differ from each other.
 """
 
 import json
 import sys
 from pathlib import Path
 
-# Python looks here first, where another file has that name.
+# Python searches the folder of this script first, where transformers.py would hide the package.
 sys.path.pop(0)
 
 import torch
@@ -24,7 +28,7 @@ CONTEXT = 32
 
 
 def make():
-    """The folder with the model."""
+    """Writes the folder with the model."""
     config = GPT2Config(
         vocab_size=96, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0
     )
@@ -34,7 +38,7 @@ def make():
             drawn = torch.randn(parameter.shape) * 0.2
             parameter.copy_(drawn + 1 if "ln_" in name and name.endswith("weight") else drawn)
     model.half().save_pretrained(FOLDER)
-    # Of sampling, which nothing here reads.
+    # Sampling options, which nothing here reads.
     (FOLDER / "generation_config.json").unlink(missing_ok=True)
 
 
@@ -43,14 +47,17 @@ def numbers(tensor):
 
 
 def uncached(model, tokens, count):
-    """The likeliest tokens that follow, each from all before it."""
+    """Returns the `count` most likely next tokens, each predicted from all tokens before it."""
     for _ in range(count):
         tokens = tokens + [model(torch.tensor([tokens])).logits[0, -1].argmax().item()]
     return tokens[-count:]
 
 
 def text_loss(model, tokens, stride):
-    """The mean loss of windows of CONTEXT tokens that begin every `stride` tokens; each token counts where it is predicted first."""
+    """Returns the mean loss of windows of CONTEXT tokens, which begin every `stride` tokens.
+
+    Each token is counted in the first window that predicts it.
+    """
     losses = []
     for begin in range(0, len(tokens) - 1, stride):
         window = torch.tensor([tokens[begin : begin + CONTEXT + 1]])

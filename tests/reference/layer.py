@@ -1,4 +1,4 @@
-"""What nn.py and transformers.py tell of a layer of PyTorch's: output, gradients, and three steps of training."""
+"""Output, gradients, and three training steps of a PyTorch layer, for nn.py and transformers.py."""
 
 import torch
 
@@ -6,18 +6,22 @@ torch.set_default_dtype(torch.float64)
 
 
 def draw(*shape):
-    """Random sixteenths: short in the file, exact in every floating dtype."""
+    """Returns random multiples of 1/16: short in the file, exact in every floating dtype."""
     return (torch.randn(*shape) * 16).round().clamp(-48, 48) / 16
 
 
 def plain(value, digits=9):
-    """A tensor as shape and values of so many significant digits."""
+    """Returns the shape of a tensor and its values with this many significant digits."""
     value = value.detach()
     return {"shape": list(value.shape), "values": [float(f"{x:.{digits}g}") for x in value.flatten().tolist()]}
 
 
 def layer(module, *inputs, call=None, scale=1, digits=9):
-    """A layer with drawn parameters, times `scale`: its output, the gradients of (output * cotangent).sum(), and what three steps make of its parameters."""
+    """Returns reference values of a layer with random parameters, times `scale`.
+
+    They are its output, the gradients of (output * cotangent).sum(), and its parameters after three
+    training steps.
+    """
     call = call or (lambda: module(*inputs))
     with torch.no_grad():
         for parameter in module.parameters():
@@ -43,9 +47,10 @@ def layer(module, *inputs, call=None, scale=1, digits=9):
 
 
 def steps(trained, call):
-    """What three steps of AdamW on the mean of the squared outputs make of parameters, or, of a layer that has none, of its inputs.
+    """Runs three steps of AdamW on the mean of the squared outputs, and returns the parameters.
 
-    (eps is large: of a gradient that is 0 but for rounding nothing is left.)
+    For a layer without parameters, `trained` contains its inputs. (eps is large, so that a gradient
+    that is 0 except for rounding has no effect.)
     """
     optimizer = torch.optim.AdamW(trained.values(), lr=0.01, eps=1e-2)
     for _ in range(3):

@@ -1,10 +1,11 @@
-"""Reference values of PyTorch for tests/layers.rs and tests/training.rs.
+"""Reference values of PyTorch for tests/layers.rs and tests/training.rs. Usage:
 
     pip install torch==2.11.* safetensors numpy
     python tests/reference/nn.py
 
-writes nn.json and pytorch.safetensors beside itself. Everything is computed in float64 from inputs that are exact in float32,
-so the numbers are the definition's, not one machine's rounding.
+The script writes nn.json and pytorch.safetensors to its own folder. Everything is computed in
+float64 from inputs that are exact in float32, so the numbers are those of the definition and do not
+depend on the rounding of a machine.
 """
 
 import inspect
@@ -50,7 +51,7 @@ def layers():
 
 
 def batch_norm_statistics(**settings):
-    """Running statistics after two batches, and the output in use."""
+    """Returns the running statistics after two batches, and an output in evaluation mode."""
     module = nn.BatchNorm2d(2, **settings)
     batches = [draw(3, 2, 2, 2), draw(2, 2, 3, 1)]
     for batch in batches:
@@ -110,7 +111,10 @@ OPTIMIZERS = {
 
 
 def optimizers():
-    """Two parameters after each of four steps by given gradients. The third step halves the learning rate and has clipped gradients."""
+    """Returns two parameters after each of four steps with given gradients.
+
+    The third step halves the learning rate and has clipped gradients.
+    """
     start = [draw(2, 3), draw(3)]
     gradients = [[draw(2, 3), draw(3)] for _ in range(4)]
     runs = {}
@@ -135,7 +139,7 @@ def optimizers():
 
 
 def initialisation():
-    """Bounds of uniform and deviations of normal distributions, by the formulas of torch.nn.init."""
+    """Returns the bounds and standard deviations of torch.nn.init's distributions."""
     fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(torch.empty(32, 16, 3, 5))
     gain = nn.init.calculate_gain
     correct = lambda mode: nn.init._calculate_correct_fan(torch.empty(32, 16, 3, 5), mode)
@@ -197,7 +201,7 @@ def network():
 
 
 def defaults():
-    """The settings that each class has without being told, as far as they are numbers, names or none."""
+    """Returns the default settings of each class, as far as they are numbers, names or None."""
     classes = [nn.Linear, nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d, nn.MaxPool2d, nn.AvgPool2d, nn.Upsample, nn.Embedding, nn.Dropout, nn.Flatten]
     classes += [nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer]
     classes += [nn.LeakyReLU, nn.ELU, nn.GELU, nn.Softplus, nn.CrossEntropyLoss, nn.NLLLoss, nn.MSELoss, nn.HuberLoss, nn.BCEWithLogitsLoss, nn.KLDivLoss]
@@ -220,7 +224,7 @@ reference = {
     "initialisation": initialisation(),
     "network": network(),
 }
-# Behind the others, whose random numbers stay what they were.
+# After the others, so that their random numbers do not change.
 reference["batch_norm_cumulative"] = batch_norm_statistics(momentum=None)
 reference["batch_norm_untracked"] = batch_norm_statistics(track_running_stats=False)
 reference["defaults"] = defaults()

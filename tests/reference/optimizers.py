@@ -1,10 +1,11 @@
-"""Reference values of PyTorch for tests/optimizers.rs.
+"""Reference values of PyTorch for tests/optimizers.rs. Usage:
 
     pip install torch==2.11.* numpy
     python tests/reference/optimizers.py
 
-writes optimizers.json beside itself. Everything is computed in float64 from inputs that are exact in bfloat16, so the numbers
-are the definition's, not one machine's rounding.
+The script writes optimizers.json to its own folder. Everything is computed in float64 from inputs
+that are exact in bfloat16, so the numbers are those of the definition and do not depend on the
+rounding of a machine.
 """
 
 import inspect
@@ -19,25 +20,28 @@ torch.set_default_dtype(torch.float64)
 torch.manual_seed(21)
 HERE = Path(__file__).parent
 
-# PyTorch's own iterations, but without their rounding to bfloat16.
+# PyTorch's iterations without their rounding to bfloat16.
 source = inspect.getsource(_muon._zeropower_via_newtonschulz)
 assert ".bfloat16()" in source
 exec(source.replace(".bfloat16()", ".clone()"), _muon.__dict__)
 
 
 def draw(*shape):
-    """Random sixteenths: short in the file, exact in every floating dtype."""
+    """Returns random multiples of 1/16: short in the file, exact in every floating dtype."""
     return (torch.randn(*shape) * 16).round().clamp(-48, 48) / 16
 
 
 def plain(value):
-    """A tensor as shape and values of nine significant digits."""
+    """Returns the shape of a tensor and its values with nine significant digits."""
     value = value.detach()
     return {"shape": list(value.shape), "values": [float(f"{x:.9g}") for x in value.flatten().tolist()]}
 
 
 class Lion(torch.optim.Optimizer):
-    """The update of google/automl, lion/lion_pytorch.py (Chen et al. 2023, algorithm 2); PyTorch has none."""
+    """Lion as in google/automl, lion/lion_pytorch.py (Chen et al. 2023, algorithm 2).
+
+    PyTorch does not have this optimizer.
+    """
 
     def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
@@ -59,7 +63,7 @@ GRADIENTS = [[draw(*value.shape) for value in START] for _ in range(4)]
 
 
 def groups(kind, first, others, **settings):
-    """The first parameter in a group of its own."""
+    """Returns parameter groups with the first parameter in a separate group."""
     return lambda p: kind([{"params": p[:1], **first}, {"params": p[1:], **others}], **settings)
 
 
@@ -89,7 +93,10 @@ OPTIMIZERS = {
 
 
 def run(make):
-    """The parameters after each of four steps by given gradients. The third step halves the learning rates."""
+    """Returns the parameters after each of four steps with given gradients.
+
+    The third step halves the learning rates.
+    """
     parameters = [value.clone().requires_grad_() for value in START]
     optimizer = make(parameters)
     used = sum(len(group["params"]) for group in optimizer.param_groups)
@@ -106,7 +113,7 @@ def run(make):
 
 
 def averages():
-    """Averages with a decay of 0.9 after each of four steps of plain descent at 0.1."""
+    """Returns the EMA of parameters, with a decay of 0.9, after each of four steps of SGD."""
     model = torch.nn.ParameterList([value.clone() for value in START])
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
     averaged.update_parameters(model)  # the first call copies
@@ -121,7 +128,10 @@ def averages():
 
 
 def averages_of_buffers():
-    """A norm's running statistics with a decay of 0.9 after each of four batches, and what it makes of the last one by them."""
+    """Returns the EMA of a batch norm's buffers, with a decay of 0.9, after each of four batches.
+
+    The result also contains the output for the last batch, computed with these buffers.
+    """
     model = torch.nn.BatchNorm1d(2)
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)
     averaged.update_parameters(model)  # the first call copies
@@ -167,7 +177,7 @@ SCHEDULES = {
 
 
 def schedule(steps, make):
-    """The learning rate of each of so many steps."""
+    """Returns the learning rate of each of `steps` steps."""
     optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=LR)
     scheduler = make(optimizer)
     rates = []
@@ -189,7 +199,7 @@ PLATEAUS = {
 
 
 def plateau(settings):
-    """The learning rate after each measure."""
+    """Returns the learning rate after each measurement."""
     optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=LR)
     scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, **settings)
     rates = []
@@ -209,7 +219,7 @@ reference = {
     "metrics": METRICS,
     "plateaus": {name: plateau(settings) for name, settings in PLATEAUS.items()},
 }
-# Behind the others, whose random numbers stay what they were.
+# After the others, so that their random numbers do not change.
 reference["averages_of_buffers"] = averages_of_buffers()
 lines = json.dumps(reference, separators=(",", ":")).replace('],"', '],\n"')
 (HERE / "optimizers.json").write_text(lines + "\n")

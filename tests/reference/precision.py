@@ -1,9 +1,13 @@
-"""Reference values of PyTorch 2.11 for crates/nn/tests/precision_reference.rs: a small model under torch.autocast("cpu", torch.bfloat16).
+"""Reference values of PyTorch 2.11 for crates/nn/tests/precision_reference.rs.
+
+A small model under torch.autocast("cpu", torch.bfloat16). Usage:
 
     pip install torch==2.11.* numpy
     python tests/reference/precision.py
 
-writes precision.json beside itself. Inputs and first parameters are exact in bfloat16, so that no rounding of theirs is compared. `exact` is the same model in float64.
+The script writes precision.json to its own folder. Inputs and initial parameters are exact in
+bfloat16, so that their rounding is not part of the comparison. `exact` is the same model in
+float64.
 """
 
 import json
@@ -19,19 +23,19 @@ STEPS = 3
 
 
 def draw(*shape):
-    """Random sixteenths: short in the file, exact in every floating dtype."""
+    """Returns random multiples of 1/16: short in the file, exact in every floating dtype."""
     return (torch.randn(*shape) * 16).round().clamp(-32, 32) / 16
 
 
 def plain(value):
-    """A tensor as shape, dtype and values of six significant digits."""
+    """Returns shape and dtype of a tensor, and its values with six significant digits."""
     value = value.detach()
     values = [float(f"{x:.6g}") for x in value.double().flatten().tolist()]
     return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch."), "values": values}
 
 
 class Model(nn.Module):
-    """Tokens of a width, attention among them, a norm, and a hidden layer."""
+    """A model of self-attention, a residual, a norm, and a feed-forward network."""
 
     def __init__(self):
         super().__init__()
@@ -54,7 +58,7 @@ class Model(nn.Module):
 
 
 def run(model, x, target, autocast):
-    """Outputs, loss and gradients of the first step, and the losses of all steps of SGD."""
+    """Returns outputs, loss and gradients of the first SGD step, and the losses of all steps."""
     optimizer = torch.optim.SGD(model.parameters(), lr=LR)
     losses, case = [], {}
     for step in range(STEPS):

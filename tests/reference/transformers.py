@@ -1,10 +1,11 @@
-"""Reference values of PyTorch 2.11 for tests/transformers.rs.
+"""Reference values of PyTorch 2.11 for tests/transformers.rs. Usage:
 
     pip install torch==2.11.* numpy
     python tests/reference/transformers.py
 
-writes transformers.json beside itself. As in nn.py everything is computed in float64 from inputs that are exact in float32. Each layer also makes three
-steps of AdamW on the mean of its squared outputs; the file holds the parameters after them.
+The script writes transformers.json to its own folder. As in nn.py everything is computed in float64
+from inputs that are exact in float32. Each layer also makes three steps of AdamW on the mean of its
+squared outputs; the file contains the parameters after them.
 """
 
 import json
@@ -47,7 +48,10 @@ def block(causal):
 
 
 def recurrent(kind, **settings):
-    """The output, from states that are inputs, too; the last states come behind it."""
+    """Returns the values of a recurrent layer: the output followed by the last states.
+
+    The initial states are inputs of the layer too.
+    """
     module = kind(3, 2, batch_first=True, **settings)
     cells = settings.get("num_layers", 1) * (2 if settings.get("bidirectional") else 1)
     states = [draw(cells, 2, 2) for _ in range(2 if kind is nn.LSTM else 1)]
@@ -81,7 +85,7 @@ class ResidualBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """torchvision's ResNet with the first layers for small images, and two stages of one block."""
+    """torchvision's ResNet with a stem for small images, and two stages of one block."""
 
     def __init__(self):
         super().__init__()
@@ -129,7 +133,7 @@ def layers():
 
 
 class GPT(nn.Module):
-    """GPT-2 of PyTorch's own layers: what ternion's is, with its keys."""
+    """GPT-2 of PyTorch's layers, with the architecture and the keys of ternion's GPT."""
 
     def __init__(self, vocabulary, context, layers, heads, width):
         super().__init__()
@@ -174,9 +178,10 @@ def gpt():
 
 
 def gpt_steps(model, tokens, targets):
-    """What three steps of AdamW make of the losses and of some parameters, and how far they move each: the norm of its change.
+    """Returns losses and some parameters of three steps of AdamW, and the norm of each change.
 
-    (eps is large: of the gradient of a key's bias, which is 0 but for rounding, nothing is left.)
+    (eps is large, so that the gradient of a key's bias, which is 0 except for rounding, has no
+    effect.)
     """
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, eps=1e-2)
@@ -197,7 +202,11 @@ def gpt_steps(model, tokens, targets):
 
 
 def turned(x, pairs, first=0):
-    """Rows of 4 at positions from `first` on, by complex numbers: column i and i + 2 (halves), or 2 i and 2 i + 1 (neighbours), times e^(i angle)."""
+    """Applies a rotary embedding to rows of 4 columns, at positions starting at `first`.
+
+    Pairs of columns are multiplied as complex numbers by e^(i angle): columns i and i + 2 if
+    `pairs` is `"halves"`, otherwise columns 2 i and 2 i + 1.
+    """
     angles = torch.arange(first, first + x.shape[-2])[:, None] * 10000.0 ** (-2.0 * torch.arange(2) / 4)
     turn = torch.polar(torch.ones_like(angles), angles)
     if pairs == "halves":
@@ -213,7 +222,10 @@ def rotary():
 
 
 def rotary_scores():
-    """Scores of the queries at positions 1 and 2 with the keys at positions 0 to 2, and the gradients of both."""
+    """Returns attention scores with rotary embeddings, and the gradients of queries and keys.
+
+    Queries are at positions 1 and 2, keys at positions 0 to 2.
+    """
     q, k, cotangent = draw(1, 2, 2, 4), draw(1, 2, 3, 4), draw(1, 2, 2, 3)
     cases = {"q": plain(q), "k": plain(k), "cotangent": plain(cotangent)}
     for pairs in ("halves", "neighbours"):
@@ -225,7 +237,7 @@ def rotary_scores():
 
 
 class SwiGLU(nn.Module):
-    """Shazeer 2020, with the names of ternion's FeedForward."""
+    """SwiGLU (Shazeer 2020), with the parameter names of ternion's FeedForward."""
 
     def __init__(self, width, hidden):
         super().__init__()
@@ -236,7 +248,10 @@ class SwiGLU(nn.Module):
 
 
 class GroupedQueryAttention(nn.Module):
-    """nn.MultiheadAttention with fewer heads of keys and values than of queries, which PyTorch has as a function alone."""
+    """nn.MultiheadAttention with fewer key and value heads than query heads.
+
+    PyTorch has this only as a function.
+    """
 
     def __init__(self, width, heads, kv_heads):
         super().__init__()
@@ -255,7 +270,10 @@ class GroupedQueryAttention(nn.Module):
 
 
 class SharingBlock(nn.Module):
-    """A block of grouped-query attention, RMS norms and SwiGLU, by the names of nn.TransformerEncoderLayer."""
+    """A block of grouped-query attention, RMS norms and SwiGLU.
+
+    Parameter names are those of nn.TransformerEncoderLayer.
+    """
 
     def __init__(self, width, heads, kv_heads, hidden):
         super().__init__()
@@ -270,14 +288,17 @@ class SharingBlock(nn.Module):
 
 
 def embedding(**settings):
-    """Row 3 is not asked for, row 2 twice."""
+    """Returns the values of an embedding. Row 3 is not used; rows 0 and 2 are used twice."""
     module = nn.Embedding(5, 3, **settings)
     indices = torch.tensor([[0, 2, 4], [1, 2, 0]])
     return layer(module, call=lambda: module(indices)) | {"indices": indices.tolist()}
 
 
 def masked(heads, kv_heads, is_additive):
-    """A mask for each head, or one for all, as ternion takes it: true where a key is seen, or added to the scores."""
+    """Returns the values of attention with a mask for each head, or one for all.
+
+    The mask has ternion's format: true where a query attends to a key, or added to the scores.
+    """
     width = 2 * heads
     x = draw(2, 4, width)
     seen = torch.eye(4, dtype=torch.bool) | (torch.rand(4, 4) < 0.5)
@@ -293,7 +314,11 @@ def masked(heads, kv_heads, is_additive):
 
 
 def pools_of_ceil_mode():
-    """Windows of 3 that reach beyond the border below; of 2 whose last one would begin behind the image; of 3 on an image of 2 rows."""
+    """Returns the values of pools in ceil mode.
+
+    Windows of 3 that extend beyond the padding below; of 2 whose last one would begin after the
+    image; of 3 on an image of 2 rows.
+    """
     settings = dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)
     largest, x = nn.MaxPool2d(return_indices=True, **settings), draw(1, 2, 6, 4)
     return {
@@ -306,7 +331,11 @@ def pools_of_ceil_mode():
 
 
 def upsamples_by_fractions():
-    """Columns that are cut off, fewer rows than before, twice as many and as many as before by factors that are neither 2 nor 1."""
+    """Returns the values of upsampling by fractional factors.
+
+    Cropped columns, fewer rows than before, and output sizes of 2 and 1 times the input by factors
+    that are neither 2 nor 1.
+    """
     bilinear = partial(nn.Upsample, mode="bilinear")
     return {
         "upsample_nearest_fraction": layer(nn.Upsample(scale_factor=(0.6, 1.5)), draw(1, 1, 5, 3)),
@@ -340,7 +369,10 @@ def more_layers():
 
 
 def rms_norm_without_eps():
-    """In each dtype: the rows are so small that the epsilon that PyTorch takes (of the dtype that it computes in) decides."""
+    """Returns the output of RMSNorm with the default eps, in each dtype.
+
+    The rows are so small that the eps matters. PyTorch uses that of the dtype in which it computes.
+    """
     cases = {}
     for name, dtype in {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.items():
         x = draw(2, 4) * (2.0**-26 if dtype == torch.float64 else 2.0**-12)
@@ -349,7 +381,7 @@ def rms_norm_without_eps():
 
 
 reference = {"torch": torch.__version__.split("+")[0], "layers": layers(), "gpt": gpt(), "rotary": rotary()}
-# Behind the others, whose random numbers stay what they were.
+# After the others, so that their random numbers do not change.
 reference["layers"] |= more_layers()
 reference["rms_norm_without_eps"] = rms_norm_without_eps()
 reference["rotary_scores"] = rotary_scores()

@@ -1,14 +1,17 @@
-"""Weights of a small PyTorch model, for examples/pytorch_weights.rs and docs/tutorials/pytorch_weights.md.
+"""Weights of a small PyTorch model.
+
+For examples/pytorch_weights.rs and docs/tutorials/pytorch_weights.md. Usage:
 
     pip install torch==2.11.* safetensors numpy
     python tests/reference/weights.py
 
-writes the folder weights beside itself: model.safetensors, the state dict as `save_file` leaves it, and case.safetensors, an input with the logits for it. The model
-has learned for some steps, so that the statistics of its norms are not their first ones.
+writes the folder weights next to this script: model.safetensors, the state dict as written by
+`save_file`, and case.safetensors, an input with its logits. The model was trained for some steps,
+so that the statistics of its norms differ from their initial values.
 
     python tests/reference/weights.py FILE CASE
 
-loads weights that were written elsewhere, and compares its logits with those of a case.
+loads weights that another program wrote, and compares the logits with those of a case.
 """
 
 import sys
@@ -22,7 +25,7 @@ FOLDER = Path(__file__).parent / "weights"
 
 
 class Classifier(nn.Module):
-    """Three classes of images of 8 x 8 pixels."""
+    """A classifier of 8 x 8 images with three classes."""
 
     def __init__(self):
         super().__init__()

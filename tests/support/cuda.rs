@@ -1,34 +1,36 @@
-//! The CUDA device of tests that need one: where there is none they pass and say so, unless `TERNION_EXPECT` asks for it.
+//! The CUDA device of tests that need one: without one they pass and report that, unless
+//! `TERNION_EXPECT` requires it.
 
 use std::io::Write;
 use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use ternion::Device;
 use ternion_testing::suite::{EXPECT, expected_devices};
 
-/// Held by every test while it runs, so that one can have the device's memory to itself.
+/// Every test holds a read guard while it runs, so that one test can have exclusive use of the
+/// device's memory.
 static BESIDE_OTHERS: RwLock<()> = RwLock::new(());
 
-/// Once nobody wants the device alone.
+/// Returns a guard for shared use, when no test needs the device exclusively.
 pub fn beside() -> RwLockReadGuard<'static, ()> {
-    // A test that failed has left nothing half done there.
+    // A failed test leaves no inconsistent state.
     BESIDE_OTHERS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Once no other test is on the device, and none comes.
-#[allow(dead_code)] // only one of the programs that include this file asks for it
+/// Returns a guard for exclusive use, when no other test uses the device.
+#[allow(dead_code)] // used by only one of the programs that include this file
 pub fn alone() -> RwLockWriteGuard<'static, ()> {
     BESIDE_OTHERS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first CUDA device, opened anew; none where there is none.
+/// Opens the first CUDA device as a new device; `None` if there is none.
 ///
 /// # Panics
-/// Where `TERNION_EXPECT` names a device that is not there.
+/// If `TERNION_EXPECT` names a device that is not available.
 pub fn cuda() -> Option<Device> {
     let opened = ternion_cuda::device(0);
     let mut present = vec!["cpu".to_string()];
     present.extend(opened.as_ref().map(|device| device.name().to_string()));
-    // Whether other devices are there, tests/ops.rs tells.
+    // Other devices are checked by tests/ops.rs.
     let asked = std::env::var(EXPECT).unwrap_or_default();
     let asked: Vec<&str> = asked.split(',').filter(|name| !name.trim().starts_with("wgpu")).collect();
     if let Err(missing) = expected_devices(&asked.join(","), &present) {
@@ -37,11 +39,11 @@ pub fn cuda() -> Option<Device> {
     opened.map_err(|error| tell_once(&error.to_string())).ok()
 }
 
-/// Past the test harness, which keeps what passing tests print to itself.
+/// Prints once, bypassing the test harness, which captures the output of passing tests.
 fn tell_once(why: &str) {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
-        // Without a stream for errors there is nobody to tell.
+        // If stderr is closed, the message is dropped.
         let _ = writeln!(std::io::stderr(), "not tested on CUDA: {why}");
     });
 }

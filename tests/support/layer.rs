@@ -1,4 +1,5 @@
-//! A layer beside PyTorch's: output, gradients, and three steps of an optimiser; and the devices on which that is compared.
+//! Comparison of a layer with PyTorch's: output, gradients, and three optimizer steps; and the
+//! devices on which it runs.
 
 use crate::pytorch::{assert_close, assert_within, tensor_of};
 use serde_json::Value;
@@ -6,7 +7,7 @@ use ternion::GradOptions;
 use ternion::prelude::*;
 use ternion_testing::suite;
 
-/// On the CPU, and on the first device of each other kind that `TERNION_EXPECT` names.
+/// Runs `test` on the CPU, and on the first device of each other kind that `TERNION_EXPECT` names.
 pub fn on_each_device(test: impl Fn(&Device) -> Result<()>) -> Result<()> {
     test(&ternion_cpu::device())?;
     if suite::expects("wgpu") {
@@ -15,17 +16,18 @@ pub fn on_each_device(test: impl Fn(&Device) -> Result<()>) -> Result<()> {
     if suite::expects("cuda") { test(&ternion_cuda::device(0)?) } else { Ok(()) }
 }
 
-/// What tests/reference/layer.py tells of a layer.
+/// The values of a layer from tests/reference/layer.py.
 pub struct LayerCase<'a> {
     pub name: &'a str,
     pub values: &'a Value,
-    /// What gradients may be off by, beside their rounding.
+    /// The allowed error of gradients, in addition to their rounding.
     pub gradient_error: f64,
     pub device: &'a Device,
 }
 
 impl LayerCase<'_> {
-    /// Output, gradients and parameters after three steps of a layer with PyTorch's parameters equal PyTorch's.
+    /// Checks that output, gradients and parameters after three steps equal PyTorch's, for a layer
+    /// with PyTorch's parameters.
     pub fn check(&self, layer: &impl Module, compute: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
         let LayerCase { name, values, device, .. } = self;
         assert!(values.is_object(), "there are no values of layer {name}");
@@ -70,7 +72,7 @@ impl LayerCase<'_> {
         Ok(())
     }
 
-    /// Of a layer without parameters the steps change the inputs.
+    /// For a layer without parameters the steps change the inputs.
     fn check_steps(&self, trained: Vec<(String, Param)>, compute: impl Fn() -> Result<Tensor>) -> Result<()> {
         let config = AdamWConfig { lr: 0.01, eps: 1e-2, ..Default::default() };
         let mut adam = AdamW::new(trained.iter().map(|(_, param)| param.clone()).collect(), config)?;

@@ -1,4 +1,5 @@
-//! What holds of recorded steps on every device that records: each function takes the device.
+//! Properties of recorded steps on every device that supports recording: each function takes the
+//! device.
 
 use std::cell::RefCell;
 use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
@@ -51,7 +52,8 @@ impl Training {
     }
 }
 
-/// Twelve steps with another batch and another learning rate on the way, each run; the losses and the parameters at the end.
+/// Runs twelve eager steps, with a change of the batch and of the learning rate in between, and
+/// returns the losses and the final parameters.
 fn eager(device: &Device, adam: bool, batches: &[Tensor]) -> Result<(Vec<f32>, Vec<f32>)> {
     let mut training = Training::new(device, adam)?;
     let mut losses = Vec::new();
@@ -102,7 +104,7 @@ pub fn replays_train_exactly_as_steps_do(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Of many parameters, whose gradients have no order of their own.
+/// With many parameters, whose gradients have no inherent order.
 pub fn a_step_that_adds_gradients_of_batches_is_recorded(device: &Device) -> Result<()> {
     device.seed(5);
     let layers: Vec<Linear> =
@@ -151,7 +153,7 @@ pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
     });
     let message = refused(scaled.err());
     assert!(message.contains("op 0, mul_scalar of [4] f32, had other settings"), "{message}");
-    // The device is as it was.
+    // The device is still usable.
     assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 4]);
     let mut doubled = device.capture(|| x.add(&x))?;
     assert_eq!(doubled.replay()?.to_vec::<f32>()?, [2.0; 4]);
@@ -160,7 +162,7 @@ pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
 
 pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()> {
     let told = |result: Result<()>| result.expect_err("refused").to_string();
-    // A step that fetches its own batch.
+    // A step that selects its own batch.
     let w = Tensor::ones([2], DType::F32, device)?;
     let mut batches =
         (1..9).map(|number| Tensor::full([2], number, DType::F32, device)).collect::<Result<Vec<_>>>()?;
@@ -170,7 +172,7 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         "capture: op 0, mul of [2] f32, [2] f32, read another tensor as input 1 when it was recorded than when the step ran; a recorded step works in the \
          same memory each time: copy new values into a tensor that stays (copy_)"
     );
-    // One that puts its result into the place of what it read.
+    // A step that replaces a tensor that it read by its result.
     let mut state = Tensor::ones([2], DType::F32, device)?;
     let mut next = || {
         state = state.add(&w)?;
@@ -180,7 +182,7 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         told(device.capture(&mut next).map(drop))
             .contains("op 0, add of [2] f32, [2] f32, read another tensor as input 0")
     );
-    // One that takes its batch from a larger tensor, and one that writes to another place of it.
+    // A step that takes its batch from a larger tensor, and one that writes to another part of it.
     let rows = Tensor::zeros([8, 2], DType::F32, device)?;
     let mut row = 0;
     let mut next = || {
@@ -197,13 +199,13 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         rows.select(0, row)?.copy_(&w)
     };
     assert!(told(device.capture(&mut next).map(drop)).contains("worked on another part of a tensor"));
-    // What an op keeps for its gradient is of the step, too.
+    // Tensors that an op saves for its gradient belong to the step, too.
     let images = Tensor::ones([2, 1, 4, 4], DType::F32, device)?.requires_grad()?;
     let pool = MaxPool2d::new(2);
     let mut pooled = device
         .capture(|| pool.forward(&images)?.sum(..)?.backward()?.get(&images).expect("a gradient").sum(..))?;
     assert_eq!(pooled.replay()?.item::<f32>()?, 8.0);
-    // In place it goes on.
+    // In-place changes accumulate.
     let state = Tensor::ones([2], DType::F32, device)?;
     let mut step = device.capture(|| state.add_(&w))?;
     step.replay()?;

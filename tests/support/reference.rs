@@ -15,7 +15,7 @@ pub fn tensor_in(value: &Value, dtype: DType, device: &Device) -> Tensor {
     let sizes = value["shape"].as_array().expect("shape").iter();
     let shape: Vec<usize> = sizes.map(|x| x.as_u64().expect("a size") as usize).collect();
     let values: Vec<f64> = numbers(value);
-    // Rounded here where that is all: not every device has f64.
+    // Rounded on the host where possible: not every device has f64.
     let tensor = match dtype {
         DType::F32 => {
             Tensor::from_vec(values.into_iter().map(|x| x as f32).collect::<Vec<_>>(), shape, device)
@@ -25,12 +25,12 @@ pub fn tensor_in(value: &Value, dtype: DType, device: &Device) -> Tensor {
     tensor.and_then(|tensor| tensor.to_dtype(dtype)).expect("values fit the shape")
 }
 
-/// Every element within `1e-6 + 1e-5 |want|`: single precision against double.
+/// Checks every element to within `1e-6 + 1e-5 |want|`: f32 compared with f64.
 pub fn assert_close(what: &str, got: &Tensor, want: &Value) {
     assert_within(what, got, want, 1e-6);
 }
 
-/// Every element within `absolute + 1e-5 |want|`.
+/// Checks every element to within `absolute + 1e-5 |want|`.
 pub fn assert_within(what: &str, got: &Tensor, want: &Value, absolute: f64) {
     let (got, want) = (got.to_vec_f64().expect(what), numbers(want));
     assert_eq!(got.len(), want.len(), "{what}");

@@ -1,4 +1,4 @@
-//! Attention: beside PyTorch's, with masks, with shared heads, with kept keys.
+//! Attention: compared with PyTorch's, with masks, with grouped-query attention, with a KV cache.
 
 use super::{check, check_layer, device, reference};
 use crate::layer::on_each_device;
@@ -42,13 +42,13 @@ fn grouped_query_attention_equals_pytorch() -> Result<()> {
     })
 }
 
-/// With `heads` heads of queries on rows of twice as many numbers.
+/// Creates attention with `heads` query heads of head_dim 2.
 fn shared(heads: usize, kv_heads: usize, device: &Device) -> Result<MultiHeadAttention> {
     let config = MultiHeadAttentionConfig { kv_heads: Some(kv_heads), ..Default::default() };
     MultiHeadAttention::with_config(2 * heads, heads, config, device)
 }
 
-/// Name in the reference, heads of queries, heads of keys, dtype of the mask.
+/// Name in the reference, query heads, key heads, dtype of the mask.
 const MASKED: [(&str, usize, usize, DType); 4] = [
     ("attention_masked", 2, 2, DType::Bool),
     ("attention_added", 2, 2, DType::F32),
@@ -56,7 +56,7 @@ const MASKED: [(&str, usize, usize, DType); 4] = [
     ("grouped_query_attention_added", 4, 2, DType::F32),
 ];
 
-/// `[4, 4]`, or `[2, heads, 4, 4]`.
+/// Returns a mask of shape `[4, 4]` or `[2, heads, 4, 4]`.
 fn mask_of(name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
     tensor_of(&reference()["layers"][name]["mask"], device).to_dtype(dtype)
 }
@@ -74,7 +74,7 @@ fn masked_attention_equals_pytorch() -> Result<()> {
     })
 }
 
-/// The last two tokens see the kept keys as they see them when all come at once.
+/// The last two tokens attend to the cached keys as they do when all tokens are processed at once.
 #[test]
 fn masks_hide_kept_keys() -> Result<()> {
     on_each_device(|device| {
@@ -100,13 +100,14 @@ fn masks_hide_kept_keys() -> Result<()> {
     })
 }
 
-/// Padding beside a mask hides its keys from every query, as a mask does that hides them itself.
+/// A key mask combined with a mask excludes its keys for every query, like a single mask that
+/// excludes them.
 #[test]
 fn padding_and_masks_hide_together() -> Result<()> {
     on_each_device(|device| {
         for (name, heads, kv_heads, dtype) in MASKED {
             let attention = shared(heads, kv_heads, device)?;
-            // All queries see key 1 or key 2.
+            // Every query attends to key 1 or key 2.
             let tokens =
                 Tensor::from_slice(&[true, true, true, false, false, true, true, true], [2, 4], device)?;
             let both = mask_of(name, dtype, device)?.expand([2, heads, 4, 4])?;
@@ -154,7 +155,7 @@ fn a_cache_refuses_what_it_cannot_keep() -> Result<()> {
     })
 }
 
-/// Query heads that share keys are as heads that each have a copy of them.
+/// Query heads that share keys equal heads that each have a copy of them.
 #[test]
 fn shared_heads_are_copies() -> Result<()> {
     on_each_device(|device| {
@@ -173,7 +174,8 @@ fn shared_heads_are_copies() -> Result<()> {
     })
 }
 
-/// Dropped weights: the mean over many draws is attention without dropout, single ones differ, and in use nothing is dropped.
+/// Dropout: the mean over many samples is attention without dropout, single samples differ, and in
+/// evaluation mode nothing is dropped.
 #[test]
 fn attention_drops_weights_in_training_alone() -> Result<()> {
     let device = device();
@@ -192,7 +194,8 @@ fn attention_drops_weights_in_training_alone() -> Result<()> {
     Ok(())
 }
 
-/// Tokens of several sequences one after another attend as those of each sequence alone, turned by their positions in it; so do gradients.
+/// Concatenated sequences attend like each sequence by itself, with rotary embeddings by position
+/// within the sequence; so do gradients.
 #[test]
 fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
     on_each_device(|device| {
@@ -228,7 +231,7 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
     })
 }
 
-/// What a layer gives for each sequence, `[1, length, width]`, by itself.
+/// Returns the output of a layer for each sequence, `[1, length, width]`, by itself.
 fn each_alone(input: &Tensor, ends: &[i32], layer: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let alone = ends.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| {
         let rows = input.narrow(0, pair[0] as usize, (pair[1] - pair[0]) as usize)?;
@@ -238,8 +241,8 @@ fn each_alone(input: &Tensor, ends: &[i32], layer: impl Fn(&Tensor) -> Result<Te
     Tensor::concat(&alone.iter().collect::<Vec<_>>(), 0)
 }
 
-/// Of blocks of each form: what two behind each other give for the rows of all sequences is what they give for each sequence, and so are the gradients of
-/// the input and of all parameters.
+/// For blocks of each kind: the outputs of two consecutive blocks for the rows of all sequences
+/// equal those for each sequence, and so do the gradients of the input and of all parameters.
 #[test]
 fn blocks_take_sequences_one_after_another() -> Result<()> {
     on_each_device(|device| {
@@ -285,7 +288,8 @@ fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, seen: Seen<'_>) -> 
     Ok(())
 }
 
-/// In training both outputs are dropped as in a block of one sequence: by the same numbers of the generator.
+/// In training mode both outputs are dropped as in a block of one sequence: with the same random
+/// numbers.
 #[test]
 fn blocks_drop_in_sequences_one_after_another() -> Result<()> {
     let device = device();

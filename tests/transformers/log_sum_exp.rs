@@ -1,4 +1,4 @@
-//! The log-sum-exp of attention's scores, beside that of scores that other ops form.
+//! The log-sum-exp of attention's scores, compared with that of scores computed by other ops.
 
 use super::attention::assert_near;
 use crate::layer::on_each_device;
@@ -10,7 +10,7 @@ const BATCH: usize = 2;
 const HEADS: usize = 4;
 const KV_HEADS: usize = 2;
 
-/// What is masked, and how many queries and keys there are.
+/// The mask, and the numbers of queries and keys.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
@@ -24,7 +24,7 @@ struct Case {
 const PLAIN: Case =
     Case { name: "plain", queries: 7, keys: 9, causal: Causal::Off, window: None, mask: None };
 
-/// With more queries than keys the first ones see none; so does query 2 under a mask.
+/// With more queries than keys the first ones attend to nothing; neither does query 2 under a mask.
 const CASES: [Case; 9] = [
     PLAIN,
     Case { name: "causal", causal: Causal::LowerRight, ..PLAIN },
@@ -44,7 +44,7 @@ const CASES: [Case; 9] = [
     Case { name: "additive mask, causal", causal: Causal::LowerRight, mask: Some(DType::F32), ..PLAIN },
 ];
 
-/// Numbers between -1 and 1.
+/// Returns numbers between -1 and 1.
 fn numbers(shape: &[usize], step: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|at| ((at * step % 97) as f32 - 48.0) / 48.0).collect();
@@ -52,7 +52,7 @@ fn numbers(shape: &[usize], step: usize, dtype: DType, device: &Device) -> Resul
 }
 
 impl Case {
-    /// Queries, keys and values of heads of this width.
+    /// Returns queries, keys and values with this head_dim.
     fn operands(&self, width: usize, dtype: DType, device: &Device) -> Result<[Tensor; 3]> {
         let Case { queries, keys, .. } = *self;
         let q = numbers(&[BATCH, HEADS, queries, width], 29, dtype, device)?;
@@ -60,7 +60,7 @@ impl Case {
         Ok([q, k, numbers(&[BATCH, KV_HEADS, keys, width], 53, dtype, device)?])
     }
 
-    /// `[heads, queries, keys]`; query 2 sees nothing.
+    /// Returns a mask `[heads, queries, keys]`; query 2 attends to nothing.
     fn mask(&self, dtype: DType, device: &Device) -> Result<Option<Tensor>> {
         let Some(kind) = self.mask else { return Ok(None) };
         let shape = [HEADS, self.queries, self.keys];
@@ -78,7 +78,7 @@ impl Case {
         AttentionOptions { mask, causal: self.causal, window: self.window, scale: Some(0.4), dropout: 0.0 }
     }
 
-    /// Whether a query sees a key by its position, `[queries, keys]`.
+    /// Returns whether a query attends to a key by its position, `[queries, keys]`.
     fn reach(&self, device: &Device) -> Result<Tensor> {
         let (queries, keys) = (self.queries as i64, self.keys as i64);
         let first = if self.causal == Causal::UpperLeft { 0 } else { keys - queries };
@@ -93,7 +93,7 @@ impl Case {
         Tensor::from_vec(all, [self.queries, self.keys], device)
     }
 
-    /// The scores in f32, `[batch, heads, queries, keys]`.
+    /// Returns the scores in f32, `[batch, heads, queries, keys]`.
     fn scores(&self, q: &Tensor, k: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
         let (q, k) = (q.to_dtype(DType::F32)?, each_twice(&k.to_dtype(DType::F32)?)?);
         let scores = q.matmul(&k.t()?)?.mul_scalar(0.4)?;
@@ -137,14 +137,14 @@ impl Case {
     }
 }
 
-/// Each head of keys for the two heads of queries that share it.
+/// Repeats each key head for the two query heads that share it.
 fn each_twice(x: &Tensor) -> Result<Tensor> {
     let [batch, heads, rows, width] = x.sizes()?;
     let twice = x.unsqueeze(2)?.expand([batch, heads, HEADS / KV_HEADS, rows, width])?;
     twice.reshape([batch, HEADS, rows, width])
 }
 
-/// On each device, and composed of other ops.
+/// Runs `test` on each device, and with attention composed of other ops.
 fn everywhere(test: impl Fn(&Device) -> Result<()>) -> Result<()> {
     on_each_device(&test)?;
     test(&Composed::new(ternion_cpu::device()))
@@ -163,7 +163,7 @@ fn the_log_sum_exp_is_that_of_the_scores() -> Result<()> {
     })
 }
 
-/// Of f64 it is f64, and dropout leaves it as it is.
+/// For f64 inputs it is f64, and dropout does not change it.
 #[test]
 fn the_log_sum_exp_is_of_scores_before_dropout() -> Result<()> {
     everywhere(|device| {
@@ -185,7 +185,8 @@ fn the_log_sum_exp_is_of_scores_before_dropout() -> Result<()> {
     Ok(())
 }
 
-/// Gradients flow through both results, also those of the mask; queries that see no key pass on none.
+/// Gradients flow through both results, including those of the mask; queries that attend to no key
+/// propagate none.
 #[test]
 fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
     everywhere(|device| {
@@ -196,7 +197,8 @@ fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
             let [q, k, v] = &leaves;
             let of_y = numbers(&[BATCH, HEADS, case.queries, 5], 31, DType::F32, device)?;
             let of_log_sum = numbers(&[BATCH, HEADS, case.queries], 43, DType::F32, device)?;
-            // Of queries that see something alone: where one sees nothing, the sum would be infinite, and its softmax 0 / 0.
+            // Only queries that attend to something: otherwise the log-sum-exp would be infinite,
+            // and its softmax 0 / 0.
             let kept = if mask.is_some() { 3 } else { 0 };
             let rows = |x: &Tensor| x.narrow(2, kept, case.queries - kept);
             let gradients = |y: &Tensor, log_sum: &Tensor| -> Result<Vec<Tensor>> {
@@ -226,7 +228,8 @@ fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
     })
 }
 
-/// By the log-sum-exp of each, attention to two parts of the keys is put together to that of all.
+/// The results of attention to two parts of the keys are combined to that of all keys, by the
+/// log-sum-exp of each.
 #[test]
 fn parts_of_an_attention_are_put_together() -> Result<()> {
     on_each_device(|device| {

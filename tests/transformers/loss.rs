@@ -1,10 +1,10 @@
-//! The loss of a GPT without the scores of all tokens at once.
+//! The loss of a GPT without computing the scores of all tokens at once.
 
 use ternion::LinearCrossEntropyOptions;
 use ternion::nn::{GPT, GPTConfig, observe_layers};
 use ternion::prelude::*;
 
-/// With a head of its own and with the embedding's weight, whether layers are observed or not.
+/// With a separate head and with the embedding's weight, whether layers are observed or not.
 #[test]
 fn the_loss_of_a_gpt_is_the_cross_entropy_of_its_logits() -> Result<()> {
     let device = ternion::cpu()?;

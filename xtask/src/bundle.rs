@@ -1,4 +1,5 @@
-//! What a GPU machine without Rust needs, in one folder: test runners, examples, `ternion-bench`, the peers it is compared with, and a script that runs them.
+//! Builds a folder with everything that a GPU machine without Rust needs: test runners, examples,
+//! `ternion-bench`, the programs that it is compared with, and a script that runs them.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -7,27 +8,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The most that the folder may weigh, without packed kernels: it travels often.
+/// The maximum size of the folder, without packed kernels, because it is copied often.
 const LIMIT_BYTES: u64 = 20 << 20;
 
-/// The C library of Ubuntu 24.04, where the programs must start.
+/// The C library of Ubuntu 24.04, on which the programs must start.
 const GLIBC: (u32, u32) = (2, 39);
 
-/// All examples in one program: each alone would take 3 MiB of the limit.
+/// All examples in one program: separate programs would each take 3 MiB of the limit.
 const EXAMPLES: &str = "every";
 
-/// A tenth of each program: equal functions are kept once, and no table tells how to move the program.
+/// Makes each program smaller by a tenth: identical functions are merged, and there is no
+/// relocation table.
 const SMALLER: &str = "-C link-arg=-Wl,--icf=all -C relocation-model=static";
 
-/// The file that tells a bundle from any other folder, and what it was made from.
+/// The file that identifies a folder as a bundle and records what it was built from.
 const MANIFEST: &str = "bundle.json";
 
-/// For which backend a bundle is.
+/// The backend of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Device {
     /// NVIDIA's driver and NVRTC
     Cuda,
-    /// Vulkan, Metal, DX12 or GL; with the CUDA backend, to be compared with where it is there
+    /// Vulkan, Metal, DX12 or GL; also contains the CUDA backend, to compare with where it is
+    /// available
     Wgpu,
 }
 
@@ -39,7 +42,7 @@ impl Device {
         }
     }
 
-    /// The folder's name in cargo's target folder.
+    /// Returns the folder's name in cargo's target folder.
     pub fn folder(self) -> &'static str {
         match self {
             Device::Cuda => "bundle",
@@ -47,7 +50,7 @@ impl Device {
         }
     }
 
-    /// The script that runs what the bundle holds, in `benches/gpu`.
+    /// Returns the script, in `benches/gpu`, that runs the contents of the bundle.
     fn script(self) -> &'static str {
         match self {
             Device::Cuda => "run.sh",
@@ -55,7 +58,7 @@ impl Device {
         }
     }
 
-    /// The features of the package `ternion`.
+    /// Returns the features of the package `ternion`.
     fn features(self) -> &'static str {
         match self {
             Device::Cuda => "ternion/cuda",
@@ -63,32 +66,33 @@ impl Device {
         }
     }
 
-    /// Package and name of the tests that do something on a GPU.
+    /// Returns package and name of the tests that use a GPU.
     fn tests(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Device::Cuda => &[("ternion", "ops"), ("ternion", "cuda")],
-            // All of the backend's own in one program; and layers, which on both kinds of device must be as PyTorch's.
+            // All of the backend's own tests in one program; and those of layers, whose results
+            // must equal PyTorch's on both kinds of device.
             Device::Wgpu => &[("ternion", "ops"), ("ternion-wgpu", "adapter"), ("ternion", "transformers")],
         }
     }
 }
 
-/// What is to be made.
+/// The arguments of a bundle.
 pub struct Wanted {
     /// The backend that it is for.
     pub device: Device,
     /// The folder.
     pub out: PathBuf,
-    /// Whether compiled kernels go along, packed.
+    /// Whether packed compiled kernels are included.
     pub cache: bool,
-    /// For which architecture those are compiled.
+    /// The architecture for which they are compiled.
     pub architecture: String,
 }
 
 /// A program that cargo built.
 #[derive(Debug, PartialEq)]
 struct Program {
-    /// Its place in the bundle: `tests/ops`.
+    /// Its path in the bundle: `tests/ops`.
     place: String,
     path: PathBuf,
 }
@@ -101,7 +105,7 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
     let unfinished = parent.join(format!(".bundle-{}", std::process::id()));
     let made = fill(root, &unfinished, &programs, wanted).and_then(|()| replace(&unfinished, &wanted.out));
     if made.is_err() {
-        // The error is what was wrong before; a folder that stays behind is named in it.
+        // The error is the original one; it names a folder that could not be removed.
         let _ = fs::remove_dir_all(&unfinished);
     }
     made?;
@@ -109,7 +113,7 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
     Ok(())
 }
 
-/// Everything into `folder`; fails where it would not run, or would weigh too much.
+/// Writes everything to `folder`; fails if it would not run, or would be too large.
 fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Result<(), String> {
     for program in programs {
         needs_no_newer_glibc(&program.path)?;
@@ -130,14 +134,14 @@ fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Re
     Ok(())
 }
 
-/// Builds the programs and tells where they are.
+/// Builds the programs and returns their paths.
 fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
     let mut measured = vec!["-p", "ternion-bench", "--bin", "ternion-bench", "--no-default-features"];
     if device == Device::Wgpu {
         measured.extend(["--features", "ternion-bench/wgpu"]);
     }
     let mut programs = compile(root, "bundled", device, &measured)?;
-    // With the CPU backend, which the benchmark has no use for.
+    // With the CPU backend, which the benchmark does not use.
     programs.extend(compile(root, "bundled", device, &["--example", EXAMPLES])?);
     let tests: Vec<&str> =
         device.tests().iter().flat_map(|&(package, test)| ["-p", package, "--test", test]).collect();
@@ -157,13 +161,13 @@ fn compile(root: &Path, profile: &str, device: Device, arguments: &[&str]) -> Re
     let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;
     let mut cargo = crate::cargo::cargo();
     cargo.args(["build", "--profile", profile, "--locked", "--message-format=json-render-diagnostics"]);
-    // A target that is named keeps the flags from programs that run while building.
+    // With an explicit target, the flags do not apply to programs that run during the build.
     cargo.args(["--target", host, "-p", "ternion", "--features", device.features()]).args(arguments);
     cargo.env("RUSTFLAGS", SMALLER).current_dir(root).stderr(Stdio::inherit());
     programs(&output(&mut cargo, "cargo build")?)
 }
 
-/// The programs in cargo's messages, one JSON object a line.
+/// Returns the programs in cargo's messages, one JSON object per line.
 fn programs(messages: &str) -> Result<Vec<Program>, String> {
     let mut found = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
@@ -183,7 +187,8 @@ fn programs(messages: &str) -> Result<Vec<Program>, String> {
     Ok(found)
 }
 
-/// Fails if the program asks for a symbol of a C library that is newer than that of the GPU machine.
+/// Fails if the program requires a symbol of a C library that is newer than that of the GPU
+/// machine.
 fn needs_no_newer_glibc(program: &Path) -> Result<(), String> {
     let symbols =
         output(Command::new("objdump").arg("-T").arg(program), "objdump (of the package binutils)")?;
@@ -202,7 +207,7 @@ fn needs_no_newer_glibc(program: &Path) -> Result<(), String> {
     }
 }
 
-/// The newest version of glibc that a symbol in objdump's table asks for.
+/// Returns the newest version of glibc that a symbol in objdump's table requires.
 fn newest_glibc(symbols: &str) -> Option<(u32, u32)> {
     let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -212,7 +217,7 @@ fn newest_glibc(symbols: &str) -> Option<(u32, u32)> {
     versions.max()
 }
 
-/// Prints what each file weighs; fails if all together weigh too much.
+/// Prints the size of each file; fails if the total is too large.
 fn weigh(folder: &Path) -> Result<(), String> {
     let mut sizes = BTreeMap::new();
     collect_sizes(folder, folder, &mut sizes)?;
@@ -244,7 +249,7 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Compiles every kernel into a cache of its own, packed as `kernel-cache.tar.xz`.
+/// Compiles every kernel into a separate cache, packed as `kernel-cache.tar.xz`.
 fn pack_kernels(folder: &Path, architecture: &str) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let cache = folder.join("kernel-cache");
@@ -258,7 +263,8 @@ fn pack_kernels(folder: &Path, architecture: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// All programs as `programs.tar.xz`, a third of what they weigh: each has the backends in it, and wgpu's compiler of shaders.
+/// Packs all programs as `programs.tar.xz`, a third of their size: each contains the backends, and
+/// wgpu's shader compiler.
 fn pack_programs(folder: &Path) -> Result<(), String> {
     let programs = ["ternion-bench", "tests", "examples"];
     pack(&folder.join("programs.tar.xz"), folder, &programs)?;
@@ -269,14 +275,14 @@ fn pack_programs(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// `names` in `folder`, into the file `packed`.
+/// Packs `names` in `folder` into the file `packed`.
 fn pack(packed: &Path, folder: &Path, names: &[&str]) -> Result<(), String> {
     let mut tar = Command::new("tar");
     tar.env("XZ_OPT", "-6 -T0").arg("-cJf").arg(packed).arg("-C").arg(folder).args(names);
     output(&mut tar, "tar").map(drop)
 }
 
-/// What the bundle was made from.
+/// Returns what the bundle was built from.
 fn manifest(root: &Path, device: Device) -> Result<Value, String> {
     let told = |program: &str, arguments: &[&str]| {
         output(Command::new(program).args(arguments).current_dir(root), program)
@@ -292,7 +298,7 @@ fn manifest(root: &Path, device: Device) -> Result<Value, String> {
     }))
 }
 
-/// Fails if `folder` holds anything but an earlier bundle: it will be replaced.
+/// Fails if `folder` contains anything but an earlier bundle, because it will be replaced.
 fn replaceable(folder: &Path) -> Result<(), String> {
     match folder.exists() && !folder.join(MANIFEST).exists() && !entries(folder)?.is_empty() {
         true => Err(format!(
@@ -303,7 +309,7 @@ fn replaceable(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// `made` in the place of `old`: whoever looks finds one of them whole, or for a moment none.
+/// Replaces `old` by `made`. A reader finds one of them complete, or for a moment none.
 fn replace(made: &Path, old: &Path) -> Result<(), String> {
     if old.exists() {
         fs::remove_dir_all(old).map_err(|error| told(old, &error))?;
@@ -318,7 +324,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(drop).map_err(|error| told(from, &error))
 }
 
-/// What is in a folder, in the order of names.
+/// Returns the contents of a folder, sorted by name.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let read = fs::read_dir(folder).map_err(|error| told(folder, &error))?;
     let mut paths = read
@@ -336,7 +342,7 @@ fn told(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// What a program prints; fails with it if the program does.
+/// Returns the output of a program; an error with the output if the program fails.
 pub fn output(command: &mut Command, name: &str) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -401,7 +407,7 @@ mod tests {
             .map(|path| file_name(&path).to_string_lossy().into())
             .collect();
         assert!(names.iter().any(|name| name == "limits"), "{names:?}");
-        // The table's place is the root's program, which runs it on all devices.
+        // `table` is run by the root's program, on all devices.
         for name in names.iter().filter(|name| *name != "table") {
             assert!(all.contains(&format!("mod {name};")), "{name} is not in adapter.rs");
         }

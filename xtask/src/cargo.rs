@@ -1,12 +1,13 @@
-//! Cargo, as a shell would run it.
+//! Runs Cargo as a shell would.
 
 use std::process::Command;
 
-/// Cargo tells the programs that it runs of their package, by variables. Build scripts that read such variables, as that of `ring` does, would run again,
-/// and everything that needs their packages would be compiled again.
+/// Prefixes of variables with which Cargo passes its package to the programs that it runs. Build
+/// scripts that read such variables, as that of `ring` does, would run again, and everything that
+/// depends on their packages would be recompiled.
 const OF_A_PACKAGE: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
 
-/// The Cargo that runs this program, else that in `PATH`.
+/// Returns the Cargo that runs this program, otherwise the one in `PATH`.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {

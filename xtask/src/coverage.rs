@@ -1,10 +1,11 @@
-//! Writes docs/coverage.md, and the files that it is made of.
+//! Writes docs/coverage.md, and the files that it is generated from.
 
 use std::path::{Path, PathBuf};
 use ternion_testing::coverage::{self, Coverage};
 use ternion_testing::suite;
 
-/// Measures the processor and takes over `results` of other devices, all parts of one together; what was found earlier on all others stays as it is.
+/// Measures the CPU and reads `results` of other devices, which must contain all parts of a device.
+/// Earlier results of all other devices are kept.
 pub fn write(root: &Path, results: &[PathBuf], allow_shrink: bool) -> Result<(), String> {
     let folder = root.join("docs");
     let read = results.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
@@ -23,7 +24,7 @@ pub fn write(root: &Path, results: &[PathBuf], allow_shrink: bool) -> Result<(),
     coverage::write_text(&folder.join("coverage.md"), &coverage::page(&coverage::read_folder(&folder)?))
 }
 
-/// What a run on another machine left. (The processor is measured here.)
+/// Reads the results of a run on another machine. (The CPU is measured here.)
 fn read(file: &Path) -> Result<Coverage, String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;

@@ -1,8 +1,9 @@
-//! Who imports whom: reads the `use` declarations and paths of all crates, prints files, levels and
-//! cycles, draws the picture of crates and writes the table in ARCHITECTURE.md.
+//! The imports between files and crates: reads the `use` declarations and paths of all crates,
+//! prints files, levels and cycles, draws the picture of crates and writes the table in
+//! ARCHITECTURE.md.
 //!
-//! An edge goes from the file that mentions a path to the file that defines what the path leads to;
-//! re-exports are followed. Code that only tests see does not count.
+//! An edge leads from the file that mentions a path to the file that defines the item; re-exports
+//! are followed. Code that is compiled only for tests is ignored.
 
 mod graph;
 mod picture;
@@ -21,9 +22,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most files that may form a cycle within a backend. A cycle is read as one file: nothing in it
-/// can be understood, tested or replaced without the rest. Ten files of usual length are what one
-/// sitting takes; the knots that this limit is there to prevent had 26 to 37.
+/// The maximum number of files in a cycle within a backend. A cycle must be read like one file: no
+/// part of it can be understood, tested or replaced without the rest. Ten files of usual length can
+/// be read in one session; the cycles that led to this limit had 26 to 37.
 const MAX_CYCLE: usize = 10;
 
 const PICTURE: &str = "docs/architecture/crates.svg";
@@ -44,9 +45,9 @@ struct Package {
     name: String,
     /// Its name in code.
     code_name: String,
-    /// Relative to the repository.
+    /// The path relative to the repository.
     folder: PathBuf,
-    /// The file that its module tree starts at.
+    /// The root file of its module tree.
     root_file: PathBuf,
 }
 
@@ -57,11 +58,12 @@ struct Crate {
     imports: Imports,
 }
 
-/// Reads the workspace at `root`, prints what it found, and writes or checks picture and table.
+/// Reads the workspace at `root`, prints what it found, and writes or checks the picture and the
+/// table.
 ///
 /// # Errors
-/// Source that cannot be read; a cycle between crates; and, where checking, a picture or table that
-/// is not current, or a cycle in a backend that is too large.
+/// The source cannot be read, or there is a cycle between crates. In check mode also: the picture
+/// or the table is outdated, or a cycle in a backend is too large.
 pub fn run(root: &Path, mode: Mode) -> Result<(), String> {
     let crates = read_crates(packages(root)?)?;
     crates.iter().for_each(|found| print!("{}", report(found)));
@@ -83,7 +85,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<(), String> {
     }
 }
 
-/// Cargo's list of the workspace's members.
+/// Returns Cargo's list of the workspace's members.
 fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
@@ -98,7 +100,7 @@ fn packages(root: &Path) -> Result<Vec<Package>, String> {
     Ok(packages)
 }
 
-/// A package by its library, or by its program where it has none.
+/// Reads a package by its library, or by its program if it has no library.
 fn read_package(workspace: &Path, package: &Value) -> Result<Package, String> {
     let name = package["name"].as_str().unwrap_or_default().to_string();
     let targets = package["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -144,7 +146,7 @@ fn between_crates(crates: &[Crate]) -> Graph {
     graph
 }
 
-/// What is printed of a crate.
+/// Returns the text that is printed for a crate.
 fn report(found: &Crate) -> String {
     let files = &found.imports.files;
     let name = |&index: &usize| found.source.files[index].display().to_string();
@@ -164,7 +166,7 @@ fn report(found: &Crate) -> String {
     out
 }
 
-/// Files of a crate, as text.
+/// Returns files of a crate, as text.
 fn names(found: &Crate, files: &[usize]) -> String {
     let names: Vec<String> =
         files.iter().map(|&index| found.source.files[index].display().to_string()).collect();
@@ -175,7 +177,7 @@ fn level_count(files: &Graph) -> usize {
     files.levels().iter().max().map_or(0, |top| top + 1)
 }
 
-/// The table of ARCHITECTURE.md.
+/// Returns the table of ARCHITECTURE.md.
 fn table(crates: &[Crate], graph: &Graph) -> String {
     let mut out = String::from(
         "| crate | folder | imports | files | levels | upward edges | cycles |\n|---|---|---|---|---|---|---|\n",
@@ -201,7 +203,7 @@ fn table(crates: &[Crate], graph: &Graph) -> String {
     out
 }
 
-/// The folder of the facade is the repository itself.
+/// Returns the folder to show. The folder of the facade is the repository itself.
 fn shown_folder(package: &Package) -> String {
     match package.folder.as_os_str().is_empty() {
         true => "src".into(),
@@ -228,7 +230,7 @@ fn group(folder: &Path) -> Group {
     }
 }
 
-/// `page` with `table` between the markers.
+/// Returns `page` with `table` between the markers.
 fn with_table(page: &str, table: &str) -> Result<String, String> {
     let missing = || format!("{PAGE}: expected a line {TABLE_START:?} and, behind it, one {TABLE_END:?}");
     let (before, rest) = page.split_once(TABLE_START).ok_or_else(missing)?;

@@ -1,5 +1,6 @@
-//! Every kernel compiled for every architecture: registers, static shared memory, spills. A spill or a warning fails, and so does a kernel of a
-//! dependent launch that does not wait as it must. Dynamic shared memory is requested at launch, and not known here.
+//! Compiles every kernel for every architecture and reports registers, static shared memory and
+//! spills. A spill or a warning is an error, and so is a kernel of a dependent launch that does not
+//! wait as required. Dynamic shared memory is requested at launch, and is not known here.
 
 use crate::known::Known;
 use crate::waits;
@@ -9,16 +10,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use ternion_cuda::{Architecture, Source, Variant, nvrtc, options, variants, variants_beside_ops};
 
-/// What is compiled for where no architecture is named.
+/// The default architectures.
 pub const ARCHITECTURES: &str = "sm_80,sm_90a,sm_100a";
 
-/// NVRTC from this version on has a cache of its own where there is a driver. What comes from that has no log, and without a log no registers and no spills are known.
+/// From this version on NVRTC has its own cache if there is a driver. A result from that cache has
+/// no log, and without a log registers and spills are unknown.
 const NVRTC_CACHES_SINCE: (i32, i32) = (12, 9);
 
-/// What a process with a share says of a file of the kernel cache, ahead of its path.
+/// The prefix with which a process that compiles a part of the variants prints the path of a file
+/// in the kernel cache.
 const KEPT: &str = "kept ";
 
-/// What the assembler says of a kernel.
+/// The assembler's report of a kernel.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Usage {
     kernel: String,
@@ -26,11 +29,11 @@ struct Usage {
     /// Bytes of static shared memory.
     shared: usize,
     stack: usize,
-    /// Bytes that are stored and loaded again.
+    /// Bytes that are spilled and loaded again.
     spilled: usize,
 }
 
-/// What [`Usage`] is printed as.
+/// The format in which [`Usage`] is printed.
 const COLUMNS: &str = "kernel registers/static shared bytes/spilled bytes";
 
 impl std::fmt::Display for Usage {
@@ -39,7 +42,7 @@ impl std::fmt::Display for Usage {
     }
 }
 
-/// A variant on an architecture: its kernels, or what is wrong.
+/// A variant on an architecture: its kernels, or its errors.
 struct Row {
     text: String,
     faults: Vec<String>,
@@ -47,20 +50,20 @@ struct Row {
     image: Option<Vec<u8>>,
 }
 
-/// What is to be compiled.
+/// What to compile.
 pub struct Wanted {
     /// Only variants whose name contains this.
     pub only: Option<String>,
     pub architectures: Vec<String>,
-    /// Whether the machine code goes into the kernel cache.
+    /// Whether the machine code is written to the kernel cache.
     pub keep: bool,
-    /// Leaves out most of what the list of compiled files knows.
+    /// Skips most of what is in the list of compiled files.
     pub known: bool,
     /// Writes that list.
     pub record: bool,
-    /// Compiles kernels whose threads wait for random times.
+    /// Compiles kernels whose threads pause for random times.
     pub delays: bool,
-    /// Which share of how many: `1/4`.
+    /// Which part of how many to compile: `1/4`.
     pub share: Option<String>,
 }
 
@@ -92,12 +95,14 @@ fn run_all(wanted: &Wanted) -> Result<(), String> {
     }
 }
 
-/// The lines of as many processes as there are processors, each with its share, and whether one of them failed.
+/// Returns the output lines of as many processes as there are CPUs, each with its part, and whether
+/// one of them failed.
 fn run_shares(wanted: &Wanted) -> Result<(Vec<String>, bool), String> {
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
     let start = |number: usize| start_share(wanted, &format!("{number}/{processes}"));
     let started = (1..=processes).map(start).collect::<Result<Vec<_>, _>>()?;
-    // All are read at once: one that nobody reads would stop as soon as its pipe is full.
+    // All outputs are read at the same time: a process whose output is not read would stop when its
+    // pipe is full.
     let outputs = std::thread::scope(|scope| {
         let readers: Vec<_> =
             started.into_iter().map(|child| scope.spawn(|| child.wait_with_output())).collect();
@@ -132,7 +137,8 @@ fn start_share(wanted: &Wanted, share: &str) -> Result<Child, String> {
     command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
 }
 
-/// How many files are in the kernel cache, and in which folder, where `lines` name each.
+/// Returns how many files are in the kernel cache, and in which folder, given `lines` that name
+/// each file.
 fn summary(lines: &[String]) -> Option<String> {
     let files: BTreeSet<&Path> =
         lines.iter().filter_map(|line| line.strip_prefix(KEPT)).map(Path::new).collect();
@@ -140,7 +146,8 @@ fn summary(lines: &[String]) -> Option<String> {
     Some(format!("stored in {}: {} files", folder.display(), files.len()))
 }
 
-/// Which of these architectures no device looks for in the kernel cache: from 9.0 on it looks for the one with the instructions that it alone has.
+/// Returns the architectures that no device looks up in the kernel cache: from 9.0 on a device
+/// looks up the one with the instructions that only it has.
 fn unread(architectures: &[String]) -> impl Iterator<Item = String> {
     let capability = |name: &String| name.strip_prefix("sm_")?.parse::<u32>().ok();
     let unread = architectures.iter().filter(move |name| capability(name).is_some_and(|number| number >= 90));
@@ -159,7 +166,7 @@ fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     for (variant, architecture) in tasks.iter().skip(number - 1).step_by(of) {
         let source = if wanted.delays { variant.source_with_delays() } else { variant.source() };
-        // What waits at random is for tests of order, whose time does not matter.
+        // Kernels with random delays are for tests of ordering, and their speed does not matter.
         let row = row(variant, &source, architecture, version, wanted.delays);
         println!("{}", row.text);
         faults.extend(row.faults);
@@ -168,7 +175,7 @@ fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
             Ok(file) => println!("{KEPT}{}", file.display()),
             Err(error) => {
                 faults.push(format!("{} {architecture}: not stored: {error}", source.name));
-                // Nor would the next one be.
+                // The next one would fail, too.
                 break;
             }
         }
@@ -176,7 +183,7 @@ fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// The number of a share, and of how many.
+/// Parses the index of a part, and the number of parts.
 fn parse_share(share: &str) -> Result<(usize, usize), String> {
     let parsed =
         share.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
@@ -185,13 +192,13 @@ fn parse_share(share: &str) -> Result<(usize, usize), String> {
         .ok_or_else(|| format!("share {share:?}, expected such as 1/4"))
 }
 
-/// A variant, and an architecture that it is for.
+/// A variant, and an architecture that it supports.
 pub type Task = (Variant, String);
 
-/// Every variant on each of these architectures that it is for.
+/// Returns every variant on each of these architectures that it supports.
 ///
 /// # Errors
-/// A name that is not one of an architecture, or an architecture that no kernel is for.
+/// A name is not that of an architecture, or no kernel supports an architecture.
 pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
     let parsed: Vec<Architecture> =
         architectures.iter().map(|name| name.parse()).collect::<Result<_, String>>()?;
@@ -208,10 +215,10 @@ pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
     Ok(all.into_iter().flat_map(on_each).collect())
 }
 
-/// What is to be compiled.
+/// Returns what is to be compiled.
 ///
 /// # Errors
-/// Those of [`tasks`], or a name that no variant has on these architectures.
+/// Those of [`tasks`], or no variant on these architectures has the name.
 fn selected(wanted: &Wanted) -> Result<Vec<Task>, String> {
     let mut tasks = tasks(&wanted.architectures)?;
     let Some(only) = &wanted.only else { return Ok(tasks) };
@@ -223,7 +230,8 @@ fn is_named((variant, _): &Task, only: &str) -> bool {
     variant.source().name.contains(only)
 }
 
-/// Why these architectures have no variant of that name: there is none, or it is for others.
+/// Returns why these architectures have no variant of that name: there is none, or it is for
+/// others.
 fn none_named(only: &str, architectures: &[String]) -> String {
     let has_some =
         |name: &str| tasks(&[name.into()]).is_ok_and(|tasks| tasks.iter().any(|task| is_named(task, only)));
@@ -237,7 +245,8 @@ fn none_named(only: &str, architectures: &[String]) -> String {
     format!("variants whose name contains {only:?} are for {others}: none of them is compiled for {asked}")
 }
 
-/// The options of NVRTC here: those of a program, which are in the key of the kernel cache, too, and those that make it report.
+/// Returns the options of NVRTC: those of a program, which are also part of the kernel cache's key,
+/// and those that make it report.
 fn reporting_options(architecture: &str, version: (i32, i32)) -> Vec<String> {
     let mut all = options(architecture);
     all.push("--ptxas-options=-v".into());
@@ -273,7 +282,8 @@ fn row(variant: &Variant, source: &Source, architecture: &str, version: (i32, i3
     Row { text, faults, image: Some(compiled.cubin) }
 }
 
-/// What kernels of a dependent launch do before they have waited; nothing for architectures whose instructions [`waits`] does not read.
+/// Returns what kernels of a dependent launch do before they have waited; empty for architectures
+/// whose instructions [`waits`] does not read.
 fn early_accesses(variant: &Variant, architecture: &str, image: &[u8]) -> Vec<String> {
     if !variant.is_dependent() || architecture != waits::ARCHITECTURE {
         return Vec::new();
@@ -283,12 +293,12 @@ fn early_accesses(variant: &Variant, architecture: &str, image: &[u8]) -> Vec<St
     kernels.iter().filter_map(fault).collect()
 }
 
-/// What the compiler or the assembler finds odd.
+/// Returns the warnings of the compiler and the assembler.
 fn warnings(log: &str) -> impl Iterator<Item = &str> {
     log.lines().filter(|line| line.contains("warning") || line.contains("C75"))
 }
 
-/// The kernels of a log of `--ptxas-options=-v`.
+/// Returns the kernels in a log of `--ptxas-options=-v`.
 fn usages(log: &str) -> Vec<Usage> {
     let mut found: Vec<Usage> = Vec::new();
     let number_before = |line: &str, what: &str| -> usize {

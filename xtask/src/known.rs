@@ -1,9 +1,10 @@
-//! Which files of kernels were compiled as they are now: kernels/compiled.tsv, a line for each file and architecture with a digest of all that decides
-//! what the compiler says of it, and what is found in its machine code. Compiling every kernel takes a processor half an hour; what did not change need
-//! not be compiled each time.
+//! The files of kernels that were compiled in their current version: kernels/compiled.tsv has a
+//! line for each file and architecture with a digest of everything that determines the compiler's
+//! report and the checks of the machine code. Compiling every kernel takes one CPU half an hour, so
+//! unchanged files are not compiled each time.
 //!
-//! The list is written by a run that compiled everything without a spill or a warning. Whoever relies on it still compiles a sample, another one
-//! whenever any kernel changes.
+//! The list is written by a run that compiled everything without a spill or a warning. A run that
+//! relies on it still compiles a sample, which differs whenever any kernel changes.
 
 use crate::kernels::{Task, tasks};
 use crate::waits;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use ternion_cuda::{nvrtc, options};
 
-/// One of so many variants of a known file is compiled all the same.
+/// One of this many variants of a known file is compiled anyway.
 const SAMPLE: usize = 16;
 
 const HEADER: &str = "file\tarchitecture\tvariants\tsha256 of sources, options and compiler";
@@ -21,7 +22,7 @@ const HEADER: &str = "file\tarchitecture\tvariants\tsha256 of sources, options a
 #[derive(Debug, Default, PartialEq)]
 pub struct Known(BTreeMap<(String, String), (usize, String)>);
 
-/// The root file that a variant is compiled from, and the architecture.
+/// Returns the root file that a variant is compiled from, and the architecture.
 fn place((variant, architecture): &Task) -> (String, String) {
     (variant.source().file.to_string(), architecture.clone())
 }
@@ -35,10 +36,10 @@ fn hex(digest: &[u8]) -> String {
 }
 
 impl Known {
-    /// Of the kernels as they are now, and the compiler that is found.
+    /// Computes the digests of the current kernels with the installed compiler.
     ///
     /// # Errors
-    /// No compiler.
+    /// There is no compiler.
     pub fn now(architectures: &[String]) -> Result<Known, String> {
         let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
         let mut digests: BTreeMap<(String, String), (usize, Sha256)> = BTreeMap::new();
@@ -63,10 +64,10 @@ impl Known {
         Ok(Known(digests.into_iter().map(finish).collect()))
     }
 
-    /// Of the list; nothing where there is none.
+    /// Reads the list; it is empty if there is no file.
     ///
     /// # Errors
-    /// A list that is not one.
+    /// The file is not such a list.
     pub fn read(root: &Path) -> Result<Known, String> {
         let path = list(root);
         match std::fs::read_to_string(&path) {
@@ -99,10 +100,10 @@ impl Known {
         format!("{HEADER}\n{}", self.0.iter().map(line).collect::<String>())
     }
 
-    /// Writes these in place of what the list says of the architectures.
+    /// Replaces the list's entries of these architectures by this.
     ///
     /// # Errors
-    /// A list that is not one, or cannot be written.
+    /// The file is not such a list, or cannot be written.
     pub fn write(self, root: &Path, architectures: &[String]) -> Result<(), String> {
         let mut all = Known::read(root)?;
         all.0.retain(|(_, architecture), _| !architectures.contains(architecture));
@@ -111,7 +112,8 @@ impl Known {
         std::fs::write(&path, all.text()).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// What is to be compiled where `listed` is what the list says: everything of other files, a sample of the rest.
+    /// Returns what is to be compiled, given the list `listed`: all variants of other files, and a
+    /// sample of the rest.
     pub fn to_compile(&self, listed: &Known, tasks: Vec<Task>) -> Vec<Task> {
         let salt = Sha256::digest(self.text());
         let first = usize::from(salt[0]) % SAMPLE;

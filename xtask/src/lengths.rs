@@ -1,17 +1,19 @@
-//! No function over 80 lines and no file over 600, in Rust, CUDA, WGSL and Python; tables, which may be
-//! longer, are listed. Stub files (`.pyi`) are generated and not measured.
+//! Checks that no function has more than 80 lines and no file more than 600, in Rust, CUDA, WGSL
+//! and Python. Tables, which may be longer, are listed. Stub files (`.pyi`) are generated and not
+//! measured.
 
 use std::path::Path;
 use std::process::Command;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Lines of a function, from its signature to its last brace.
+/// The maximum lines of a function, from its signature to its closing brace.
 const MAX_FUNCTION_LINES: usize = 80;
-/// Lines of a file.
+/// The maximum lines of a file.
 const MAX_FILE_LINES: usize = 600;
 
-/// What is allowed to be longer, a function or a whole file: a list of entries of one form, whose length is the number of its entries.
+/// A function or a whole file that may be longer: a list of similar entries, whose length is the
+/// number of its entries.
 struct Allowed {
     file: &'static str,
     function: Option<&'static str>,
@@ -41,11 +43,11 @@ const ALLOWED: &[Allowed] = &[
     table("crates/testing/src/cases/softmax.rs", "rows"),
     table("crates/testing/src/cases/step.rs", "sgd"),
     table("crates/testing/src/cases/unary.rs", "functions"),
-    // What may fill each hole of a shader.
+    // The possible values of each placeholder of a shader.
     table_file("crates/backend-wgpu/src/names.rs"),
 ];
 
-/// Something with a length.
+/// A function or file with its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Measured {
     file: String,
@@ -81,13 +83,13 @@ impl std::fmt::Display for Measured {
 /// Measures every source file of the repository.
 ///
 /// # Errors
-/// What is too long and not allowed to be; what is allowed to be and is not.
+/// Something is too long and not allowed to be, or is allowed to be too long and is not.
 pub fn run(root: &Path) -> Result<(), String> {
     let mut list = Command::new("git");
     list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root);
     let files = crate::bundle::output(&mut list, "git ls-files")?;
     let mut measured = Vec::new();
-    // A file that was removed is listed until the removal is committed.
+    // A removed file is listed until the removal is committed.
     for file in files.lines().filter(|file| root.join(file).is_file()) {
         let Some(language) = Language::of(file) else { continue };
         let text = std::fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
@@ -115,7 +117,7 @@ enum Language {
     Rust,
     /// CUDA and WGSL: functions with bodies in braces, and `//` comments.
     Braces,
-    /// Functions are `def` lines and what is indented below them.
+    /// Functions are `def` lines and the lines indented below them.
     Python,
 }
 
@@ -130,7 +132,7 @@ impl Language {
     }
 }
 
-/// The file itself and every function in it.
+/// Measures the file itself and every function in it.
 fn measure(file: &str, text: &str, language: Language) -> Result<Vec<Measured>, String> {
     let mut found = match language {
         Language::Rust => {
@@ -179,15 +181,15 @@ impl<'ast> Visit<'ast> for Functions {
     }
 }
 
-/// The functions of CUDA C++ or WGSL: blocks behind a parenthesis, outside of any function. Macros are
-/// left out, but for what WGSL has written out in functions.
+/// Returns the functions of CUDA C++ or WGSL: blocks after a parenthesis, outside of any function.
+/// Macros are ignored, except for the blocks that WGSL inlines into functions.
 ///
 /// # Errors
-/// Braces that do not match: of conditional lines, where each alternative opens one, a function's end
-/// would not be found.
+/// Braces do not match. With conditional lines, where each alternative opens a brace, the end of a
+/// function would not be found.
 fn functions_in_braces(text: &str) -> Result<Vec<Measured>, String> {
     let (mut found, text) = inlined_blocks(text);
-    // What stands before a brace; of each open block, the function that it is the body of.
+    // The text before a brace; and for each open block, the function that it is the body of.
     let (mut header, mut header_line) = (String::new(), 1);
     let mut open: Vec<Option<(String, usize)>> = Vec::new();
     for (number, line) in without_comments_and_macros(&text).iter().enumerate() {
@@ -230,8 +232,8 @@ fn functions_in_braces(text: &str) -> Result<Vec<Measured>, String> {
     }
 }
 
-/// What stands from `#block name` to its `#end` in WGSL, each like a function; and the text with empty
-/// lines in place of it.
+/// Returns each block from `#block name` to its `#end` in WGSL as a function, and the text with
+/// empty lines instead of these blocks.
 fn inlined_blocks(text: &str) -> (Vec<Measured>, String) {
     let (mut found, mut rest) = (Vec::new(), String::new());
     // Name and first line of the block, and how many `#end` are missing.
@@ -263,7 +265,8 @@ fn inlined_blocks(text: &str) -> (Vec<Measured>, String) {
     (found, rest)
 }
 
-/// The functions of Python, those within others too: from `def` to the last line that is indented deeper.
+/// Returns the functions of Python, including nested ones: from `def` to the last line that is
+/// indented deeper.
 fn functions_of_python(text: &str) -> Vec<Measured> {
     let indentation = |line: &str| line.len() - line.trim_start().len();
     let lines: Vec<&str> = text.lines().collect();
@@ -274,7 +277,7 @@ fn functions_of_python(text: &str) -> Vec<Measured> {
         let Some((name, _)) = code.strip_prefix("def ").and_then(|rest| rest.split_once('(')) else {
             continue;
         };
-        // A signature over several lines ends with a `)` that is indented as its `def`.
+        // A signature of several lines ends with a `)` that is indented like its `def`.
         let belongs = |below: &&&str| {
             let deeper = indentation(below) > indentation(line);
             below.is_empty() || deeper || below.trim_start().starts_with(')')
@@ -291,7 +294,7 @@ fn functions_of_python(text: &str) -> Vec<Measured> {
     found
 }
 
-/// The name before the first parenthesis, template arguments and attributes aside.
+/// Returns the name before the first parenthesis, ignoring template arguments and attributes.
 fn function_name(header: &str) -> Option<String> {
     // `__launch_bounds__(256)` and WGSL's `@workgroup_size(64)` come before the name.
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -307,7 +310,7 @@ fn function_name(header: &str) -> Option<String> {
     None
 }
 
-/// The lines of a text; comments and preprocessor lines are empty.
+/// Returns the lines of a text, where comments and preprocessor lines are empty.
 fn without_comments_and_macros(text: &str) -> Vec<String> {
     let (mut in_comment, mut in_macro) = (false, false);
     let mut lines = Vec::new();
@@ -380,7 +383,7 @@ mod tests {
     #[test]
     fn braces_that_do_not_match_are_an_error() {
         let error = |text: &str| measure("a", text, Language::Braces).expect_err("braces do not match");
-        // Written out, one of the two stands there.
+        // After preprocessing, only one of the two is left.
         let alternatives = "fn main() {\n#repeat one ONE\n  if (a) {\n#end\n#repeat other 1-ONE\n  while (a) {\n#end\n  }\n}\n";
         assert_eq!(error(alternatives), "a: 1 braces are not closed");
         assert_eq!(error("fn main() {\n}\n}\n"), "a: line 3: no brace is open");

@@ -1,5 +1,5 @@
-//! Developer commands: `cargo xtask bundle`, `coverage`, `imports`, `kernels`, `lengths`, `mutations`,
-//! `profile`, `shader`.
+//! Developer commands: `cargo xtask bundle`, `coverage`, `imports`, `kernels`, `lengths`,
+//! `mutations`, `profile`, `shader`.
 
 mod bundle;
 mod cargo;
@@ -27,58 +27,69 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Builds what a GPU machine without Rust needs, into one folder: tests, examples, the benchmark and its peers.
+    /// Builds a folder with everything that a GPU machine without Rust needs: tests, examples, the
+    /// benchmark and the programs that it is compared with.
     Bundle {
         /// The backend that it is for
         #[arg(long, value_enum, default_value_t = bundle::Device::Cuda)]
         device: bundle::Device,
-        /// The folder; a bundle that is there is replaced [default: bundle, or bundle-wgpu, in cargo's target folder]
+        /// The folder; an existing bundle is replaced [default: bundle, or bundle-wgpu, in cargo's
+        /// target folder]
         #[arg(long)]
         out: Option<PathBuf>,
-        /// Also compiles every kernel, packed as kernel-cache.tar.xz.
+        /// Also includes every compiled kernel, packed as kernel-cache.tar.xz.
         #[arg(long)]
         cache: bool,
         /// The architecture for which --cache compiles.
         #[arg(long, default_value = "sm_90a")]
         arch: String,
     },
-    /// Runs every op on the processor and writes docs/coverage.md, with what was found on other devices.
+    /// Runs every op on the CPU and writes docs/coverage.md, together with the results of other
+    /// devices.
     Coverage {
-        /// What the op table's program left on another device's machine: see TERNION_COVERAGE_OUT. Without it, what is known of other devices stays.
+        /// The file that the op table's program wrote on another device's machine: see
+        /// TERNION_COVERAGE_OUT. Without it, the earlier results of other devices are kept.
         #[arg(long, value_name = "FILE")]
         results: Vec<PathBuf>,
-        /// Write the page even where an op lost support.
+        /// Writes the page even if an op lost support.
         #[arg(long)]
         allow_shrink: bool,
     },
-    /// Prints who imports whom, draws docs/architecture/crates.svg and writes the table in ARCHITECTURE.md.
+    /// Prints the imports between files and crates, draws docs/architecture/crates.svg and writes
+    /// the table in ARCHITECTURE.md.
     Imports {
-        /// Compares both with what is committed instead, and fails where they differ or where the files of
-        /// a backend form too large a cycle.
+        /// Compares both with the committed files instead, and fails if they differ or if the files
+        /// of a backend form too large a cycle.
         #[arg(long)]
         check: bool,
     },
-    /// Compiles every CUDA kernel for each architecture, without a GPU, and prints what each needs.
+    /// Compiles every CUDA kernel for each architecture, without a GPU, and prints the resources of
+    /// each.
     Kernels {
         /// Only variants whose name contains this.
         #[arg(long)]
         only: Option<String>,
-        /// Architectures, in place of all three.
+        /// Architectures, instead of all three.
         #[arg(long, value_delimiter = ',', default_value = kernels::ARCHITECTURES)]
         arch: Vec<String>,
-        /// Puts the machine code into the kernel cache ($TERNION_CACHE), and fails where it cannot be stored there.
+        /// Writes the machine code to the kernel cache ($TERNION_CACHE), and fails if it cannot be
+        /// stored there.
         #[arg(long)]
         keep: bool,
-        /// Leaves out files whose kernels were compiled as they are now, as kernels/compiled.tsv says, but for a sixteenth of them.
+        /// Skips files whose kernels were compiled in their current version, according to
+        /// kernels/compiled.tsv, except for a sixteenth of them.
         #[arg(long, conflicts_with_all = ["only", "keep"])]
         known: bool,
-        /// Writes kernels/compiled.tsv when every kernel compiles cleanly. With --known what the list knows stays known: minutes in place of half an hour.
+        /// Writes kernels/compiled.tsv if every kernel compiles without an error. With --known the
+        /// entries of the list are kept: this takes minutes instead of half an hour.
         #[arg(long, conflicts_with = "only")]
         record: bool,
-        /// Kernels as TERNION_CUDA_DELAYS=1 compiles them: threads wait for random times where they wait for each other.
+        /// Compiles kernels as with TERNION_CUDA_DELAYS=1: threads pause for random times where
+        /// they wait for each other.
         #[arg(long, conflicts_with_all = ["record", "known"])]
         delays: bool,
-        /// Only every n-th unit: `1/4` and so on. (A process compiles one unit after another, so this program runs itself once for each processor.)
+        /// Only every n-th unit: `1/4` and so on. (A process compiles one unit after another, so
+        /// this program starts itself once for each CPU.)
         #[arg(long)]
         share: Option<String>,
     },
@@ -89,24 +100,25 @@ enum Command {
         /// The dtype, such as f32.
         dtype: String,
     },
-    /// Runs one case of ternion-bench under Nsight Compute and keeps the key figures as text.
+    /// Runs one case of ternion-bench under Nsight Compute and stores the key metrics as text.
     Profile {
-        /// The case's whole name, such as elementwise/add/f32.
+        /// The case's full name, such as elementwise/add/f32.
         case: String,
         /// The folder for the text [default: docs/profiles]
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Plants faults in a copy of the CPU backend's source and expects the op table to notice each.
+    /// Plants faults in a copy of the CPU backend's source and checks that the op table detects
+    /// each.
     Mutations {
-        /// Only those whose file or text contains this.
+        /// Only faults whose file or text contains this.
         #[arg(long)]
         only: Option<String>,
-        /// Only check that each still fits the source.
+        /// Only checks that each can still be applied to the source.
         #[arg(long)]
         check: bool,
     },
-    /// Checks that no function and no file is longer than it may be.
+    /// Checks that no function and no file is longer than allowed.
     Lengths,
 }
 
@@ -138,13 +150,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
 }
 
-/// The folder that cargo builds into.
+/// Returns the folder that cargo builds into.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

@@ -1,4 +1,5 @@
-//! Faults in the CPU backend's own source: each is planted in a copy of the workspace, and the op table must turn red.
+//! Faults in the CPU backend's source: each is planted in a copy of the workspace, and the op table
+//! must fail.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,18 +7,19 @@ use std::time::{Duration, Instant};
 
 /// One change of the source.
 struct Mutation {
-    /// Below `crates/backend-cpu/src`.
+    /// The path below `crates/backend-cpu/src`.
     file: &'static str,
-    /// What stands there, exactly once.
+    /// The original text, which occurs exactly once.
     from: &'static str,
-    /// What takes its place.
+    /// Its replacement.
     to: &'static str,
-    /// Names of tests in which it should show. Where it does not, all of the table gets its say.
+    /// Names of tests that should detect it. If they do not, the whole table is run.
     ops: &'static str,
 }
 
 const MUTATIONS: &[Mutation] = &[
-    // Gradients of the wrong size, the two that a well-known harness let pass first.
+    // Gradients of the wrong size, the first two of which a well-known test harness failed to
+    // detect.
     Mutation {
         file: "ops/unary.rs",
         from: "each!(s, dy => dx, |y, d| if y > T::ZERO { d } else { T::ZERO });",
@@ -67,7 +69,7 @@ const MUTATIONS: &[Mutation] = &[
         to: "let Some(target) = target else { return };",
         ops: "cross_entropy",
     },
-    // Normalisations.
+    // Normalizations.
     Mutation {
         file: "ops/norm.rs",
         from: "(mean, T::ONE / (variance + eps).sqrt())",
@@ -207,7 +209,7 @@ const MUTATIONS: &[Mutation] = &[
         to: "let at = pair % 2;",
         ops: "normal",
     },
-    // What shows only beyond the first block, tile or piece, or where numbers are infinite.
+    // Faults that are visible only beyond the first block, tile or piece, or with infinite values.
     Mutation { file: "ops/sort.rs", from: "zip(start as i32..)", to: "zip(0i32..)", ops: "sort::" },
     Mutation {
         file: "ops/matmul.rs",
@@ -262,10 +264,10 @@ const MUTATIONS: &[Mutation] = &[
     },
 ];
 
-/// A table that takes longer than this has met an endless loop.
+/// A table that takes longer than this has an endless loop.
 const PATIENCE: Duration = Duration::from_secs(1200);
 
-/// Runs the mutations that `only` picks; with `check`, only sees whether they fit.
+/// Runs the mutations that `only` selects; with `check`, only checks whether they can be applied.
 pub fn run(root: &Path, only: Option<&str>, check: bool) -> Result<(), String> {
     let wanted = |mutation: &&Mutation| {
         only.is_none_or(|text| {
@@ -311,7 +313,7 @@ impl Mutation {
         root.join("crates/backend-cpu/src").join(self.file)
     }
 
-    /// The mutated source.
+    /// Returns the mutated source.
     fn applied(&self, root: &Path) -> Result<String, String> {
         let path = self.path(root);
         let source =
@@ -323,7 +325,7 @@ impl Mutation {
     }
 }
 
-/// A copy of the workspace with a target folder of its own.
+/// A copy of the workspace with a separate target folder.
 struct Copy {
     workspace: PathBuf,
     target: PathBuf,
@@ -338,7 +340,7 @@ impl Copy {
         Ok(Copy { workspace, target })
     }
 
-    /// The test that notices the mutation, if any does.
+    /// Returns the test that detects the mutation, if any does.
     fn try_out(&self, mutation: &Mutation) -> Result<Option<String>, String> {
         let path = mutation.path(&self.workspace);
         let write =
@@ -354,11 +356,11 @@ impl Copy {
         noticed
     }
 
-    /// Builds the table and runs the tests whose names contain `ops`: the first that fails.
+    /// Builds the table and runs the tests whose names contain `ops`; returns the first that fails.
     fn first_failure(&self, ops: &str) -> Result<Option<String>, String> {
         let mut cargo = crate::cargo::cargo();
         cargo.current_dir(&self.workspace).env("CARGO_TARGET_DIR", &self.target).stdin(Stdio::null());
-        // Each mutation is compiled once and runs for seconds: compiling is what takes the time.
+        // Each mutation is compiled once and runs for seconds: most of the time is compilation.
         cargo.args(["build", "--quiet", "--package", "ternion-testing", "--example", "ops"]);
         cargo.args(["--config", "profile.dev.package.ternion-cpu.opt-level=0"]);
         let built = cargo.output().map_err(|error| format!("cargo: {error}"))?;
@@ -395,7 +397,7 @@ impl Copy {
     }
 }
 
-/// Copies what links lead to, too: crates have links to the folders of kernels and shaders.
+/// Copies the targets of links, too: crates have links to the folders of kernels and shaders.
 fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

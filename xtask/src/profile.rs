@@ -1,10 +1,11 @@
-//! One benchmark case under Nsight Compute, on a machine that has it: `ternion-bench profile` does the work, and does it in a bundle too.
+//! Profiles one benchmark case under Nsight Compute, on a machine that has it.
+//! `ternion-bench profile` does the work, which also works in a bundle.
 
 use crate::bundle::output;
 use std::path::Path;
 use std::process::Command;
 
-/// Profiles `case` into `out`, or into docs/profiles.
+/// Profiles `case` and writes to `out`, or to docs/profiles.
 pub fn run(root: &Path, case: &str, out: Option<&Path>) -> Result<(), String> {
     let commit = output(
         Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=10"]).current_dir(root),

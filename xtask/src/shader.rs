@@ -1,5 +1,5 @@
-//! The WGSL that the wgpu backend links for an op: of the first call of it that its rows of the op
-//! table make. For what has no shader of its own, the shaders of the ops that it is composed of.
+//! Prints the WGSL that the wgpu backend links for an op: for its first call in its rows of the op
+//! table. For an op without its own shader, prints the shaders of the ops that it is composed of.
 
 use std::collections::BTreeSet;
 use ternion_core::ops::create::Fill;
@@ -11,14 +11,14 @@ use ternion_testing::place::Arrangement;
 use ternion_testing::table::{Instance, table};
 use ternion_wgpu::{Launched, WgpuBackend, noop_device};
 
-/// Prints it.
+/// Prints the shaders of an op in a dtype.
 pub fn run(name: &str, dtype: &str) -> Result<(), String> {
     let text = linked(name, dtype)?;
     print!("{text}");
     Ok(())
 }
 
-/// The texts of an op in a dtype, one behind the other where a call launches several shaders.
+/// Returns the shaders of an op in a dtype, concatenated if a call launches several.
 fn linked(name: &str, dtype: &str) -> Result<String, String> {
     let rows: Vec<OpCase> = table().into_iter().filter(|row| row.op == name).collect();
     if rows.is_empty() {
@@ -35,7 +35,8 @@ fn linked(name: &str, dtype: &str) -> Result<String, String> {
     texts(name, &taken, dtype, &device)
 }
 
-/// Those of the first call of the op. Without one, those of the first shapes that launch any.
+/// Returns the shaders of the first call of the op. If the op is not called, returns those of the
+/// first shapes that launch any.
 fn texts(name: &str, rows: &[&OpCase], dtype: DType, device: &Device) -> Result<String, String> {
     let (mut composed, mut is_of_host) = (Vec::new(), false);
     for case in rows.iter().flat_map(|row| filled(row).into_iter().map(move |instance| (*row, instance))) {
@@ -56,7 +57,7 @@ fn texts(name: &str, rows: &[&OpCase], dtype: DType, device: &Device) -> Result<
     }
 }
 
-/// The names of all ops.
+/// Returns the names of all ops.
 fn names() -> BTreeSet<&'static str> {
     table().iter().map(|row| row.op).collect()
 }
@@ -72,14 +73,15 @@ fn parsed(name: &str) -> Result<DType, String> {
     })
 }
 
-/// Why the backend has no shaders of a dtype, if it has none.
+/// Returns why the backend has no shaders of a dtype, if it has none.
 fn refusal(device: &Device, dtype: DType) -> Option<String> {
     let fill = Op::Fill(Fill { shape: Shape::new(&[1]).ok()?, dtype, value: Scalar::Int(0) });
     device.backend().plan(&fill, &[]).err().map(|unsupported| unsupported.why.into_owned())
 }
 
-/// The shapes of the row that all have elements, as without any an op launches nothing, or a mere copy.
-/// The smallest of more than one element are first: of one, no strides are read.
+/// Returns the shapes of the row in which all tensors have elements: without elements an op
+/// launches nothing, or only a copy. The smallest shapes with more than one element come first:
+/// with one element no strides are read.
 fn filled(row: &OpCase) -> Vec<&Instance> {
     let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
     let mut instances: Vec<&Instance> = row.instances.iter().collect();
@@ -91,8 +93,8 @@ fn filled(row: &OpCase) -> Vec<&Instance> {
     instances
 }
 
-/// What a row launches on these shapes, and whether the device ran an op of this name. As nothing is
-/// computed, the call may end with an error: behind what it launched.
+/// Returns what a row launches with these shapes, and whether the device ran an op of this name.
+/// Because nothing is computed, the call may return an error after it has launched the shaders.
 fn run_case(
     name: &str,
     (row, instance): (&OpCase, &Instance),
@@ -107,7 +109,7 @@ fn run_case(
     (backend.take_launched(), trace.get().ran.iter().any(|(_, ran)| *ran == name))
 }
 
-/// That these shaders are those of other ops.
+/// Returns a heading which says that these shaders belong to other ops.
 fn heading(name: &str, launched: &[Launched]) -> String {
     let mut ops: Vec<&str> = Vec::new();
     for one in launched {
@@ -118,7 +120,7 @@ fn heading(name: &str, launched: &[Launched]) -> String {
     format!("// {name} has no shader of its own; it is composed of ops that have: {}", listed(ops))
 }
 
-/// The texts, each below the path of its template; of equal ones the first.
+/// Returns the shaders, each after the path of its template, without duplicates.
 fn described(launched: &[Launched]) -> String {
     let mut text = String::new();
     for (at, one) in launched.iter().enumerate() {
@@ -132,7 +134,7 @@ fn described(launched: &[Launched]) -> String {
     text
 }
 
-/// Adds a line, but for a blank one after another, where the linker left out items.
+/// Adds a line, except a blank line that follows another one, where the linker removed items.
 fn push_line(text: &mut String, line: &str) {
     if !(line.trim().is_empty() && text.ends_with("\n\n")) {
         text.push_str(if line.trim().is_empty() { "\n" } else { line });
@@ -204,7 +206,7 @@ mod tests {
         "vsplit",
     ];
 
-    /// What is printed for an op: in f32, or in its first dtype if it does not take that.
+    /// Returns what is printed for an op: in f32, or in its first dtype if it does not support f32.
     fn printed(name: &str) -> Result<String, String> {
         let rows = table().into_iter().filter(|row| row.op == name);
         let dtypes: BTreeSet<&str> = rows.flat_map(|row| row.dtypes).map(DType::name).collect();
@@ -227,7 +229,8 @@ mod tests {
         assert_eq!(without, WITHOUT);
     }
 
-    /// What the backend runs: the variant of `Op`, an op of it, and the file that this is computed by.
+    /// The ops that the backend runs: the variant of `Op`, an op of it, and the file that computes
+    /// it.
     const OWN: &[[&str; 3]] = &[
         ["Fill", "fill", "ops/elementwise.wgsl"],
         ["Copy", "copy", "ops/elementwise.wgsl"],
@@ -289,7 +292,7 @@ mod tests {
         ["Conv2dGradWeight", "conv2d_grad_weight", "gemm/conv2d.wgsl"],
     ];
 
-    /// Those of which the elements are moved alone.
+    /// Ops that only move elements.
     const COPIES: &[&str] = &["copy", "slice_assign"];
 
     #[test]
@@ -314,7 +317,7 @@ mod tests {
             .split("Op::")
             .skip(1)
             .filter_map(|text| text.split(|letter: char| !letter.is_ascii_alphanumeric()).next())
-            // The host computes the one; the other is a kind of reduction, composed with a scale.
+            // `Iota` is computed by the host; `Norm` is a kind of reduction, composed with a scale.
             .filter(|variant| !["Iota", "Norm"].contains(variant))
             .collect();
         assert_eq!(selected, OWN.iter().map(|[variant, ..]| *variant).collect());
@@ -348,7 +351,7 @@ mod tests {
         assert!(error.contains("WGSL has no 64-bit floats"), "{error}");
     }
 
-    /// The page shows the text in parts, with prose between them.
+    /// The page shows the shader in parts, with text between them.
     #[test]
     fn the_expanded_shader_of_the_page_is_current() {
         let page = crate::root().join("docs/kernels/wgsl-expanded.md");

@@ -1,4 +1,4 @@
-//! Collects the results of one run into ratios, and writes them between the markers of a document.
+//! Computes ratios from the results of one run, and writes them between the markers of a document.
 
 use clap::Parser;
 use serde_json::Value;
@@ -39,7 +39,8 @@ fn main() -> Result<(), Failure> {
         row(&format!("matmul f32 1024 cubed, over NumPy {numpy_version}"), time("matmul_1024/ternion")?, numpy_matmul, 1.0 / 0.9),
     ];
     let copy = time("large/copy")?;
-    // Bytes moved at least, in multiples of what the copy moves (one read and one write of the tensor).
+    // The minimum number of bytes moved, relative to what the copy moves (one read and one write of
+    // the tensor).
     for (case, share, limit) in [
         ("add", 1.5, 1.3),
         ("relu", 1.0, 1.3),

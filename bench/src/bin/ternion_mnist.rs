@@ -1,4 +1,4 @@
-//! The same as `candle_mnist`, with the same batches in the same order.
+//! The counterpart of `candle_mnist`, with the same batches in the same order.
 
 use clap::Parser;
 use std::time::Instant;

@@ -1,8 +1,9 @@
-//! Attention of tensors in files, for those who compare results: `benches/peers/attention_errors.py` has this program and PyTorch form the same attention of the
-//! same bits.
+//! Attention of tensors in files, to compare results: `benches/peers/attention_errors.py` lets this
+//! program and PyTorch compute the same attention of bit-identical inputs.
 //!
-//! Reads a request from each line of the input, a JSON object (see [`Request`]), and answers each with a line: `{"done": true}` once the file of results is
-//! whole, or `{"error": TEXT}`. The first line, `{"ready": DEVICE}`, is printed before the first request is read.
+//! Reads a request from each line of the input, a JSON object (see [`Request`]), and answers each
+//! with a line: `{"done": true}` after the file of results is complete, or `{"error": TEXT}`. The
+//! first line, `{"ready": DEVICE}`, is printed before the first request is read.
 
 use crate::clock::{ended_by, print_lines};
 use crate::device::hardware;
@@ -14,26 +15,27 @@ use ternion::{AttentionOptions, Causal, Device, Error, GradOptions, Result, Tens
 
 const OP: &str = "attend";
 
-/// Tensors of a file by name.
+/// The tensors of a file by name.
 type Tensors = BTreeMap<String, Tensor>;
 
-/// One attention: `{"inputs": FILE, "outputs": FILE}`, both safetensors, and what else it says; numbers are JSON's.
+/// One attention: `{"inputs": FILE, "outputs": FILE}`, both safetensors, and the optional fields
+/// below; numbers are JSON's.
 ///
-/// Inputs are `q`, `k`, `v`, as of [`Tensor::scaled_dot_product_attention`], and may be `mask`, and `dy`, whose presence asks for the gradients. Outputs are
-/// `y`, and `dq`, `dk` and `dv`.
+/// Inputs are `q`, `k`, `v`, as in [`Tensor::scaled_dot_product_attention`], optionally `mask`, and
+/// optionally `dy`, which requests the gradients. Outputs are `y`, and `dq`, `dk` and `dv`.
 #[derive(Debug, PartialEq)]
 struct Request {
     inputs: String,
     outputs: String,
-    /// `"causal"`, false by default: the last query stands beside the last key.
+    /// `"causal"`, false by default: the last query is aligned with the last key.
     causal: bool,
     window: Option<usize>,
     scale: Option<f64>,
     /// `"dropout"`, 0 by default.
     dropout: f64,
-    /// `"seed"`, 0 by default, of the random numbers: the same drops the same weights.
+    /// `"seed"` of the random numbers, 0 by default: the same seed drops the same weights.
     seed: u64,
-    /// `"batches"`: of the results so many from the first on, all by default.
+    /// `"batches"`: the number of results to write, beginning with the first; all by default.
     batches: Option<usize>,
 }
 
@@ -71,7 +73,7 @@ impl Request {
     }
 }
 
-/// A field that may be absent or null, and must be of its type otherwise.
+/// Returns a field, which may be absent or null, and must have its type otherwise.
 fn field<T>(value: &Value, key: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
     match &value[key] {
         Value::Null => Ok(None),
@@ -86,7 +88,7 @@ fn invalid(detail: impl Into<String>) -> Error {
     Error::invalid(OP, detail.into())
 }
 
-/// Answers requests until they end.
+/// Answers requests until the input ends.
 pub fn run() -> std::result::Result<(), String> {
     let device = ternion::device("cuda").map_err(|error| error.to_string())?;
     print_lines(json!({"ready": hardware(&device)}));
@@ -107,7 +109,8 @@ pub fn run() -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Forms the attention and writes its results. The device's memory is another program's afterwards.
+/// Computes the attention and writes its results. Afterward another program may use the device's
+/// memory.
 fn answer(request: &Request, device: &Device) -> Result<()> {
     let mut results = attended(request, device)?;
     if let Some(batches) = request.batches {
@@ -155,7 +158,7 @@ mod tests {
     use super::*;
     use ternion::DType;
 
-    /// Files of a test, which are removed with it.
+    /// Files of a test, which are removed when it ends.
     struct Files(std::path::PathBuf);
 
     impl Files {
@@ -169,7 +172,7 @@ mod tests {
             self.0.join(name).display().to_string()
         }
 
-        /// The results of a request with these inputs.
+        /// Returns the results of a request with these inputs.
         fn answered(&self, inputs: &[(&str, &Tensor)], more: &str, device: &Device) -> Result<Tensors> {
             let inputs = inputs.iter().map(|(name, tensor)| (name.to_string(), (*tensor).clone())).collect();
             let [from, to] = [self.path("inputs"), self.path("outputs")];
@@ -182,7 +185,7 @@ mod tests {
 
     impl Drop for Files {
         fn drop(&mut self) {
-            // A folder that stays behind harms no other test.
+            // A folder that is not removed does not affect other tests.
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }
@@ -222,7 +225,7 @@ mod tests {
         Ok(())
     }
 
-    /// By which the script finds out which weights were dropped.
+    /// The script relies on this to find out which weights were dropped.
     #[test]
     fn a_seed_drops_the_same_weights_whatever_the_operands() -> Result<()> {
         let (files, device) = (Files::new("attend-dropout"), ternion_cpu::device());

@@ -1,4 +1,4 @@
-//! Attention, forward and backward; on wgpu beside its composition, and one that is written by hand.
+//! Attention, forward and backward; on wgpu also its composition, and one that is written by hand.
 
 use crate::Case;
 use crate::clock::{Clock, emit, emit_error};
@@ -9,7 +9,8 @@ use ternion::{
 };
 use ternion_core::ops::attention::AttentionConfig;
 
-/// 16,384 tokens of width 2,048, as in the PyTorch script; of wide heads two lengths, and of f32, which that leaves out.
+/// 16,384 tokens of width 2,048, as in the PyTorch script; two lengths for wide heads and for f32,
+/// which that script omits.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (dtype, lengths) in [(DType::BF16, &[512, 1024, 4096, 16384][..]), (DType::F32, &[512, 4096])] {
@@ -40,7 +41,8 @@ pub fn cases() -> Vec<Case> {
     cases.into_iter().map(case).chain(varlen_cases()).chain(decode_cases()).chain(biased_cases()).collect()
 }
 
-/// Batch, heads, heads of keys, queries, keys: a step of generation with shared keys, with keys of each head's own, and of four sequences with several queries.
+/// Batch, heads, key heads, queries, keys: a step of generation with grouped queries, one with as
+/// many key heads as heads, one for a batch of 16, and one of four sequences with several queries.
 const DECODE: [[usize; 5]; 4] =
     [[1, 32, 8, 1, 8192], [1, 32, 32, 1, 8192], [16, 32, 8, 1, 8192], [4, 32, 8, 8, 32768]];
 
@@ -52,7 +54,8 @@ fn decode_cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// The last queries of a long row of keys. Counted in the bytes of keys and values, each read once.
+/// The last queries of a long sequence of keys. The rate counts the bytes of keys and values, each
+/// read once.
 fn run_decode(clock: &Clock, name: &str, sizes: [usize; 5]) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -69,7 +72,7 @@ fn run_decode(clock: &Clock, name: &str, sizes: [usize; 5]) -> Result<()> {
     Ok(())
 }
 
-/// Sequences of 16,384 tokens in all, as in the PyTorch script.
+/// Lengths of sequences with 16,384 tokens in total, as in the PyTorch script.
 const LENGTHS: [usize; 12] = [4096, 256, 1024, 2048, 512, 3072, 128, 768, 1536, 64, 2368, 512];
 
 fn varlen_cases() -> impl Iterator<Item = Case> {
@@ -84,7 +87,8 @@ fn varlen_cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Sequences of different lengths one after another. Elsewhere no kernel takes them: core composes it with all scores.
+/// Sequences of different lengths in one tensor. Other backends have no kernel: core composes the
+/// op, with all scores.
 fn run_varlen(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -122,7 +126,8 @@ fn biased_cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Counted as without the bias. Elsewhere core composes the gradient of the bias.
+/// Operations are counted as without the bias. On other backends core composes the gradient of the
+/// bias.
 fn run_biased(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -141,10 +146,11 @@ fn run_biased(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     Ok(())
 }
 
-/// The share of weights that is dropped, where any are.
+/// The dropout probability, in cases with dropout.
 const DROPOUT: f64 = 0.1;
 
-/// What a case is about: 16,384 tokens of width 2,048, or of as many whole heads as that has.
+/// The parameters of a case: 16,384 tokens of width 2,048, or of as many whole heads as fit into
+/// that.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     pub dtype: DType,
@@ -156,12 +162,12 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Of bf16, where nothing is dropped.
+    /// Returns a case of bf16 without dropout.
     pub fn plain(head_dim: usize, tokens: usize, causal: bool, backward: bool) -> Wanted {
         Wanted { dtype: DType::BF16, head_dim, tokens, causal, backward, dropout: 0.0 }
     }
 
-    /// The name of the case of another family, `FAMILY/bf16/d64/t512/causal`.
+    /// Returns the name of the case in another family, `FAMILY/bf16/d64/t512/causal`.
     pub fn name_in(self, family: &str) -> String {
         let Wanted { dtype, head_dim, tokens, causal, .. } = self;
         format!("{family}/{dtype}/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
@@ -184,7 +190,8 @@ impl Wanted {
         [16384 / self.tokens, 2048 / self.head_dim, self.tokens, self.head_dim]
     }
 
-    /// Multiplications and additions: of the scores that are not hidden, and of two and a half times as many backward.
+    /// Returns the multiplications and additions of the unmasked scores; backward has two and a
+    /// half times as many.
     pub fn operations(self) -> f64 {
         let [batch, heads, tokens, head_dim] = self.shape();
         let all = 4.0 * (batch * heads * tokens * tokens * head_dim) as f64;
@@ -193,7 +200,7 @@ impl Wanted {
 }
 
 fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
-    // Elsewhere no kernel drops weights: core composes it.
+    // Other backends have no kernel with dropout: core composes it.
     if wanted.dropout > 0.0 && clock.kind != Kind::Cuda {
         return Ok(());
     }
@@ -212,7 +219,8 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     if clock.kind == Kind::Cuda || clock.is_once() {
         return Ok(());
     }
-    // Core's makes some twenty passes over all scores: of f32 alone, which has no case of 16,384 tokens. By hand is the faster one.
+    // Core's composition makes about twenty passes over all scores, so it is measured only in f32,
+    // which has no case of 16,384 tokens. The one written by hand is faster.
     let composers =
         [(Composer::Core, "composed", wanted.dtype == DType::F32), (Composer::Hand, "by-hand", true)];
     for (composer, what, _) in composers.into_iter().filter(|(.., is_measured)| *is_measured) {
@@ -223,14 +231,14 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
         };
         match compose() {
             Ok(milliseconds) => emit(name, &kind, milliseconds, rate(milliseconds), "TFLOP/s"),
-            // That it cannot be composed says nothing against the op.
+            // A composition that fails does not make the op fail.
             Err(error) => emit_error(name, &kind, &error),
         }
     }
     Ok(())
 }
 
-/// Median milliseconds of the pass that is wanted.
+/// Returns the median milliseconds of the requested pass.
 pub fn time(
     clock: &Clock,
     wanted: Wanted,

@@ -1,4 +1,5 @@
-//! The ladder of attention, from the naive kernels on, beside the attention that tensors get (`docs/kernels/attention-ladder.md`). Of CUDA alone.
+//! The attention ladder, beginning with the naive kernels, compared with the attention op
+//! (`docs/kernels/attention-ladder.md`). Only for CUDA.
 
 use crate::Case;
 use crate::clock::{Calls, Clock, emit_error, emit_with};
@@ -10,13 +11,14 @@ use ternion_cuda::attention_ladder::{self, Form, Mask, Operands, Options, WIDTHS
 
 const TOKENS: [usize; 9] = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
 
-/// Milliseconds above which one call is measured: naive attention of 16,384 tokens takes seconds.
+/// Milliseconds above which only one call is measured: naive attention of 16,384 tokens takes
+/// seconds.
 const LIMIT: f64 = 100.0;
 
-/// The most bytes of scores that a form may store: beyond, it has no case.
+/// The maximum bytes of scores that a rung may store; larger cases are omitted.
 const MOST_SCRATCH: usize = 16 << 30;
 
-/// Heads of a width with so many tokens.
+/// Heads of a width with a number of tokens.
 #[derive(Clone, Copy)]
 struct Sizes {
     tokens: usize,
@@ -24,7 +26,7 @@ struct Sizes {
     mask: Mask,
 }
 
-/// What a case measures: a form, or none for the attention of tensors.
+/// What a case measures: a rung, or `None` for the attention op.
 #[derive(Clone, Copy)]
 struct Wanted {
     dtype: DType,
@@ -32,8 +34,9 @@ struct Wanted {
     sizes: Sizes,
 }
 
-/// Every form for every width, mask and number of tokens, `attention_ladder/f32/d64/full/naive/128`, and in its place among them
-/// `attention_ladder/f32/d64/full/ternion/128`, the attention of tensors.
+/// Returns a case for every rung, width, mask and number of tokens,
+/// `attention_ladder/f32/d64/full/naive/128`, and among them
+/// `attention_ladder/f32/d64/full/ternion/128` for the attention op.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [DType::F32, DType::BF16] {
@@ -53,22 +56,22 @@ pub fn cases() -> Vec<Case> {
 const MASKS: [Mask; 2] = [Mask::Full, Mask::Causal];
 
 impl Sizes {
-    /// 16,384 tokens in all, or one longer row; 2,048 columns of all heads.
+    /// 16,384 tokens in total, or one longer sequence; 2,048 columns of all heads.
     fn batch_and_heads(self) -> [usize; 2] {
         [(16384 / self.tokens).max(1), 2048 / self.width]
     }
 
-    /// Heads of the whole batch.
+    /// Returns the heads of the whole batch.
     fn heads(self) -> usize {
         self.batch_and_heads().iter().product()
     }
 
-    /// Elements of q, of k, of v and of y.
+    /// Returns the elements of q, of k, of v and of y.
     fn elements(self) -> usize {
         self.heads() * self.tokens * self.width
     }
 
-    /// Multiplications and additions, of the scores that are not hidden.
+    /// Returns the multiplications and additions of the unmasked scores.
     fn operations(self) -> f64 {
         4.0 * (self.elements() * self.tokens) as f64 * self.mask.share()
     }
@@ -81,7 +84,7 @@ impl Wanted {
         format!("attention_ladder/{dtype}/d{width}/{mask}/{}/{tokens}", form.map_or("ternion", Form::name))
     }
 
-    /// Bytes of scratch.
+    /// Returns the bytes of the workspace.
     fn scratch(&self) -> usize {
         let of = |form: Form| form.scratch_elements(self.sizes.heads(), self.sizes.tokens);
         4 * self.form.map_or(0, of)
@@ -146,7 +149,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// TFLOP/s, tokens a second, and what else is known.
+    /// Prints TFLOP/s, tokens per second, and the additional values.
     fn emit(
         &self,
         clock: &Clock,

@@ -1,4 +1,5 @@
-//! Ops that are bound by memory: bytes are counted as in the PyTorch script, each input read once and each output written once.
+//! Memory-bound ops. Bytes are counted as in the PyTorch script: each input is read once and each
+//! output written once.
 
 use crate::Case;
 use crate::clock::{Clock, emit};
@@ -11,10 +12,10 @@ const ROWS: usize = 8192;
 const COLUMNS: usize = 4096;
 const ELEMENTS: usize = ROWS * COLUMNS;
 
-/// What is timed, made from random inputs.
+/// The call that is timed, created with random inputs.
 type Call = Box<dyn FnMut() -> Result<()>>;
 
-/// Every case.
+/// Returns every case.
 pub fn cases() -> Vec<Case> {
     let mut cases = vec![copy()];
     for dtype in [DType::F32, DType::BF16] {
@@ -26,7 +27,8 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// A case that moves so many bytes, and beside it a plain copy that moves as many: what a launch and cold memory cost is the same for both.
+/// Returns a case that moves `bytes` bytes, and times a plain copy of as many bytes for comparison:
+/// the costs of a launch and of cold memory are the same for both.
 fn moving(name: String, bytes: usize, make: impl Fn(&Clock) -> Result<Call> + 'static) -> Case {
     Case::new(name, move |clock, name| {
         let rate = |milliseconds: f64| bytes as f64 / milliseconds / 1e6;
@@ -41,7 +43,8 @@ fn moving(name: String, bytes: usize, make: impl Fn(&Clock) -> Result<Call> + 's
     })
 }
 
-/// Median milliseconds of a device-to-device copy of so many bytes, each of which is read and written, for each way in which the device copies.
+/// Returns the median milliseconds of a device-to-device copy for each way in which the device can
+/// copy. The bytes that are read and written are `bytes` together.
 fn copying(clock: &Clock, bytes: usize) -> Result<Vec<(&'static str, f64)>> {
     let [from, to] = [clock.device.backend().alloc(bytes)?, clock.device.backend().alloc(bytes)?];
     let plain = clock.median(|| clock.timed.copy_bytes(&from, &to, bytes))?;
@@ -49,7 +52,7 @@ fn copying(clock: &Clock, bytes: usize) -> Result<Vec<(&'static str, f64)>> {
         return Ok(vec![("driver", plain)]);
     }
     drop((from, to));
-    // How fast a command that copies is depends on the driver: the shader that copies may be faster.
+    // The speed of a copy command depends on the driver: the shader that copies may be faster.
     let shape = [bytes / 4];
     let [from, to] =
         [Tensor::zeros(shape, DType::F32, &clock.device)?, Tensor::zeros(shape, DType::F32, &clock.device)?];
@@ -61,7 +64,7 @@ fn fastest(ways: &[(&'static str, f64)]) -> f64 {
     ways.iter().map(|(_, milliseconds)| *milliseconds).fold(f64::INFINITY, f64::min)
 }
 
-/// A device-to-device copy: what the others are measured by.
+/// A device-to-device copy, with which the other cases are compared.
 fn copy() -> Case {
     Case::new("copy/d2d", |clock, name| {
         let bytes = ELEMENTS * 4;
@@ -133,7 +136,7 @@ fn retained() -> GradOptions {
     GradOptions { retain_graph: true, ..GradOptions::default() }
 }
 
-/// The gradients of `inputs` of a function of random numbers.
+/// Returns a call of the gradients of a function of `inputs`, with a random output gradient.
 fn backward(clock: &Clock, inputs: Vec<Tensor>, f: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<Call> {
     let y = f(&inputs)?;
     let dy = Tensor::randn(*y.shape(), y.dtype(), &clock.device)?;
@@ -183,7 +186,8 @@ fn embedding() -> Case {
     })
 }
 
-/// 124 parameters of a million elements: parameter, gradient and two moments are read, all but the gradient written.
+/// 124 parameters of a million elements: parameter, gradient and two moments are read, all but the
+/// gradient are written.
 fn adamw() -> Case {
     let (count, elements) = (124, 1 << 20);
     moving("adamw/f32/124x1M".into(), count * elements * 4 * 7, move |clock| {
@@ -201,7 +205,8 @@ fn adamw() -> Case {
     })
 }
 
-/// The norm of 124 gradients of a million elements together, as clipping forms it: each element is read once.
+/// The total norm of 124 gradients of a million elements, as gradient clipping computes it: each
+/// element is read once.
 fn total_norm() -> Case {
     let (count, elements) = (124, 1 << 20);
     moving("total_norm/f32/124x1M".into(), count * elements * 4, move |clock| {

@@ -6,51 +6,55 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use ternion::{DType, Device, Result, Tensor, no_grad};
 
-/// What is written between two calls so that the cache holds nothing of the first: five times the L2 of an H100.
+/// The bytes that are written between two calls so that the cache contains nothing of the first
+/// call: five times the L2 cache of an H100.
 const FLUSHED_BYTES: usize = 256 << 20;
 
-/// A first call that took longer compiled what it needs, in which time the device's clock fell: work of so many seconds brings it back.
+/// A first call that takes longer than this compiled a kernel, during which the device lowered its
+/// clock. Work of `CLOCK_SECONDS` raises it again.
 const LONG_CALL_SECONDS: f64 = 0.1;
 const CLOCK_SECONDS: f64 = 0.3;
 
-/// A device at its limit of power lowers its clock, and how far depends on how long a program waits between calls. So every program rests after a call for
-/// this many times its duration, and for this long at least.
+/// A device at its power limit lowers its clock, by an amount that depends on how long a program
+/// waits between calls. So every program rests after a call for this many times the call's
+/// duration, and at least for this long.
 const RESTS: f64 = 2.0;
 const LEAST_REST_MILLISECONDS: f64 = 0.3;
 
 /// How much of a case is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Many calls, of which the median is told.
+    /// Many calls, of which the median is reported.
     Median,
-    /// One, which alone a profiler that starts switched off gets to see.
+    /// One call, the only one that a profiler which starts disabled records.
     Once,
 }
 
-/// How many calls a time is of.
+/// How many calls a time is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// One, of which no other was worth its time.
+    /// One call; more were not worth their time.
     One,
-    /// Their median.
+    /// The median of several calls.
     Several,
 }
 
-/// How many calls are timed, and what is between them.
+/// How many calls are timed, and what happens between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Calls before the first that is timed.
+    /// Calls before the first timed one.
     warm_ups: usize,
-    /// Timed calls, also where they take longer than the case is to run.
+    /// The minimum number of timed calls, even if they take longer than the case should run.
     least_calls: usize,
-    /// Whether the device rests after each.
+    /// Whether the device rests after each call.
     rests: bool,
 }
 
 impl Pace {
-    /// Of a case whose time is reported.
+    /// For a case whose time is reported.
     pub const CASE: Pace = Pace { warm_ups: 10, least_calls: 20, rests: true };
-    /// Of a pass of one of thousands of measurements that costs are fitted to; there are two (`tiles.rs`).
+    /// For a pass of one of thousands of measurements that costs are fitted to; there are two
+    /// passes (`tiles.rs`).
     pub const SURVEY: Pace = Pace { warm_ups: 1, least_calls: 4, rests: false };
 }
 
@@ -61,9 +65,9 @@ pub struct Settings<'a> {
     pub name: &'a str,
     pub measure: Measure,
     pub pace: Pace,
-    /// For which a case runs.
+    /// How long a case runs.
     pub milliseconds: f64,
-    /// Of a round of a train case.
+    /// Steps in a round of a train case.
     pub steps: usize,
 }
 
@@ -84,17 +88,19 @@ impl Clock {
     pub fn new(settings: Settings<'_>) -> Result<Clock> {
         let Settings { kind, name, measure, pace, milliseconds, steps } = settings;
         let (device, timed) = device::open(kind, name)?;
-        // By a kernel, as PyTorch's script does it: what follows a copy engine's work waits longer to begin.
+        // A kernel clears it, as in PyTorch's script: work after a copy engine's work would begin
+        // later.
         let flushed = Tensor::zeros([FLUSHED_BYTES / 4], DType::F32, &device)?;
         Ok(Clock { device, kind, timed, measure, pace, flushed, milliseconds, steps })
     }
 
-    /// Random numbers of the normal distribution.
+    /// Returns normally distributed random numbers.
     pub fn randn(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
         Tensor::randn(shape, dtype, &self.device)
     }
 
-    /// Seconds of one `call`, the second: the first compiles what it needs. A profiler sees nothing else.
+    /// Returns the seconds of one `call`, the second: the first compiles the kernels. A profiler
+    /// records only the second one.
     fn once(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
         call()?;
         self.device.synchronize()?;
@@ -107,23 +113,23 @@ impl Clock {
         Ok(seconds)
     }
 
-    /// Waits for the device and gives back the memory that no tensor uses: others may have it.
+    /// Waits for the device and frees unused memory, so that other programs can use it.
     pub fn rest(&self) -> Result<()> {
         self.device.synchronize()?;
         self.device.release_cached()
     }
 
-    /// What lines call the backend.
+    /// Returns the name of the backend in printed lines.
     pub fn implementation(&self) -> &'static str {
         self.kind.implementation()
     }
 
-    /// Whether a profiler is to see one call and nothing else.
+    /// Returns whether a profiler is to record only one call.
     pub fn is_once(&self) -> bool {
         self.measure == Measure::Once
     }
 
-    /// Median milliseconds of `call` with a cold cache.
+    /// Returns the median milliseconds of `call` with a cold cache.
     pub fn median(&self, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
         if self.measure == Measure::Once {
             return Ok(self.once(&mut call)? * 1e3);
@@ -142,7 +148,8 @@ impl Clock {
         Ok(times[times.len() / 2])
     }
 
-    /// The same; but of a call that takes longer than `limit` milliseconds those of one, the second. And how many calls that is.
+    /// As `median`. If a call takes longer than `limit` milliseconds, returns the time of only one
+    /// call, the second. Also returns which of the two it is.
     pub fn median_or_one(&self, limit: f64, mut call: impl FnMut() -> Result<()>) -> Result<(f64, Calls)> {
         if self.measure == Measure::Once {
             return Ok((self.once(&mut call)? * 1e3, Calls::One));
@@ -152,13 +159,13 @@ impl Clock {
         if time > limit { Ok((time, Calls::One)) } else { Ok((self.median(call)?, Calls::Several)) }
     }
 
-    /// Milliseconds of the second call, with a cold cache.
+    /// Returns the milliseconds of the second call, with a cold cache.
     pub fn one(&self, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
         call()?;
         self.cold(&mut call)
     }
 
-    /// Milliseconds of one call with a cold cache.
+    /// Returns the milliseconds of one call with a cold cache.
     fn cold(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
         no_grad(|| self.flushed.fill_(0.0))?;
         self.timed.begin()?;
@@ -184,7 +191,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Median seconds of one `step`.
+    /// Returns the median seconds of one `step`.
     pub fn seconds_of_step(&self, mut step: impl FnMut() -> Result<()>) -> Result<f64> {
         if self.measure == Measure::Once {
             return self.once(&mut step);
@@ -206,7 +213,8 @@ impl Clock {
         Ok(rounds[2])
     }
 
-    /// Median host microseconds of one of so many launches by the driver alone, where a launch goes to it at once.
+    /// Returns the median host microseconds per launch by the driver itself, if launches go to the
+    /// driver immediately.
     pub fn microseconds_of_launch(&self, launches: usize) -> Result<Option<f64>> {
         let mut rounds = Vec::new();
         for _ in 0..21 {
@@ -217,7 +225,7 @@ impl Clock {
         Ok(Some(rounds[10]))
     }
 
-    /// Median host microseconds of one of `ops` queued calls.
+    /// Returns the median host microseconds per call, of `ops` queued calls.
     pub fn microseconds_of_op(&self, ops: usize, mut op: impl FnMut() -> Result<()>) -> Result<f64> {
         if self.measure == Measure::Once {
             return Ok(self.once(&mut op)? * 1e6);
@@ -235,7 +243,8 @@ impl Clock {
         Ok(rounds[10])
     }
 
-    /// Median microseconds of one of `ops` calls, until the device has done them all: what a program reaches that goes on calling.
+    /// Returns the median microseconds per call, of `ops` calls, until the device has completed all
+    /// of them: the rate of a program that keeps calling.
     pub fn sustained_microseconds_of_op(
         &self,
         ops: usize,
@@ -259,7 +268,8 @@ impl Clock {
     }
 }
 
-/// Waits without sleeping: a thread that slept queues the next call so late that the device waits for it.
+/// Waits without sleeping: a thread that slept would queue the next call so late that the device
+/// waits for it.
 fn idle(duration: Duration) {
     let start = Instant::now();
     while start.elapsed() < duration {
@@ -267,13 +277,13 @@ fn idle(duration: Duration) {
     }
 }
 
-/// How long a device rests after a call of so many milliseconds.
+/// Returns how long a device rests after a call of this many milliseconds.
 fn rest_after(milliseconds: f64) -> Duration {
     let rest = (RESTS * milliseconds).max(LEAST_REST_MILLISECONDS);
     Duration::try_from_secs_f64(rest / 1e3).unwrap_or_default()
 }
 
-/// Milliseconds of the command line for which something is measured.
+/// Parses the milliseconds of a measurement from the command line.
 pub fn positive_milliseconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(milliseconds) if milliseconds > 0.0 && milliseconds.is_finite() => Ok(milliseconds),
@@ -281,7 +291,8 @@ pub fn positive_milliseconds(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// How the program ends when `what` could not be written. A reader that has gone, such as `head`, has seen what it wanted: that is no error.
+/// Returns how the program ends if `what` could not be written. A closed pipe, as with `head`, is
+/// not an error.
 pub fn ended_by(what: &str, error: &io::Error) -> std::result::Result<(), String> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -289,7 +300,8 @@ pub fn ended_by(what: &str, error: &io::Error) -> std::result::Result<(), String
     }
 }
 
-/// Prints a line, or several without the last one's end. Where nobody can read them the program ends: nothing else is left of what it measures.
+/// Prints one or several lines, without the last newline. If stdout cannot be written to, the
+/// program ends, because its measurements would be lost.
 pub fn print_lines(lines: impl Display) {
     let Err(error) = writeln!(io::stdout().lock(), "{lines}") else { return };
     match ended_by("stdout", &error) {
@@ -311,7 +323,7 @@ pub fn emit(case: &str, kind: &str, milliseconds: f64, value: f64, unit: &str) {
     emit_with(case, kind, milliseconds, value, unit, &[]);
 }
 
-/// The same with further fields.
+/// As `emit`, with additional fields.
 pub fn emit_with(
     case: &str,
     kind: &str,

@@ -1,37 +1,41 @@
-//! Attention without an op for it, as core composes it or as one would write it by hand: what the op must be faster than.
+//! Attention without the op, as core composes it or as written by hand: the op must be faster than
+//! this.
 
 use ternion::decorators;
 use ternion::{AttentionOptions, Causal, DType, Device, Result, Tensor};
 
-/// The most bytes of scores at a time: what an adapter binds is limited, and so is its memory.
+/// The maximum bytes of scores at a time: an adapter limits the size of a binding, and its memory
+/// is limited.
 const MOST_BYTES: usize = 1 << 30;
 
-/// What attention is made of.
+/// What attention is composed of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Composer {
-    /// The primitives of the op's composition; its gradient is that of the op, which makes the weights anew.
+    /// The primitives of the op's composition. Its gradient is that of the op, which recomputes the
+    /// weights.
     Core,
-    /// Two products and a softmax; its gradient is theirs, for which the weights of all heads are kept.
+    /// Two products and a softmax. Its gradient is theirs, for which the weights of all heads are
+    /// saved.
     Hand,
 }
 
-/// Queries, keys and values in as few parts as their scores allow.
+/// Queries, keys and values in as few parts as the size of their scores allows.
 pub struct Composed {
     composer: Composer,
     causal: bool,
     /// Each `[heads, tokens, head_dim]`.
     parts: Vec<[Tensor; 3]>,
-    /// Added to the scores: -infinity where a key is not seen, `[tokens, tokens]`.
+    /// Added to the scores: -infinity for a masked key, `[tokens, tokens]`.
     mask: Option<Tensor>,
     scale: f64,
 }
 
 impl Composed {
-    /// Of q, k and v, each `[batch, heads, tokens, head_dim]`; the parts are leaves that ask for gradients. `most` scores are in a part, or those of
-    /// one head.
+    /// Creates the composition of q, k and v, each `[batch, heads, tokens, head_dim]`. The parts
+    /// are leaves that require gradients. A part has at most `most` scores, or those of one head.
     ///
     /// # Errors
-    /// Other ranks; no memory.
+    /// The tensors have another rank, or there is not enough memory.
     pub fn new(composer: Composer, inputs: [&Tensor; 3], causal: bool, most: usize) -> Result<Composed> {
         let [batch, heads, tokens, head_dim]: [usize; 4] = inputs[0].sizes()?;
         let step = (most / (tokens * tokens)).clamp(1, batch * heads);
@@ -54,20 +58,20 @@ impl Composed {
         Ok(Composed { composer, causal, parts: parts.collect::<Result<_>>()?, mask, scale })
     }
 
-    /// With as many scores in a part as an adapter takes.
+    /// Creates it with as many scores in a part as an adapter supports.
     pub fn large(composer: Composer, inputs: [&Tensor; 3], causal: bool) -> Result<Composed> {
         Composed::new(composer, inputs, causal, MOST_BYTES / inputs[0].dtype().size())
     }
 
-    /// Everything that the outputs depend on, part by part.
+    /// Returns everything that the outputs depend on, part by part.
     pub fn leaves(&self) -> Vec<Tensor> {
         self.parts.iter().flatten().cloned().collect()
     }
 
-    /// The outputs, each `[heads, tokens, head_dim]`.
+    /// Returns the outputs, each `[heads, tokens, head_dim]`.
     ///
     /// # Errors
-    /// No memory for the scores; faults of the device.
+    /// There is not enough memory for the scores, or the device has a fault.
     pub fn attend(&self) -> Result<Vec<Tensor>> {
         self.parts.iter().map(|[q, k, v]| self.attend_part(q, k, v)).collect()
     }
@@ -79,7 +83,7 @@ impl Composed {
             let batched = |x: &Tensor| x.unsqueeze(0);
             return batched(q)?.scaled_dot_product_attention(&batched(k)?, &batched(v)?, options)?.squeeze(0);
         }
-        // The queries are scaled and not the scores, of which there are more.
+        // The queries are scaled, not the scores, of which there are more.
         let mut scores = q.mul_scalar(self.scale)?.matmul(&k.t()?)?;
         if let Some(mask) = &self.mask {
             scores = scores.add(mask)?;
@@ -88,7 +92,7 @@ impl Composed {
     }
 }
 
-/// 0 where the key is not later than the query, else -infinity: `[tokens, tokens]`.
+/// Returns 0 where the key is not later than the query, otherwise -infinity: `[tokens, tokens]`.
 fn later(tokens: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let position = Tensor::iota(tokens, DType::I32, 0, 1, device)?;
     let hidden = position.unsqueeze(0)?.gt(&position.unsqueeze(1)?)?;
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
     use ternion::{GradOptions, grad};
 
-    /// The largest difference of two tensors of one number of elements.
+    /// Returns the largest difference of two tensors with equal numbers of elements.
     fn difference(a: &Tensor, b: &Tensor) -> f64 {
         let (a, b) = (a.to_vec::<f64>().expect("read"), b.to_vec::<f64>().expect("read"));
         assert_eq!(a.len(), b.len());

@@ -27,7 +27,7 @@ impl Sizes {
         format!("n{batch}c{channels}hw{image}k{filters}r{window}s{stride}")
     }
 
-    /// Multiplications and additions of the forward pass.
+    /// Returns the multiplications and additions of the forward pass.
     fn operations(self) -> f64 {
         let side = (self.image + 2 * self.padding - self.window) / self.stride + 1;
         let outputs = self.batch * self.filters * side * side;
@@ -35,7 +35,7 @@ impl Sizes {
     }
 }
 
-/// Sizes as in the PyTorch script.
+/// Returns cases of the sizes in the PyTorch script.
 pub fn cases() -> Vec<Case> {
     let sizes = [
         Sizes::new([64, 64, 56, 64], [3, 1, 1]),
@@ -65,7 +65,7 @@ fn run(clock: &Clock, name: &str, dtype: DType, sizes: Sizes, backward: bool) ->
     let convolve = || x.conv2d(&weight, None, options);
     let mut operations = sizes.operations();
     let milliseconds = if backward {
-        // As much for the gradient of the images as for that of the filters.
+        // The same number for the gradient of the images as for that of the filters.
         operations *= 2.0;
         let y = convolve()?;
         let dy = Tensor::randn(*y.shape(), dtype, &clock.device)?;

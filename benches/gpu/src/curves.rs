@@ -1,8 +1,11 @@
-//! Loss curves of a GPT that is trained in bf16: fused and unfused, op by op and recorded, on the same batches.
+//! Loss curves of a GPT that is trained in bf16: fused and unfused, op by op and recorded, on the
+//! same batches.
 //!
-//! Trainings that differ by rounding alone show the noise: in f32, and in bf16 with other roundings of the weights in each step, by dither.
+//! Training runs that differ only by rounding show the noise: in f32, and in bf16 with other
+//! roundings of the weights in each step, by dithering.
 //!
-//! Prints a line about the run, then one JSON object for each step: `{"model", "seed", "way", "step", "loss"}`. A loss has all digits of its f32.
+//! Prints a line about the run, then one JSON object for each step:
+//! `{"model", "seed", "way", "step", "loss"}`. A loss has all digits of its f32.
 
 use crate::clock::print_lines;
 use crate::train::{CHARACTERS, GPT2, Sizes, scoped};
@@ -14,7 +17,7 @@ use ternion::nn::optim::{AdamW, AdamWConfig, Optimizer};
 use ternion::nn::{GPT, GPTConfig, Module};
 use ternion::{DType, Device, Error, Precision, RecordedStep, Result, Tensor, no_grad, without_fusion};
 
-/// The text: documents and source of this project. The more there is, the less of it is learned by heart.
+/// The text: documents and source of this project. A longer text is memorized less.
 const PARTS: &[&str] = &[
     include_str!("../../../README.md"),
     include_str!("../../../ARCHITECTURE.md"),
@@ -48,19 +51,19 @@ const PARTS: &[&str] = &[
 /// Learning rate of AdamW, as in the training cases.
 const RATE: f64 = 3e-4;
 
-/// What is wanted.
+/// The parameters of the training runs.
 #[derive(Args)]
 pub struct Wanted {
     /// The model, with the sizes of the training case of that name; its tokens are bytes
     #[arg(long, value_enum, default_value_t = Model::CharGpt)]
     model: Model,
-    /// Windows in a batch; by default as in the training case: 64 of char_gpt, 16 of gpt2_124m
+    /// Windows in a batch; by default as in the training case: 64 for char_gpt, 16 for gpt2_124m
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     batch: Option<u16>,
-    /// Steps of each training
+    /// Steps of each training run
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
-    /// Each is a training in every way, from first weights and with batches of its own
+    /// Each seed trains in every way, with its own initial weights and batches
     #[arg(long, num_args = 1.., default_values_t = [1, 2, 3])]
     seeds: Vec<u64>,
 }
@@ -81,7 +84,7 @@ impl Model {
         }
     }
 
-    /// The sizes, and the windows in a batch.
+    /// Returns the sizes, and the windows in a batch.
     const fn sizes(self) -> (Sizes, usize) {
         match self {
             Model::CharGpt => (CHARACTERS, 64),
@@ -96,7 +99,7 @@ struct Way {
     precision: Precision,
     is_fused: bool,
     is_recorded: bool,
-    /// The stream of random numbers by which each step's weights are dithered.
+    /// The stream of random numbers with which each step's weights are dithered.
     dither: Option<u64>,
 }
 
@@ -118,17 +121,17 @@ const WAYS: [Way; 7] = [
     Way { name: "bf16/dithered_3", dither: Some(3), ..UNFUSED },
 ];
 
-/// The most that rounding to bf16 moves a number, relative to it: half a unit in the last of 8 bits.
+/// The maximum relative change by rounding to bf16: half a unit in the last of 8 bits.
 const UNIT_ROUNDOFF: f64 = 1.0 / 512.0;
 
 impl Way {
-    /// Runs `f` fused or not.
+    /// Runs `f` fused or unfused.
     fn run<T>(&self, f: impl FnOnce() -> T) -> T {
         if self.is_fused { f() } else { without_fusion(f) }
     }
 }
 
-/// What the trainings have in common.
+/// What the training runs have in common.
 struct Setup {
     config: GPTConfig,
     batch: usize,
@@ -148,7 +151,8 @@ impl Setup {
         Ok(Setup { config, batch, steps, windows })
     }
 
-    /// Trains a new model. First weights and batches are those of the seed, whatever the way.
+    /// Trains a new model and returns its losses. Initial weights and batches depend only on the
+    /// seed.
     fn curve(&self, way: &Way, seed: u64, device: &Device) -> Result<Vec<f32>> {
         device.seed(seed);
         let model = GPT::new(self.config, device)?;
@@ -170,7 +174,7 @@ impl Setup {
         way.run(|| self.losses(way, step, windows, &batch, &last))
     }
 
-    /// Runs the steps. Losses stay on the device until the end, so that none waits for it.
+    /// Runs the steps. Losses stay on the device until the end, so that no step waits for its loss.
     fn losses(
         &self,
         way: &Way,
@@ -189,7 +193,7 @@ impl Setup {
             match &mut recorded {
                 Some(recorded) => recorded.replay().map(drop)?,
                 None if way.is_recorded => {
-                    // Recording runs the step once as it is: the first one.
+                    // Recording also runs the step once: the first one.
                     let first = device.record(&mut step)?;
                     recorded = Some(first.ok_or_else(|| unrecorded(device))?);
                 }
@@ -201,9 +205,10 @@ impl Setup {
     }
 }
 
-/// The weights of a model, which are other ones while a step computes its gradients: each is multiplied by a random factor of 1 - UNIT_ROUNDOFF to
-/// 1 + UNIT_ROUNDOFF, drawn anew in each step. The optimizer moves the weights themselves. So these trainings differ as trainings do whose weights are rounded
-/// to bf16 in other ways: by an error in each step, of which none stays.
+/// The weights of a model, which are perturbed while a step computes its gradients: each is
+/// multiplied by a random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF, drawn again in each
+/// step. The optimizer updates the exact weights. So these training runs differ like training runs
+/// whose weights are rounded to bf16 in other ways: by an error in each step that does not persist.
 struct Dither {
     weights: Vec<Tensor>,
     exact: Vec<Tensor>,
@@ -217,7 +222,7 @@ impl Dither {
         Ok(Dither { exact: exact.collect::<Result<_>>()?, weights })
     }
 
-    /// Before the step's forward pass.
+    /// Perturbs the weights, before the step's forward pass.
     fn begin(&self) -> Result<()> {
         no_grad(|| {
             for (weight, exact) in self.weights.iter().zip(&self.exact) {
@@ -228,13 +233,13 @@ impl Dither {
         })
     }
 
-    /// After its backward pass.
+    /// Restores the weights, after the step's backward pass.
     fn end(&self) -> Result<()> {
         no_grad(|| self.weights.iter().zip(&self.exact).try_for_each(|(weight, exact)| weight.copy_(exact)))
     }
 }
 
-/// Each element times a random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF.
+/// Returns each element multiplied by a random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF.
 fn dithered(weights: &Tensor) -> Result<Tensor> {
     let uniform = Tensor::rand(weights.shape(), weights.dtype(), weights.device())?;
     weights.mul(&uniform.mul_scalar(2.0 * UNIT_ROUNDOFF)?.add_scalar(1.0 - UNIT_ROUNDOFF)?)
@@ -244,7 +249,7 @@ fn unrecorded(device: &Device) -> Error {
     Error::Device { device: device.name().to_string(), detail: "records no steps".into() }
 }
 
-/// All parts, one behind the other.
+/// Returns all parts, concatenated.
 fn text() -> String {
     PARTS.join("\n")
 }
@@ -275,7 +280,7 @@ pub fn run(wanted: &Wanted) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// The line about the run.
+/// Returns the line about the run.
 fn about(model: Model, setup: &Setup, device: &Device) -> std::result::Result<Value, String> {
     let mut run = crate::provenance::of(device)?;
     for (key, value) in [
@@ -293,7 +298,8 @@ fn about(model: Model, setup: &Setup, device: &Device) -> std::result::Result<Va
     Ok(json!({ "run": run }))
 }
 
-/// A line for each step. An f32 is as exact in f64, of which JSON has the digits.
+/// Returns a line for each step. A conversion from f32 to f64 is exact, and JSON has all digits of
+/// the f64.
 fn lines(model: Model, seed: u64, way: &Way, losses: &[f32]) -> String {
     let line = |(at, &loss): (usize, &f32)| {
         let step = json!({"model": model.name(), "seed": seed, "way": way.name, "step": at + 1, "loss": f64::from(loss)});
@@ -302,7 +308,7 @@ fn lines(model: Model, seed: u64, way: &Way, losses: &[f32]) -> String {
     losses.iter().enumerate().map(line).collect()
 }
 
-/// A training that comes to no number shows nothing.
+/// Checks that all losses are finite: a training run with other losses shows nothing.
 fn check(way: &Way, losses: &[f32]) -> std::result::Result<(), String> {
     match losses.iter().position(|loss| !loss.is_finite()) {
         Some(at) => Err(format!("{}: the loss of step {} is {}", way.name, at + 1, losses[at])),
@@ -361,7 +367,7 @@ mod tests {
         assert!(mean.abs() < 0.1 * UNIT_ROUNDOFF, "{mean}");
     }
 
-    /// No error of a step is left in the weights, and each step has errors of its own.
+    /// The weights keep no error of a step, and each step has different errors.
     #[test]
     fn dither_ends_with_the_step() {
         let device = ternion_cpu::device();

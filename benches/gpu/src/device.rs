@@ -1,4 +1,5 @@
-//! The device that is timed: what a benchmark needs of a backend and core has no door for.
+//! The device that is timed: the functions of a backend that a benchmark needs and that core's
+//! `Backend` trait lacks.
 
 use std::time::Duration;
 use ternion::backend::{Backend, Buffer};
@@ -12,7 +13,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of a device's name as [`ternion::device`] knows it.
+    /// Returns the kind of a device by its name in [`ternion::device`].
     pub fn of(name: &str) -> std::result::Result<Kind, String> {
         match name.split(':').next() {
             Some("cuda") => Ok(Kind::Cuda),
@@ -21,7 +22,7 @@ impl Kind {
         }
     }
 
-    /// What lines of results call it.
+    /// Returns the name of the backend in printed lines.
     pub fn implementation(self) -> &'static str {
         match self {
             Kind::Cuda => "ternion",
@@ -29,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// What they call a copy of as many bytes as a case moves.
+    /// Returns the name, in printed lines, of a copy of as many bytes as a case moves.
     pub fn copy(self) -> &'static str {
         match self {
             Kind::Cuda => "copy",
@@ -38,37 +39,39 @@ impl Kind {
     }
 }
 
-/// A backend's clock, launches and plain copies.
+/// A backend's timer, counter of launches and plain copies.
 pub trait Timed {
-    /// Marks the beginning, behind everything queued so far.
+    /// Records the begin, after everything queued so far.
     fn begin(&self) -> Result<()>;
-    /// Marks the end, behind everything queued so far.
+    /// Records the end, after everything queued so far.
     fn end(&self) -> Result<()>;
-    /// Between the marks.
+    /// Returns the milliseconds between begin and end.
     fn milliseconds(&self) -> Result<f64>;
-    /// Kernels or shaders so far.
+    /// Returns the number of kernels or shaders launched so far.
     fn launches(&self) -> Result<u64>;
-    /// Queues a copy by the device's own means.
+    /// Queues a copy by the device's own command.
     fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()>;
-    /// Host time of so many launches by the driver alone, where a launch goes to it at once.
+    /// Returns the host time of `launches` launches by the driver itself, if launches go to the
+    /// driver immediately.
     fn launch_floor(&self, _launches: usize) -> Result<Option<Duration>> {
         Ok(None)
     }
-    /// What a profiler that starts switched off gets to see begins here.
+    /// Begins the part that a profiler which starts disabled records.
     fn show(&self) -> Result<()> {
         Ok(())
     }
-    /// It ends here.
+    /// Ends that part.
     fn hide(&self) -> Result<()> {
         Ok(())
     }
-    /// What the device is and whose clock takes the times, where lines of results do not tell it by themselves.
+    /// Returns what the device is and which clock measures the times, if printed lines do not show
+    /// it.
     fn about(&self) -> Option<serde_json::Value> {
         None
     }
 }
 
-/// The device itself and its clock.
+/// Opens the device and its timer.
 pub fn open(kind: Kind, name: &str) -> Result<(Device, Box<dyn Timed>)> {
     let device = ternion::device(name)?;
     let timed: Box<dyn Timed> = match kind {
@@ -92,7 +95,7 @@ fn failed(device: &Device, detail: impl Into<String>) -> Error {
     Error::Device { device: device.name().to_string(), detail: detail.into() }
 }
 
-/// The backend of `device`, unless something is wrapped around it.
+/// Returns the backend of `device`, unless a decorator wraps it.
 pub fn backend<T: Backend>(device: &Device) -> Result<&T> {
     device.downcast().ok_or_else(|| failed(device, "is wrapped: benchmarks run on the device itself"))
 }
@@ -187,7 +190,7 @@ mod wgpu {
     }
 }
 
-/// What the device is, such as NVIDIA H100 80GB HBM3.
+/// Returns what the device is, such as NVIDIA H100 80GB HBM3.
 pub fn hardware(device: &Device) -> String {
     let known = ternion::devices().into_iter().find(|one| one.name == device.name());
     known.map_or_else(|| device.name().to_string(), |one| one.hardware)

@@ -1,5 +1,6 @@
-//! Attention of f32 by each way to form its products: fused multiply-adds, three parts of bf16, which are as accurate, and TF32, which is not: what
-//! decides which one f32 takes (`docs/kernels/attention.md`). Of CUDA alone.
+//! f32 attention with each way to compute its products: fused multiply-adds; bf16x6, which is as
+//! accurate; and TF32, which is not. The times decide which one f32 uses
+//! (`docs/kernels/attention.md`). Only for CUDA.
 
 use crate::Case;
 use crate::attention::{Wanted, time};
@@ -9,7 +10,7 @@ use serde_json::json;
 use ternion::{AttentionOptions, Causal, DType, Precision, Result, with_precision};
 use ternion_cuda::with_attention_by_parts;
 
-/// `f32_products/fwd/d64/t512/causal`.
+/// Returns the cases, `f32_products/fwd/d64/t512/causal`.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for head_dim in [32, 64, 128] {
@@ -31,7 +32,7 @@ fn name(Wanted { head_dim, tokens, causal, backward, .. }: Wanted) -> String {
     format!("f32_products/{pass}/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
 }
 
-/// What tensors get as `ternion`, with the milliseconds of each way.
+/// Prints the time of the op as `ternion`, with the milliseconds of each way.
 fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -44,7 +45,7 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     let attend = || Ok(vec![q.scaled_dot_product_attention(k, v, options())?]);
     let measured = || time(clock, wanted, &inputs, &attend);
     let of_tensors = with_precision(Precision::F32, measured)?;
-    // Parts are forbidden there.
+    // bf16x6 is not allowed with this precision.
     let fused = with_precision(Precision::Ieee, measured)?;
     let parts = with_attention_by_parts(|| with_precision(Precision::F32, measured))?;
     let tf32 = with_precision(Precision::Tf32, measured)?;

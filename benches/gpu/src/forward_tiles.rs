@@ -1,5 +1,5 @@
-//! Attention's forward kernel by TMA with its tiles for few and for many keys, at the widths that have both: which one a size should take
-//! (`docs/kernels/attention.md`). Of CUDA alone.
+//! Attention's TMA forward kernel with its tiles for few and for many keys, at the widths that have
+//! both, to decide which one a size should use (`docs/kernels/attention.md`). Only for CUDA.
 
 use crate::Case;
 use crate::attention::Wanted;
@@ -10,7 +10,7 @@ use ternion::{AttentionOptions, Causal, DType, Result, Tensor, no_grad};
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, ForwardTiles};
 
-/// `forward_tiles/bf16/d64/t512/causal`.
+/// Returns the cases, `forward_tiles/bf16/d64/t512/causal`.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for head_dim in [64, 192] {
@@ -26,7 +26,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Attention of tensors as `ternion`, with the milliseconds of both tiles by themselves.
+/// Prints the time of the op as `ternion`, with the milliseconds of each kind of tiles.
 fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -52,7 +52,7 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     Ok(())
 }
 
-/// q, k and v; and where y and the log-sum-exp go.
+/// q, k and v, and the outputs y and log-sum-exp.
 struct Operands {
     wanted: Wanted,
     inputs: [Tensor; 3],
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(names.len(), 20);
         assert!(names.contains(&"forward_tiles/bf16/d192/t2048/full".to_string()), "{names:?}");
         let wanted = Wanted::plain(192, 4096, true, false);
-        // Four sequences of ten heads, half of the scores hidden.
+        // Four sequences of ten heads, half of the scores masked.
         assert_eq!(wanted.operations(), 4.0 * 40.0 * 4096.0 * 4096.0 * 192.0 * 0.5);
     }
 }

@@ -4,7 +4,7 @@ use crate::Case;
 use crate::clock::{Clock, emit};
 use ternion::{DType, MatmulOptions, Result};
 
-/// What is multiplied, and whether TF32 or parts of bf16 are permitted.
+/// The type of the operands, and whether TF32 or bf16x6 is permitted.
 #[derive(Clone, Copy)]
 struct Factors {
     name: &'static str,
@@ -19,7 +19,8 @@ const TF32: Factors = Factors { name: "tf32", tf32: true, ..F32 };
 const BF16: Factors = Factors { name: "bf16", dtype: DType::BF16, ..F32 };
 const F16: Factors = Factors { name: "f16", dtype: DType::F16, ..F32 };
 
-/// Sizes and layouts as in the PyTorch script; `t` in a name means that operand is transposed.
+/// Returns cases with the sizes and layouts of the PyTorch script. `t` in a name means that the
+/// operand is transposed.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for size in [512, 1024, 2048, 4096, 8192] {

@@ -1,4 +1,4 @@
-//! What the host spends: time of an op, launches of a step.
+//! Host time of an op, and launches of a step.
 
 use crate::Case;
 use crate::clock::{Clock, emit};
@@ -7,13 +7,14 @@ use ternion::{DType, Result, Tensor, no_grad};
 /// Ops in a round: few enough that the device's queue does not fill.
 const OPS: usize = 500;
 
-/// Ops in a round that fills every queue on the way.
+/// Ops in a round that fills every queue between program and device.
 const SUSTAINED_OPS: usize = 20_000;
 
 /// Ops of a recorded step.
 const OPS_OF_STEP: usize = 500;
 
-/// Host time of one eager op on one element; and of ops one after the other in a recorded step.
+/// Returns cases for the host time of one eager op on one element, and for consecutive ops in a
+/// recorded step.
 pub fn cases() -> Vec<Case> {
     let mut all = eager();
     all.extend(in_a_step());
@@ -22,7 +23,7 @@ pub fn cases() -> Vec<Case> {
 
 fn eager() -> Vec<Case> {
     vec![
-        // What none of the others can be below.
+        // A lower bound for all others.
         Case::new("host/launch", |clock, name| {
             if let Some(microseconds) = clock.microseconds_of_launch(OPS)? {
                 emit(name, "driver", microseconds / 1e3, microseconds, "us/op");
@@ -53,7 +54,7 @@ fn eager() -> Vec<Case> {
             let x = Tensor::ones([4, 16], DType::F32, &clock.device)?;
             time(clock, name, || no_grad(|| x.softmax(1).map(drop)))
         }),
-        // The same, one after another for so long that whatever takes them from the program is in it too.
+        // The same ops for so long that the time of every later stage of submission is included.
         Case::new("host/add_sustained", |clock, name| {
             let x = Tensor::ones([1], DType::F32, &clock.device)?;
             time_sustained(clock, name, || x.add(&x).map(drop))
@@ -73,8 +74,8 @@ fn eager() -> Vec<Case> {
     ]
 }
 
-/// Each op works on what the one before it wrote: what a device takes from one kernel to the next, of one block,
-/// of dozens, and of thousands; of rows, and of products.
+/// Each op uses the output of the previous one: the time that a device takes from one kernel to the
+/// next, with one block, with dozens, and with thousands; also for rows, and for products.
 fn in_a_step() -> Vec<Case> {
     let add = |elements: usize| {
         Case::new(format!("in_step/add/{elements}"), move |clock, name| {

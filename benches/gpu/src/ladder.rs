@@ -1,4 +1,5 @@
-//! The ladder of matrix products, from the naive kernel on, beside the product that tensors get (`docs/kernels/gemm-ladder.md`). Of CUDA alone.
+//! The ladder of matrix products, beginning with the naive kernel, compared with the matmul op
+//! (`docs/kernels/gemm-ladder.md`). Only for CUDA.
 
 use crate::Case;
 use crate::clock::{Calls, Clock, emit, emit_error, emit_with};
@@ -10,10 +11,11 @@ use ternion_cuda::ladder::{self, Form, Tile};
 
 const SIZES: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
 
-/// Milliseconds above which one call is measured: the naive product of 8192 takes seconds.
+/// Milliseconds above which only one call is measured: the naive product of 8192 takes seconds.
 const LIMIT: f64 = 100.0;
 
-/// Every form at every size, `ladder/f32/naive/256`, and in its place among them `ladder/f32/ternion/256`, the product of tensors.
+/// Returns a case for every rung and size, `ladder/f32/naive/256`, and among them
+/// `ladder/f32/ternion/256` for the matmul op.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [DType::F32, DType::BF16] {
@@ -33,15 +35,16 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// TFLOP/s of a product of squares.
+/// Returns the TFLOP/s of a product of square matrices.
 fn rate(size: usize, milliseconds: f64) -> f64 {
     2.0 * (size as f64).powi(3) / milliseconds / 1e9
 }
 
-/// A tile, its milliseconds, and of how many calls they are.
+/// A tile, its milliseconds, and how many calls they are computed from.
 type Time = (&'static Tile, f64, Calls);
 
-/// The fastest tile of a form, with the milliseconds of all where it has several.
+/// Prints the time of the fastest tile of a rung, with the milliseconds of all tiles if it has
+/// several.
 fn run(clock: &Clock, name: &str, form: Form, size: usize) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -65,7 +68,7 @@ fn run(clock: &Clock, name: &str, form: Form, size: usize) -> Result<()> {
     Ok(())
 }
 
-/// Of each tile of a form.
+/// Returns the times of each tile of a rung.
 fn times(clock: &Clock, form: Form, size: usize) -> Result<Vec<Time>> {
     let backend = backend::<CudaBackend>(&clock.device)?;
     let random = || clock.randn(&[size; 2], form.dtype());

@@ -1,9 +1,12 @@
-//! Times Ternion's CUDA and wgpu backends: the cases, method and output lines of the PyTorch script beside it in `benches/peers`.
+//! Times Ternion's CUDA and wgpu backends, with the cases, the method and the output lines of the
+//! PyTorch script in `benches/peers`.
 //!
-//! Prints one JSON object a line: `{"case", "impl", "ms", "value", "unit"}`. Kernel cases: events (on wgpu: timestamps) around one call, a 256 MB buffer rewritten before
-//! each so that the L2 cache holds none of its inputs, 10 warm-ups, median of the calls that fit in `--rep` milliseconds (20 at least), random inputs.
-//! Train cases: wall clock over `--steps` steps between two synchronisations, after 5 warm-ups; median of 5 rounds.
-//! With `--serve` it measures what its input asks for, case by case: see [`mod@serve`].
+//! Prints one JSON object per line: `{"case", "impl", "ms", "value", "unit"}`. Kernel cases: events
+//! (on wgpu: timestamps) around one call; a 256 MB buffer is rewritten before each, so that the L2
+//! cache contains none of its inputs; 10 warm-ups, median of the calls that fit into `--rep`
+//! milliseconds (at least 20), random inputs. Train cases: wall clock over `--steps` steps between
+//! two synchronizations, after 5 warm-ups; median of 5 rounds. With `--serve` the program measures
+//! what its input requests, case by case: see [`mod@serve`].
 
 mod attend;
 mod attention;
@@ -37,13 +40,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use ternion::Result;
 
-/// Times Ternion's CUDA backend, or that of wgpu.
+/// Times Ternion's CUDA backend or its wgpu backend.
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// What is timed: cuda, cuda:INDEX, wgpu, wgpu:INDEX or wgpu:NAME
+    /// The device: cuda, cuda:INDEX, wgpu, wgpu:INDEX or wgpu:NAME
     #[arg(long, default_value = "cuda", global = true, overrides_with = "device")]
     device: String,
     /// Only cases whose names begin with one of these
@@ -55,10 +58,10 @@ struct Arguments {
     /// Milliseconds to measure a case for
     #[arg(long, default_value_t = 60.0, allow_negative_numbers = true, value_parser = clock::positive_milliseconds)]
     rep: f64,
-    /// Optimiser steps of a round of a train case
+    /// Optimizer steps of a round of a train case
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
-    /// Measures one call of each case, which alone a profiler that starts switched off gets to see
+    /// Measures one call of each case, the only one that a profiler which starts disabled records
     #[arg(long)]
     once: bool,
     /// Prints the names of the cases, in the order in which they are measured
@@ -71,18 +74,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Prints a line as soon as something is there: for the time from process start on
+    /// Prints a line as soon as something is available, to measure the time from process start
     Start {
-        /// What is waited for
+        /// What to wait for
         what: start::What,
     },
-    /// Runs a case under Nsight Compute and keeps the key figures as text
+    /// Runs a case under Nsight Compute and stores the key metrics as text
     Profile(profile::Wanted),
     /// Traces a step of a training case, eager and recorded, kernel by kernel
     Timeline(timeline::Wanted),
-    /// Measures products of random sizes by every tile, for the costs by which tiles are chosen
+    /// Measures products of random sizes with every tile, for the cost model that selects tiles
     Tiles(tiles::Asked),
-    /// Forms the attention that each line of the input asks for, of tensors in files, for those who compare results
+    /// Computes the attention that each line of the input requests, of tensors in files, to compare
+    /// results
     Attend,
     /// Trains a GPT fused and unfused, eager and recorded, and prints the loss of every step
     Curves(curves::Wanted),
@@ -101,14 +105,14 @@ impl Command {
     }
 }
 
-/// A case: its name, and what measures and prints it.
+/// A case: its name, and the function that measures it and prints its lines.
 pub struct Case {
     name: String,
     run: Box<dyn Fn(&Clock) -> Result<()>>,
 }
 
 impl Case {
-    /// A case of this name.
+    /// Creates a case with this name.
     pub fn new(name: impl Into<String>, run: impl Fn(&Clock, &str) -> Result<()> + 'static) -> Case {
         let name = name.into();
         let told = name.clone();
@@ -116,7 +120,7 @@ impl Case {
     }
 }
 
-/// Every case, in the order in which they run.
+/// Returns every case, in the order in which they run.
 fn cases() -> Vec<Case> {
     let mut cases = host::cases();
     cases.extend(gemm::cases());
@@ -132,7 +136,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The cases that the command line asks for; fails if there is none.
+/// Returns the cases that the command line selects; an error if there are none.
 fn wanted(arguments: &Arguments) -> std::result::Result<Vec<Case>, String> {
     let is_wanted = |case: &Case| match (&arguments.case, &arguments.only) {
         (Some(name), _) => case.name == *name,
@@ -174,7 +178,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
     }
 }
 
-/// Runs the cases. One that fails is a line with its error, and the others go on.
+/// Runs the cases. A case that fails prints a line with its error, and the others continue.
 fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String> {
     let cases = wanted(arguments)?;
     if arguments.list {
@@ -209,7 +213,7 @@ fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String>
 
 /// Runs the cases that the input names.
 fn serve(clock: &Clock, cases: &[Case]) -> std::io::Result<Served> {
-    // Whoever asked lets another program use the device afterwards.
+    // Afterward the requesting program may let another program use the device.
     let measure = |index: usize| {
         let case = &cases[index];
         succeeds(clock, case, (case.run)(clock).and(clock.rest()))
@@ -221,17 +225,17 @@ fn names(cases: &[Case]) -> Vec<&str> {
     cases.iter().map(|case| case.name.as_str()).collect()
 }
 
-/// Whether a case was measured. Prints its error if not.
+/// Returns whether a case was measured. Prints its error if not.
 fn succeeds(clock: &Clock, case: &Case, result: Result<()>) -> bool {
     result.map_err(|error| emit_error(&case.name, clock.implementation(), &error)).is_ok()
 }
 
-/// A folder's or file's error with its name.
+/// Returns an error of a folder or file with its name.
 fn told(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// A place for files that nobody needs later.
+/// Returns a path for temporary files.
 fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ternion-{}-{name}", std::process::id()))
 }
@@ -245,7 +249,7 @@ mod tests {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What clap says of a line that it refuses.
+    /// Returns clap's error for a command line that it rejects.
     fn refused(line: &[&str]) -> String {
         match Arguments::try_parse_from(std::iter::once("ternion-bench").chain(line.iter().copied())) {
             Ok(_) => panic!("{line:?} was taken"),

@@ -1,12 +1,13 @@
-//! What Nsight Compute prints as CSV: read, and told as text.
+//! Parses the CSV output of Nsight Compute and reports it as text.
 //!
-//! The profiler prints two forms: wide (`--page raw`: a column for each metric, units in the first row) and long (a row for each metric of each
-//! kernel). Lines of other programs may stand before either.
+//! The profiler prints two forms: wide (`--page raw`: a column for each metric, units in the first
+//! row) and long (a row for each metric of each kernel). Lines of other programs may precede
+//! either.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What the profiler is asked for.
+/// The sections that the profiler measures.
 pub const SECTIONS: [&str; 6] = [
     "SpeedOfLight",
     "MemoryWorkloadAnalysis",
@@ -16,10 +17,10 @@ pub const SECTIONS: [&str; 6] = [
     "WarpStateStats",
 ];
 
-/// How many reasons to wait are told.
+/// How many stall reasons are reported.
 const STALLS: usize = 3;
 
-/// A number with its unit as the profiler prints it, or a text.
+/// A number with its unit, as the profiler prints it, or a text.
 #[derive(Clone, Debug, PartialEq)]
 struct Metric {
     value: String,
@@ -34,12 +35,13 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The number of the first of these metrics that there is: their names differ between versions and devices.
+    /// Returns the value of the first of these metrics that exists: their names differ between
+    /// versions and devices.
     fn number(&self, names: &[&str]) -> Option<f64> {
         names.iter().find_map(|name| parsed(&self.metrics.get(*name)?.value))
     }
 
-    /// As [`number`](Kernel::number), in seconds, bytes, or bytes a second whatever the unit was.
+    /// As [`number`](Kernel::number), converted to seconds, bytes, or bytes per second.
     fn scaled(&self, name: &str) -> Option<f64> {
         let metric = self.metrics.get(name)?;
         Some(parsed(&metric.value)? * factor(&metric.unit)?)
@@ -49,7 +51,8 @@ impl Kernel {
         self.metrics.get(name).map(|metric| metric.value.as_str()).filter(|text| !text.is_empty())
     }
 
-    /// Why warps waited, most first: reason and cycles for each instruction that was issued.
+    /// Returns the reasons why warps stalled, the most frequent first: reason and cycles per issued
+    /// instruction.
     fn stalls(&self) -> Vec<(&str, f64)> {
         let reason = |name: &str| -> Option<usize> {
             name.ends_with("_per_issue_active.ratio").then_some(())?;
@@ -69,13 +72,14 @@ impl Kernel {
     }
 }
 
-/// A number that may have commas between its thousands.
+/// Parses a number that may have thousands separators.
 fn parsed(text: &str) -> Option<f64> {
     let plain: String = text.chars().filter(|c| *c != ',').collect();
     plain.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// What one of a unit is in seconds, bytes or bytes a second: `usecond`, `us`, `Gbyte/s`, `byte/second`.
+/// Returns the factor that converts a unit to seconds, bytes or bytes per second: `usecond`, `us`,
+/// `Gbyte/s`, `byte/second`.
 fn factor(unit: &str) -> Option<f64> {
     let (base, _) = unit.split_once('/').unwrap_or((unit, ""));
     if let Some(prefix) = base.strip_suffix("byte") {
@@ -87,10 +91,10 @@ fn factor(unit: &str) -> Option<f64> {
     prefixes.iter().find(|(name, _)| *name == prefix).map(|(_, factor)| *factor)
 }
 
-/// The kernels in what the profiler printed.
+/// Returns the kernels in the profiler's output.
 ///
 /// # Errors
-/// No table in it, or one without the columns that both forms have.
+/// There is no table, or it lacks the columns that both forms have.
 pub fn kernels(printed: &str) -> Result<Vec<Kernel>, String> {
     let begin = printed
         .match_indices("\"ID\"")
@@ -109,7 +113,7 @@ pub fn kernels(printed: &str) -> Result<Vec<Kernel>, String> {
     }
 }
 
-/// A row for each metric of each kernel.
+/// Reads a row for each metric of each kernel.
 fn long(rows: &[Vec<String>], columns: [usize; 5], head: &[String]) -> Vec<Kernel> {
     let [id, kernel, name, unit, value] = columns;
     let mut found: Vec<(String, Kernel)> = Vec::new();
@@ -126,13 +130,13 @@ fn long(rows: &[Vec<String>], columns: [usize; 5], head: &[String]) -> Vec<Kerne
     found.into_iter().map(|(_, kernel)| kernel).collect()
 }
 
-/// Grid and block, which the long form tells in columns of their own.
+/// Returns grid and block, which are separate columns in the long form.
 fn launch_columns(head: &[String], row: &[String]) -> BTreeMap<String, Metric> {
     let told = head.iter().zip(row).filter(|(name, _)| *name == "Grid Size" || *name == "Block Size");
     told.map(|(name, value)| (name.clone(), Metric { value: value.clone(), unit: String::new() })).collect()
 }
 
-/// A column for each metric; a row without an ID tells the units.
+/// Reads a column for each metric; a row without an ID contains the units.
 fn wide(rows: &[Vec<String>], id: usize, kernel: usize, head: &[String]) -> Vec<Kernel> {
     let none = vec![String::new(); head.len()];
     let units = rows.iter().find(|row| row[id].is_empty()).unwrap_or(&none);
@@ -144,7 +148,8 @@ fn wide(rows: &[Vec<String>], id: usize, kernel: usize, head: &[String]) -> Vec<
     told.map(|row| Kernel { name: row[kernel].clone(), metrics: metrics(row) }).collect()
 }
 
-/// Comma-separated values as RFC 4180 has them: quotes may enclose commas, line ends and doubled quotes.
+/// Parses comma-separated values according to RFC 4180: quotes may enclose commas, line ends and
+/// doubled quotes.
 fn records(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
     let mut quoted = false;
@@ -176,7 +181,8 @@ fn shortened(text: &str) -> String {
     text.trim().chars().take(300).collect()
 }
 
-/// The key figures of kernels, a paragraph each. What the profiler did not measure is a dash.
+/// Returns the key metrics of kernels, a paragraph for each. A metric that was not measured is a
+/// dash.
 pub fn report(kernels: &[Kernel]) -> String {
     let mut text = String::new();
     for kernel in kernels {
@@ -197,7 +203,7 @@ pub fn report(kernels: &[Kernel]) -> String {
     text
 }
 
-/// A number times `factor`, or a dash.
+/// Formats a number times `factor`, or a dash.
 fn dash(number: Option<f64>, factor: f64, digits: usize) -> String {
     number.map_or("-".into(), |number| format!("{:.digits$}", number * factor))
 }

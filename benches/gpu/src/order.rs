@@ -1,5 +1,5 @@
-//! What a fixed order of sums costs the gradient of attention: the form that tensors get, and one for measurement alone that adds in any order
-//! (`docs/kernels/attention.md`). Of CUDA alone.
+//! The cost of a fixed order of sums in the gradient of attention: the kernel that the op uses, and
+//! a variant for measurement that adds in any order (`docs/kernels/attention.md`). Only for CUDA.
 
 use crate::Case;
 use crate::attention::Wanted;
@@ -12,7 +12,8 @@ use ternion_core::ops::attention::Attention;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, SumOrder};
 
-/// Backward at the widths that the form is for, `order/bf16/d64/t4096/causal`; otherwise as the cases of attention.
+/// Returns backward cases at the widths of that variant, `order/bf16/d64/t4096/causal`; otherwise
+/// like the cases of attention.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for head_dim in [64, 128] {
@@ -26,7 +27,8 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The fixed order as `ternion`; any order as `ternion/unordered`, by the faster of its two ways to lag, with the milliseconds of both.
+/// Prints the fixed order as `ternion`, and any order as `ternion/unordered`: the faster of its
+/// variants with and without lag, with the milliseconds of both.
 fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -48,7 +50,7 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     Ok(())
 }
 
-/// q, k, v, y, the log-sum-exp and dy; and where dq, dk and dv go.
+/// q, k, v, y, the log-sum-exp and dy, and the outputs dq, dk and dv.
 struct Operands {
     inputs: [Tensor; 6],
     outputs: [Tensor; 3],
@@ -81,7 +83,8 @@ mod tests {
         assert_eq!(names.len(), 16);
         assert!(names.contains(&"order/bf16/d128/t16384/causal".to_string()), "{names:?}");
         let wanted = Wanted::plain(64, 4096, true, true);
-        // 4 of 4 * 32 * 4096^2 * 64 forward, half of it hidden, two and a half times as many backward.
+        // 4 of 4 * 32 * 4096^2 * 64 forward, half of it masked, two and a half times as many
+        // backward.
         assert_eq!(wanted.operations(), 4.0 * 128.0 * 4096.0 * 4096.0 * 64.0 * 0.5 * 2.5);
     }
 }

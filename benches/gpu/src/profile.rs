@@ -1,4 +1,4 @@
-//! Runs one case of this program under Nsight Compute and keeps its key figures as text.
+//! Runs one case of this program under Nsight Compute and stores its key metrics as text.
 
 use crate::device::backend;
 use crate::{ncu, temporary, told};
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use ternion_cuda::CudaBackend;
 
-/// Where Nsight Compute lies beside the search path: toolkits put it there.
+/// Where toolkits install Nsight Compute, apart from the search path.
 const PLACES: [&str; 2] = ["/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/ncu"];
 
-/// What is wanted.
+/// The arguments of a profile.
 #[derive(Args)]
 pub struct Wanted {
-    /// The case's whole name, such as elementwise/add/f32
+    /// The case's full name, such as elementwise/add/f32
     case: String,
-    /// The folder into which the figures go, in a file named after the case
+    /// The folder for the metrics, which are written to a file named after the case
     #[arg(long, default_value = "docs/profiles")]
     out: PathBuf,
-    /// The bundle's file that tells from which commit it was made
+    /// The bundle's file that names the commit from which it was built
     #[arg(long)]
     manifest: Option<PathBuf>,
-    /// The commit, where there is no such file
+    /// The commit, if there is no such file
     #[arg(long)]
     commit: Option<String>,
     /// Nsight Compute's program
@@ -30,7 +30,7 @@ pub struct Wanted {
     ncu: Option<PathBuf>,
 }
 
-/// Profiles the case, prints the figures and keeps them.
+/// Profiles the case, prints the metrics and stores them.
 pub fn run(wanted: &Wanted) -> Result<(), String> {
     if !crate::cases().iter().any(|case| case.name == wanted.case) {
         return Err(format!("no case is called {}; --list names all", wanted.case));
@@ -51,14 +51,14 @@ pub fn run(wanted: &Wanted) -> Result<(), String> {
     Ok(())
 }
 
-/// The device's name, which also tells in words where there is none.
+/// Returns the device's name, or an error message if there is no device.
 fn device() -> Result<String, String> {
     let device = ternion::cuda(0).map_err(|error| error.to_string())?;
     let backend = backend::<CudaBackend>(&device).map_err(|error| error.to_string())?;
     Ok(backend.description())
 }
 
-/// Nsight Compute in the search path, else where toolkits put it.
+/// Returns Nsight Compute in the search path, otherwise where toolkits install it.
 fn found() -> PathBuf {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&paths).map(|folder| folder.join("ncu")).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ fn found() -> PathBuf {
     places.into_iter().find(|path| path.is_file()).unwrap_or_else(|| "ncu".into())
 }
 
-/// `Nsight Compute 2025.3.0.0`.
+/// Returns the version, such as `Nsight Compute 2025.3.0.0`.
 fn version(program: &Path) -> Result<String, String> {
     let printed = output(Command::new(program).arg("--version"), "Nsight Compute")?;
     let told = printed.lines().find_map(|line| line.strip_prefix("Version "));
@@ -76,12 +76,13 @@ fn version(program: &Path) -> Result<String, String> {
     ))
 }
 
-/// What the profiler prints of one call of the case.
+/// Returns the profiler's output for one call of the case.
 fn profiled(program: &Path, case: &str) -> Result<String, String> {
     let bench = std::env::current_exe().map_err(|error| error.to_string())?;
     let report = temporary("profile.ncu-rep");
     let mut measure = Command::new(program);
-    // The device's clocks stay as they are: figures agree with those of the benchmark, and a shared machine is left alone.
+    // The device's clocks are not changed: the metrics agree with those of the benchmark, and other
+    // users of the machine are not affected.
     measure.args(["--profile-from-start", "off", "--clock-control", "none", "--force-overwrite"]);
     measure.args(ncu::SECTIONS.iter().flat_map(|section| ["--section", section]));
     measure.arg("--export").arg(&report).arg(bench).args(["--case", case, "--once"]);
@@ -89,12 +90,12 @@ fn profiled(program: &Path, case: &str) -> Result<String, String> {
     let mut import = Command::new(program);
     import.arg("--import").arg(&report).args(["--page", "raw", "--csv"]);
     let printed = measured.and_then(|_| output(&mut import, "Nsight Compute"));
-    // Gone already where the profiler wrote none.
+    // The file does not exist if the profiler wrote none.
     let _ = fs::remove_file(&report);
     printed
 }
 
-/// From which commit this program was made, as far as anything tells.
+/// Returns the commit that this program was built from, if it is known.
 fn commit(wanted: &Wanted) -> Result<String, String> {
     match &wanted.manifest {
         Some(manifest) => crate::provenance::commit_of(manifest),
@@ -102,7 +103,8 @@ fn commit(wanted: &Wanted) -> Result<String, String> {
     }
 }
 
-/// Writes beside `path` and renames: whoever reads finds all of it or what was there before.
+/// Writes to a file next to `path` and renames it: a reader finds all of it or the previous
+/// content.
 pub fn keep(path: &Path, text: &str) -> Result<(), String> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
@@ -114,7 +116,7 @@ pub fn keep(path: &Path, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a program prints; fails with it if the program does.
+/// Returns the output of a program; an error with the output if the program fails.
 fn output(command: &mut Command, name: &str) -> Result<String, String> {
     let output = command
         .output()

@@ -1,14 +1,15 @@
-//! What figures were measured on, by what and when, so that a page can say so.
+//! The device, the program and the date of a measurement, for pages that show its results.
 
 use crate::device::hardware;
 use serde_json::{Value, json};
 use std::path::Path;
 use ternion::Device;
 
-/// What figures were measured on, by what and when: `{"device", "driver", "commit", "date"}`, null where unknown.
+/// Returns the device, the program and the date of a measurement:
+/// `{"device", "driver", "commit", "date"}`, null where unknown.
 pub fn of(device: &Device) -> std::result::Result<Value, String> {
     let program = std::env::current_exe().map_err(|error| format!("the path of this program: {error}"))?;
-    // As the scripts beside this program ask for it.
+    // The same query as in the scripts of `benches/peers`.
     let drivers = printed("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]);
     Ok(json!({
         "device": hardware(device),
@@ -18,7 +19,7 @@ pub fn of(device: &Device) -> std::result::Result<Value, String> {
     }))
 }
 
-/// The commit of the bundle in `folder`; none where there is no bundle.
+/// Returns the commit of the bundle in `folder`; `None` if there is no bundle.
 ///
 /// # Errors
 /// Those of [`commit_of`].
@@ -27,10 +28,10 @@ fn bundled_commit(folder: &Path) -> std::result::Result<Option<String>, String> 
     if manifest.exists() { commit_of(&manifest).map(Some) } else { Ok(None) }
 }
 
-/// The commit that a bundle's manifest names.
+/// Returns the commit that a bundle's manifest names.
 ///
 /// # Errors
-/// A manifest that cannot be read, or names no commit.
+/// The manifest cannot be read, or names no commit.
 pub fn commit_of(manifest: &Path) -> std::result::Result<String, String> {
     let text = std::fs::read_to_string(manifest).map_err(|error| crate::told(manifest, &error))?;
     let found: Value =
@@ -40,7 +41,7 @@ pub fn commit_of(manifest: &Path) -> std::result::Result<String, String> {
     found["commit"].as_str().map(str::to_string).ok_or_else(missing)
 }
 
-/// What a program prints; nothing where it is missing or fails.
+/// Returns the output of a program; `None` if it is missing or fails.
 fn printed(program: &str, arguments: &[&str]) -> Option<String> {
     let output = std::process::Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_string();

@@ -1,4 +1,5 @@
-//! Cases measured on request: `benches/peers/compare.py` asks this program and PyTorch's in turn, so that both meet the same clocks.
+//! Cases measured on request: `benches/peers/compare.py` alternates requests to this program and to
+//! PyTorch's, so that both run at the same clocks.
 
 use serde_json::json;
 use std::io::{self, BufRead, Write};
@@ -12,12 +13,14 @@ pub struct Served {
     pub failed: usize,
 }
 
-/// Prints `{"cases": [NAME..]}`, then reads the name of a case from each line, lets `measure` print its lines and ends them by `{"done": NAME}`, until the
-/// requests end. `measure` gets the index of the case and returns whether it succeeded: where not, `"failed": true` is in the last line. A name must be that of
-/// a case as a whole; for one that is not among `names`, `"unknown": true` is in that line.
+/// Prints `{"cases": [NAME..]}`. Then reads the name of a case from each line, calls `measure`,
+/// which prints the case's lines, and prints `{"done": NAME}`, until the requests end. `measure`
+/// gets the index of the case and returns whether it succeeded; if not, the last line contains
+/// `"failed": true`. A name must be the full name of a case; if it is not among `names`, that line
+/// contains `"unknown": true`.
 ///
 /// # Errors
-/// Requests that cannot be read, answers that cannot be written.
+/// Requests cannot be read, or answers cannot be written.
 pub fn serve(
     requests: impl BufRead,
     mut answers: impl Write,
@@ -48,7 +51,7 @@ pub fn serve(
     Ok(served)
 }
 
-/// Prints a line at once: whoever asked waits for it.
+/// Prints a line and flushes it, because the requesting program waits for it.
 fn answer(answers: &mut impl Write, line: &serde_json::Value) -> io::Result<()> {
     writeln!(answers, "{line}")?;
     answers.flush()
@@ -60,7 +63,7 @@ mod tests {
 
     const NAMES: [&str; 3] = ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"];
 
-    /// What was measured, what was answered, and the counts.
+    /// Returns what was measured, what was answered, and the counts.
     fn served(requests: &[u8], fails: &str) -> (Vec<&'static str>, Vec<serde_json::Value>, Served) {
         let (mut measured, mut answers) = (Vec::new(), Vec::new());
         let measure = |index: usize| {

@@ -1,15 +1,16 @@
-//! What a process waits for before it is of use: a bare context, or a first result. Whoever spawned it takes the time to the line that it prints.
+//! The startup time of a process: until there is a bare context, or a first result. The parent
+//! process measures the time until the printed line.
 
 use clap::ValueEnum;
 use cudarc::driver::CudaContext;
 use ternion::{DType, Result, Tensor};
 
-/// What is waited for.
+/// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// A CUDA context alone, without anything of Ternion
+    /// Only a CUDA context, without any part of Ternion
     Context,
-    /// A small result of Ternion's, read back
+    /// A small result of Ternion, copied to the host
     Result,
 }
 
@@ -27,7 +28,8 @@ pub fn run(what: What) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// The bindings panic where there is no driver; that is said in words.
+/// Creates a context. The bindings panic if there is no driver; this returns an error message
+/// instead.
 fn context() -> std::result::Result<std::sync::Arc<CudaContext>, String> {
     std::panic::set_hook(Box::new(|_| ()));
     let made = std::panic::catch_unwind(|| CudaContext::new(0));

@@ -1,4 +1,5 @@
-//! Products of random sizes by every tile, for the costs by which tiles are chosen (`benches/peers/fit_tiles.py`).
+//! Products of random sizes with every tile, to fit the cost model that selects tiles
+//! (`benches/peers/fit_tiles.py`).
 
 mod fused;
 
@@ -10,16 +11,17 @@ use ternion::{DType, MatmulOptions, Result};
 use ternion_cuda::CudaBackend;
 use ternion_cuda::tiles::{self, Operands, Taken, TileCost, Wanted, with_tile};
 
-/// What is measured.
+/// The arguments of the measurement.
 #[derive(clap::Args)]
 pub struct Asked {
-    /// Products of each kind of operands; each is measured by every tile, whole and in parts
+    /// Products of each kind of operands; each is measured with every tile, with and without
+    /// split-K
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     products: u32,
-    /// Of the sizes, which are the same for the same number
+    /// Seed of the sizes
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Share of the products that have up to 64 rows
+    /// Fraction of the products that have up to 64 rows
     #[arg(long, default_value_t = FEW_ROWS, allow_negative_numbers = true, value_parser = share)]
     few_rows: f64,
     /// Milliseconds to measure each tile of a product for
@@ -28,10 +30,10 @@ pub struct Asked {
     /// Kinds of operands
     #[arg(long, num_args = 1.., default_values = ["bf16", "f32", "tf32", "bf16x6"], value_parser = kinds())]
     kinds: Vec<String>,
-    /// Of the fused products, those whose names contain this
+    /// Only fused products whose names contain this
     #[arg(long, default_value = "", value_parser = part_of_fused)]
     only: String,
-    /// Tiles whose names contain this
+    /// Only tiles whose names contain this
     #[arg(long, default_value = "")]
     tile: String,
 }
@@ -44,7 +46,7 @@ const KINDS: [(&str, Operands); 5] = [
     ("bf16x6", Operands::Bf16x6),
 ];
 
-/// The products of GPT-2's layers with what is fused with them.
+/// The products of GPT-2's layers with their fused epilogues.
 const FUSED: &str = "fused";
 
 fn kinds() -> PossibleValuesParser {
@@ -63,7 +65,7 @@ fn part_of_fused(text: &str) -> std::result::Result<String, String> {
     Ok(text.into())
 }
 
-/// That `part` is in one of the names of `what` there is.
+/// Checks that `part` is contained in one of the existing names of `what`.
 fn among(what: &str, part: &str, names: &[&str]) -> std::result::Result<(), String> {
     match names.iter().any(|name| name.contains(part)) {
         true => Ok(()),
@@ -71,21 +73,22 @@ fn among(what: &str, part: &str, names: &[&str]) -> std::result::Result<(), Stri
     }
 }
 
-/// Share of the products that have up to 64 rows, unless it is asked otherwise.
+/// The default fraction of products that have up to 64 rows.
 const FEW_ROWS: f64 = 0.15;
 
-/// Multiplications and additions of the largest products, and elements of the largest tensors.
+/// The maximum multiplications and additions of a product, and the maximum elements of a tensor.
 const MOST_OPERATIONS: f64 = 2.0 * 8192.0 * 8192.0 * 8192.0;
 const MOST_OPERATIONS_OF_F32: f64 = 2.0 * 4096.0 * 4096.0 * 4096.0;
 const MOST_ELEMENTS: usize = 1 << 28;
 
-/// Products that take longer by a tile than by the fastest, this many times, teach nothing.
+/// A product that takes this many times longer with a tile than with the fastest one is not worth
+/// measuring.
 const HOPELESS: f64 = 8.0;
 
 /// How often every tile of a product is measured.
 const PASSES: f64 = 2.0;
 
-/// Numbers of parts that are measured beside the one that is chosen.
+/// Numbers of splits that are measured in addition to the chosen one.
 const SPLITS: [usize; 5] = [1, 2, 4, 8, 16];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ struct Product {
     n: usize,
     k: usize,
     matrices: usize,
-    /// Whether a and b are stored column by column.
+    /// Whether a and b are stored in column-major order.
     turned: [bool; 2],
 }
 
@@ -102,7 +105,7 @@ const fn matrices([m, n, k]: [usize; 3], turned: [bool; 2]) -> Product {
     Product { m, n, k, matrices: 1, turned }
 }
 
-/// Those of the benchmark and of GPT-2, before those of random sizes.
+/// The products of the benchmark and of GPT-2, which precede those of random sizes.
 const FIXED: [Product; 14] = [
     matrices([512; 3], [false; 2]),
     matrices([1000; 3], [false; 2]),
@@ -120,7 +123,7 @@ const FIXED: [Product; 14] = [
     matrices([16384, 50304, 768], [false, true]),
 ];
 
-/// Numbers that look random.
+/// A generator of pseudorandom numbers.
 struct Random(u64);
 
 impl Random {
@@ -129,7 +132,8 @@ impl Random {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Of those that are `least` to `most`, as many between 2^i and 2^(i + 1) for every i; in multiples of 8, of 64 every other time.
+    /// Returns a size from `least` to `most`, log-uniformly distributed; a multiple of 8, and of 64
+    /// every other time.
     fn size(&mut self, least: f64, most: f64) -> usize {
         let size = least * (most / least).powf(self.next());
         let multiple = if self.next() < 0.5 { 8 } else { 64 };
@@ -177,12 +181,12 @@ pub fn run(asked: &Asked) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Of a kind; fused products, which are none of them, have their own.
+/// Returns the operands of a kind. Fused products are not such a kind and are measured separately.
 fn operands_of(kind: &str) -> Option<Operands> {
     KINDS.iter().find(|(known, _)| *known == kind).map(|(_, operands)| *operands)
 }
 
-/// That `--only`, which picks fused products, has some to pick.
+/// Checks that `--only`, which selects fused products, has products to select from.
 fn check_only(asked: &Asked) -> std::result::Result<(), String> {
     match asked.only.is_empty() || asked.kinds.iter().any(|kind| kind == FUSED) {
         true => Ok(()),
@@ -194,7 +198,7 @@ fn check_only(asked: &Asked) -> std::result::Result<(), String> {
     }
 }
 
-/// That a kind of operands has a tile of the name.
+/// Checks that a kind of operands has a tile with this name.
 fn check_tile(clock: &Clock, asked: &Asked) -> std::result::Result<(), String> {
     if asked.tile.is_empty() {
         return Ok(());
@@ -206,7 +210,7 @@ fn check_tile(clock: &Clock, asked: &Asked) -> std::result::Result<(), String> {
     among("a tile's name", &asked.tile, &names).map_err(|error| format!("--tile: {error}"))
 }
 
-/// The names of a kind's tiles.
+/// Returns the names of a kind's tiles.
 fn names_of(cuda: &CudaBackend, kind: &str) -> Vec<&'static str> {
     let tiles = match operands_of(kind) {
         Some(operands) => tiles::of(cuda, operands),
@@ -215,12 +219,12 @@ fn names_of(cuda: &CudaBackend, kind: &str) -> Vec<&'static str> {
     tiles.iter().map(|tile| tile.name).collect()
 }
 
-/// Whether fused products may have the tile, or it is of the kind of those that they may have.
+/// Returns whether fused products can use the tile, or it is of the same kind as those.
 fn is_of_fused(tile: &TileCost) -> bool {
     tile.block[0] == 128 && tile.name.starts_with("wgmma")
 }
 
-/// The line about the run.
+/// Returns the line about the run.
 fn about(clock: &Clock) -> Result<serde_json::Value> {
     let multiprocessors = tiles::multiprocessors(backend::<CudaBackend>(&clock.device)?);
     Ok(json!({"run": {"device": hardware(&clock.device), "multiprocessors": multiprocessors}}))
@@ -251,7 +255,7 @@ fn described(kind: &str, tile: &TileCost) -> serde_json::Value {
     json!({"kind": kind, "tile": name, "block": block, "resident": resident, "cluster": cluster, "costs": costs})
 }
 
-/// The time of a product by every tile, and as it is chosen.
+/// Measures a product with every tile, and as it is chosen.
 fn by_tiles(
     clock: &Clock,
     kind: &str,
@@ -291,7 +295,8 @@ struct Candidate {
     is_chosen: bool,
 }
 
-/// What is chosen, and every tile with its sums in every number of parts that it takes; each once.
+/// Returns the chosen way, and every tile with each number of splits that it supports, without
+/// duplicates.
 fn candidates(tiles: &[TileCost], call: impl Fn() -> Result<()>) -> Result<Vec<Candidate>> {
     let chosen = Wanted::default();
     let by_tile = tiles
@@ -310,9 +315,11 @@ fn candidates(tiles: &[TileCost], call: impl Fn() -> Result<()>) -> Result<Vec<C
     Ok(candidates)
 }
 
-/// Milliseconds of what is wanted, each of two medians the lower one; none of what is hopeless. The clock of a device that does not rest falls now and then, for
-/// longer than the calls of a median take: all of them are slow then, and more of them in one go are no remedy, but as many a while later are. The second pass
-/// has the opposite order: what came behind slow calls in the first one comes before them.
+/// Returns the milliseconds of each way, the lower one of two medians; `None` for those that are
+/// too slow. The clock of a device that does not rest drops occasionally, for longer than the calls
+/// of a median take. All of these calls are slow then, and more calls in a row would not help, but
+/// calls at a later time do. The second pass runs in reverse order, so that a way that followed
+/// slow calls in the first pass precedes them.
 fn survey(clock: &Clock, wanted: &[Wanted], call: impl Fn() -> Result<()>) -> Result<Vec<Option<f64>>> {
     let mut least = f64::INFINITY;
     let mut times = Vec::new();
@@ -330,7 +337,7 @@ fn survey(clock: &Clock, wanted: &[Wanted], call: impl Fn() -> Result<()>) -> Re
     Ok(times)
 }
 
-/// Median milliseconds, unless the first call says that it is hopeless.
+/// Returns the median milliseconds, unless the first call shows that the way is too slow.
 fn time(clock: &Clock, wanted: Wanted, call: impl Fn() -> Result<()>, least: f64) -> Result<Option<f64>> {
     let (result, _) = with_tile(wanted, || {
         let once = clock.one(&call)?;

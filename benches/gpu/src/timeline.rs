@@ -1,4 +1,5 @@
-//! A training step kernel by kernel: what the device does when, in an eager step and in a replay of the recorded one.
+//! A training step kernel by kernel: the device's activities over time, in an eager step and in a
+//! replay of the recorded one.
 
 mod groups;
 mod table;
@@ -12,20 +13,21 @@ use std::time::Instant;
 use table::{Mode, Row, rows};
 use ternion_cuda::{CudaBackend, KernelTrace, LaunchNote};
 
-/// Steps before the one that is traced: kernels are compiled, the pool is filled, clocks are up.
+/// Steps before the traced one, after which kernels are compiled, the pool is filled, and clocks
+/// are up.
 const WARM_UPS: usize = 5;
 
-/// What is wanted.
+/// The arguments of a timeline.
 #[derive(Args)]
 pub struct Wanted {
-    /// A training case's whole name, such as train/gpt2_124m/bf16
+    /// A training case's full name, such as train/gpt2_124m/bf16
     case: String,
-    /// The folder into which the tables go, as CASE.tsv and CASE.json
+    /// The folder for the tables CASE.tsv and CASE.json
     #[arg(long, default_value = ".")]
     out: PathBuf,
 }
 
-/// Traces the steps, keeps every kernel and prints their groups.
+/// Traces the steps, stores every kernel and prints their groups.
 pub fn run(wanted: &Wanted) -> Result<(), String> {
     let every = trainings();
     let Some(training) = every.iter().find(|training| training.name == wanted.case) else {
@@ -58,14 +60,15 @@ fn clock() -> ternion::Result<Clock> {
     Clock::new(settings)
 }
 
-/// A step in both ways. The inner error is of what was measured, the outer one of the framework.
+/// Traces a step in both ways. The inner error is about the measurement, the outer one comes from
+/// the framework.
 fn traced(clock: &Clock, training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
     let eager = eager(clock, training)?;
     let recorded = recorded(clock, training)?;
     Ok(eager.and_then(|eager| Ok(vec![eager, recorded?])))
 }
 
-/// Replays of a recorded step that are traced, of which the last one counts.
+/// Replays of a recorded step that are traced. The last one is reported.
 const REPLAYS: usize = 3;
 
 fn eager(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, String>> {
@@ -99,7 +102,8 @@ fn recorded(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, 
     }
     clock.device.synchronize()?;
     trace.take()?;
-    // The last of several that follow each other: a replay on an idle device waits for its own launch behind its first kernel.
+    // The last of several consecutive replays: in a replay on an idle device, the second kernel
+    // waits for the launch of the graph.
     let begun = Instant::now();
     for _ in 0..REPLAYS {
         step.replay()?;

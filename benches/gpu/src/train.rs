@@ -1,4 +1,4 @@
-//! Whole training steps.
+//! Complete training steps.
 
 use crate::Case;
 use crate::clock::{Clock, emit, emit_with};
@@ -10,10 +10,10 @@ use ternion::nn::{
 };
 use ternion::{DType, Device, LinearCrossEntropyOptions, Precision, Result, Tensor, with_precision};
 
-/// One optimizer step on inputs that stay where they are.
+/// One optimizer step on inputs whose memory does not change.
 pub type Step = Box<dyn FnMut() -> Result<()>>;
 
-/// A model that is trained, and what a step of it gets through.
+/// A model that is trained, and the amount that a step processes.
 pub struct Training {
     pub name: String,
     amount: usize,
@@ -22,13 +22,13 @@ pub struct Training {
 }
 
 impl Training {
-    /// The step of a new model.
+    /// Returns the step of a new model.
     pub fn step(&self, device: &Device) -> Result<Step> {
         (self.make)(device)
     }
 }
 
-/// The models of the PyTorch script beside this program.
+/// Returns the models of the PyTorch script in `benches/peers`.
 pub fn trainings() -> Vec<Training> {
     let digits = [1, 28, 28];
     vec![
@@ -47,12 +47,12 @@ pub fn trainings() -> Vec<Training> {
     ]
 }
 
-/// The steps of the models: op by op and recorded.
+/// Returns cases for the steps of the models: op by op and recorded.
 pub fn cases() -> Vec<Case> {
     let case = |training: Training| {
         Case::new(training.name.clone(), move |clock, name| {
             eager(clock, name, &training)?;
-            // wgpu records no steps.
+            // wgpu does not record steps.
             if clock.kind == Kind::Wgpu { Ok(()) } else { recorded(clock, name, &training) }
         })
     };
@@ -78,14 +78,14 @@ fn recorded(clock: &Clock, name: &str, training: &Training) -> Result<()> {
     report(clock, name, "ternion/graph", training, before, || recorded.replay().map(drop))
 }
 
-/// Forgets the most memory that was in use so far. What is in use now, which is none of the case's.
+/// Resets the peak memory. Returns the memory in use now, which does not belong to the case.
 fn begin_memory(clock: &Clock) -> Result<usize> {
     clock.device.synchronize()?;
     clock.device.reset_peak_memory();
     Ok(clock.device.memory().in_use)
 }
 
-/// Measures a step; memory counts above what was in use `before`.
+/// Measures a step. Memory is counted relative to what was in use `before`.
 fn report(
     clock: &Clock,
     name: &str,
@@ -101,7 +101,7 @@ fn report(
     Ok(())
 }
 
-/// Runs a forward pass in a precision; that of f32 needs no scope.
+/// Runs a forward pass in a precision; f32 needs no scope.
 pub fn scoped<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
     match precision {
         Precision::F32 => f(),
@@ -109,7 +109,7 @@ pub fn scoped<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A classifier of images of ten kinds, trained by Adam.
+/// Returns a classifier of images of ten classes, trained by Adam.
 fn images(
     model: &str,
     image: [usize; 3],
@@ -144,9 +144,9 @@ pub struct Sizes {
 
 const TINY: Sizes = Sizes { vocabulary: 65, context: 256, layers: 4, heads: 4, width: 128 };
 pub const CHARACTERS: Sizes = Sizes { vocabulary: 65, context: 256, layers: 6, heads: 6, width: 384 };
-/// As PyTorch programs pad it: rows of logits begin at multiples of 128 bytes.
+/// Padded as in PyTorch programs: rows of logits begin at multiples of 128 bytes.
 pub const GPT2: Sizes = Sizes { vocabulary: 50_304, context: 1024, layers: 12, heads: 12, width: 768 };
-/// GPT-2's own vocabulary, of which rows in half precision begin at every multiple of 2 bytes.
+/// GPT-2's own vocabulary, with which half-precision rows are aligned to only 2 bytes.
 const GPT2_TOKENS: Sizes = Sizes { vocabulary: 50_257, ..GPT2 };
 
 /// How the loss of a GPT is computed.
@@ -154,12 +154,13 @@ const GPT2_TOKENS: Sizes = Sizes { vocabulary: 50_257, ..GPT2 };
 enum Loss {
     /// Cross-entropy of the logits of all tokens.
     OfLogits,
-    /// [`GPT::loss`], with the logits of one of so many chunks of tokens at a time, in whose memory their gradient is computed.
+    /// [`GPT::loss`], with the logits of one chunk of tokens at a time. Their gradient is computed
+    /// in the same memory.
     Chunked { chunks: usize },
 }
 
 impl Loss {
-    /// The mean loss of `model`; targets `[batch, context]`.
+    /// Returns the mean loss of `model`; targets `[batch, context]`.
     fn of(self, model: &GPT, inputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
         let tokens = targets.elements();
         match self {
@@ -176,7 +177,7 @@ impl Loss {
     }
 }
 
-/// A GPT with tied head, trained by AdamW on `batch` full contexts.
+/// Returns a GPT with a tied head, trained by AdamW on `batch` full contexts.
 fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_form: Loss) -> Training {
     let Sizes { vocabulary, context, layers, heads, width } = sizes;
     let make = move |device: &Device| -> Result<Step> {
@@ -198,7 +199,7 @@ fn mlp(device: &Device) -> Result<Box<dyn Forward>> {
     Ok(Box::new(Mlp::new([784, 128, 10], device)?))
 }
 
-/// A convolution that keeps the size of its images.
+/// Returns a convolution that keeps the size of its images.
 fn same(channels: [usize; 2], window: usize, device: &Device) -> Result<Conv2d> {
     Conv2d::with_config(channels, [window; 2], Conv2dConfig::padded(window / 2), device)
 }
@@ -252,7 +253,7 @@ mod tests {
     fn cases_have_the_names_of_the_pytorch_script() {
         let names: Vec<String> = trainings().into_iter().map(|training| training.name).collect();
         let script = include_str!("../../peers/torch_training.py");
-        // Forms of a step that PyTorch has in one form alone.
+        // Variants of a step of which PyTorch has only one.
         let own = ["gpt2_124m_logits", "gpt2_124m_chunked", "gpt2_50257"];
         for name in names.iter().filter(|name| !own.iter().any(|own| name.contains(own))) {
             let parts: Vec<&str> = name.split('/').collect();

@@ -1,4 +1,5 @@
-//! Times of the CPU backend beside a plain copy of the same bytes: `cargo bench -p ternion-cpu -- [words of names]`.
+//! Times of the CPU backend compared with a plain copy of the same number of bytes: `cargo bench -p
+//! ternion-cpu -- [words of names]`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use ternion_core::{AxisSet, DType, Device, Op, Result, Tensor};
 const ROWS: usize = 8192;
 const COLUMNS: usize = 1024;
 
-/// The shortest of several runs, in seconds.
+/// Returns the shortest of several runs, in seconds.
 fn shortest(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut best = f64::INFINITY;
     run()?;
@@ -26,7 +27,7 @@ fn shortest(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(best)
 }
 
-/// Seconds of one call, from many.
+/// Returns the time of one call in seconds, measured over many calls.
 fn each(calls: usize, mut run: impl FnMut() -> Result<()>) -> Result<f64> {
     shortest(|| {
         for _ in 0..calls {
@@ -42,7 +43,7 @@ fn apply(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of a copy that reads and writes `bytes` in all, on all threads.
+/// Returns the time in seconds of a copy on all threads that reads and writes `bytes` in total.
 fn copy(bytes: usize) -> Result<f64> {
     let from = vec![1u8; bytes / 2];
     let mut to = vec![0u8; bytes / 2];

@@ -1,4 +1,4 @@
-//! From views to typed pointers: the only place where buffers are locked and bounds are checked.
+//! Conversion of views to typed pointers: the only module that locks buffers and checks bounds.
 
 use crate::memory::CpuMemory;
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
@@ -10,30 +10,30 @@ use ternion_core::{DType, Error, Layout, Op, Result};
 /// A tensor whose buffer is locked and whose elements are all inside it.
 ///
 /// Reading and writing is sound as long as indices follow the layout. An output may be exactly the
-/// view of an input where the op's role says so: then never form references to elements of both at
-/// once, and read an element before it is overwritten.
+/// view of an input if the op's role says so. In that case, never create references to elements of
+/// both at the same time, and read an element before it is overwritten.
 #[derive(Clone, Copy)]
 pub(crate) struct Locked<'a> {
     /// The first byte of the buffer.
     start: *mut u8,
-    /// Element type.
+    /// The element type.
     pub(crate) dtype: DType,
     /// Shape, strides and offset.
     pub(crate) layout: &'a Layout,
 }
 
-/// An address that several threads may work from, each on its own elements.
+/// An address that several threads may use, each for different elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Pointer<T>(pub(crate) *mut T);
 
-// SAFETY: an address can be sent; each place that reads or writes through it argues for its access.
+// SAFETY: an address can be sent; the code that reads or writes through it justifies each access.
 unsafe impl<T: Send> Send for Pointer<T> {}
-// SAFETY: a shared `Pointer` gives out copies of the address alone, which is what `Send` allows; `T`
-// is `Send` because several threads then access its elements, each its own.
+// SAFETY: a shared `Pointer` only gives out copies of the address, which is what `Send` allows; `T`
+// is `Send` because several threads then access its elements, each different ones.
 unsafe impl<T: Send> Sync for Pointer<T> {}
 
 impl<T> Pointer<T> {
-    /// The address.
+    /// Returns the address.
     #[inline(always)]
     pub(crate) fn get(&self) -> *mut T {
         self.0
@@ -55,28 +55,30 @@ impl Raw for u16 {}
 impl Raw for i8 {}
 impl Raw for u8 {}
 
-// SAFETY: the guards of its buffer are held by the thread that runs the op, which outlasts every
-// thread that works on the op's pieces (`threads`), so the address stays valid on any of them.
+// SAFETY: the thread that runs the op holds the guards of its buffer, and outlives every thread
+// that works on the op's pieces (`threads`), so the address stays valid on all of them.
 unsafe impl Send for Locked<'_> {}
-// SAFETY: its methods read `start`, `dtype` and `layout`, which nobody changes; kernels that write
-// through the address give each thread elements of the output that no other thread accesses.
+// SAFETY: its methods only read `start`, `dtype` and `layout`, which do not change; kernels that
+// write through the address assign each thread elements of the output that no other thread
+// accesses.
 unsafe impl Sync for Locked<'_> {}
 
 impl<'a> Locked<'a> {
-    /// A view that [`fits`] its buffer, which is locked.
+    /// Creates a tensor from a view that [`fits`] its buffer, which is locked.
     #[inline(always)]
     fn new(memory: &CpuMemory, view: &View<'a>) -> Locked<'a> {
         Locked { start: memory.start(), dtype: view.dtype, layout: view.layout }
     }
 
-    /// The address of the element at index `[0, 0, ..]`.
+    /// Returns the address of the element at index `[0, 0, ..]`.
     #[inline]
     pub(crate) fn first(&self) -> *mut u8 {
         // SAFETY: the offset is inside the buffer (or the tensor is empty and nothing is read).
         unsafe { self.start.add(self.layout.offset() * self.dtype.size()) }
     }
 
-    /// Another view of the same buffer: part of this one, so that its elements lie in the buffer too.
+    /// Returns another view of the same buffer. It is a part of this one, so that its elements are
+    /// inside the buffer too.
     #[inline]
     pub(crate) fn part<'b>(&self, layout: &'b Layout) -> Locked<'b>
     where
@@ -85,21 +87,22 @@ impl<'a> Locked<'a> {
         Locked { start: self.start, dtype: self.dtype, layout }
     }
 
-    /// The memory of `values`, which has room for `layout`, as a tensor of `dtype`, the dtype of `T`.
+    /// Returns the memory of `values`, which is large enough for `layout`, as a tensor of `dtype`,
+    /// the dtype of `T`.
     pub(crate) fn of_slice<T: Raw>(values: &'a mut [T], dtype: DType, layout: &'a Layout) -> Locked<'a> {
         let end = layout.bounds().map_or(usize::MAX, |(_, high)| high + usize::from(layout.elements() > 0));
         assert!(size_of::<T>() == dtype.size() && end <= values.len(), "a layout beyond its slice");
         Locked { start: values.as_mut_ptr().cast(), dtype, layout }
     }
 
-    /// As [`of_slice`](Locked::of_slice), for untyped memory.
+    /// Same as [`of_slice`](Locked::of_slice) for untyped memory.
     pub(crate) fn of_words(words: &'a mut [u64], dtype: DType, layout: &'a Layout) -> Locked<'a> {
         let end = layout.bounds().map_or(usize::MAX, |(_, high)| high + usize::from(layout.elements() > 0));
         assert!(end.saturating_mul(dtype.size()) <= size_of_val(words), "a layout beyond its slice");
         Locked { start: words.as_mut_ptr().cast(), dtype, layout }
     }
 
-    /// Whether both are views of one buffer.
+    /// Returns whether both are views of one buffer.
     pub(crate) fn shares_buffer(&self, other: &Locked<'_>) -> bool {
         std::ptr::eq(self.start, other.start)
     }
@@ -110,10 +113,10 @@ enum Guard<'a> {
     Write(#[allow(dead_code, reason = "held, not looked at")] RwLockWriteGuard<'a, ()>),
 }
 
-/// What runs while the buffers are locked: the op, its inputs, its outputs.
+/// The function that runs while the buffers are locked, with the op, its inputs and its outputs.
 type Callback = fn(&Op, &[Locked<'_>], &[Locked<'_>]) -> Result<()>;
 
-/// Checks that every view lies in its buffer, locks all buffers, and runs `kernel`.
+/// Checks that every view is inside its buffer, locks all buffers, and runs `kernel`.
 #[inline]
 pub(crate) fn with_locked(
     op: &Op,
@@ -129,8 +132,8 @@ pub(crate) fn with_locked(
     }
 }
 
-/// Takes the locks in any order as long as each is free: a thread that never waits for a lock cannot
-/// deadlock. Every other case is left to [`with_all`].
+/// Acquires the locks in any order as long as each is free: a thread that never waits for a lock
+/// cannot deadlock. All other cases are handled by [`with_all`].
 #[inline(always)]
 fn with_few<const N: usize>(
     op: &Op,
@@ -171,7 +174,7 @@ fn with_few<const N: usize>(
 /// A buffer and whether it is written.
 type Use<'a> = (&'a CpuMemory, bool);
 
-/// Locks in the order of addresses, so that two ops cannot wait for each other.
+/// Acquires the locks in the order of addresses, so that two ops cannot wait for each other.
 fn with_all(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Callback) -> Result<()> {
     let name = op.name();
     let mut uses: SmallVec<[Use<'_>; 4]> = SmallVec::new();
@@ -195,7 +198,7 @@ fn with_all(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Callback
     kernel(op, inputs, outputs)
 }
 
-/// Puts a buffer into its place in the order of addresses.
+/// Inserts a buffer in the order of addresses.
 #[inline]
 fn note<'a>(uses: &mut SmallVec<[Use<'a>; 4]>, (memory, write): Use<'a>) {
     if let Some((_, written)) = uses.iter_mut().find(|(known, _)| std::ptr::eq(*known, memory)) {
@@ -219,7 +222,7 @@ fn lock(memory: &CpuMemory, write: bool) -> Guard<'_> {
     }
 }
 
-/// Whether all elements of `view` lie in its buffer.
+/// Returns whether all elements of `view` are inside its buffer.
 #[inline(always)]
 fn fits(memory: &CpuMemory, view: &View<'_>) -> bool {
     let layout = view.layout;

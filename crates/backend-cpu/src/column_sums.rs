@@ -1,4 +1,5 @@
-//! Sums over all rows for each column, formed by several threads in an order that follows from the shape alone.
+//! Sums over all rows for each column, computed by several threads in an order that depends only on
+//! the shape.
 
 use crate::dense::Parts;
 use crate::float::Float;
@@ -6,15 +7,16 @@ use crate::simd::vectorized;
 use crate::threads::for_pieces;
 use std::ops::Range;
 
-/// Elements of rows that one accumulator takes up, if that is between [`FEWEST_ROWS`] and [`MOST_ROWS`] rows.
+/// The number of elements that one accumulator sums, if that is between [`FEWEST_ROWS`] and
+/// [`MOST_ROWS`] rows.
 const PIECE: usize = 1 << 15;
-/// So that the accumulators together stay small beside the rows.
+/// Keeps the total size of the accumulators small compared with the rows.
 const FEWEST_ROWS: usize = 8;
-/// So that the sums stay accurate: accumulators meet pairwise.
+/// Keeps the sums accurate, because accumulators are added pairwise.
 const MOST_ROWS: usize = 64;
 
-/// Calls `work` with ranges that together are `0..rows`, each with `length` accumulators that are zero at first; returns the sums
-/// of all accumulators.
+/// Calls `work` with ranges that partition `0..rows`, each with `length` accumulators that are
+/// initially zero. Returns the sums of all accumulators.
 pub(crate) fn column_sums<T: Float>(
     rows: usize,
     width: usize,
@@ -27,7 +29,7 @@ pub(crate) fn column_sums<T: Float>(
     let mut sums = vec![T::ZERO; pieces * length];
     let parts = Parts::of(&mut sums);
     for_pieces(pieces, |index| {
-        // SAFETY: each piece has accumulators of its own.
+        // SAFETY: each piece has its own accumulators.
         work(range(index), unsafe { parts.part(index * length..(index + 1) * length) });
     });
     add_pairwise(&mut sums, length);
@@ -35,7 +37,7 @@ pub(crate) fn column_sums<T: Float>(
     sums
 }
 
-/// Adds up the groups of `length` numbers, pairwise, into the first one.
+/// Adds the groups of `length` numbers pairwise; the sum is stored in the first group.
 pub(crate) fn add_pairwise<T: Float>(sums: &mut [T], length: usize) {
     let mut step = length;
     while step > 0 && step < sums.len() {

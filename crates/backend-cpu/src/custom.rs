@@ -1,4 +1,5 @@
-//! Kernels of ops that other crates bring: registered by the op's type, run on slices, without `unsafe` on their side.
+//! Kernels of ops from other crates: registered by the op's type, run on slices, and written
+//! without `unsafe`.
 
 use crate::access::Locked;
 use crate::kernel::Variant;
@@ -13,12 +14,13 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::custom::{Custom, CustomOp};
 use ternion_core::{DType, Element, Error, Layout, Op, Result, Shape};
 
-/// How the CPU runs a [`CustomOp`] of type [`Op`](CpuKernel::Op). Without one, the op's composition runs.
+/// Defines how the CPU runs a [`CustomOp`] of type [`Op`](CpuKernel::Op). Without a kernel, the
+/// op's composition runs.
 pub trait CpuKernel: Send + Sync + 'static {
-    /// The op that this is a kernel of.
+    /// The op that this kernel computes.
     type Op: CustomOp + 'static;
 
-    /// (optional) Whether the kernel takes such inputs. Default: yes.
+    /// (optional) Checks whether the kernel supports such inputs. Default: yes.
     ///
     /// # Errors
     /// [`Unsupported`] with the reason: the op is then composed.
@@ -27,14 +29,15 @@ pub trait CpuKernel: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Computes the outputs, whose shapes and dtypes are those that the op's `infer` told.
+    /// Computes the outputs, whose shapes and dtypes are those that the op's `infer` returned.
     ///
     /// # Errors
-    /// What only the data can tell.
+    /// Faults that can be detected only in the data.
     fn run(&self, op: &Self::Op, inputs: &[CpuInput<'_>], outputs: &mut [CpuOutput<'_>]) -> Result<()>;
 }
 
-/// Makes every CPU device of this process run ops of type `K::Op` by `kernel`. A later registration for the same op replaces an earlier one.
+/// Registers `kernel` for ops of type `K::Op` on every CPU device of this process. A later
+/// registration for the same op replaces an earlier one.
 pub fn register_custom_kernel<K: CpuKernel>(kernel: K) {
     let erased: Arc<dyn Erased> = Arc::new(kernel);
     kernels().write().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<K::Op>(), erased);
@@ -74,7 +77,7 @@ fn kernel_of(op: &Custom) -> Option<Arc<dyn Erased>> {
     kernels.get(&op.0.as_any().type_id()).cloned()
 }
 
-/// Ops with a registered kernel that takes the inputs.
+/// Selects ops with a registered kernel that supports the inputs.
 pub(crate) fn select_custom(op: &Custom, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match kernel_of(op) {
         Some(kernel) => kernel.supports(op.0.as_any(), inputs)?,
@@ -106,9 +109,9 @@ fn check_type<T: Element>(view: &Locked<'_>) -> Result<()> {
     Err(Error::dtype("custom", "tensor", view.dtype, T::DTYPE))
 }
 
-/// The bytes of a view's elements in row-major order.
+/// Returns the bytes of a view's elements in row-major order.
 fn dense_bytes(view: &Locked<'_>) -> Result<Vec<u8>> {
-    // Whole words, so that the bytes are aligned for every dtype.
+    // Entire words, so that the bytes are aligned for every dtype.
     let bytes = view.dtype.bytes_for(view.layout.elements()).unwrap_or(usize::MAX);
     let mut words = zeros::<u64>(bytes.div_ceil(8))?;
     let layout = Layout::row_major(*view.layout.shape());
@@ -122,17 +125,18 @@ pub struct CpuInput<'a> {
 }
 
 impl CpuInput<'_> {
-    /// The sizes.
+    /// Returns the sizes.
     pub fn shape(&self) -> &Shape {
         self.view.layout.shape()
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.view.dtype
     }
 
-    /// The elements in row-major order; copied only if they do not lie so.
+    /// Returns the elements in row-major order. They are copied only if they are not contiguous, or
+    /// if `T` is `bool`.
     ///
     /// # Errors
     /// If `T` is not the tensor's dtype.
@@ -141,8 +145,9 @@ impl CpuInput<'_> {
         if T::DTYPE == DType::Bool || !self.view.layout.is_contiguous() {
             return Ok(Cow::Owned(T::from_bytes(&dense_bytes(&self.view)?)));
         }
-        // SAFETY: dense, locked, of this type, any bits of which are a value (bool was sorted out above). Slices of outputs on the same
-        // buffer are never handed out (see `CpuOutput::values_mut`).
+        // SAFETY: contiguous, locked, of this type, for which all bits are a valid value (bool was
+        // handled above). Slices of outputs on the same buffer are never returned (see
+        // `CpuOutput::values_mut`).
         Ok(Cow::Borrowed(unsafe {
             std::slice::from_raw_parts(self.view.first().cast(), self.view.layout.elements())
         }))
@@ -152,7 +157,7 @@ impl CpuInput<'_> {
 /// A tensor that a custom kernel writes.
 pub struct CpuOutput<'a> {
     view: Locked<'a>,
-    /// Whether an input lies in the same buffer.
+    /// Whether an input uses the same buffer.
     shared: bool,
     /// Whether new memory has been filled with zeros.
     started: bool,
@@ -160,24 +165,25 @@ pub struct CpuOutput<'a> {
     marker: PhantomData<&'a mut [u8]>,
 }
 
-/// Values apart from the output, and how to see their bytes.
+/// Values that are stored separately from the output, and a function that returns their bytes.
 struct Staging {
     values: Box<dyn Any>,
     bytes: fn(&dyn Any) -> Vec<u8>,
 }
 
 impl CpuOutput<'_> {
-    /// The sizes.
+    /// Returns the sizes.
     pub fn shape(&self) -> &Shape {
         self.view.layout.shape()
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.view.dtype
     }
 
-    /// The elements in row-major order: zeros in new memory; where the op's role says that the output is an input's memory, what that holds.
+    /// Returns the elements in row-major order. They are zeros in new memory; if the op's role says
+    /// that the output is an input's memory, they are the input's values.
     ///
     /// # Errors
     /// If `T` is not the tensor's dtype.
@@ -186,8 +192,8 @@ impl CpuOutput<'_> {
         let elements = self.view.layout.elements();
         if !self.shared && T::DTYPE != DType::Bool && self.view.layout.is_contiguous() {
             let first = self.view.first().cast::<T>();
-            // SAFETY: dense, locked for writing, of this type, for which zero bytes are a value; no input lies in the buffer, and `self` is
-            // borrowed while the slice lives.
+            // SAFETY: contiguous, locked for writing, of this type, for which zero bytes are a
+            // valid value; no input uses the buffer, and `self` is borrowed while the slice lives.
             return Ok(unsafe {
                 if !std::mem::replace(&mut self.started, true) {
                     first.write_bytes(0, elements);
@@ -208,7 +214,7 @@ impl CpuOutput<'_> {
             .ok_or_else(|| Error::invalid("custom", "an output is written as two types"))
     }
 
-    /// Brings staged values into place.
+    /// Copies staged values to the output.
     fn store(self) -> Result<()> {
         let Some(staging) = self.staging else { return Ok(()) };
         let bytes = (staging.bytes)(&*staging.values);

@@ -1,4 +1,5 @@
-//! Whole tensors as dense slices in row-major order, for kernels that need one element many times; and memory to work in.
+//! Entire tensors as contiguous slices in row-major order, for kernels that read an element many
+//! times; and reusable work memory.
 
 use crate::access::Locked;
 use crate::float::Float;
@@ -11,20 +12,21 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use ternion_core::Result;
 
-/// The elements of `view`, which is only read: where they lie if they are dense and stored as they are computed, else a copy.
+/// Returns the elements of `view`, which is only read: in place if they are contiguous and stored
+/// in the compute type, otherwise as a copy.
 ///
 /// # Errors
-/// A dtype that is not computed in `C`; no memory.
+/// If the dtype is not computed in `C`, or there is no memory.
 pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> Result<Dense<'a, C>> {
     let rows = Rows::<C>::whole(op, view)?;
     if let Some(first) = rows.readable() {
-        // SAFETY: dense, inside the locked buffer, and not written while the op runs.
+        // SAFETY: contiguous, inside the locked buffer, and not written while the op runs.
         return Ok(Dense::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
     }
     let mut values = Temporary::of_any(rows.width())?;
     let parts = Parts::of(&mut values);
     for_ranges(rows.width(), Cost::Light.piece(), |range| {
-        // SAFETY: the elements exist; ranges do not meet.
+        // SAFETY: the elements exist; ranges are disjoint.
         unsafe { rows.copy(0, range.start, parts.part(range)) };
     });
     Ok(Dense::Converted(values))
@@ -38,7 +40,7 @@ pub(crate) struct Parts<'a, C> {
     marker: PhantomData<&'a mut [C]>,
 }
 
-// SAFETY: whoever takes parts promises that they do not meet.
+// SAFETY: callers of `part` guarantee that parts are disjoint.
 unsafe impl<C: Send> Send for Parts<'_, C> {}
 // SAFETY: as above.
 unsafe impl<C: Send> Sync for Parts<'_, C> {}
@@ -48,10 +50,10 @@ impl<'a, C> Parts<'a, C> {
         Parts { first: values.as_mut_ptr(), length: values.len(), marker: PhantomData }
     }
 
-    /// The elements of `range`.
+    /// Returns the elements of `range`.
     ///
     /// # Safety
-    /// Nobody else uses these elements while the slice lives.
+    /// No other slice or thread uses these elements while the slice lives.
     #[allow(clippy::mut_from_ref, reason = "the caller promises that parts do not meet")]
     pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [C] {
         assert!(
@@ -59,28 +61,29 @@ impl<'a, C> Parts<'a, C> {
             "{range:?} of {} elements",
             self.length
         );
-        // SAFETY: inside the slice (checked), used by nobody else (the caller's word).
+        // SAFETY: inside the slice (checked); the caller guarantees exclusive access.
         unsafe { std::slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
     }
 
-    /// The address of element `index`, for kernels that write strided parts.
+    /// Returns the address of element `index`, for kernels that write strided parts.
     pub(crate) fn at(&self, index: usize) -> *mut C {
         assert!(index <= self.length, "element {index} of {}", self.length);
         self.first.wrapping_add(index)
     }
 }
 
-/// An output that is written as one dense slice in row-major order, in parts: its own memory, or a copy that is put there at the end.
+/// An output that is written in parts as one contiguous slice in row-major order: its own memory,
+/// or a copy that is stored in the output at the end.
 pub(crate) struct DenseOutput<C: 'static> {
     rows: Rows<C>,
     staged: Option<Temporary<C>>,
 }
 
 impl<C: Compute> DenseOutput<C> {
-    /// `view`, which shares nothing with the inputs.
+    /// Creates the output for `view`, which shares no memory with the inputs.
     ///
     /// # Errors
-    /// A dtype that is not computed in `C`; no memory.
+    /// If the dtype is not computed in `C`, or there is no memory.
     pub(crate) fn new(op: &'static str, view: &Locked<'_>) -> Result<DenseOutput<C>> {
         let rows = Rows::<C>::whole(op, view)?;
         let staged = match rows.writable() {
@@ -90,7 +93,7 @@ impl<C: Compute> DenseOutput<C> {
         Ok(DenseOutput { rows, staged })
     }
 
-    /// The elements, of any value.
+    /// Returns the elements, with unspecified values.
     pub(crate) fn parts(&mut self) -> Parts<'_, C> {
         match &mut self.staged {
             Some(values) => Parts::of(values),
@@ -102,24 +105,25 @@ impl<C: Compute> DenseOutput<C> {
         }
     }
 
-    /// Puts the elements where they belong.
+    /// Copies staged elements to the output.
     pub(crate) fn finish(self) {
         let Some(values) = self.staged else { return };
         for_ranges(values.len(), Cost::Light.piece(), |range| {
-            // SAFETY: the elements exist, and ranges do not meet.
+            // SAFETY: the elements exist, and ranges are disjoint.
             unsafe { self.rows.store(0, range.start, &values[range]) };
         });
     }
 }
 
 thread_local! {
-    /// Memory that kernels work in, kept from call to call: fresh pages would cost more than the work on them.
+    /// Work memory of kernels, which is reused across calls: fresh pages would cost more than the
+    /// work on them.
     static WORKSPACE: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls `work` with `length` elements of any value.
+/// Calls `work` with `length` elements of unspecified values.
 pub(crate) fn with_workspace<T: Float, R>(length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
-    // Taken out, so that a call within the call finds an empty one.
+    // The memory is moved out, so that a nested call finds an empty vector.
     let mut words = WORKSPACE.take();
     let needed = (length * size_of::<T>()).div_ceil(size_of::<u64>());
     if words.len() < needed {

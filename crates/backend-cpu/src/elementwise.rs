@@ -1,7 +1,9 @@
-//! The engine under every elementwise op: walks any strides in blocks, so that kernels see only dense slices of compute types.
+//! The engine of all elementwise ops: it traverses any strides in blocks, so that kernels see only
+//! contiguous slices of compute types.
 //!
-//! An operand is read where it lies if it is dense and stored as it is computed; else a block of it is gathered and widened into scratch
-//! memory first. So is an operand that the op overwrites: kernels never see one element under two names.
+//! An operand is read in place if it is contiguous and stored in the compute type. Otherwise a
+//! block of it is gathered and converted into scratch memory first. The same is done for an operand
+//! that the op overwrites: kernels never see one element through two slices.
 
 use crate::access::Locked;
 use crate::storage::{Compute, Conversion};
@@ -12,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use ternion_core::{DType, Error, Result};
 
-/// Elements that are gathered at a time: a few of these fit the first-level cache.
+/// The number of elements that are gathered at a time: a few such blocks fit the L1 cache.
 pub(crate) const BLOCK: usize = 1024;
 
 /// Memory for one block.
@@ -27,12 +29,13 @@ impl<C: Compute> Scratch<C> {
     #[inline(always)]
     pub(crate) fn first(&mut self, length: usize) -> &mut [C] {
         assert!(length <= BLOCK, "a block of {length} elements");
-        // SAFETY: inside the array; these are plain numbers, which every caller writes before it reads them.
+        // SAFETY: inside the array; these are plain numbers, which every caller writes before it
+        // reads them.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), length) }
     }
 }
 
-/// An operand of an op and how it is read or written.
+/// An operand of an op and its conversion for reading and writing.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand<'a, C: 'static> {
     pub(crate) view: Locked<'a>,
@@ -40,7 +43,7 @@ pub(crate) struct Operand<'a, C: 'static> {
 }
 
 impl<'a, C: Compute> Operand<'a, C> {
-    /// A tensor whose dtype is computed in `C`.
+    /// Creates an operand from a tensor whose dtype is computed in `C`.
     #[inline(always)]
     pub(crate) fn new(op: &'static str, view: Locked<'a>) -> Result<Operand<'a, C>> {
         match C::conversion(view.dtype) {
@@ -49,7 +52,8 @@ impl<'a, C: Compute> Operand<'a, C> {
         }
     }
 
-    /// A tensor whose bits pass as they are; its elements have the size of `C`.
+    /// Creates an operand from a tensor whose bits are copied without conversion; its elements have
+    /// the size of `C`.
     #[inline]
     pub(crate) fn raw(op: &'static str, view: Locked<'a>) -> Result<Operand<'a, C>> {
         match view.dtype.size() == size_of::<C>() {
@@ -58,31 +62,34 @@ impl<'a, C: Compute> Operand<'a, C> {
         }
     }
 
-    /// The address of the first element.
+    /// Returns the address of the first element.
     #[inline]
     pub(crate) fn first(&self) -> *mut u8 {
         self.view.first()
     }
 
-    /// The elements as a slice, if they lie one after the other as they are computed, and are not those of `y`, which is written.
+    /// Returns the elements as a slice if they are contiguous, stored in the compute type, and not
+    /// those of `y`, which is written.
     #[inline(always)]
     fn plain<Y>(&self, y: &Operand<'_, Y>, elements: usize) -> Option<&[C]> {
         let apart = !std::ptr::eq(self.first(), y.view.first());
-        // SAFETY: dense, locked, inside the buffer; an output that shares elements with an input is exactly it, which was ruled out.
+        // SAFETY: contiguous, locked, inside the buffer; an output that shares elements with an
+        // input is exactly that input, which was excluded.
         (self.conversion.read_directly && apart && self.view.layout.is_contiguous())
             .then(|| unsafe { std::slice::from_raw_parts(self.first().cast_const().cast(), elements) })
     }
 
-    /// As [`plain`](Operand::plain), for an output, which nothing else refers to.
+    /// Same as [`plain`](Operand::plain) for an output, to which there is no other reference.
     #[inline(always)]
     fn plain_output(&mut self, elements: usize) -> Option<&mut [C]> {
-        // SAFETY: dense, locked for writing, inside the buffer; the inputs of the same op are apart (see `plain`).
+        // SAFETY: contiguous, locked for writing, inside the buffer; the inputs of the same op do
+        // not overlap (see `plain`).
         (self.conversion.write_directly && self.view.layout.is_contiguous())
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.first().cast(), elements) })
     }
 }
 
-/// The number of elements of `y`, if they are few enough for one piece of work.
+/// Returns the number of elements of `y` if they are few enough for one piece of work.
 #[inline(always)]
 fn one_piece<Y>(cost: Cost, y: &Operand<'_, Y>) -> Option<usize> {
     let elements = y.view.layout.elements();
@@ -98,16 +105,17 @@ pub(crate) struct Reader<'a, C: 'static> {
     path: Path<'a>,
     data: *const u8,
     conversion: Conversion<C>,
-    /// Whether every block may be seen where it lies.
+    /// Whether every block can be read in place.
     pub(crate) direct: bool,
-    /// Whether a dense run may be seen where it lies.
+    /// Whether a contiguous run can be read in place.
     sees_memory: bool,
     splat: bool,
     scratch: &'a mut Scratch<C>,
 }
 
 impl<'a, C: Compute> Reader<'a, C> {
-    /// A reader of `operand` along `path`. `overwritten` is the address of the first element of the op's output.
+    /// Creates a reader of `operand` along `path`. `overwritten` is the address of the first
+    /// element of the op's output.
     #[inline]
     pub(crate) fn new(
         operand: &Operand<'_, C>,
@@ -121,7 +129,8 @@ impl<'a, C: Compute> Reader<'a, C> {
         let mut reader =
             Reader { path, data, conversion: operand.conversion, direct, sees_memory, splat: false, scratch };
         if !direct && !path.dims.is_empty() && path.is_point() && !std::ptr::eq(data, overwritten) {
-            // SAFETY: the one element is inside the buffer: a point with elements (no block is asked for otherwise, nor read here).
+            // SAFETY: the only element is inside the buffer: the path is a point with elements
+            // (otherwise no block is requested, and nothing is read here).
             unsafe {
                 (reader.conversion.load)(
                     data,
@@ -134,7 +143,7 @@ impl<'a, C: Compute> Reader<'a, C> {
         reader
     }
 
-    /// A reader of one value, in a tensor of `elements`.
+    /// Creates a reader of one value, for a tensor of `elements` elements.
     #[inline]
     pub(crate) fn constant(value: C, elements: usize, scratch: &'a mut Scratch<C>) -> Reader<'a, C> {
         scratch.first(BLOCK.min(elements)).fill(value);
@@ -143,25 +152,28 @@ impl<'a, C: Compute> Reader<'a, C> {
         Reader { path, data, conversion, direct: false, sees_memory: false, splat: true, scratch }
     }
 
-    /// The elements from number `start` on: as many as fit a block unless [`direct`](Reader::direct).
+    /// Returns `length` elements from index `start` on: at most one block unless
+    /// [`direct`](Reader::direct).
     #[inline]
     pub(crate) fn block(&mut self, start: usize, length: usize) -> &[C] {
         if self.direct {
-            // SAFETY: dense, locked, inside the buffer, and not written while the slice lives (see `new`).
+            // SAFETY: contiguous, locked, inside the buffer, and not written while the slice lives
+            // (see `new`).
             return unsafe { std::slice::from_raw_parts(self.data.cast::<C>().add(start), length) };
         }
         if self.splat {
             return self.scratch.first(length);
         }
         if let Some(position) = self.dense_run(start, length) {
-            // SAFETY: as above; the run lies in one dense row.
+            // SAFETY: as above; the run is within one contiguous row.
             return unsafe { std::slice::from_raw_parts(self.data.cast::<C>().offset(position), length) };
         }
         let block = self.scratch.first(length);
         let (data, size, load) = (self.data, self.conversion.size as isize, self.conversion.load);
         let mut done = 0;
         self.path.runs(start, length, |position, stride, count| {
-            // SAFETY: the positions come from the operand's layout, whose elements lie inside the locked buffer.
+            // SAFETY: the positions come from the operand's layout, whose elements are inside the
+            // locked buffer.
             unsafe { load(data.offset(position * size), stride, &mut block[done..done + count]) };
             done += count;
         });
@@ -196,12 +208,13 @@ impl<'a, C: Compute> Writer<'a, C> {
         Writer { path, data: operand.first(), conversion: operand.conversion, direct, scratch }
     }
 
-    /// Has `fill` write the elements from number `start` on: as many as fit a block unless [`direct`](Writer::direct).
+    /// Calls `fill` to write `length` elements from index `start` on: at most one block unless
+    /// [`direct`](Writer::direct).
     #[inline]
     pub(crate) fn block(&mut self, start: usize, length: usize, fill: impl FnOnce(&mut [C])) {
         if self.direct {
-            // SAFETY: dense, locked for writing, inside the buffer; no other piece holds these elements, and readers of the same view
-            // read from scratch memory.
+            // SAFETY: contiguous, locked for writing, inside the buffer; no other piece has these
+            // elements, and readers of the same view read from scratch memory.
             return fill(unsafe { std::slice::from_raw_parts_mut(self.data.cast::<C>().add(start), length) });
         }
         let block = self.scratch.first(length);
@@ -209,14 +222,16 @@ impl<'a, C: Compute> Writer<'a, C> {
         let (data, size, store) = (self.data, self.conversion.size as isize, self.conversion.store);
         let mut done = 0;
         self.path.runs(start, length, |position, stride, count| {
-            // SAFETY: the positions come from the output's layout; no other piece holds these elements.
+            // SAFETY: the positions come from the output's layout; no other piece has these
+            // elements.
             unsafe { store(&block[done..done + count], data.offset(position * size), stride) };
             done += count;
         });
     }
 }
 
-/// Calls `visit(start, length)` for blocks that together are `range`: one, if all operands are seen where they lie.
+/// Calls `visit(start, length)` for blocks that partition `range`: one block if all operands are
+/// accessed in place.
 #[inline]
 fn for_blocks(range: Range<usize>, direct: bool, mut visit: impl FnMut(usize, usize)) {
     let step = if direct { range.len().max(1) } else { BLOCK };
@@ -225,9 +240,9 @@ fn for_blocks(range: Range<usize>, direct: bool, mut visit: impl FnMut(usize, us
     }
 }
 
-/// `y = kernel()`: fills an output, given the number of the first element.
+/// Computes `y = kernel()`: fills an output, given the index of the first element.
 pub(crate) fn map0<Y: Compute>(cost: Cost, y: Operand<'_, Y>, kernel: &(dyn Fn(usize, &mut [Y]) + Sync)) {
-    // Row-major order, whatever the strides: the kernel counts elements.
+    // Row-major order for any strides, because the kernel counts elements.
     let layout = y.view.layout;
     let axes: smallvec::SmallVec<[(usize, [isize; 1]); 8]> =
         layout.shape().dims().iter().zip(layout.strides()).map(|(&dim, &stride)| (dim, [stride])).collect();
@@ -241,7 +256,7 @@ pub(crate) fn map0<Y: Compute>(cost: Cost, y: Operand<'_, Y>, kernel: &(dyn Fn(u
     });
 }
 
-/// `y = kernel(a)`.
+/// Computes `y = kernel(a)`.
 #[inline(always)]
 pub(crate) fn map1<A: Compute, Y: Compute>(
     cost: Cost,
@@ -286,7 +301,7 @@ pub(crate) enum Other<'a, C: 'static> {
     Number(C),
 }
 
-/// `y = kernel(a, b)`.
+/// Computes `y = kernel(a, b)`.
 #[inline(always)]
 pub(crate) fn map2<A: Compute, B: Compute, Y: Compute>(
     cost: Cost,
@@ -344,7 +359,7 @@ fn walk2<A: Compute, B: Compute, Y: Compute>(
     });
 }
 
-/// `y = kernel(a, b, c)`.
+/// Computes `y = kernel(a, b, c)`.
 #[inline(always)]
 pub(crate) fn map3<A: Compute, B: Compute, C: Compute, Y: Compute>(
     cost: Cost,

@@ -1,10 +1,10 @@
-//! What the fused kernels need of f32 and f64: operators and a matrix product.
+//! Operations on f32 and f64 for the fused kernels: operators and a matrix product.
 
 use crate::number::Real;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// A matrix in memory: its first element, and the distance of neighbouring rows and columns in elements.
+/// A matrix in memory: its first element, and the strides of rows and columns in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix<P> {
     pub(crate) first: P,
@@ -13,20 +13,20 @@ pub(crate) struct Matrix<P> {
 }
 
 impl<P> Matrix<P> {
-    /// Rows of `width` elements, one after the other.
+    /// Creates a row-major matrix with rows of `width` elements.
     #[inline]
     pub(crate) fn rows(first: P, width: usize) -> Matrix<P> {
         Matrix { first, row_stride: width as isize, column_stride: 1 }
     }
 
-    /// The transpose of rows of `width` elements.
+    /// Creates the transpose of a row-major matrix with rows of `width` elements.
     #[inline]
     pub(crate) fn columns(first: P, width: usize) -> Matrix<P> {
         Matrix { first, row_stride: 1, column_stride: width as isize }
     }
 }
 
-/// A float that kernels compute in.
+/// A float type in which kernels compute.
 pub(crate) trait Float:
     Real
     + Add<Output = Self>
@@ -43,10 +43,12 @@ pub(crate) trait Float:
 {
     const NEG_INFINITY: Self;
 
-    /// `c = alpha a b + beta c`, with a `[m, k]`, b `[k, n]`, c `[m, n]` and sizes `[m, k, n]`. If beta is 0, c need not be initialised.
+    /// Computes `c = alpha a b + beta c`, with a `[m, k]`, b `[k, n]`, c `[m, n]` and sizes `[m, k,
+    /// n]`. If beta is 0, c need not be initialized.
     ///
     /// # Safety
-    /// All elements of the matrices lie in memory that may be read (c: written by nobody else), and those of c are distinct.
+    /// All elements of the matrices are in readable memory, no other thread writes c, and the
+    ///     elements of c are distinct.
     unsafe fn gemm(
         sizes: [usize; 3],
         alpha: Self,
@@ -70,7 +72,7 @@ macro_rules! float {
                 beta: Self,
                 c: Matrix<*mut Self>,
             ) {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     matrixmultiply::$gemm(
                         m, k, n,

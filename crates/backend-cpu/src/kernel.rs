@@ -1,11 +1,11 @@
-//! What passes between `select` and the ops: a function that runs an op, and how its output should
-//! be laid out. Below both, so that neither has to import the other for it.
+//! The types that `select` and the ops exchange: a function that runs an op, and the layout of its
+//! output. They are in a separate module, so that neither has to import the other.
 
 use crate::access::Locked;
 use ternion_core::backend::Plan;
 use ternion_core::{Op, Result};
 
-/// A function that runs an op: the op, its locked inputs, its locked outputs.
+/// A function that runs an op, given the op, its locked inputs and its locked outputs.
 pub(crate) type KernelFn = fn(&Op, &[Locked<'_>], &[Locked<'_>]) -> Result<()>;
 
 /// A kernel that supports an op on its inputs.

@@ -1,19 +1,21 @@
-//! Sums and maxima of slices in several lanes: as quick as the wide registers allow, more accurate than one running sum, and always
-//! in the same order, whatever the processor.
+//! Sums and maxima of slices in several lanes: as fast as SIMD registers allow, more accurate than
+//! one running sum, and always in the same order, whatever the CPU.
 //!
-//! A slice is cut into blocks, a block into `LANES` interleaved sums; lanes add up over blocks and meet pairwise at the end. So each
-//! number passes through about 64 + (blocks) + 5 additions instead of as many as there are numbers.
+//! A slice is split into blocks, and a block into `LANES` interleaved sums. Lanes are accumulated
+//! over blocks and added pairwise at the end. So each number passes through about 64 + (blocks) + 5
+//! additions instead of one addition per number of the slice.
 //!
-//! Call these inside of [`vectorized`](crate::simd::vectorized).
+//! Call these functions inside [`vectorized`](crate::simd::vectorized).
 
 use crate::float::Float;
 
-/// Interleaved sums: two of the widest registers of f32, so that an addition need not wait for the last one.
+/// The number of interleaved sums: two of the widest f32 registers, so that an addition need not
+/// wait for the previous one.
 const LANES: usize = 32;
 /// Additions to a lane in a block.
 const STEPS: usize = 64;
 
-/// The sum of `term` over the elements of `values`.
+/// Returns the sum of `term` over the elements of `values`.
 #[inline(always)]
 pub(crate) fn sum<T: Float>(values: &[T], term: impl Fn(T) -> T) -> T {
     let mut total = [T::ZERO; LANES];
@@ -34,13 +36,13 @@ pub(crate) fn sum<T: Float>(values: &[T], term: impl Fn(T) -> T) -> T {
     meet(total, |a, b| a + b)
 }
 
-/// The sums of both parts of `terms` over pairs of elements of two slices of one length.
+/// Returns the sums of both results of `terms` over pairs of elements of two slices of one length.
 #[inline(always)]
 pub(crate) fn sums_of_pairs<T: Float>(left: &[T], right: &[T], terms: impl Fn(T, T) -> [T; 2]) -> [T; 2] {
     let right = &right[..left.len()];
     let mut totals = [[T::ZERO; LANES]; 2];
     for (left, right) in left.chunks(LANES * STEPS).zip(right.chunks(LANES * STEPS)) {
-        // Two arrays, not an array of two: so they stay in registers.
+        // Two arrays instead of an array of two, so that they stay in registers.
         let (mut firsts, mut seconds) = ([T::ZERO; LANES], [T::ZERO; LANES]);
         let (left, right) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
         let rest = left.remainder().iter().zip(right.remainder());
@@ -62,7 +64,7 @@ pub(crate) fn sums_of_pairs<T: Float>(left: &[T], right: &[T], terms: impl Fn(T,
     totals.map(|total| meet(total, |a, b| a + b))
 }
 
-/// The sum of products of two slices of one length.
+/// Returns the dot product of two slices of one length.
 #[inline(always)]
 pub(crate) fn dot<T: Float>(left: &[T], right: &[T]) -> T {
     let right = &right[..left.len()];
@@ -84,7 +86,7 @@ pub(crate) fn dot<T: Float>(left: &[T], right: &[T]) -> T {
     meet(total, |a, b| a + b)
 }
 
-/// The largest element, -infinity if there is none. NaN is passed over.
+/// Returns the largest element, or -infinity if there is none. NaN is ignored.
 #[inline(always)]
 pub(crate) fn max<T: Float>(values: &[T]) -> T {
     let mut lanes = [T::NEG_INFINITY; LANES];
@@ -113,7 +115,7 @@ fn add<T: Float>(total: &mut [T; LANES], lanes: &[T; LANES]) {
     }
 }
 
-/// All lanes in one, pairwise.
+/// Combines all lanes pairwise.
 #[inline(always)]
 fn meet<T: Float>(mut lanes: [T; LANES], join: impl Fn(T, T) -> T) -> T {
     let mut half = LANES / 2;

@@ -1,7 +1,9 @@
-//! The CPU backend: every primitive in every dtype, fused forms of what is slow when composed, on rayon's threads.
+//! The CPU backend: every primitive in every dtype, fused kernels for ops whose composition is
+//! slow, on rayon's threads.
 //!
-//! Results do not depend on the number of threads: work is cut into pieces whose sizes follow from shapes alone.
-//! `select` is the one list of what runs; [`Backend::plan`] and [`Backend::run`] both go through it.
+//! Results do not depend on the number of threads: work is split into pieces whose sizes depend
+//! only on shapes. `select` is the only list of supported ops; [`Backend::plan`] and
+//! [`Backend::run`] both use it.
 
 mod access;
 mod column_sums;
@@ -36,7 +38,7 @@ use std::sync::Arc;
 use ternion_core::backend::{Backend, Buffer, Capture, Interop, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
 
-/// A device that runs on this machine's processor.
+/// Returns a device that runs on this machine's CPU.
 pub fn device() -> Device {
     Device::new(CpuBackend::new())
 }
@@ -49,21 +51,25 @@ pub struct CpuBackend {
 }
 
 impl CpuBackend {
-    /// A backend with a memory pool of its own.
+    /// Creates a backend with a separate memory pool.
     pub fn new() -> CpuBackend {
         let pool: Arc<Pool> = Arc::default();
         CpuBackend { recorder: Recorder { pool: pool.clone() }, pool }
     }
 
-    /// A buffer on `bytes` bytes from `address` on, which `owner` keeps alive: memory of another library.
+    /// Returns a buffer of `bytes` bytes from `address` on, which `owner` keeps alive: memory of
+    /// another library.
     ///
     /// # Safety
-    /// The bytes stay readable and writable as long as `owner` lives, and are aligned for the elements that will be read there. Whoever else writes them, or
-    /// reads them while an op writes, does so between ops.
+    /// The bytes stay readable and writable as long as `owner` lives, and are aligned for the
+    ///     elements that
+    /// will be read there. Other code that writes them, or reads them while an op writes, does so
+    ///     only
+    /// between ops.
     pub unsafe fn adopt(&self, address: usize, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Buffer {
         let start =
             NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling());
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let buffer = Buffer::new(unsafe { Pool::adopt(&self.pool, start, bytes, owner) });
         buffer.share_outside();
         buffer
@@ -76,7 +82,7 @@ impl Default for CpuBackend {
     }
 }
 
-/// The memory behind `buffer`, which must be this backend's.
+/// Returns the memory of `buffer`, which must belong to this backend.
 fn memory<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a CpuMemory> {
     buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
 }

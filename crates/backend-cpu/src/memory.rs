@@ -1,4 +1,5 @@
-//! Memory of the CPU: aligned blocks, a cache of large ones, and the lock that orders their use by several threads.
+//! CPU memory: aligned blocks, a cache of large ones, and the lock that orders accesses by several
+//! threads.
 
 use bytemuck::Zeroable;
 use parking_lot::RwLock;
@@ -13,20 +14,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::backend::{Memory, MemoryStats};
 use ternion_core::{Error, Result};
 
-/// A cache line, and the widest vector register.
+/// The size of a cache line, and of the widest SIMD register.
 const ALIGNMENT: usize = 64;
 
-/// Up to this size a buffer holds its bytes in itself: one allocation less for the scalars that training is full of. No larger, because a
-/// buffer is copied once when it is made.
+/// Up to this size a buffer stores its bytes inline: one allocation less for scalars, which are
+/// frequent in training. It is no larger, because a buffer is moved once when it is created.
 const INSIDE: usize = 16;
 
-/// Blocks of at least this many bytes are kept for reuse: fresh pages from the system cost more than the work on them.
+/// Blocks of at least this many bytes are cached for reuse: fresh pages from the system cost more
+/// than the work on them.
 pub(crate) const CACHED_FROM: usize = 1 << 16;
 
-/// At most this many bytes lie in the cache; more are given back to the system.
+/// The maximum number of bytes in the cache; further blocks are released to the system.
 const CACHE_LIMIT: usize = 1 << 30;
 
-/// What fresh memory is filled with in debug builds: NaN in every floating dtype.
+/// The byte that fills fresh memory in debug builds: NaN in every floating dtype.
 const POISON: u8 = 0xff;
 
 /// The blocks of one backend.
@@ -44,19 +46,20 @@ struct Cache {
     blocks: BTreeMap<usize, Vec<Block>>,
 }
 
-/// A piece of memory that is freed when dropped.
+/// A block of memory that is freed when dropped.
 #[derive(Debug)]
 struct Block {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a block is plain memory with one owner; nothing about it belongs to a thread.
+// SAFETY: a block is plain memory with one owner, and is not tied to a thread.
 unsafe impl Send for Block {}
 
 impl Block {
     fn layout(bytes: usize) -> Option<AllocLayout> {
-        // The allocator's own alignment is the fastest to get, and wide loads matter only over long runs.
+        // The allocator's default alignment is the fastest to allocate, and vector loads matter
+        // only for long runs.
         let alignment = if bytes < CACHED_FROM { 16 } else { ALIGNMENT };
         AllocLayout::from_size_align(bytes.max(1), alignment).ok()
     }
@@ -72,13 +75,14 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Some(layout) = Block::layout(self.bytes) {
-            // SAFETY: allocated in `new` with this very layout, and freed only here.
+            // SAFETY: allocated in `new` with the same layout, and freed only here.
             unsafe { std::alloc::dealloc(self.start.as_ptr(), layout) }
         }
     }
 }
 
-/// Rounds the size of a cached block up, so that nearly equal sizes share blocks: at most an eighth is lost.
+/// Rounds the size of a cached block up, so that nearly equal sizes share blocks: at most an eighth
+/// is wasted.
 pub(crate) fn rounded(bytes: usize) -> usize {
     if bytes < CACHED_FROM {
         return bytes;
@@ -106,16 +110,19 @@ impl Pool {
             storage,
         };
         if cfg!(debug_assertions) {
-            // SAFETY: the storage has `bytes` bytes, which nobody else knows yet.
+            // SAFETY: the storage has `bytes` bytes, to which there is no other reference yet.
             unsafe { memory.start().write_bytes(POISON, bytes) };
         }
         Ok(memory)
     }
 
-    /// `bytes` bytes from `start` on that `owner` keeps. They are not counted: they were not taken from here.
+    /// Returns a buffer of `bytes` bytes from `start` on, which `owner` keeps alive. They are not
+    /// counted, because they were not allocated from the pool.
     ///
     /// # Safety
-    /// They stay readable and writable as long as `owner` lives, and whoever else touches them does not do so while an op does.
+    /// They stay readable and writable as long as `owner` lives, and other code does not access
+    ///     them while
+    /// an op does.
     pub(crate) unsafe fn adopt(
         pool: &Arc<Pool>,
         start: NonNull<u8>,
@@ -140,9 +147,9 @@ impl Pool {
         Block::new(size).ok_or_else(|| self.exhausted(requested))
     }
 
-    /// Gives the system the blocks that are kept for reuse.
+    /// Releases the cached blocks to the system.
     pub(crate) fn release_cached(&self) {
-        // Freed behind the lock.
+        // Freed after the lock is released.
         let kept = std::mem::take(&mut *self.cache());
         drop(kept);
     }
@@ -177,7 +184,7 @@ impl Pool {
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
-        // Nothing in here panics between two changes that belong together.
+        // No code here panics between two changes that belong together.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,7 +196,7 @@ impl Pool {
         }
     }
 
-    /// What another thread takes at this moment may be counted by either peak.
+    /// Memory that another thread allocates at the same time may be counted in either peak.
     pub(crate) fn restart_peak(&self, floor: usize) {
         self.peak.store(floor.max(self.in_use.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
@@ -200,10 +207,11 @@ impl Pool {
     }
 }
 
-/// `length` zeros to work with; a tensor's elements may be more than memory holds, because views repeat what they read.
+/// Returns `length` zeros as work memory. A tensor may have more elements than fit into memory,
+/// because views can repeat elements.
 ///
 /// # Errors
-/// No memory.
+/// If there is no memory.
 pub(crate) fn zeros<C: Zeroable>(length: usize) -> Result<Vec<C>> {
     let requested = length.saturating_mul(size_of::<C>());
     bytemuck::allocation::try_zeroed_vec(length).map_err(|()| Error::OutOfMemory {
@@ -215,18 +223,18 @@ pub(crate) fn zeros<C: Zeroable>(length: usize) -> Result<Vec<C>> {
     })
 }
 
-/// Bytes that lie in the buffer's own allocation.
+/// Bytes that are stored inline in the buffer's own allocation.
 #[derive(Debug)]
 #[repr(align(16))]
 struct Inside(#[allow(dead_code, reason = "reached by its address")] MaybeUninit<[u8; INSIDE]>);
 
-/// Memory that somebody else allocated, and what keeps it alive.
+/// Memory that other code allocated, and its owner.
 struct Foreign {
     start: NonNull<u8>,
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: as a block; the owner says of itself that it may go to another thread.
+// SAFETY: as for a block; the owner is `Send`.
 unsafe impl Send for Foreign {}
 
 impl std::fmt::Debug for Foreign {
@@ -240,19 +248,19 @@ enum Storage {
     Inside(UnsafeCell<Inside>),
     Block(Block),
     Foreign(Foreign),
-    /// Given back.
+    /// Released.
     None,
 }
 
 /// The memory of one buffer.
 #[derive(Debug)]
 pub(crate) struct CpuMemory {
-    /// Held for reading by ops that read the buffer, for writing by those that write it.
+    /// Held for reading by ops that read the buffer, and for writing by those that write it.
     pub(crate) lock: RwLock<()>,
     version: AtomicU64,
     pool: Arc<Pool>,
     bytes: usize,
-    /// `bytes`, rounded: what is counted.
+    /// `bytes`, rounded up: the size that is counted.
     size: usize,
     storage: Storage,
 }
@@ -261,9 +269,11 @@ pub(crate) struct CpuMemory {
 unsafe impl Sync for CpuMemory {}
 
 impl CpuMemory {
-    /// The first byte. What it points to may be touched only while `lock` is held accordingly.
+    /// Returns the address of the first byte. The bytes may be accessed only while `lock` is held
+    /// accordingly.
     ///
-    /// It stays valid while the memory is not moved, which nobody can once it is in a `Buffer`.
+    /// The address stays valid while the memory is not moved, which is impossible once it is in a
+    /// `Buffer`.
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         match &self.storage {
@@ -287,15 +297,16 @@ impl CpuMemory {
     pub(crate) fn write(&self, host: &[u8], offset: usize) -> Result<()> {
         self.check("upload", offset, host.len())?;
         let _guard = self.lock.write();
-        // SAFETY: the range lies in the storage (checked), nobody else touches it (write lock), and `host` is foreign memory.
+        // SAFETY: the range is inside the storage (checked), no other thread accesses it (write
+        // lock), and `host` is other memory.
         unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), self.start().add(offset), host.len()) };
         Ok(())
     }
 
-    /// Makes every byte 0.
+    /// Sets every byte to 0.
     pub(crate) fn clear(&self) {
         let _guard = self.lock.write();
-        // SAFETY: the storage has `bytes` bytes, and nobody else touches them (write lock).
+        // SAFETY: the storage has `bytes` bytes, and no other thread accesses them (write lock).
         unsafe { self.start().write_bytes(0, self.bytes) };
     }
 
@@ -342,7 +353,7 @@ mod tests {
         let address = large.start();
         drop((small, large));
         assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 1 << 20, peak: (1 << 20) + 4 });
-        // A little less is served from the same block.
+        // A slightly smaller size uses the same block.
         let again = Pool::alloc(&pool, (1 << 20) - 100).expect("again");
         assert!(std::ptr::eq(again.start(), address));
         assert_eq!(pool.stats().cached, 0);
@@ -376,7 +387,7 @@ mod tests {
         let pool = Arc::new(Pool::default());
         let (owner, mut bytes) = (Arc::new(()), vec![0_u8; 8]);
         let start = NonNull::new(bytes.as_mut_ptr()).expect("a vector with elements");
-        // SAFETY: `bytes` outlives the memory, and nothing else touches it meanwhile.
+        // SAFETY: `bytes` outlives the memory, and is not accessed otherwise in the meantime.
         let memory = unsafe { Pool::adopt(&pool, start, 8, Box::new(owner.clone())) };
         memory.write(&[7], 3).expect("inside");
         assert!(memory.write(&[7], 8).is_err());

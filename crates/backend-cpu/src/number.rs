@@ -1,38 +1,40 @@
-//! Arithmetic of the compute types, under names that hold for floats and integers: integers wrap, NaN wins.
+//! Arithmetic of the compute types, with the same names for floats and integers: integers wrap, and
+//! NaN propagates.
 
 use crate::ops::math;
 use crate::storage::Compute;
 use ternion_core::{Element, Scalar};
 
-/// What every compute type can do.
+/// Operations of every compute type.
 pub(crate) trait Number: Compute {
     const ZERO: Self;
     const ONE: Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
-    /// Integers: towards zero; by zero gives 0.
+    /// Integers: rounds toward zero; division by zero gives 0.
     fn div(self, other: Self) -> Self;
-    /// The remainder with the sign of `other`. Integers: by zero gives 0.
+    /// The remainder with the sign of `other`. Integers: division by zero gives 0.
     fn remainder(self, other: Self) -> Self;
-    /// Integers: a negative exponent gives 0, but for bases 1 and -1.
+    /// Integers: a negative exponent gives 0, except for the bases 1 and -1.
     fn pow(self, exponent: Self) -> Self;
-    /// The larger; NaN if either is.
+    /// The larger number; NaN if either is NaN.
     fn larger(self, other: Self) -> Self;
-    /// The smaller; NaN if either is.
+    /// The smaller number; NaN if either is NaN.
     fn smaller(self, other: Self) -> Self;
     fn neg(self) -> Self;
     fn abs(self) -> Self;
-    /// -1, 0 or 1; NaN stays.
+    /// -1, 0 or 1; NaN stays NaN.
     fn sign(self) -> Self;
     fn is_nan(self) -> bool;
-    /// `number`, converted as core does; f32 for halves.
+    /// `number`, converted as in the core crate; f32 for half precision.
     fn from_number(number: Scalar) -> Self;
 }
 
-/// What the floating compute types can do.
+/// Operations of the floating compute types.
 pub(crate) trait Real: Number {
-    /// A power of two: the square of the largest number, in this unit, is far from the largest number.
+    /// A power of two near the square root of the largest number. In units of its square, sums of
+    /// squares whose mean is finite stay far from overflow.
     const SQUARED_UNIT: Self;
     fn real(value: f64) -> Self;
     fn exp(self) -> Self;
@@ -45,19 +47,21 @@ pub(crate) trait Real: Number {
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn erf(self) -> Self;
-    /// The probability that a standard normal number is below `self`.
+    /// The cumulative distribution function of the standard normal distribution.
     fn normal_cdf(self) -> Self;
-    /// That probability, and the density of the standard normal distribution at `self`.
+    /// The cumulative distribution function of the standard normal distribution, and its density.
     fn normal_cdf_and_pdf(self) -> (Self, Self);
     fn floor(self) -> Self;
     fn ceil(self) -> Self;
-    /// To the nearest whole number, halves to even.
+    /// Rounds to the nearest integer, ties to even.
     fn round(self) -> Self;
-    /// Neither infinite nor NaN.
+    /// Returns whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// Whether a sum of squares overflowed, or is so small that squares below the normal numbers may have lost its digits. Not where it is NaN.
+    /// Returns whether a sum of squares overflowed, or is so small that subnormal squares may have
+    /// lost digits. False for NaN.
     fn is_inexact_sum_of_squares(self) -> bool;
-    /// A power of two for a magnitude, whose reciprocal is exact too; 1 for 0, infinity and NaN.
+    /// Returns the largest power of two that is not above a magnitude, within the range in which its
+    /// reciprocal is exact too; 1 for 0, infinity and NaN.
     fn power_of_two_below(self) -> Self;
 }
 
@@ -127,7 +131,7 @@ integer! {
     u8 => |value: u8| value.min(1);
 }
 
-/// `base^exponent` by repeated squaring, wrapping.
+/// Computes `base^exponent` by repeated squaring, with wrap-around.
 #[inline(always)]
 fn power<T: Number>(mut base: T, mut exponent: u64) -> T {
     let mut product = T::ONE;
@@ -156,8 +160,8 @@ macro_rules! float {
             fn div(self, other: Self) -> Self { self / other }
             #[inline(always)]
             fn remainder(self, other: Self) -> Self {
-                // The exact remainder with the sign of `self`, moved once: the formula by a rounded quotient loses all digits
-                // where the quotient is large.
+                // The exact remainder with the sign of `self`, corrected once. The formula with a
+                // rounded quotient loses all digits if the quotient is large.
                 let rest = self % other;
                 if rest != 0.0 && (rest < 0.0) != (other < 0.0) { rest + other } else { rest }
             }
@@ -184,7 +188,7 @@ macro_rules! float {
             fn from_number(number: Scalar) -> Self { number.as_f64() as $float }
         }
         impl Real for $float {
-            // 2^64 and 2^512, by their biased exponents.
+            // 2^64 and 2^512, constructed from their biased exponents.
             const SQUARED_UNIT: Self = <$float>::from_bits(
                 (((<$float>::MAX_EXP - 1 + <$float>::MAX_EXP / 2) as u64) << (<$float>::MANTISSA_DIGITS - 1)) as _,
             );
@@ -223,7 +227,7 @@ macro_rules! float {
             #[inline(always)]
             fn is_finite(self) -> bool { <$float>::is_finite(self) }
             fn is_inexact_sum_of_squares(self) -> bool {
-                // 26 binary digits and more above the smallest normal number.
+                // At least 26 binary digits above the smallest normal number.
                 const LEAST: $float = $float::MIN_POSITIVE * ((1u64 << 26) as $float);
                 self == $float::INFINITY || self < LEAST
             }
@@ -231,7 +235,7 @@ macro_rules! float {
                 if self == 0.0 || !self.is_finite() {
                     return 1.0;
                 }
-                // The reciprocal of the largest power of two would not be a normal number.
+                // The reciprocal of the largest power of two would be subnormal.
                 let size = self.clamp($float::MIN_POSITIVE, $float::MAX / 4.0);
                 let digits = (1 << ($float::MANTISSA_DIGITS - 1)) - 1;
                 $float::from_bits(size.to_bits() & !digits)

@@ -1,8 +1,10 @@
 //! Steps recorded as lists of ops.
 //!
-//! While a thread records, its ops are noted with their kernels instead of run, and a replay runs through the list: without graph, dispatch and memory to be found.
-//! Buffers from outside that the step touches are held as long as the list lives. What the step makes and lets go again has no memory of its own: when the
-//! recording ends, each such buffer is given a place that nothing else uses between its first and its last op.
+//! While a thread records, its ops are stored with their kernels instead of run. A replay runs the
+//! list, without graph, dispatch and allocation. Buffers from outside that the step accesses are
+//! kept alive as long as the list. Temporary buffers that the step creates and releases have no
+//! separate memory: when the recording ends, each of them is assigned a slot that no other buffer
+//! uses between its first and its last op.
 //!
 //! ```text
 //! ops      0    1    2    3    4        x is from outside, y is returned
@@ -26,18 +28,19 @@ use ternion_core::interrupt::check_interrupt;
 use ternion_core::{DType, Error, Layout, Op, Result};
 
 thread_local! {
-    /// Whether this thread records: what each op asks.
+    /// Whether this thread records; every op checks it.
     static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
     static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
-/// A recording under way.
+/// A recording in progress.
 struct Recording {
-    /// Of the backend that records.
+    /// The pool of the backend that records.
     pool: Arc<Pool>,
-    /// By address: buffers that were made since the recording began, most of which are let go before it ends.
+    /// By address: buffers that were created since the recording began, most of which are released
+    /// before it ends.
     made: HashMap<usize, (WeakBuffer, usize)>,
-    /// By address: places in `buffers`.
+    /// By address: indices in `buffers`.
     known: HashMap<usize, usize>,
     buffers: Vec<Held>,
     calls: Vec<Call>,
@@ -45,9 +48,9 @@ struct Recording {
 
 /// A buffer of a step.
 enum Held {
-    /// There before the recording.
+    /// Existed before the recording.
     Outside(Buffer),
-    /// Made by the step, of so many bytes.
+    /// Created by the step, with its size in bytes.
     Made(WeakBuffer, usize),
 }
 
@@ -55,39 +58,39 @@ enum Held {
 struct Call {
     op: Op,
     kernel: KernelFn,
-    /// Those it reads, then those it writes.
+    /// The tensors that it reads, then those that it writes.
     operands: SmallVec<[Operand; 4]>,
-    /// How many it reads.
+    /// The number of tensors that it reads.
     inputs: usize,
 }
 
-/// A tensor: the place of its buffer in the list of those of the step.
+/// A tensor, with the index of its buffer in the list of the step's buffers.
 struct Operand {
     buffer: usize,
     dtype: DType,
     layout: Layout,
 }
 
-/// Whether this thread records.
+/// Returns whether this thread records.
 #[inline]
 pub(crate) fn is_recording() -> bool {
     IS_RECORDING.get()
 }
 
-/// What the thread that records cannot do.
+/// Returns an error for an operation that is not possible while this thread records.
 #[inline]
 pub(crate) fn refuse_while_recording(what: &'static str) -> Result<()> {
     if is_recording() { Err(refused_while_recording(what)) } else { Ok(()) }
 }
 
-/// Notes a fresh buffer of the step that this thread records.
+/// Registers a fresh buffer of the step that this thread records.
 pub(crate) fn note_made(pool: &Arc<Pool>, buffer: &Buffer) {
     with_recording(pool, |recording| {
         recording.made.insert(buffer.address(), (buffer.downgrade(), buffer.bytes()));
     });
 }
 
-/// Notes an op of the step that this thread records; `None` if that is a step of another device.
+/// Records an op of the step that this thread records; `None` if that is a step of another device.
 pub(crate) fn note_call(
     pool: &Arc<Pool>,
     op: &Op,
@@ -111,7 +114,8 @@ impl Recording {
     fn operand(&mut self, view: &View<'_>) -> Operand {
         let address = view.buffer.address();
         let buffer = *self.known.entry(address).or_insert_with(|| {
-            // An address is that of one buffer as long as there is a handle on it, weak ones included.
+            // An address belongs to one buffer as long as there is a handle of it, including weak
+            // ones.
             self.buffers.push(match self.made.remove(&address) {
                 Some((memory, bytes)) => Held::Made(memory, bytes),
                 None => Held::Outside(view.buffer.clone()),
@@ -121,7 +125,7 @@ impl Recording {
         Operand { buffer, dtype: view.dtype, layout: *view.layout }
     }
 
-    /// The first and the last op that each buffer is used by.
+    /// Returns the first and the last op that use each buffer.
     fn lives(&self) -> Vec<(usize, usize)> {
         let mut lives = vec![(usize::MAX, 0); self.buffers.len()];
         for (at, call) in self.calls.iter().enumerate() {
@@ -133,10 +137,11 @@ impl Recording {
         lives
     }
 
-    /// The list, with memory for all that it uses.
+    /// Returns the list, with memory for all its buffers.
     fn end(self) -> Result<Recorded> {
         let lives = self.lives();
-        // What is left is kept: tensors from outside, and those that the step returned or stored.
+        // Buffers that still have an owner are kept: tensors from outside, and those that the step
+        // returned or stored.
         let kept: Vec<Option<Buffer>> = self.buffers.iter().map(Held::buffer).collect();
         let wanted: Vec<Option<usize>> = self
             .buffers
@@ -148,7 +153,8 @@ impl Recording {
         for buffer in
             kept.iter().zip(&self.buffers).filter_map(|(kept, held)| kept.as_ref().filter(|_| held.is_made()))
         {
-            // What the step returned is read by anybody before the first replay: nothing has been written there.
+            // The tensors that the step returned may be read before the first replay, when nothing
+            // has been written to them.
             crate::memory("capture", buffer)?.clear();
         }
         let slots: Vec<Buffer> = places
@@ -165,7 +171,7 @@ impl Recording {
 }
 
 impl Held {
-    /// The buffer, if anybody has a handle on it.
+    /// Returns the buffer, if there is still a handle of it.
     fn buffer(&self) -> Option<Buffer> {
         match self {
             Held::Outside(buffer) => Some(buffer.clone()),
@@ -185,16 +191,17 @@ impl Held {
     }
 }
 
-/// Where buffers lie that live for a part of the step.
+/// The slots of the buffers that live for a part of the step.
 #[derive(Default)]
 struct Places {
-    /// The bytes of each slot.
+    /// The size of each slot in bytes.
     sizes: Vec<usize>,
-    /// The slot of each buffer; without meaning for those that have memory of their own.
+    /// The slot of each buffer; unused for buffers with separate memory.
     slots: Vec<usize>,
 }
 
-/// Gives each buffer that wants memory a slot that no other has between its first and its last op.
+/// Assigns each buffer that needs memory a slot that no other buffer uses between its first and its
+/// last op.
 fn placed(wanted: &[Option<usize>], lives: &[(usize, usize)], calls: usize) -> Places {
     let (mut begin, mut end) = (vec![Vec::new(); calls], vec![Vec::new(); calls]);
     for (buffer, &(first, last)) in lives.iter().enumerate().filter(|(buffer, _)| wanted[*buffer].is_some()) {
@@ -207,16 +214,17 @@ fn placed(wanted: &[Option<usize>], lives: &[(usize, usize)], calls: usize) -> P
         for &buffer in begin {
             places.slots[buffer] = places.take(&mut free, wanted[buffer].unwrap_or(0));
         }
-        // Only now: what an op reads last is not where it writes.
+        // Only after the assignments: an op must not write to the slot that it reads last.
         free.extend(end.iter().map(|&buffer| places.slots[buffer]));
     }
     places
 }
 
 impl Places {
-    /// A free slot that fits, or a new one. Of those that fit equally well it is the one that was used last, which is in the caches.
+    /// Returns a free slot that fits, or a new one. Of those that fit equally well it is the most
+    /// recently used one, which is in the caches.
     fn take(&mut self, free: &mut Vec<usize>, bytes: usize) -> usize {
-        // A slot of more than twice the size is left to who needs it.
+        // A slot of more than twice the size is left for larger buffers.
         let fits = |slot: usize| (bytes..=bytes.saturating_mul(2)).contains(&self.sizes[slot]);
         let best = (0..free.len()).rev().filter(|&at| fits(free[at])).min_by_key(|&at| self.sizes[free[at]]);
         if let Some(best) = best {
@@ -261,7 +269,7 @@ impl Capture for Recorder {
 struct Recorded {
     buffers: Vec<Buffer>,
     calls: Vec<Call>,
-    /// Held by a replay: two at once would share the memory between the ops.
+    /// Held during a replay: two simultaneous replays would share the memory between the ops.
     turn: Mutex<()>,
 }
 
@@ -298,7 +306,7 @@ mod tests {
 
     #[test]
     fn buffers_that_live_at_the_same_time_have_places_of_their_own() {
-        // The picture above, and one that wants much more memory than any that is free.
+        // The picture above, and a buffer that needs much more memory than any free slot has.
         let wanted = [Some(100), Some(100), Some(80), None, Some(1000)];
         let lives = [(0, 1), (1, 3), (2, 3), (4, 4), (4, 4)];
         let places = placed(&wanted, &lives, 5);

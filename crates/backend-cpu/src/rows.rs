@@ -1,7 +1,8 @@
-//! Tensors cut into rows: the elements along some axes (a row), for each index on the others.
+//! Tensors split into rows: the elements along some axes (a row), for each index on the others.
 //!
-//! A kernel sees a row as a dense slice of the type it computes in. Where the row lies so in memory, the slice is the memory itself;
-//! else it is gathered and widened into scratch memory, and scattered and narrowed back.
+//! A kernel sees a row as a contiguous slice of its compute type. If the row has this form in
+//! memory, the slice is the memory itself. Otherwise the row is gathered and converted into scratch
+//! memory, and converted and scattered back.
 
 use crate::access::Locked;
 use crate::memory::zeros;
@@ -11,7 +12,7 @@ use crate::walk::Walk;
 use std::ops::Range;
 use ternion_core::{DType, Error, Result};
 
-/// Memory for one row, kept from row to row.
+/// Memory for one row, reused from row to row.
 #[derive(Default)]
 pub(crate) struct Scratch<C>(Vec<C>);
 
@@ -20,7 +21,7 @@ impl<C: Compute> Scratch<C> {
         Scratch(Vec::new())
     }
 
-    /// `length` elements of any value.
+    /// Returns `length` elements with unspecified values.
     #[inline]
     fn first(&mut self, length: usize) -> &mut [C] {
         if self.0.len() < length {
@@ -36,29 +37,32 @@ pub(crate) struct Rows<C: 'static> {
     conversion: Conversion<C>,
     outer: Walk<1>,
     inner: Walk<1>,
-    /// Whether a row lies in memory element after element.
+    /// Whether the elements of a row are contiguous in memory.
     dense: bool,
 }
 
-// SAFETY: the buffers are locked for the whole run of the op; kernels hand disjoint rows of outputs to threads.
+// SAFETY: the buffers are locked for the entire run of the op; kernels assign disjoint rows of
+// outputs to threads.
 unsafe impl<C> Send for Rows<C> {}
 // SAFETY: as above.
 unsafe impl<C> Sync for Rows<C> {}
 
-/// Rows of more elements may not fit into memory when they are copied: views repeat what they read.
+/// Rows of more elements may not fit into memory when they are copied, because views can repeat
+/// elements.
 const LONG: usize = 1 << 30;
 
-/// A row that is being written: the memory itself, or a copy that must be put back.
+/// A row that is being written: the memory itself, or a copy that must be written back.
 pub(crate) struct RowBuffer<'a, C> {
     pub(crate) values: &'a mut [C],
     direct: bool,
 }
 
 impl<C: Compute> Rows<C> {
-    /// `view` as rows along the axes for which `in_row` is true; both kinds of axes in row-major order.
+    /// Splits `view` into rows along the axes for which `in_row` is true; both kinds of axes are in
+    /// row-major order.
     ///
     /// # Errors
-    /// A dtype that is not computed in `C`; rows too long for memory.
+    /// If the dtype is not computed in `C`, or rows are too long for memory.
     pub(crate) fn new(
         op: &'static str,
         view: &Locked<'_>,
@@ -76,36 +80,37 @@ impl<C: Compute> Rows<C> {
         let (outer, inner) = (axes(false), axes(true));
         let dense = inner.operand(0).is_line();
         if inner.elements() > LONG && !dense {
-            // Scratch memory grows without an error to give: what cannot be had is found out here, untouched and given back.
+            // Growing the scratch memory cannot return an error. So an allocation that fails is
+            // detected here, by allocating memory and releasing it untouched.
             drop(zeros::<C>(inner.elements())?);
         }
         Ok(Rows { first: view.first(), conversion, outer, inner, dense })
     }
 
-    /// `view` as rows along its last axis, or as one row if it has none.
+    /// Splits `view` into rows along its last axis, or returns it as one row if it has no axes.
     ///
     /// # Errors
-    /// As [`new`](Rows::new).
+    /// As for [`new`](Rows::new).
     pub(crate) fn last(op: &'static str, view: &Locked<'_>) -> Result<Rows<C>> {
         let rank = view.layout.shape().rank();
         Rows::new(op, view, |axis| axis + 1 == rank)
     }
 
-    /// All of `view` as one row.
+    /// Returns the entire `view` as one row.
     ///
     /// # Errors
-    /// As [`new`](Rows::new).
+    /// As for [`new`](Rows::new).
     pub(crate) fn whole(op: &'static str, view: &Locked<'_>) -> Result<Rows<C>> {
         Rows::new(op, view, |_| true)
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.outer.elements()
     }
 
-    /// How many elements a row has.
+    /// Returns the number of elements of a row.
     #[inline]
     pub(crate) fn width(&self) -> usize {
         self.inner.elements()
@@ -121,10 +126,11 @@ impl<C: Compute> Rows<C> {
         self.first.wrapping_offset(position * self.conversion.size as isize)
     }
 
-    /// Elements `part` of row `row`: where they lie if they are dense there, else in `scratch`.
+    /// Returns elements `part` of row `row`: in place if they are contiguous, otherwise in
+    /// `scratch`.
     ///
     /// # Safety
-    /// The row exists and has these elements; nobody writes them while the slice lives.
+    /// The row exists and has these elements, which no code writes while the slice lives.
     #[inline]
     pub(crate) unsafe fn read<'s>(
         &'s self,
@@ -134,26 +140,29 @@ impl<C: Compute> Rows<C> {
     ) -> &'s [C] {
         if self.dense && self.conversion.read_directly {
             let start = self.place(row).cast::<C>().wrapping_add(part.start);
-            // SAFETY: inside the tensor by the caller's word, hence inside the locked buffer; dense.
+            // SAFETY: the caller guarantees that the row is inside the tensor, hence inside the
+            // locked buffer; contiguous.
             return unsafe { std::slice::from_raw_parts(start, part.len()) };
         }
         let values = scratch.first(part.len());
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.gather(row, part, values) };
         values
     }
 
-    /// Copies the elements of row `row` from number `start` on to `values`, which is other memory, or is where they lie.
+    /// Copies the elements of row `row` from index `start` on to `values`, which is other memory or
+    /// these elements themselves.
     ///
     /// # Safety
-    /// As [`read`](Rows::read).
+    /// As for [`read`](Rows::read).
     #[inline]
     pub(crate) unsafe fn copy(&self, row: usize, start: usize, values: &mut [C]) {
         let lie_here = self.dense
             && self.conversion.read_directly
             && std::ptr::eq(self.place(row).cast::<C>().wrapping_add(start), values.as_ptr());
         if !lie_here {
-            // SAFETY: the caller's word; elements of one buffer that are not at the same place do not meet.
+            // SAFETY: guaranteed by the caller; elements of one buffer at different addresses do
+            // not overlap.
             unsafe { self.gather(row, start..start + values.len(), values) };
         }
     }
@@ -163,7 +172,7 @@ impl<C: Compute> Rows<C> {
         let base = self.outer.operand(0).position(row);
         let mut done = 0;
         self.inner.operand(0).runs(part.start, part.len(), |position, stride, count| {
-            // SAFETY: positions of elements of the tensor, by the caller's word.
+            // SAFETY: positions of elements of the tensor, as guaranteed by the caller.
             unsafe {
                 (self.conversion.load)(self.at(base + position), stride, &mut values[done..done + count])
             };
@@ -171,11 +180,13 @@ impl<C: Compute> Rows<C> {
         });
     }
 
-    /// Room for elements `part` of row `row`, of any value: their own memory if they are dense there, else `scratch`. To be given
-    /// to [`write`](Rows::write) when filled.
+    /// Returns a buffer for elements `part` of row `row`, with unspecified values: their own memory
+    /// if they are contiguous, otherwise `scratch`. Pass it to [`write`](Rows::write) when it is
+    /// filled.
     ///
     /// # Safety
-    /// The row exists and has these elements; nobody else reads or writes them while the buffer lives.
+    /// The row exists and has these elements, which no other code reads or writes while the buffer
+    ///     lives.
     #[inline]
     pub(crate) unsafe fn buffer<'s>(
         &'s self,
@@ -185,58 +196,61 @@ impl<C: Compute> Rows<C> {
     ) -> RowBuffer<'s, C> {
         if self.dense && self.conversion.write_directly {
             let start = self.place(row).cast::<C>().wrapping_add(part.start);
-            // SAFETY: inside the tensor by the caller's word, hence inside the locked buffer; dense.
+            // SAFETY: the caller guarantees that the row is inside the tensor, hence inside the
+            // locked buffer; contiguous.
             let values = unsafe { std::slice::from_raw_parts_mut(start, part.len()) };
             return RowBuffer { values, direct: true };
         }
         RowBuffer { values: scratch.first(part.len()), direct: false }
     }
 
-    /// Puts a filled buffer into its row, from element `start` on.
+    /// Writes a filled buffer to its row, from element `start` on.
     ///
     /// # Safety
-    /// As [`buffer`](Rows::buffer), with the row and start that it was made for.
+    /// As for [`buffer`](Rows::buffer), with the row and start for which it was created.
     #[inline]
     pub(crate) unsafe fn write(&self, row: usize, start: usize, buffer: RowBuffer<'_, C>) {
         if buffer.direct {
             return;
         }
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.store(row, start, buffer.values) };
     }
 
-    /// Writes `values`, which is other memory, to the elements of row `row` from number `start` on.
+    /// Writes `values`, which is other memory, to the elements of row `row` from index `start` on.
     ///
     /// # Safety
-    /// As [`buffer`](Rows::buffer).
+    /// As for [`buffer`](Rows::buffer).
     pub(crate) unsafe fn store(&self, row: usize, start: usize, values: &[C]) {
         let (base, mut done) = (self.outer.operand(0).position(row), 0);
         self.inner.operand(0).runs(start, values.len(), |position, stride, count| {
-            // SAFETY: positions of elements of the tensor, by the caller's word.
+            // SAFETY: positions of elements of the tensor, as guaranteed by the caller.
             unsafe { (self.conversion.store)(&values[done..done + count], self.at(base + position), stride) };
             done += count;
         });
     }
 
-    /// The first element of the first row, if rows may be read where they lie.
+    /// Returns the first element of the first row, if rows may be read in place.
     pub(crate) fn readable(&self) -> Option<*const C> {
         (self.dense && self.conversion.read_directly).then(|| self.first.cast::<C>().cast_const())
     }
 
-    /// The first element of the first row, if rows may be written where they lie.
+    /// Returns the first element of the first row, if rows may be written in place.
     pub(crate) fn writable(&self) -> Option<*mut C> {
         (self.dense && self.conversion.write_directly).then(|| self.first.cast::<C>())
     }
 }
 
-/// Rows that are worked on side by side where neighbours lie nearer to each other than the elements of one.
+/// The number of rows that are processed together if neighboring rows are closer in memory than the
+/// elements of a row.
 pub(crate) const PANEL: usize = 16;
 
-/// Rows side by side: element `index` of row `lane` is `panel[index][lane]`.
+/// Adjacent rows: element `index` of row `lane` is `panel[index][lane]`.
 pub(crate) type Panel<C> = [[C; PANEL]];
 
 impl<C: Compute> Rows<C> {
-    /// Whether neighbouring rows lie side by side in memory, so that panels are read in whole cache lines.
+    /// Returns whether neighboring rows are adjacent in memory, so that panels are read in entire
+    /// cache lines.
     #[inline]
     pub(crate) fn prefers_panels(&self) -> bool {
         let outer = self.outer.operand(0);
@@ -266,24 +280,26 @@ impl<C: Compute> Rows<C> {
         });
     }
 
-    /// Copies rows `rows`, at most [`PANEL`] of them, to the lanes of `panel`, which is other memory.
+    /// Copies rows `rows`, at most [`PANEL`] of them, to the lanes of `panel`, which is other
+    /// memory.
     ///
     /// # Safety
-    /// The rows exist; nobody writes them meanwhile. The panel has as many elements as a row.
+    /// The rows exist, and no code writes them in the meantime. The panel has as many elements as a
+    ///     row.
     pub(crate) unsafe fn copy_panel(&self, rows: Range<usize>, panel: &mut Panel<C>) {
         self.panel_runs(rows, |index, lane, place, stride, count| {
-            // SAFETY: elements of the tensor, by the caller's word.
+            // SAFETY: elements of the tensor, as guaranteed by the caller.
             unsafe { (self.conversion.load)(place, stride, &mut panel[index][lane..lane + count]) };
         });
     }
 
-    /// Puts the lanes of `panel` into rows `rows`.
+    /// Writes the lanes of `panel` to rows `rows`.
     ///
     /// # Safety
-    /// As [`copy_panel`](Rows::copy_panel); nobody else reads or writes the rows.
+    /// As for [`copy_panel`](Rows::copy_panel); no other code reads or writes the rows.
     pub(crate) unsafe fn write_panel(&self, rows: Range<usize>, panel: &Panel<C>) {
         self.panel_runs(rows, |index, lane, place, stride, count| {
-            // SAFETY: elements of the tensor, by the caller's word.
+            // SAFETY: elements of the tensor, as guaranteed by the caller.
             unsafe { (self.conversion.store)(&panel[index][lane..lane + count], place, stride) };
         });
     }
@@ -293,10 +309,10 @@ fn wrong_dtype(op: &'static str, got: DType) -> Error {
     Error::dtype(op, "operand", got, "another dtype in this kernel")
 }
 
-/// All elements of `view`, which is an input, in row-major order.
+/// Returns all elements of `view`, which is an input, in row-major order.
 ///
 /// # Errors
-/// A dtype that is not computed in `C`; no memory.
+/// If the dtype is not computed in `C`, or there is no memory.
 pub(crate) fn vector<C: Compute>(op: &'static str, view: &Locked<'_>) -> Result<Vec<C>> {
     let rows = Rows::<C>::whole(op, view)?;
     let mut values = zeros::<C>(rows.width())?;
@@ -305,7 +321,8 @@ pub(crate) fn vector<C: Compute>(op: &'static str, view: &Locked<'_>) -> Result<
     Ok(values)
 }
 
-/// Runs `work` on ranges of rows that together are all `count` of them; pieces hold about as many elements whatever the width.
+/// Runs `work` on ranges that partition the `count` rows; pieces have about the same number of
+/// elements for any width.
 #[inline]
 pub(crate) fn for_rows(count: usize, width: usize, cost: Cost, work: impl Fn(Range<usize>) + Sync) {
     for_ranges(count, (cost.piece() / width.max(1)).max(1), work);

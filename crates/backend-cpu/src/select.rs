@@ -1,5 +1,5 @@
-//! The one list of what this backend runs: from an op and its inputs to a variant, or the reason
-//! why there is none.
+//! The only list of supported ops: it maps an op and its inputs to a variant, or to the reason why
+//! there is none.
 
 use crate::kernel::{KernelFn, Variant};
 use crate::ops;
@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use ternion_core::Op;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 
-/// The kernel of an op that supports every input that core accepts, so that the op alone decides:
-/// all elementwise ones. (Apart from the rest because both `plan` and `kernel` call it for each op,
-/// and short steps are made of elementwise ops.)
+/// Returns the kernel of an op that supports every input that core accepts, so that only the op
+/// matters: these are all elementwise ops. (Separate from the others because both `plan` and
+/// `kernel` call it for each op, and short steps consist of elementwise ops.)
 #[inline]
 fn unconditional(op: &Op) -> Option<KernelFn> {
     match op {
@@ -26,7 +26,7 @@ fn unconditional(op: &Op) -> Option<KernelFn> {
     }
 }
 
-/// The layout that an unconditional kernel prefers for its output.
+/// Returns the layout that an unconditional kernel prefers for its output.
 #[inline]
 fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
@@ -36,7 +36,7 @@ fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     }
 }
 
-/// How the output of `op` is laid out, or the reason why it does not run here.
+/// Returns the layout of the output of `op`, or the reason why the op is not supported.
 #[inline]
 pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
     match unconditional(op) {
@@ -45,7 +45,7 @@ pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
     }
 }
 
-/// What runs `op`, or the reason why nothing does.
+/// Returns the function that runs `op`, or the reason why there is none.
 #[inline]
 pub(crate) fn kernel(op: &Op, inputs: &[View<'_>]) -> Result<KernelFn, Unsupported> {
     if let Some(run) = unconditional(op) {
@@ -55,7 +55,7 @@ pub(crate) fn kernel(op: &Op, inputs: &[View<'_>]) -> Result<KernelFn, Unsupport
     select(op, &metas).map(|variant| variant.run)
 }
 
-/// The kernel for any other op on such inputs.
+/// Selects the kernel of any other op for such inputs.
 fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match op {
         Op::Fill(payload) => ops::create::select_fill(payload, inputs),

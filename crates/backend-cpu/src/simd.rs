@@ -1,14 +1,18 @@
-//! One loop, compiled for several instruction sets; the widest one of this processor runs.
+//! One loop, compiled for several instruction sets; the widest one that this CPU supports is run.
 //!
 //! Rules that make this work:
-//! - `#[inline(always)]` on the work and on every function that its loop calls (all of `ops::math` has it): what is not inlined is
-//!   compiled for the baseline.
-//! - Inside of rayon's closures, not around them: other threads do not inherit the wide registers.
+//! - `#[inline(always)]` on the work and on every function that its loop calls (all of `ops::math`
+//!   has it): functions that are not inlined are compiled for the baseline.
+//! - Inside rayon's closures, not around them: code on other threads is not compiled with the
+//!   features of the calling function.
 //! - Once per piece of work (a row, a block of some thousand elements), not per element.
-//! - No `mul_add`: without it every instruction set gives the same bits (and the baseline has no instruction for it).
-//! - Sums in several lanes, combined in fixed order: a compiler may not reorder a plain float sum.
+//! - No `mul_add`: without it every instruction set gives the same bits (and the baseline has no
+//!   instruction for it).
+//! - Sums in several lanes, combined in a fixed order: a compiler may not reorder a plain float
+//!   sum.
 
-/// A loop over slices. Its `run` must be `#[inline(always)]`, and so must all that it calls, or it is not compiled anew.
+/// A loop over slices. Its `run` must be `#[inline(always)]`, and so must everything that it calls;
+/// otherwise it is not compiled for each instruction set.
 pub(crate) trait Vectorize {
     type Output;
     fn run(self) -> Self::Output;
@@ -25,18 +29,19 @@ impl<R, F: FnOnce() -> R> Vectorize for Closure<F> {
     }
 }
 
-/// As [`vectorize`], for a closure, which needs `#[inline(always)]` before it: `vectorized(#[inline(always)] || ..)`.
+/// Same as [`vectorize`] for a closure, which must be preceded by `#[inline(always)]`:
+/// `vectorized(#[inline(always)] || ..)`.
 #[inline(always)]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     vectorize(Closure(work))
 }
 
-/// Runs `work` with the widest vectors of this processor.
+/// Runs `work` with the widest vectors of this CPU.
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn vectorize<W: Vectorize>(work: W) -> W::Output {
     match x86::level() {
-        // SAFETY: the processor has these features, as `level` found out.
+        // SAFETY: `level` has detected that the CPU has these features.
         x86::Level::Avx512 => unsafe { x86::with_avx512(work) },
         // SAFETY: as above.
         x86::Level::Avx2 => unsafe { x86::with_avx2(work) },
@@ -44,14 +49,15 @@ pub(crate) fn vectorize<W: Vectorize>(work: W) -> W::Output {
     }
 }
 
-/// Runs `work`; the vectors of the target's baseline are all there is.
+/// Runs `work` with the vectors of the target's baseline.
 #[inline]
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn vectorize<W: Vectorize>(work: W) -> W::Output {
     work.run()
 }
 
-/// `y[i] = f(a[i], ..)` for slices: written in place, so that it is compiled with the features of the function around it.
+/// Computes `y[i] = f(a[i], ..)` for slices. It expands in place, so that it is compiled with the
+/// features of the surrounding function.
 macro_rules! each {
     ($a:expr => $y:expr, |$x:ident| $body:expr) => {
         for (&$x, result) in $a.iter().zip($y.iter_mut()) {
@@ -84,7 +90,7 @@ mod x86 {
         Avx512 = 3,
     }
 
-    /// 0 until asked for the first time.
+    /// 0 until the first call of `level`.
     static LEVEL: AtomicU8 = AtomicU8::new(0);
 
     #[inline]
@@ -117,14 +123,14 @@ mod x86 {
     }
 
     /// # Safety
-    /// The processor must have the features.
+    /// The CPU must have the features.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
     pub(super) unsafe fn with_avx512<W: Vectorize>(work: W) -> W::Output {
         work.run()
     }
 
     /// # Safety
-    /// The processor must have the features.
+    /// The CPU must have the features.
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) unsafe fn with_avx2<W: Vectorize>(work: W) -> W::Output {
         work.run()

@@ -1,24 +1,25 @@
-//! Between bytes in memory and the types that kernels compute in: halves widen to f32 and are rounded once, truth values become 0 or 1.
+//! Conversion between bytes in memory and compute types: half precision is converted to f32 and
+//! rounded once, and bool becomes 0 or 1.
 
 use crate::access::Raw;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use ternion_core::DType;
 
-/// A truth value in memory: any byte, of which only zero is false.
+/// A bool in memory: any byte, of which only zero is false.
 #[derive(Clone, Copy, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Truth(u8);
 
 impl Raw for Truth {}
 
-/// A type that elements have in memory.
+/// The type of elements in memory.
 pub(crate) trait Storage: Raw {
     /// The type that kernels see.
     type Compute: Compute;
-    /// Converts what was read.
+    /// Converts elements that were read.
     fn widen(source: &[Self], target: &mut [Self::Compute]);
-    /// Converts what is to be written.
+    /// Converts elements that are to be written.
     fn narrow(source: &[Self::Compute], target: &mut [Self]);
     /// Converts one element that was read.
     fn widen_one(self) -> Self::Compute;
@@ -26,19 +27,19 @@ pub(crate) trait Storage: Raw {
     fn narrow_one(value: Self::Compute) -> Self;
 }
 
-/// Reads `to.len()` elements, `stride` elements apart.
+/// Reads `to.len()` elements with stride `stride`, in elements.
 pub(crate) type Load<C> = unsafe fn(*const u8, isize, &mut [C]);
 
-/// Writes `from.len()` elements, `stride` elements apart.
+/// Writes `from.len()` elements with stride `stride`, in elements.
 pub(crate) type Store<C> = unsafe fn(&[C], *mut u8, isize);
 
-/// How elements of a dtype pass between memory and kernels.
+/// The conversion of elements of a dtype between memory and kernels.
 pub(crate) struct Conversion<C: 'static> {
-    /// Bytes of an element in memory.
+    /// The size of an element in memory in bytes.
     pub(crate) size: usize,
-    /// Whether kernels may read memory as it is.
+    /// Whether kernels may read the memory without conversion.
     pub(crate) read_directly: bool,
-    /// Whether kernels may write memory as it is.
+    /// Whether kernels may write the memory without conversion.
     pub(crate) write_directly: bool,
     pub(crate) load: Load<C>,
     pub(crate) store: Store<C>,
@@ -51,12 +52,12 @@ impl<C> Clone for Conversion<C> {
 }
 impl<C> Copy for Conversion<C> {}
 
-/// A type that kernels compute in.
+/// A type in which kernels compute.
 pub(crate) trait Compute: Raw + Storage<Compute = Self> + Default + PartialEq + PartialOrd {
-    /// How elements of `dtype` pass, if they are computed in this type.
+    /// Returns the conversion of elements of `dtype`, if they are computed in this type.
     fn conversion(dtype: DType) -> Option<Conversion<Self>>;
 
-    /// How bits pass unchanged.
+    /// Returns the conversion that copies bits unchanged.
     fn raw() -> Conversion<Self> {
         plain::<Self>()
     }
@@ -85,17 +86,17 @@ fn converting<S: Storage>() -> Conversion<S::Compute> {
 }
 
 /// # Safety
-/// `from` and the elements `stride` apart from it must be readable as `S`.
+/// `from` and the elements at distance `stride` from it must be readable as `S`.
 unsafe fn load<S: Storage>(from: *const u8, stride: isize, to: &mut [S::Compute]) {
     let from = from.cast::<S>();
     match stride {
-        // SAFETY: the caller's word; what is written lives elsewhere while this slice does.
+        // SAFETY: guaranteed by the caller; `to` does not overlap this slice while it lives.
         1 => S::widen(unsafe { std::slice::from_raw_parts(from, to.len()) }, to),
-        // SAFETY: the caller's word; read only if an element is asked for.
+        // SAFETY: guaranteed by the caller; read only if an element is requested.
         0 if !to.is_empty() => to.fill(unsafe { from.read() }.widen_one()),
         _ => {
             for (index, value) in to.iter_mut().enumerate() {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 *value = unsafe { from.offset(index as isize * stride).read() }.widen_one();
             }
         }
@@ -103,16 +104,16 @@ unsafe fn load<S: Storage>(from: *const u8, stride: isize, to: &mut [S::Compute]
 }
 
 /// # Safety
-/// `to` and the elements `stride` apart from it must be writable as `S`.
+/// `to` and the elements at distance `stride` from it must be writable as `S`.
 unsafe fn store<S: Storage>(from: &[S::Compute], to: *mut u8, stride: isize) {
     let to = to.cast::<S>();
     if stride == 1 {
-        // SAFETY: the caller's word; nothing else refers to these elements.
+        // SAFETY: guaranteed by the caller; there is no other reference to these elements.
         S::narrow(from, unsafe { std::slice::from_raw_parts_mut(to, from.len()) });
         return;
     }
     for (index, &value) in from.iter().enumerate() {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { to.offset(index as isize * stride).write(S::narrow_one(value)) };
     }
 }
@@ -177,7 +178,7 @@ conversions! {
     u8 => plain::<u8>(),
     f16 => converting::<f16>(),
     bf16 => converting::<bf16>(),
-    // Kernels write only 0 and 1, but memory from elsewhere may hold any byte.
+    // Kernels write only 0 and 1, but memory from other sources may contain any byte.
     Truth => Conversion { write_directly: true, ..converting::<Truth>() },
 }
 
@@ -226,7 +227,7 @@ impl Storage for bf16 {
     fn widen_one(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
-    /// To nearest, halves to even; a NaN stays one.
+    /// Rounds to nearest, ties to even; a NaN stays NaN.
     #[inline(always)]
     fn narrow_one(value: f32) -> Self {
         let bits = value.to_bits();
@@ -258,7 +259,7 @@ impl Storage for Truth {
     }
 }
 
-/// Runs `$body` with `$compute` naming the type that elements of `$dtype` are computed in.
+/// Runs `$body` with `$compute` naming the compute type of elements of `$dtype`.
 macro_rules! with_compute {
     ($dtype:expr, $compute:ident => $body:expr) => {
         match $dtype {
@@ -307,13 +308,14 @@ macro_rules! with_compute {
 }
 pub(crate) use with_compute;
 
-/// `value` as f32, rounded to odd: what is rounded from there to 16 bits is rounded as if it had come from `value` itself
-/// (Boldo and Melquiond 2008, theorem 1).
+/// Returns `value` as f32, rounded to odd: a further rounding to 16 bits gives the same result as
+/// rounding `value` itself (Boldo and Melquiond 2008, theorem 1).
 #[inline(always)]
 pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
     let near = value as f32;
     let error = value - f64::from(near);
-    // Inexact and the last bit even: the odd neighbour lies on the other side of `value`.
+    // If the result is inexact and its last bit is even, the odd neighbor is on the other side of
+    // `value`.
     let even = near.to_bits() & 1 == 0 && error != 0.0 && near.is_finite();
     let outwards = (error > 0.0) == near.is_sign_positive();
     let bits = near.to_bits();
@@ -324,17 +326,18 @@ pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
     })
 }
 
-/// `value` as f32, rounded to odd; see [`f64_to_f32_odd`].
+/// Returns `value` as f32, rounded to odd; see [`f64_to_f32_odd`].
 #[inline(always)]
 pub(crate) fn i64_to_f32_odd(value: i64) -> f32 {
     let near = u64_to_f32_odd(value.unsigned_abs());
     if value < 0 { -near } else { near }
 }
 
-/// `value` as f32, rounded to odd; see [`f64_to_f32_odd`].
+/// Returns `magnitude` as f32, rounded to odd; see [`f64_to_f32_odd`].
 #[inline(always)]
 pub(crate) fn u64_to_f32_odd(magnitude: u64) -> f32 {
-    // Bits below the 24 that f32 keeps of a number above 2^53 cannot decide a rounding to 16 bits: one of them stands for all.
+    // The lowest 12 bits of a number above 2^53 cannot decide a rounding to 16 bits individually:
+    // one sticky bit represents all of them.
     let kept = if magnitude >> 53 == 0 {
         magnitude
     } else {

@@ -1,4 +1,5 @@
-//! Memory that an op works in until it returns, kept from op to op: fresh pages from the system cost more than the work on them.
+//! Work memory of an op until it returns, reused from op to op: fresh pages from the system cost
+//! more than the work on them.
 
 use crate::access::Raw;
 use crate::memory::{CACHED_FROM, rounded, zeros};
@@ -8,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ternion_core::Result;
 
-/// At most this many bytes are kept; more are given back to the system.
+/// The maximum number of cached bytes; more are released to the system.
 const LIMIT: usize = 1 << 28;
 
 /// Free memory by its number of words.
@@ -20,23 +21,23 @@ struct Free {
 static FREE: Mutex<Free> = Mutex::new(Free { bytes: 0, words: BTreeMap::new() });
 
 fn free() -> MutexGuard<'static, Free> {
-    // Nothing in here panics between two changes that belong together.
+    // No code here panics between two changes that belong together.
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes that are kept for reuse.
+/// Returns the number of bytes that are cached for reuse.
 pub(crate) fn kept() -> usize {
     free().bytes
 }
 
-/// Gives the system what is kept for reuse.
+/// Releases the cached memory to the system.
 pub(crate) fn release() {
     let kept = std::mem::replace(&mut *free(), Free { bytes: 0, words: BTreeMap::new() });
-    // Freed behind the lock.
+    // Freed after the lock is released.
     drop(kept);
 }
 
-/// Elements in memory of this op alone.
+/// Elements in memory that is used only by this op.
 pub(crate) struct Temporary<C> {
     words: Vec<u64>,
     length: usize,
@@ -44,10 +45,10 @@ pub(crate) struct Temporary<C> {
 }
 
 impl<C: Raw> Temporary<C> {
-    /// `length` elements of any value.
+    /// Returns `length` elements with unspecified values.
     ///
     /// # Errors
-    /// No memory.
+    /// If there is no memory.
     pub(crate) fn of_any(length: usize) -> Result<Temporary<C>> {
         const { assert!(align_of::<C>() <= align_of::<u64>()) };
         let bytes = length.saturating_mul(size_of::<C>());
@@ -64,10 +65,10 @@ impl<C: Raw> Temporary<C> {
         Ok(temporary)
     }
 
-    /// `length` zeros.
+    /// Returns `length` zeros.
     ///
     /// # Errors
-    /// No memory.
+    /// If there is no memory.
     pub(crate) fn of_zeros(length: usize) -> Result<Temporary<C>> {
         let mut temporary = Temporary::of_any(length)?;
         temporary.fill(C::zeroed());
@@ -89,15 +90,16 @@ impl<C: Raw> Deref for Temporary<C> {
     type Target = [C];
 
     fn deref(&self) -> &[C] {
-        // SAFETY: the words have room for as many elements, are aligned to 8 bytes, as no element is to more, and hold some bytes, which `Raw` types may be
-        // read from.
+        // SAFETY: the words have room for this number of elements, are aligned to 8 bytes, which is
+        // sufficient for every element type, and contain initialized bytes, from which `Raw` types
+        // may be read.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.length) }
     }
 }
 
 impl<C: Raw> DerefMut for Temporary<C> {
     fn deref_mut(&mut self) -> &mut [C] {
-        // SAFETY: as in `deref`, and borrowed by this call alone.
+        // SAFETY: as in `deref`, and borrowed exclusively by this call.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.length) }
     }
 }

@@ -1,8 +1,8 @@
-//! For this crate's tests: tensors of every layout, and comparison with values in f64.
+//! Test utilities of this crate: tensors of every layout, and comparison with values in f64.
 
 use ternion_core::{DType, Device, Element, Scalar, Tensor};
 
-/// Numbers that look random: the same for the same seed.
+/// Pseudorandom numbers, which are the same for the same seed.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -15,18 +15,19 @@ impl Numbers {
         self.0 >> 33
     }
 
-    /// `count` numbers between `low` and `high`, on a grid that every float dtype but bf16 represents.
+    /// Returns `count` numbers between `low` and `high`, on a grid that every float dtype except
+    /// bf16 represents.
     pub(crate) fn between(&mut self, low: f64, high: f64, count: usize) -> Vec<f64> {
         (0..count).map(|_| low + (high - low) * (self.bits() % 128) as f64 / 128.0).collect()
     }
 
-    /// `count` whole numbers below `bound`.
+    /// Returns `count` integers below `bound`.
     pub(crate) fn below(&mut self, bound: usize, count: usize) -> Vec<i64> {
         (0..count).map(|_| (self.bits() % bound as u64) as i64).collect()
     }
 }
 
-/// A dense tensor of these values.
+/// Returns a contiguous tensor of these values.
 pub(crate) fn tensor(dtype: DType, values: &[f64], shape: &[usize], device: &Device) -> Tensor {
     fn of<T: Element>(values: &[f64], shape: &[usize], device: &Device) -> Tensor {
         let values: Vec<T> = values.iter().map(|&value| T::from_scalar(Scalar::Float(value))).collect();
@@ -49,7 +50,7 @@ pub(crate) fn tensor(dtype: DType, values: &[f64], shape: &[usize], device: &Dev
     }
 }
 
-/// The values as the dtype holds them.
+/// Returns the values rounded to the dtype.
 pub(crate) fn rounded(dtype: DType, values: &[f64]) -> Vec<f64> {
     match dtype {
         DType::F32 => values.iter().map(|&value| f64::from(value as f32)).collect(),
@@ -59,7 +60,8 @@ pub(crate) fn rounded(dtype: DType, values: &[f64]) -> Vec<f64> {
     }
 }
 
-/// The same tensor in memory: dense; with its axes reversed; as every other element of a larger one, from an offset; run backwards.
+/// Returns the same tensor with several layouts: contiguous; with its axes reversed; as every other
+/// element of a larger one, from an offset; and with negative strides.
 pub(crate) fn layouts(dtype: DType, values: &[f64], shape: &[usize], device: &Device) -> Vec<Tensor> {
     let dense = tensor(dtype, values, shape, device);
     let mut all = vec![dense];
@@ -95,7 +97,7 @@ pub(crate) fn layouts(dtype: DType, values: &[f64], shape: &[usize], device: &De
     all
 }
 
-/// The elements in row-major order, read where the layout says.
+/// Returns the elements in row-major order, read according to the layout.
 pub(crate) fn values(tensor: &Tensor) -> Vec<f64> {
     fn of<T: Element>(bytes: &[u8], tensor: &Tensor) -> Vec<f64> {
         let all = T::from_bytes(bytes);
@@ -121,7 +123,8 @@ pub(crate) fn values(tensor: &Tensor) -> Vec<f64> {
     }
 }
 
-/// The sum, with the rounding errors carried along (Neumaier 1974): an oracle in f64 for kernels in f64 must be better than they are.
+/// Returns the sum with compensated rounding errors (Neumaier 1974): an f64 oracle for f64 kernels
+/// must be more accurate than the kernels.
 pub(crate) fn exact_sum(values: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0f64, 0f64);
     for value in values {
@@ -132,8 +135,8 @@ pub(crate) fn exact_sum(values: impl IntoIterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-/// Asserts that `got` is `want` within `limit` roundings of its dtype, relative to the larger of 1 and the value; NaN and infinities
-/// must be equal.
+/// Asserts that `got` is `want` within `limit` roundings of its dtype, relative to the larger of 1
+/// and the value; NaN and infinities must be equal.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, got: &Tensor, want: &[f64], limit: f64) {
     let found = values(got);

@@ -1,17 +1,17 @@
-//! Work cut into numbered pieces for several threads. How it is cut follows from shapes alone, never
-//! from the number of threads.
+//! Work that is split into numbered pieces for several threads. The split depends only on shapes,
+//! never on the number of threads.
 //!
-//! The caller runs pieces itself, and rayon's threads join as they come free. While it waits for them
-//! it runs nothing else: an op holds the locks of its buffers, and foreign work picked up meanwhile
-//! might want one of them.
+//! The caller runs pieces itself, and rayon's threads join when they become free. While the caller
+//! waits for them it runs nothing else: an op holds the locks of its buffers, and other work that
+//! it picked up in the meantime might need one of them.
 //!
 //! Ops follow each other within microseconds, and waking a thread takes as long as a small op. So a
 //! worker that finishes a job spins for about 100 us looking for the next one before it returns to
-//! rayon, and only as many workers are spawned as are not spinning already. At most three spin,
+//! rayon, and a job spawns only the workers that are not already spinning. At most three spin,
 //! because small ops have work for no more, and spinning workers contend with each other.
 //!
-//! `protocol` is the protocol by which they share a job, with the argument why it is right; `model`
-//! has loom explore it.
+//! `protocol` is the protocol by which they share a job, with an argument for its correctness;
+//! `model` explores it with loom.
 
 #[cfg(test)]
 mod model;
@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
-/// How much an element costs: decides from which size on a second thread pays.
+/// The cost of an element, which determines the size from which on a second thread is worthwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cost {
     /// A few instructions: memory is the limit.
@@ -35,7 +35,7 @@ pub(crate) enum Cost {
 }
 
 impl Cost {
-    /// Elements of a piece.
+    /// Returns the number of elements of a piece.
     pub(crate) const fn piece(self) -> usize {
         match self {
             Cost::Light => 1 << 15,
@@ -44,26 +44,27 @@ impl Cost {
     }
 }
 
-/// Runs `work` on ranges that together are `0..elements`.
+/// Runs `work` on ranges that partition `0..elements`.
 #[inline]
 pub(crate) fn for_ranges(elements: usize, piece: usize, work: impl Fn(Range<usize>) + Sync) {
     if elements <= piece {
         return work(0..elements);
     }
     let pieces = elements.div_ceil(piece);
-    // Such a piece takes about as long as waking a thread: one is woken for every two.
+    // Such a piece takes about as long as waking a thread, so one thread is woken for every two
+    // pieces.
     distribute(pieces, (pieces / 2).max(2), &|index| {
         work(index * piece..elements.min((index + 1) * piece));
     });
 }
 
-/// Runs `work` once for each number below `pieces`.
+/// Runs `work` once for each index below `pieces`.
 pub(crate) fn for_pieces(pieces: usize, work: impl Fn(usize) + Sync) {
     distribute(pieces, pieces, &work);
 }
 
-/// Runs `work` once for each number below `pieces`, on at most `threads` threads, not counting those
-/// that are spinning already.
+/// Runs `work` once for each index below `pieces`, on at most `threads` threads, not counting those
+/// that are already spinning.
 #[inline]
 fn distribute(pieces: usize, threads: usize, work: &(impl Fn(usize) + Sync)) {
     let workers = if pieces <= 1 { 0 } else { threads.min(rayon::current_num_threads()) - 1 };
@@ -77,7 +78,7 @@ fn distribute(pieces: usize, threads: usize, work: &(impl Fn(usize) + Sync)) {
 static QUEUE: JobQueue =
     JobQueue { open: Mutex::new(Vec::new()), submitted: AtomicUsize::new(0), spinning: AtomicUsize::new(0) };
 
-/// Runs `work` once for each number below `pieces` on this thread and `workers` others. A panic ends
+/// Runs `work` once for each index below `pieces` on this thread and `workers` others. A panic ends
 /// the job, and is resumed on this thread when no piece is running any more.
 fn share(pieces: usize, workers: usize, work: &(dyn Fn(usize) + Sync)) {
     let first_panic: Mutex<Option<Box<dyn Any + Send>>> = Mutex::new(None);
@@ -86,7 +87,7 @@ fn share(pieces: usize, workers: usize, work: &(dyn Fn(usize) + Sync)) {
         let mut first = first_panic.lock().unwrap_or_else(PoisonError::into_inner);
         match *first {
             None => *first = Some(panic),
-            // Dropping it might panic in its turn, and the protocol's work never unwinds.
+            // Dropping it might panic as well, and the protocol's work never unwinds.
             Some(_) => std::mem::forget(panic),
         }
         false

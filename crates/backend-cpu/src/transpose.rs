@@ -1,5 +1,6 @@
-//! Copies between tensors whose densest axes differ. A plain loop would use one element of each cache line that it loads; this one moves
-//! squares as wide as a line, so that each line is read once and written once.
+//! Copies between tensors whose axes with stride 1 differ. A plain loop would use one element of
+//! each cache line that it loads; this one copies squares as wide as a cache line, so that each
+//! line is read once and written once.
 
 use crate::access::{Locked, Pointer};
 use crate::elementwise::{Operand, Scratch};
@@ -10,22 +11,24 @@ use crate::walk::{Cursor, Path, Walk};
 use smallvec::SmallVec;
 use ternion_core::{Layout, MAX_RANK};
 
-/// Elements below which the plain loop is as good: all lines stay in the cache.
+/// The number of elements below which the plain loop is equally fast: all lines stay in the cache.
 const WORTH_IT: usize = 1 << 12;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// The longest side of a square, in elements: so that it fits a block of scratch memory.
+/// The maximum side of a square, in elements, so that it fits a block of scratch memory.
 const LONGEST: usize = 32;
-/// Squares that one piece of work moves.
+/// The number of squares that one piece of work copies.
 const SQUARES: usize = 64;
 
-/// The two axes of a transposition, by their number in the walk: along `dense_in` the input is dense, along the last one the output.
+/// The two axes of a transposition, by their index in the walk: the input has stride 1 along
+/// `dense_in`, the output along the last one.
 struct Axes {
     dense_in: usize,
     last: usize,
 }
 
-/// Which axes to swap, if the output (operand 0) is dense along the last one and the input (operand 1) along another.
+/// Returns the axes to exchange, if the output (operand 0) has stride 1 along the last one and the
+/// input (operand 1) along another.
 fn axes(output: Path<'_>, input: Path<'_>) -> Option<Axes> {
     let last = output.dims.len().checked_sub(1)?;
     let long = |axis: usize| output.dims[axis] >= 8;
@@ -34,7 +37,8 @@ fn axes(output: Path<'_>, input: Path<'_>) -> Option<Axes> {
         .then_some(Axes { dense_in, last })
 }
 
-/// Copies `input` to `output` (same shape, elements of the size of `C`) if they are transposed to each other; tells whether it did.
+/// Copies `input` to `output` (same shape, elements of the size of `C`) if they are transposed
+/// relative to each other. Returns whether it did.
 pub(crate) fn copy_transposed<C: Compute>(input: &Locked<'_>, output: &Locked<'_>) -> bool {
     if output.layout.elements() < WORTH_IT {
         return false;
@@ -70,7 +74,7 @@ struct Plane<C> {
 }
 
 impl<C: Compute> Plane<C> {
-    /// Copies this plane and all those next to it.
+    /// Copies this plane and all further planes along the outer axes.
     fn copy_all(&self, outer: &Walk<2>) {
         let side = LONGEST.min(LINE / size_of::<C>());
         let (down, across) = (self.rows.div_ceil(side), self.columns.div_ceil(side));
@@ -84,20 +88,21 @@ impl<C: Compute> Plane<C> {
         });
     }
 
-    /// Copies the square of plane `at` (offsets in output and input) that starts at row and column `start`.
+    /// Copies the square of plane `at` (offsets in output and input) that starts at row and column
+    /// `start`.
     fn square(&self, at: [isize; 2], start: [usize; 2], side: usize) {
         let (rows, columns) = (side.min(self.rows - start[0]), side.min(self.columns - start[1]));
         let mut scratch = Scratch::new();
         let held = scratch.first(LONGEST * LONGEST);
         for column in 0..columns {
             let position = at[1] + start[0] as isize + (start[1] + column) as isize * self.from_stride;
-            // SAFETY: a dense run inside the input; the target is this function's own.
+            // SAFETY: a contiguous run inside the input; the target is local to this function.
             let run = unsafe { std::slice::from_raw_parts(self.from.get().offset(position), rows) };
             held[column * side..column * side + rows].copy_from_slice(run);
         }
         for row in 0..rows {
             let position = at[0] + start[1] as isize + (start[0] + row) as isize * self.to_stride;
-            // SAFETY: a dense run inside the output that no other square has.
+            // SAFETY: a contiguous run inside the output that no other square has.
             let run = unsafe { std::slice::from_raw_parts_mut(self.to.get().offset(position), columns) };
             for (column, value) in run.iter_mut().enumerate() {
                 *value = held[column * side + row];
@@ -106,18 +111,19 @@ impl<C: Compute> Plane<C> {
     }
 }
 
-/// A dense copy of a tensor, made where reading the tensor itself would jump from line to line.
+/// A contiguous copy of a tensor, made if reading the tensor itself would access a different cache
+/// line for each element.
 pub(crate) struct Straightened(Option<(Vec<u64>, Layout)>);
 
 impl Straightened {
-    /// A copy of `view` in the memory order of `like`, if that helps.
+    /// Copies `view` in the memory order of `like`, if that is faster.
     #[inline]
     pub(crate) fn of(view: &Locked<'_>, like: &Locked<'_>) -> Straightened {
         let small = like.layout.elements() < WORTH_IT;
         Straightened(if small || view.layout.is_contiguous() { None } else { straighten(view, like) })
     }
 
-    /// The operand to read instead of `operand`.
+    /// Returns the operand to read instead of `operand`.
     #[inline]
     pub(crate) fn or<'a, C: Compute>(&'a mut self, operand: Operand<'a, C>) -> Operand<'a, C> {
         match &mut self.0 {

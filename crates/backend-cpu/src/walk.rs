@@ -1,4 +1,5 @@
-//! The index space of several tensors of one shape, with axes that lie evenly in all of them merged.
+//! The index space of several tensors of one shape, in which axes are merged if they can be merged
+//! in all of them.
 
 use ternion_core::geometry::{Axis, axes_of, merge_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
@@ -13,7 +14,7 @@ pub(crate) struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
-    /// The common index space of `layouts`, in the memory order of the first one.
+    /// Returns the common index space of `layouts`, in the memory order of the first one.
     #[inline]
     pub(crate) fn of(layouts: [&Layout; N]) -> Walk<N> {
         let elements = layouts[0].elements();
@@ -25,7 +26,7 @@ impl<const N: usize> Walk<N> {
         Walk::in_order(&axes)
     }
 
-    /// `elements` elements that lie one after the other in every operand.
+    /// Returns the index space of `elements` elements that are contiguous in every operand.
     #[inline]
     fn line(elements: usize) -> Walk<N> {
         let mut walk = Walk { rank: 1, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
@@ -36,7 +37,7 @@ impl<const N: usize> Walk<N> {
         walk
     }
 
-    /// The index space of these axes, slowest first, in this order.
+    /// Returns the index space of these axes, slowest first, in this order.
     pub(crate) fn in_order(axes: &[Axis<isize, N>]) -> Walk<N> {
         let elements = axes.iter().map(|(size, _)| size).product();
         let mut walk = Walk { rank: 0, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
@@ -52,14 +53,14 @@ impl<const N: usize> Walk<N> {
         self.elements
     }
 
-    /// What operand `index` sees of the space.
+    /// Returns the path of operand `index` through the space.
     #[inline]
     pub(crate) fn operand(&self, index: usize) -> Path<'_> {
         Path { dims: &self.dims[..self.rank], strides: &self.strides[index][..self.rank] }
     }
 }
 
-/// The way through one operand.
+/// The sizes and strides of one operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'a> {
     pub(crate) dims: &'a [usize],
@@ -67,7 +68,7 @@ pub(crate) struct Path<'a> {
 }
 
 impl Path<'_> {
-    /// Whether the elements lie one after the other.
+    /// Returns whether the elements are contiguous.
     #[inline]
     pub(crate) fn is_line(&self) -> bool {
         let mut step = 1;
@@ -78,13 +79,13 @@ impl Path<'_> {
         })
     }
 
-    /// Whether there is but one element, repeated.
+    /// Returns whether there is only one element, repeated.
     #[inline]
     pub(crate) fn is_point(&self) -> bool {
         self.strides.iter().all(|&stride| stride == 0)
     }
 
-    /// Where element number `linear` lies, in elements from the first.
+    /// Returns the offset of the element with linear index `linear`, in elements from the first.
     #[inline]
     pub(crate) fn position(&self, mut linear: usize) -> isize {
         let mut position = 0;
@@ -95,7 +96,8 @@ impl Path<'_> {
         position
     }
 
-    /// Calls `visit(position, stride, length)` for each evenly spaced run of the `length` elements from number `start` on.
+    /// Calls `visit(position, stride, length)` for each evenly spaced run of the `length` elements
+    /// from index `start` on.
     #[inline]
     pub(crate) fn runs(&self, start: usize, length: usize, mut visit: impl FnMut(isize, isize, usize)) {
         if length == 0 {
@@ -121,17 +123,17 @@ impl Path<'_> {
     }
 }
 
-/// A place on a path that steps from element to element.
+/// A position on a path that advances from element to element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     path: Path<'a>,
     index: [usize; MAX_RANK],
-    /// Where the element lies, from the first.
+    /// The offset of the element from the first.
     pub(crate) position: isize,
 }
 
 impl<'a> Cursor<'a> {
-    /// At element number `linear`.
+    /// Creates a cursor at the element with linear index `linear`.
     #[inline]
     pub(crate) fn new(path: Path<'a>, mut linear: usize) -> Cursor<'a> {
         let mut cursor = Cursor { path, index: [0; MAX_RANK], position: 0 };
@@ -143,7 +145,7 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// On to the next element; after the last one, to the first.
+    /// Advances to the next element; from the last one, to the first.
     #[inline]
     pub(crate) fn advance(&mut self) {
         for axis in (0..self.path.dims.len()).rev() {

@@ -1,6 +1,9 @@
-//! The ladder of attention: `y = softmax(scale q k^T) v` by seven forms, from three naive kernels to consumers that take turns at the tensor cores,
-//! each one idea ahead of the one before it (`kernels/attention_ladder`, `docs/kernels/attention-ladder.md`). For study and measurement, outside the
-//! product path: [`Tensor::scaled_dot_product_attention`](ternion_core::Tensor::scaled_dot_product_attention) never asks for one of them.
+//! The attention ladder: `y = softmax(scale q k^T) v` by seven rungs, from three naive kernels to
+//! ping-pong scheduling of two consumer warpgroups. Each adds one idea to the previous one
+//! (`kernels/attention_ladder`, `docs/kernels/attention-ladder.md`). The ladder is for study and
+//! measurement only:
+//! [`Tensor::scaled_dot_product_attention`](ternion_core::Tensor::scaled_dot_product_attention)
+//! never uses these kernels.
 
 use crate::backend::CudaBackend;
 use crate::driver::tensor_map::{ALIGNMENT, Axes, Swizzle, TensorMap, TensorMapSpec};
@@ -14,21 +17,21 @@ pub use crate::variant::attention_ladder::{Form, Mask, WIDTHS};
 
 const OP: &str = "attention_ladder";
 
-/// Columns of a box of an operand: a period of the swizzle of elements of 16 bits.
+/// Columns of a box of an operand: a period of the swizzle for elements of 16 bits.
 const BOX_COLUMNS: usize = 64;
 /// Queries of a box.
 const BOX_QUERIES: usize = 64;
-/// The most blocks of a grid along its second and third axes.
+/// The maximum number of blocks of a grid along its second and third axes.
 const MAX_GRID: usize = 65535;
-/// Columns of a tile of scores of the tiled form, and queries of a block of either product.
+/// Columns of a tile of scores of the tiled rung, and queries of a block of either product.
 const TILE: usize = 128;
-/// Rows of a block of the softmax, a warp each.
+/// Rows of a block of the softmax, one for each warp.
 const ROWS_OF_SOFTMAX: usize = 8;
 /// Keys and queries of a block of naive scores.
 const SCORE_KEYS: usize = 32;
 const SCORE_QUERIES: usize = 8;
 
-/// The parameters, as `Attention` of the kernels.
+/// The parameters, like `Attention` in the kernels.
 #[repr(C)]
 struct Attention {
     y: u64,
@@ -41,7 +44,7 @@ struct Attention {
     scale: f32,
 }
 
-/// The parameters, as `MappedAttention` of the kernels.
+/// The parameters, like `MappedAttention` in the kernels.
 #[repr(C)]
 struct MappedAttention {
     q: TensorMap,
@@ -52,16 +55,17 @@ struct MappedAttention {
     scale: f32,
 }
 
-/// What a form computes: `y = softmax(scale q k^T) v`.
+/// Options of a rung, which computes `y = softmax(scale q k^T) v`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Options {
-    /// By what products are multiplied; above 0.
+    /// The factor of the products; greater than 0.
     pub scale: f32,
-    /// Which keys a query sees.
+    /// Which keys a query attends to.
     pub mask: Mask,
 }
 
-/// What a form reads and writes: all but the scratch `[heads, tokens, width]`, where `heads` counts those of the whole batch.
+/// The tensors that a rung reads and writes. All but the workspace are `[heads, tokens, width]`,
+/// where `heads` counts those of the whole batch.
 #[derive(Clone, Copy)]
 pub struct Operands<'a> {
     /// Queries.
@@ -72,22 +76,24 @@ pub struct Operands<'a> {
     pub v: &'a View<'a>,
     /// The output.
     pub y: &'a View<'a>,
-    /// [As many elements](Form::scratch_elements) of f32, or more, of forms that store scores.
+    /// For rungs that store scores, at least [`scratch_elements`](Form::scratch_elements) elements
+    /// of f32.
     pub scratch: Option<&'a View<'a>>,
 }
 
-/// Whether the backend's device has the instructions of the form.
+/// Returns whether the backend's device has the instructions of this rung.
 pub fn runs(backend: &CudaBackend, form: Form) -> bool {
     form.architectures().contain(backend.gpu.architecture())
 }
 
-/// Queues attention by a form. q, k, v and y have the form's [dtype](Form::dtype) and a width of [`WIDTHS`]. All tensors are row-major without gaps and
-/// begin at multiples of 16 bytes.
+/// Queues attention with a rung. q, k, v and y have the rung's [dtype](Form::dtype) and a width of
+/// [`WIDTHS`]. All tensors are contiguous and aligned to 16 bytes.
 ///
 /// # Errors
-/// Other dtypes, shapes, layouts or addresses; no heads or no tokens; q, k, v or y of 2^31 elements or more; more heads or tokens than a grid has blocks
-/// for; a scale that is not above 0 and finite; scratch that is missing, too small, or given to a form that takes none; a device that lacks the form's
-/// instructions.
+/// The dtypes, shapes, layouts or addresses differ from these; there are no heads or no tokens; q,
+/// k, v or y has 2^31 elements or more; there are more heads or tokens than a grid has blocks for;
+/// the scale is not positive and finite; the workspace is missing, too small, or passed to a rung
+/// that does not use it; or the device lacks the rung's instructions.
 pub fn forward(backend: &CudaBackend, form: Form, options: Options, operands: Operands<'_>) -> Result<()> {
     let Operands { q, k, v, y, scratch } = operands;
     let sizes = sizes(form, [q, k, v, y])?;
@@ -121,7 +127,7 @@ fn refused(form: Form, detail: String) -> Error {
     Error::invalid(OP, format!("{}: expected {detail}", form.name()))
 }
 
-/// Heads, tokens and width, if the form takes these tensors.
+/// Returns heads, tokens and width, if the rung supports these tensors.
 fn sizes(form: Form, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
     for (name, view) in ["q", "k", "v", "y"].into_iter().zip(views) {
         check_view(form, name, view, form.dtype())?;
@@ -184,7 +190,7 @@ fn check_scratch(form: Form, [heads, tokens, _]: [usize; 3], scratch: Option<&Vi
     }
 }
 
-/// The launches of the form, in their order.
+/// Returns the launches of the rung, in order.
 fn launches(form: Form, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Result<Vec<Launch>> {
     if heads > MAX_GRID {
         return Err(refused(form, format!("at most {MAX_GRID} heads, got {heads}")));
@@ -219,7 +225,7 @@ fn launches(form: Form, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Resul
     Ok(grids.into_iter().enumerate().map(launch).collect())
 }
 
-/// The parameters of the forms by warpgroups: maps of q, k and v.
+/// Returns the parameters of the rungs with warpgroups: maps of q, k and v.
 fn mapped(form: Form, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Result<MappedAttention> {
     let [q, k, v, y, _] = addresses;
     let keys = form.warpgroups().map_or(0, |warpgroups| warpgroups.step);
@@ -233,8 +239,9 @@ fn mapped(form: Form, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Res
     })
 }
 
-/// The map of an operand, in boxes of so many rows: axes of columns, tokens, heads, and one of a single element. What is beyond a head's last token
-/// is 0, not of the next head.
+/// Returns the map of an operand, with boxes of `rows` rows. Its axes are columns, tokens, heads,
+/// and one of a single element. Elements after a head's last token are read as 0, not from the next
+/// head.
 fn map(address: u64, [heads, tokens, width]: [usize; 3], rows: usize) -> Result<TensorMap> {
     let (mut axes, columns) = Axes::beginning(DType::BF16, width, BOX_COLUMNS);
     let row = width as i64;

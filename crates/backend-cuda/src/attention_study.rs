@@ -1,6 +1,8 @@
-//! Attention by a form of the caller's choice, for study and measurement, outside the product path. Forward by TMA (`kernels/attention/forward_tma.cu`)
-//! with its tiles for few or for many keys: which are faster. The gradient in one walk (`kernels/attention/grad_by_keys.cu`) with its sums in a fixed
-//! order, as tensors get it, or in any: what two runs with the same bits cost.
+//! Attention with kernels chosen by the caller, for study and measurement only. Forward by TMA
+//! (`kernels/attention/forward_tma.cu`) runs with its tiles for few or for many keys, to measure
+//! which are faster. The gradient in one traversal (`kernels/attention/grad_by_keys.cu`) adds its
+//! sums in a fixed order, as the op does, or in any order, to measure the cost of bit-identical
+//! runs.
 
 use crate::backend::CudaBackend;
 use crate::call::Call;
@@ -15,17 +17,20 @@ pub use crate::ops::attention::{ForwardTiles, SumOrder, with_resident_blocks};
 
 const OP: &str = "attention_study";
 
-/// Whether the backend's device has the kernels' instructions.
+/// Returns whether the backend's device has the kernels' instructions.
 pub fn runs(backend: &CudaBackend) -> bool {
     Engine::Wgmma.architectures().contain(backend.gpu.architecture())
 }
 
-/// Queues attention with tiles of the caller's choice: of q, k and v, as [`Attention`] takes them, into y and the log-sum-exp of its shapes and dtypes.
+/// Queues attention with tiles chosen by the caller. It reads q, k and v, as for [`Attention`], and
+/// writes y and the log-sum-exp with that op's shapes and dtypes.
 ///
 /// # Errors
-/// What [`Attention`] does not take; results of other shapes or dtypes; a mask, dropout or sequences of different lengths; dtypes other than f16 and
-/// bf16, heads of less than 33 columns or more than 256, tiles that the width does not have, too few queries for a kernel by TMA, operands that are
-/// repeated along an axis or whose rows are not whole packs of 16 bytes; a device of another compute capability than 9.0.
+/// [`Attention`] rejects the inputs; the results have other shapes or dtypes; the config has a
+/// mask, dropout or sequences of different lengths; the dtype is not f16 or bf16; heads have fewer
+/// than 33 columns or more than 256; the width does not have these tiles; there are too few queries
+/// for a TMA kernel; operands are broadcast along an axis, or their rows are not whole packs of 16
+/// bytes; or the compute capability of the device is not 9.0.
 pub fn forward(
     backend: &CudaBackend,
     config: &AttentionConfig,
@@ -37,13 +42,15 @@ pub fn forward(
     run(backend, &inputs, &outputs, |call| study_forward(call, config, tiles))
 }
 
-/// Queues the gradient of attention: of q, k, v, y, the log-sum-exp and dy, as [`AttentionGrad`] takes them, into dq, dk and dv of the shapes and the dtype
-/// of q, k and v.
+/// Queues the gradient of attention. It reads q, k, v, y, the log-sum-exp and dy, as for
+/// [`AttentionGrad`], and writes dq, dk and dv with the shapes and the dtype of q, k and v.
 ///
 /// # Errors
-/// What [`AttentionGrad`] does not take; results of other shapes or dtypes; a mask, dropout or sequences of different lengths; dtypes other than f16 and
-/// bf16, heads of less than 33 columns or more than 128, queries that see no key, operands that are repeated along an axis or whose rows are not whole
-/// packs of 16 bytes; a device of another compute capability than 9.0.
+/// [`AttentionGrad`] rejects the inputs; the results have other shapes or dtypes; the config has a
+/// mask, dropout or sequences of different lengths; the dtype is not f16 or bf16; heads have fewer
+/// than 33 columns or more than 128; a query attends to no key; operands are broadcast along an
+/// axis, or their rows are not whole packs of 16 bytes; or the compute capability of the device is
+/// not 9.0.
 pub fn gradient(
     backend: &CudaBackend,
     config: &AttentionConfig,
@@ -55,7 +62,7 @@ pub fn gradient(
     run(backend, &inputs, &outputs, |call| study_gradient(call, config, order))
 }
 
-/// Holds the tensors' memory and has the kernels queued.
+/// Retains the tensors' memory and queues the kernels.
 fn run(
     backend: &CudaBackend,
     inputs: &[&View<'_>],
@@ -74,7 +81,8 @@ fn copied<'a>(view: &View<'a>) -> View<'a> {
     View { buffer: view.buffer, dtype: view.dtype, layout: view.layout }
 }
 
-/// That the configuration has nothing that the forms lack, that the op takes the inputs, and that results are what it gives.
+/// Checks that the configuration uses nothing that these kernels lack, that the op accepts the
+/// inputs, and that the results have its shapes and dtypes.
 fn check<'a, const N: usize>(
     config: &AttentionConfig,
     op: &impl Rule,

@@ -1,4 +1,4 @@
-//! The device as core sees it.
+//! The implementation of core's [`Backend`] trait.
 
 use crate::cache::Cache;
 use crate::driver;
@@ -15,26 +15,27 @@ use ternion_core::backend::{
 };
 use ternion_core::{Device, Error, Op, Result};
 
-/// The CUDA device with this index, as the driver counts.
+/// Returns the CUDA device with this index, in the driver's numbering.
 ///
 /// # Errors
-/// No driver, no such device, or a device older than compute capability 8.0; each in its own words.
+/// There is no driver, no such device, or the device is older than compute capability 8.0. Each
+/// case has its own message.
 pub fn device(index: usize) -> Result<Device> {
     let gpu = Arc::new(Gpu::open(index)?);
     Ok(Device::new(CudaBackend { recorder: Recorder { gpu: gpu.clone() }, gpu }))
 }
 
-/// Name and bytes of memory of every CUDA device, as the driver counts; nothing where there is no
-/// driver.
+/// Returns the name and the bytes of memory of every CUDA device, in the driver's order. The list
+/// is empty if there is no driver.
 pub fn descriptions() -> Vec<(String, u64)> {
     driver::descriptions()
 }
 
-/// That kernels can be had: some are kept on disk from earlier runs, or NVRTC is there to compile
-/// them.
+/// Checks that kernels are available: some are cached on disk from earlier runs, or NVRTC is
+/// installed to compile them.
 ///
 /// # Errors
-/// Where NVRTC was looked for.
+/// Names the locations that were searched for NVRTC.
 pub fn has_kernels() -> Result<()> {
     if Cache::from_environment().has_entries() { Ok(()) } else { nvrtc::version().map(drop) }
 }
@@ -47,8 +48,8 @@ pub struct CudaBackend {
 }
 
 impl CudaBackend {
-    /// What the device and its driver are called, for reports: `NVIDIA H100 80GB HBM3, driver CUDA
-    /// 13.0`.
+    /// Returns the name of the device and the version of its driver, for reports:
+    /// `NVIDIA H100 80GB HBM3, driver CUDA 13.0`.
     pub fn description(&self) -> String {
         let properties = &self.gpu.context.properties;
         format!(
@@ -59,33 +60,33 @@ impl CudaBackend {
         )
     }
 
-    /// Whether the device has this compute capability, major and minor, or a later one.
+    /// Returns whether the device has this compute capability, major and minor, or a later one.
     pub fn is_at_least(&self, capability: (i32, i32)) -> bool {
         self.gpu.context.properties.capability >= capability
     }
 
-    /// A clock in the device's stream.
+    /// Creates a timer of work in the device's stream.
     ///
     /// # Errors
-    /// Faults of the device.
+    /// A fault of the device.
     pub fn timer(&self) -> Result<Timer> {
         Timer::new(&self.gpu)
     }
 
-    /// Host time of so many launches of a kernel that does nothing, queued by the driver's call and
-    /// nothing else: what an op's host time is measured by.
+    /// Returns the host time of `launches` launches of an empty kernel, queued by nothing but the
+    /// driver's call. It is the lower bound with which the host time of ops is compared.
     ///
     /// # Errors
-    /// A step that is being recorded; a driver that does not compile PTX; faults of the device.
+    /// A step is being recorded, the driver does not compile PTX, or the device has a fault.
     pub fn launch_floor(&self, launches: usize) -> Result<std::time::Duration> {
         self.gpu.launch_floor(launches)
     }
 
-    /// Queues a plain copy of the first `bytes` bytes: what every kernel that moves memory is
-    /// measured by.
+    /// Queues a plain copy of the first `bytes` bytes. Kernels that move memory are compared with
+    /// its time.
     ///
     /// # Errors
-    /// Buffers of other backends, or shorter than that.
+    /// A buffer belongs to another backend or is shorter than `bytes`.
     pub fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         self.gpu.copy_bytes(
             device_address("copy", from, 0, bytes)?,
@@ -94,32 +95,35 @@ impl CudaBackend {
         )
     }
 
-    /// Bytes of the device that nobody has taken, of this process or another.
+    /// Returns the free memory of the device in bytes: what neither this process nor another one
+    /// has allocated.
     ///
     /// # Errors
-    /// Faults of the device.
+    /// A fault of the device.
     pub fn free_bytes(&self) -> Result<usize> {
         self.gpu.free_bytes()
     }
 
-    /// From now on every launch is noted, for whoever traces kernels and wants to know of which ops they are.
+    /// Starts to record every launch, so that a trace of kernels can be related to ops.
     pub fn begin_launch_notes(&self) {
         self.gpu.begin_launch_notes();
     }
 
-    /// The launches since [`begin_launch_notes`](CudaBackend::begin_launch_notes), in order: those of a step that was recorded meanwhile, too, which each
-    /// replay repeats. No others are noted.
+    /// Stops recording launches and returns those since
+    /// [`begin_launch_notes`](CudaBackend::begin_launch_notes), in order. They include the launches
+    /// of a step that was recorded in the meantime, which each replay repeats.
     pub fn take_launch_notes(&self) -> Vec<LaunchNote> {
         self.gpu.take_launch_notes()
     }
 
-    /// Kernels that were launched so far.
+    /// Returns the number of kernels launched so far.
     pub fn launches(&self) -> u64 {
         self.gpu.launches()
     }
 }
 
-/// The address of byte `offset_bytes` of `buffer`, from which on `length` bytes must fit.
+/// Returns the address of byte `offset_bytes` of `buffer`, after checking that `length` bytes
+/// follow it in the buffer.
 fn device_address(op: &'static str, buffer: &Buffer, offset_bytes: usize, length: usize) -> Result<u64> {
     let memory: &CudaMemory =
         buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))?;
@@ -196,8 +200,8 @@ impl Backend for CudaBackend {
 }
 
 impl Interop for CudaBackend {
-    /// With everything launched so far in the device's stream: whoever uses the address waits for
-    /// that.
+    /// Returns the address after submitting everything launched so far to the device's stream. A
+    /// library that uses the address waits for that stream.
     fn address(&self, buffer: &Buffer) -> Option<usize> {
         self.gpu.stream();
         let memory: &CudaMemory = buffer.downcast()?;

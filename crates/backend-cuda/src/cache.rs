@@ -1,7 +1,9 @@
-//! Compiled kernels on disk, so that a program starts as fast the second time as if it had been compiled beforehand.
+//! Compiled kernels on disk, so that from its second run on a program starts as fast as if its
+//! kernels had been compiled ahead of time.
 //!
-//! An entry is named by the SHA-256 of everything it depends on, and begins with that of its content: a truncated or foreign file is as
-//! good as none. Entries are written beside their place and renamed: processes may race.
+//! An entry is named by the SHA-256 of everything it depends on, and begins with the SHA-256 of its
+//! content: a truncated or foreign file counts as missing. Entries are written to a temporary file
+//! next to the final one and then renamed, because processes may race.
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -13,22 +15,22 @@ use ternion_core::{Error, Result};
 /// Bytes of a digest.
 const DIGEST: usize = 32;
 
-/// After this long a file that was being written belongs to a process that is no more.
+/// After this time, a file that was being written belongs to a process that has ended.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// A folder of entries. Without one nothing is kept.
+/// A folder of entries. Without a folder nothing is cached.
 #[derive(Debug)]
 pub(crate) struct Cache {
     folder: Option<PathBuf>,
 }
 
 impl Cache {
-    /// In `$TERNION_CACHE`, else in the user's cache directory.
+    /// Returns the cache in `$TERNION_CACHE`, or else in the user's cache directory.
     pub(crate) fn from_environment() -> Cache {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = || variable("HOME").map(|home| home.join(".cache"));
-        // Relative ones are to be ignored, says the XDG Base Directory Specification.
+        // Relative paths are to be ignored, according to the XDG Base Directory Specification.
         let absolute = |path: &PathBuf| path.is_absolute();
         let user =
             || variable("XDG_CACHE_HOME").filter(absolute).or_else(|| variable("LOCALAPPDATA")).or_else(home);
@@ -36,19 +38,19 @@ impl Cache {
         Cache { folder: root.map(|root| root.join("kernels")) }
     }
 
-    /// The entry for what `key` says in full, if there is a sound one.
+    /// Returns the entry for `key`, which lists everything it depends on, if there is a valid one.
     pub(crate) fn get(&self, key: &[&str]) -> Option<Vec<u8>> {
         let bytes = std::fs::read(self.place(key)?).ok()?;
         let (told, body) = bytes.split_at_checked(DIGEST)?;
         (told == Sha256::digest(body).as_slice()).then(|| body.to_vec())
     }
 
-    /// Keeps an entry. That it cannot be kept is no error: it is compiled again next time.
+    /// Stores an entry. A failure is not an error: the kernel is compiled again next time.
     pub(crate) fn put(&self, key: &[&str], body: &[u8]) {
         let _ = self.store(key, body);
     }
 
-    /// Keeps an entry that is to be shipped, and returns its file.
+    /// Stores an entry that will be distributed, and returns its file.
     ///
     /// # Errors
     /// There is no folder, or the file cannot be written.
@@ -64,7 +66,7 @@ impl Cache {
         Ok(path)
     }
 
-    /// Whether there is any entry.
+    /// Returns whether there is any entry.
     pub(crate) fn has_entries(&self) -> bool {
         let entries = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
         entries
@@ -86,7 +88,7 @@ impl Cache {
     }
 }
 
-/// Writes beside `place` and renames: whoever reads finds all of it or nothing.
+/// Writes to a file next to `place` and renames it, so that a reader finds all of it or nothing.
 fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let unique = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -105,7 +107,8 @@ fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// Removes what processes that were killed were writing. Another process may be faster; what cannot be removed stays.
+/// Removes files that killed processes were writing. Another process may remove them first; files
+/// that cannot be removed stay.
 fn sweep(folder: &Path, abandoned: Duration) {
     let is_abandoned = |entry: &std::fs::DirEntry| {
         let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed());
@@ -119,7 +122,7 @@ fn sweep(folder: &Path, abandoned: Duration) {
 
 #[cfg(test)]
 impl Cache {
-    /// An empty one, for the test of that name.
+    /// Returns an empty cache for the test of that name.
     pub(crate) fn fresh(name: &str) -> Cache {
         let folder = std::env::temp_dir().join(format!("ternion-cache-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -151,7 +154,7 @@ mod tests {
         assert!(error.contains(&place.join("kernels").display().to_string()), "{error}");
         let error = Cache { folder: None }.store(&["key"], b"machine code").expect_err("nowhere").to_string();
         assert!(error.contains("TERNION_CACHE"), "{error}");
-        // A program that runs goes on without.
+        // A running program continues without the cache.
         below_a_file.put(&["key"], b"machine code");
         assert_eq!(below_a_file.get(&["key"]), None);
     }
@@ -195,7 +198,8 @@ mod tests {
         assert!(cache.get(&["kept"]).is_some());
     }
 
-    /// What one of the processes of the next test does, in the folder that it is told; by itself nothing.
+    /// The work of one process of the next test, in the folder that it is given. Without the
+    /// variable this does nothing.
     #[test]
     fn one_of_several_processes() {
         let Some(folder) = std::env::var_os("TERNION_TEST_RACE").map(PathBuf::from) else { return };

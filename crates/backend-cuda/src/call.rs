@@ -1,11 +1,11 @@
-//! What passes between `select` and the ops.
+//! Types that `select` and the ops exchange.
 
 use crate::gpu::Gpu;
 use std::sync::Arc;
 use ternion_core::backend::{Plan, View};
 use ternion_core::{Op, Result};
 
-/// An op on its way to the device.
+/// The call of an op on a device.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) gpu: &'a Arc<Gpu>,
@@ -14,12 +14,12 @@ pub(crate) struct Call<'a> {
     pub(crate) outputs: &'a [View<'a>],
 }
 
-/// What launches the kernels of an op.
+/// A function that launches the kernels of an op.
 pub(crate) type LaunchFn = fn(&Op, &Call<'_>) -> Result<()>;
 
-/// What runs an op on its inputs.
+/// The implementation that `select` chose for an op and its inputs.
 pub(crate) struct Selected {
-    /// How it prefers its first output to be laid out.
+    /// The preferred layout of the first output.
     pub(crate) plan: Plan,
     pub(crate) run: LaunchFn,
 }

@@ -1,35 +1,38 @@
-//! What environment variables configure.
+//! Configuration by environment variables.
 
 use crate::source::SourceForm;
 
-/// The configuration that the environment asks for.
+/// The configuration given by the environment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EnvConfig {
     /// `TERNION_CUDA_SYNC=1`: waits after each kernel, so that a fault of the device names the op
-    /// that made it.
+    /// that caused it.
     pub(crate) synchronous: bool,
     /// `TERNION_CUDA_POISON=1`: fresh memory is filled with NaN.
     pub(crate) poison: bool,
-    /// `TERNION_CUDA_POOL=0`: every buffer is the driver's own, so that tools see accesses beyond
-    /// it.
+    /// `TERNION_CUDA_POOL=0`: every buffer is allocated by the driver, so that tools detect
+    /// accesses outside of it.
     pub(crate) pool: bool,
-    /// `TERNION_CUDA_TENSOR_MAPS=0`: matrix products run as on devices without tensor maps, by
-    /// kernels that else take what those cannot describe.
+    /// `TERNION_CUDA_TENSOR_MAPS=0`: matrix products run as on devices without tensor maps, with
+    /// the kernels that otherwise run operands which tensor maps cannot describe.
     pub(crate) tensor_maps: bool,
-    /// `TERNION_CUDA_DEPENDENT_LAUNCHES`: whether kernels may begin before the ones ahead of them have ended.
+    /// `TERNION_CUDA_DEPENDENT_LAUNCHES`: whether kernels may begin before the previous ones have
+    /// ended.
     pub(crate) dependent_launches: DependentLaunches,
-    /// `TERNION_CUDA_DELAYS=1`: threads of kernels wait for random times where they wait for each other, for tests. Those kernels are compiled anew.
+    /// `TERNION_CUDA_DELAYS=1`, for tests: threads of kernels pause for random times where they
+    /// wait for each other. These kernels are compiled separately.
     pub(crate) delays: bool,
 }
 
-/// What `TERNION_CUDA_DEPENDENT_LAUNCHES` asks for, where the device and its driver can do it.
+/// The value of `TERNION_CUDA_DEPENDENT_LAUNCHES`, if the device and its driver support it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DependentLaunches {
-    /// `0`: a kernel begins when the one ahead has ended.
+    /// `0`: a kernel begins when the previous one has ended.
     Off,
-    /// `1`, and without the variable: it may begin when the last block of the one ahead has ended.
+    /// `1`, the default: a kernel may begin when the last block of the previous one has ended.
     AtEnd,
-    /// `2`, for measurements: small kernels let the next one begin at once. They are compiled anew.
+    /// `2`, for measurements: small kernels allow the next one to begin at once. They are compiled
+    /// separately.
     AtBegin,
 }
 
@@ -60,7 +63,7 @@ impl EnvConfig {
         }
     }
 
-    /// How kernels are compiled.
+    /// Returns how kernels are compiled.
     pub(crate) fn source_form(&self) -> SourceForm {
         SourceForm {
             triggers: self.dependent_launches == DependentLaunches::AtBegin,

@@ -1,12 +1,12 @@
 //! The files of `kernels/`, which are part of the library, and what a compiler needs of them.
 //!
-//! A file names what it uses by `#include "lib/rows.cuh"`, by paths from `kernels/` on. NVRTC gets
-//! every file that the root reaches as a header of that name, and resolves includes and conditionals
-//! itself.
+//! A file includes others by `#include "lib/rows.cuh"`, with paths relative to `kernels/`. NVRTC
+//! gets every file that the root includes, directly or indirectly, as a header of that name, and
+//! resolves includes and conditionals itself.
 
 use std::collections::HashSet;
 
-/// A file of `kernels/`: its path from there on, and its text.
+/// A file of `kernels/`: its path relative to that folder, and its text.
 pub type File = (&'static str, &'static str);
 
 macro_rules! file {
@@ -145,31 +145,31 @@ pub(crate) const FILES: &[File] = &[
     file!("ptx/wgmma_ss.cuh"),
 ];
 
-/// A program for the compiler: the text of its main file, and the headers that this includes.
+/// A program for the compiler: the text of its main file, and the headers that it includes.
 #[derive(Debug)]
 pub struct Program {
     /// The macros of a variant, and one `#include`, of its root.
     pub text: String,
-    /// The root and everything that it includes, directly or not.
+    /// The root and everything that it includes, directly or indirectly.
     pub headers: Vec<File>,
 }
 
 impl Program {
-    /// The program that defines `macros` and includes `roots`, one after the other.
+    /// Creates the program that defines `macros` and includes `roots` in this order.
     pub(crate) fn new<'a>(roots: &[&str], macros: impl Iterator<Item = (&'a str, &'a str)>) -> Program {
         let defines = macros.map(|(name, value)| format!("#define {name} {value}\n"));
         let text = defines.chain(roots.iter().map(|root| format!("#include \"{root}\"\n"))).collect();
         Program { text, headers: closure(roots) }
     }
 
-    /// All texts that machine code depends on, for digests.
+    /// Returns all texts that machine code depends on, for digests.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         let headers = self.headers.iter().flat_map(|&(path, text)| [path, text]);
         std::iter::once(self.text.as_str()).chain(headers)
     }
 }
 
-/// The paths that `text` includes, in any branch of its conditionals.
+/// Returns the paths that `text` includes, in any branch of its conditionals.
 fn includes(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let directive = line.trim_start().strip_prefix('#')?.trim_start();
@@ -177,12 +177,13 @@ fn includes(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The file of that path. Paths that have none are left to the compiler, which names them in its error.
+/// Returns the file with this path. Paths without a file are left to the compiler, which names them
+/// in its error.
 fn find(path: &str) -> Option<File> {
     FILES.iter().copied().find(|(listed, _)| *listed == path)
 }
 
-/// `roots` and all that they include, each once.
+/// Returns `roots` and everything that they include, each once.
 fn closure(roots: &[&str]) -> Vec<File> {
     let mut files: Vec<File> = roots.iter().filter_map(|root| find(root)).collect();
     let mut seen: HashSet<&str> = files.iter().map(|&(path, _)| path).collect();

@@ -1,4 +1,4 @@
-//! One device: its context, its one ordered stream, its memory and its kernels.
+//! One device: its context, its only stream, its memory and its kernels.
 
 mod launches;
 
@@ -24,7 +24,7 @@ use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::capture::refused_while_recording;
 use ternion_core::{Error, Result};
 
-/// A device and everything that is kept for it.
+/// A device and its state.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     pub(crate) name: String,
@@ -35,26 +35,27 @@ pub(crate) struct Gpu {
     pub(crate) index_errors: IndexErrors,
     counts: Counts,
     uploads: Mutex<Uploads>,
-    /// Those that no thread uses: each takes one for itself, so that none waits for what another reads.
+    /// Those that no thread is using. Each thread takes one for itself, so that no download waits
+    /// for that of another thread.
     downloads: Mutex<Vec<Downloads>>,
     history: Mutex<LaunchHistory>,
     env: EnvConfig,
-    /// Whether kernels may begin before the ones ahead of them have ended.
+    /// Whether kernels may begin before the previous ones have ended.
     overlaps_launches: AtomicBool,
-    /// Whether some thread records a step, and that.
+    /// Whether a thread is recording a step; `recording` is that step.
     is_recording: AtomicBool,
     recording: Mutex<Option<Recording>>,
-    /// Recorded steps that were dropped while another was recorded.
+    /// Recorded steps that were dropped while another one was being recorded.
     pub(crate) retired_graphs: Mutex<Vec<RetiredGraph>>,
-    /// Memory of others that kernels may still use.
+    /// Memory of other libraries that kernels may still use.
     pub(crate) pending_releases: Mutex<PendingReleases>,
-    /// Read while work is queued, written where a recording begins: what was asked for before is
-    /// queued before.
+    /// A submission holds the read lock; the start of a recording holds the write lock. So work
+    /// submitted before a recording is queued before it.
     submissions: RwLock<()>,
 }
 
-/// Counts of blocks that have arrived, all 0 between kernels: one that uses them sets them back
-/// before it ends, and kernels run one after the other, whichever thread queued them.
+/// Counters of blocks that have arrived. All are 0 between kernels: a kernel that uses them resets
+/// them before it ends, and kernels run one after another, whichever thread queued them.
 #[derive(Debug)]
 struct Counts {
     memory: DeviceMemory,
@@ -69,7 +70,7 @@ impl Counts {
             let device = queue.target.context.properties.name.clone();
             return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
         };
-        // SAFETY: the memory was just reserved, and is that long.
+        // SAFETY: the memory was just allocated with `bytes` bytes.
         check("cuda", unsafe { sys::cuMemsetD8Async(address, 0, bytes, queue.target.handle) })?;
         Ok(Counts { memory, address })
     }
@@ -81,11 +82,12 @@ impl Drop for Counts {
     }
 }
 
-/// From this driver on recorded steps keep what launches say about the ones ahead of them: CUDA 12.3.
+/// The first driver version with which recorded steps keep the attributes of dependent launches:
+/// CUDA 12.3.
 const OLDEST_DRIVER_TO_OVERLAP: i32 = 12_030;
 
-/// Whether kernels can begin before the ones ahead of them have ended, and are to. Not where each kernel is
-/// waited for.
+/// Returns whether kernels can begin before the previous ones have ended, and are configured to.
+/// This is off if the program waits for each kernel.
 fn can_overlap_launches(context: &Context, env: &EnvConfig) -> bool {
     env.dependent_launches != DependentLaunches::Off
         && !env.synchronous
@@ -95,12 +97,12 @@ fn can_overlap_launches(context: &Context, env: &EnvConfig) -> bool {
 }
 
 impl Drop for Gpu {
-    /// Ends everything; what the fields hold is then given back, with the context current. (The
-    /// context itself stays: other libraries share it.)
+    /// Stops the queue and ends the stream. Afterward the fields are dropped with the context
+    /// current. (The context itself stays: other libraries share it.)
     fn drop(&mut self) {
         let _ = self.context.bind();
         self.queue.stop();
-        // SAFETY: the stream was made for this, and nothing is queued on it afterwards.
+        // SAFETY: this created the stream, and nothing is queued on it afterward.
         unsafe {
             let _ = sys::cuStreamSynchronize(self.queue.target.handle);
             let _ = sys::cuStreamDestroy_v2(self.queue.target.handle);
@@ -109,10 +111,10 @@ impl Drop for Gpu {
 }
 
 impl Gpu {
-    /// Device `index`.
+    /// Opens device `index`.
     ///
     /// # Errors
-    /// No driver, no such device, one that is too old.
+    /// There is no driver or no such device, or the device is too old.
     pub(crate) fn open(index: usize) -> Result<Gpu> {
         let context = Arc::new(Context::open(index)?);
         context.bind()?;
@@ -144,65 +146,66 @@ impl Gpu {
         })
     }
 
-    /// What machine code is compiled for.
+    /// Returns the architecture that machine code is compiled for.
     pub(crate) fn architecture(&self) -> Architecture {
         Architecture::of_device(self.context.properties.capability)
     }
 
-    /// Whether matrix products may use tensor maps, where the device has them.
+    /// Returns whether matrix products may use tensor maps, on devices that have them.
     pub(crate) fn uses_tensor_maps(&self) -> bool {
         self.env.tensor_maps
     }
 
-    /// Whether kernels may begin before the ones ahead of them have ended, from now on; whether they may.
+    /// Sets whether kernels may begin before the previous ones have ended, where that is possible;
+    /// returns whether they may.
     pub(crate) fn overlap_launches(&self, is_wanted: bool) -> bool {
         let overlaps = is_wanted && can_overlap_launches(&self.context, &self.env);
         self.overlaps_launches.store(overlaps, Ordering::Relaxed);
         overlaps
     }
 
-    /// Multiprocessors: kernels are cut into about as many blocks.
+    /// Returns the number of multiprocessors. Work is split into about as many blocks.
     pub(crate) fn multiprocessors(&self) -> usize {
         self.context.properties.multiprocessors
     }
 
-    /// How many counts there are.
+    /// The number of counters.
     pub(crate) const COUNTS: usize = 4096;
 
-    /// Where the counts of blocks that have arrived lie.
+    /// Returns the address of the counters of arrived blocks.
     pub(crate) fn counts(&self) -> u64 {
         self.counts.address
     }
 
-    /// Bytes of shared memory that a block may have.
+    /// Returns the maximum shared memory of a block in bytes.
     pub(crate) fn shared_memory(&self) -> usize {
         self.context.properties.shared_memory
     }
 
-    /// While this is held, no recording begins.
+    /// Returns a guard during whose lifetime no recording begins.
     #[inline]
     pub(crate) fn submission_guard(&self) -> RwLockReadGuard<'_, ()> {
-        // Whoever waits to record comes before those who ask after it: threads that always queue
-        // must not keep it waiting for ever. So nobody who holds a guard asks for another.
+        // A thread that waits to record has priority over later readers: threads that queue
+        // continually must not starve it. So a thread that holds a guard must not call this again.
         self.submissions.read()
     }
 
-    /// The same for callers that may hold a guard already.
+    /// As `submission_guard`, for callers that may already hold a guard.
     pub(crate) fn submission_guard_recursive(&self) -> RwLockReadGuard<'_, ()> {
         self.submissions.read_recursive()
     }
 
-    /// Where memory comes from outside of recordings.
+    /// Returns the pool that allocates memory outside of recordings.
     pub(crate) fn main_pool(&self) -> Arc<Pool<DeviceMemory>> {
         self.pool.clone()
     }
 
-    /// While this is held, nothing is queued.
+    /// Returns a guard during whose lifetime nothing is queued.
     pub(crate) fn exclusive_guard(&self) -> RwLockWriteGuard<'_, ()> {
         self.submissions.write()
     }
 
-    /// Where memory comes from now: on the thread that records a step, from the step's arena.
+    /// Returns the pool to allocate from now: on the thread that records a step, the step's arena.
     #[inline]
     fn pool_now(&self) -> Result<Arc<Pool<DeviceMemory>>> {
         if !self.is_recording() {
@@ -214,7 +217,7 @@ impl Gpu {
         }
     }
 
-    /// A piece of `bytes` bytes of `pool`; none for 0 bytes.
+    /// Allocates `bytes` bytes from `pool`; returns `None` for 0 bytes.
     #[inline]
     fn piece(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Result<Option<Piece>> {
         if bytes == 0 {
@@ -222,12 +225,12 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        // Not into the graph that another thread records. (Ops ask for memory while they hold a
-        // guard.)
+        // The guard keeps the fill out of the graph that another thread records. (Ops allocate
+        // while they hold a guard.)
         let _guard = self.env.poison.then(|| self.submission_guard_recursive());
         let is_recorded = self.is_recording();
         if self.env.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
-            // SAFETY: the piece was just given out, and is that long.
+            // SAFETY: the allocation is new and has `piece.bytes` bytes.
             check("poison", unsafe {
                 sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream())
             })?;
@@ -235,7 +238,8 @@ impl Gpu {
         Ok(Some(piece))
     }
 
-    /// Why there are no `bytes` bytes: also after a fault of the device there is no memory.
+    /// Returns the error of a failed allocation of `bytes` bytes. An allocation also fails after a
+    /// fault of the device, which is then reported instead.
     #[cold]
     fn out_of_memory(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Error {
         let _guard = self.submission_guard_recursive();
@@ -259,7 +263,7 @@ impl Gpu {
         }
     }
 
-    /// Memory of the pool.
+    /// Returns the statistics of the pool.
     pub(crate) fn memory(&self) -> MemoryStats {
         self.pool.stats()
     }
@@ -268,14 +272,14 @@ impl Gpu {
         self.pool.restart_peak(floor);
     }
 
-    /// Gives the driver the segments that no tensor uses. Not while a step is recorded.
+    /// Releases unused segments to the driver. Not allowed while a step is recorded.
     pub(crate) fn release_cached(&self) -> Result<()> {
         self.synchronize()?;
         self.give_back_unused();
         Ok(())
     }
 
-    /// Memory of a tensor.
+    /// Allocates the memory of a tensor.
     #[inline]
     pub(crate) fn alloc(self: &Arc<Gpu>, bytes: usize) -> Result<CudaMemory> {
         let pool = self.pool_now()?;
@@ -283,7 +287,7 @@ impl Gpu {
         Ok(CudaMemory { pool, piece, foreign: None, bytes, version: Default::default() })
     }
 
-    /// Memory that is given back when the op's kernels have been queued.
+    /// Allocates a workspace that is freed after the op's kernels have been queued.
     #[inline]
     pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch> {
         if bytes == 0 {
@@ -293,19 +297,19 @@ impl Gpu {
         Ok(Scratch::new(self.piece(&pool, bytes)?, pool))
     }
 
-    /// The same, filled with zeros.
+    /// As `scratch`, filled with zeros.
     pub(crate) fn zeroed_scratch(&self, bytes: usize) -> Result<Scratch> {
         let scratch = self.scratch(bytes)?;
         self.context.bind()?;
-        // SAFETY: the memory was just given out, and is that long.
+        // SAFETY: the memory was just allocated with `bytes` bytes.
         self.check_status("scratch", unsafe {
             sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream())
         })?;
         Ok(scratch)
     }
 
-    /// Fills `width` bytes at `address` and at every `pitch` bytes from there with zeros, `rows`
-    /// times.
+    /// Fills `rows` rows with zeros: `width` bytes each, at `address` and every `pitch` bytes after
+    /// it.
     pub(crate) fn zero_columns(
         &self,
         op: &'static str,
@@ -315,7 +319,7 @@ impl Gpu {
         rows: usize,
     ) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: the caller's buffer holds all of it, and lives until this is queued.
+        // SAFETY: the rows are inside the caller's buffer, which lives until this is queued.
         self.check_status(op, unsafe {
             sys::cuMemsetD2D8Async(address, pitch, 0, width, rows, self.stream())
         })
@@ -323,10 +327,10 @@ impl Gpu {
 
     // ---- Recording
 
-    /// From now on this thread's kernels are recorded.
+    /// Starts to record this thread's kernels.
     pub(crate) fn begin_recording(&self) -> Result<()> {
-        // The arena will take about what the step took when it ran. If that is not free, it lies in
-        // the pool, which nobody may ask to give it back while the stream records.
+        // The arena will need about as much memory as the step needed when it ran. If that much is
+        // not free, it is cached by the pool, which cannot release it while the stream records.
         if self.free_bytes()? < self.pool.stats().peak {
             self.pool.flush();
         }
@@ -344,20 +348,21 @@ impl Gpu {
         Ok(())
     }
 
-    /// Whether some thread records a step.
+    /// Returns whether a thread is recording a step.
     #[inline]
     pub(crate) fn is_recording(&self) -> bool {
         self.is_recording.load(Ordering::Acquire)
     }
 
-    /// What was being recorded.
+    /// Ends the recording and returns it.
     pub(crate) fn end_recording(&self) -> Option<Recording> {
         let recording = self.recording.lock().take();
         self.is_recording.store(false, Ordering::Release);
         recording
     }
 
-    /// What a recorded step cannot do, and nobody else while it is recorded.
+    /// Returns an error if a step is being recorded: `what` is not allowed in a recorded step, nor
+    /// on another thread during a recording.
     #[inline]
     pub(crate) fn refuse_while_recording(&self, what: &'static str) -> Result<()> {
         if !self.is_recording() {
@@ -370,7 +375,7 @@ impl Gpu {
         })
     }
 
-    /// Holds the buffers of an op that is being recorded.
+    /// Retains the buffers of an op that is being recorded.
     pub(crate) fn hold<'a>(&self, buffers: impl Iterator<Item = &'a Buffer>) -> Result<()> {
         if !self.is_recording() {
             return Ok(());
@@ -385,7 +390,7 @@ impl Gpu {
         }
     }
 
-    /// The address of a view's element 0.
+    /// Returns the address of a view's element 0.
     #[inline]
     pub(crate) fn address(&self, op: &'static str, view: &View<'_>) -> Result<u64> {
         let memory: &CudaMemory = view
@@ -395,16 +400,16 @@ impl Gpu {
         Ok(memory.address() + (view.layout.offset() * view.dtype.size()) as u64)
     }
 
-    /// Gives the driver what the pool does not use, for what the driver itself needs. Not while a
-    /// step is recorded, whose stream may not be waited for.
+    /// Releases unused segments of the pool to the driver, which needs memory itself. Does nothing
+    /// while a step is recorded, because its stream must not be waited for.
     fn give_back_unused(&self) {
         if !self.is_recording() {
             self.pool.flush();
         }
     }
 
-    /// What the driver answers to `ask`; where it has no memory, to a second one after the pool has
-    /// given back what it does not use.
+    /// Returns the driver's status of `ask`. If the driver is out of memory, the pool releases its
+    /// unused segments and `ask` is called once more.
     pub(crate) fn with_memory(&self, mut ask: impl FnMut() -> sys::CUresult) -> sys::CUresult {
         match ask() {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
@@ -420,12 +425,12 @@ impl Gpu {
         self.history.lock().add(op);
     }
 
-    /// From now on every launch is noted.
+    /// Starts to record every launch.
     pub(crate) fn begin_launch_notes(&self) {
         self.history.lock().begin_notes();
     }
 
-    /// The launches since then.
+    /// Returns the launches recorded since then.
     pub(crate) fn take_launch_notes(&self) -> Vec<LaunchNote> {
         self.history.lock().take_notes()
     }
@@ -433,7 +438,7 @@ impl Gpu {
     /// Waits for the stream.
     pub(crate) fn finished(&self) -> Result<()> {
         self.context.bind()?;
-        // Not what other threads launch meanwhile.
+        // Read before the wait: launches that other threads make during it do not count as ended.
         let (last, launched) = {
             let history = self.history.lock();
             (history.last(), history.count)
@@ -446,8 +451,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// The driver's status as an error of `op`; or, where it is a fault that an earlier kernel
-    /// made, of the ops that may have.
+    /// Converts the driver's status to an error of `op`. If the status is a fault caused by an
+    /// earlier kernel, the error names the ops that may have caused it.
     pub(crate) fn check_status(&self, op: &'static str, code: sys::CUresult) -> Result<()> {
         use sys::CUresult as Code;
         match code {
@@ -468,8 +473,8 @@ impl Gpu {
         }
     }
 
-    /// A fault of the device, with the ops that may have made it: it is reported later than it was
-    /// made.
+    /// Adds to a fault of the device the ops that may have caused it, because it is reported later
+    /// than it occurs.
     fn explained(&self, error: Error) -> Error {
         if self.env.synchronous {
             return error;
@@ -486,7 +491,7 @@ impl Gpu {
     /// Waits until everything queued has ended.
     ///
     /// # Errors
-    /// Faults of the device, and what kernels found wrong with the data.
+    /// A fault of the device, or an error that kernels found in the data.
     pub(crate) fn synchronize(&self) -> Result<()> {
         let ended = self.all_ended();
         self.release_ended();
@@ -500,33 +505,33 @@ impl Gpu {
         self.index_errors.take()
     }
 
-    /// The stream, with everything in it that was launched before. The next kernel waits for what the caller
-    /// puts into it.
+    /// Returns the stream after everything launched before has been submitted to it. The next
+    /// kernel waits for work that the caller adds to it.
     pub(crate) fn stream(&self) -> sys::CUstream {
         self.queue.drain();
         self.queue.target.handle
     }
 
-    /// Bytes of the device that nobody has taken.
+    /// Returns the free memory of the device in bytes.
     pub(crate) fn free_bytes(&self) -> Result<usize> {
         self.context.bind()?;
         let (mut free, mut total) = (0, 0);
-        // SAFETY: writes two numbers; the context is current.
+        // SAFETY: the call writes two integers; the context is current.
         check("memory", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok(free)
     }
 
-    /// Kernels that were launched so far.
+    /// Returns the number of kernels launched so far.
     pub(crate) fn launches(&self) -> u64 {
         self.history.lock().count as u64
     }
 
-    /// Queues a copy between two places of the device.
+    /// Queues a copy between two addresses of the device.
     pub(crate) fn copy_bytes(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         let _guard = self.submission_guard();
         self.refuse_while_recording("copy")?;
         self.context.bind()?;
-        // SAFETY: the caller has seen that both buffers hold that many bytes.
+        // SAFETY: the caller has checked that both buffers contain that many bytes.
         self.check_status("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream()) })
     }
 
@@ -538,7 +543,7 @@ impl Gpu {
         self.uploads.lock().upload(self.stream(), host, address, &|op, code| self.check_status(op, code))
     }
 
-    /// Copies to the host, after everything that was queued.
+    /// Copies to the host, after everything that was queued before.
     pub(crate) fn download(&self, transfers: Vec<Transfer<'_>>) -> Result<()> {
         let _guard = self.submission_guard();
         self.refuse_while_recording("download")?;

@@ -1,5 +1,5 @@
-//! What other libraries on the same device need: the order between their streams and this one, and
-//! their memory as buffers.
+//! Support for other libraries on the same device: the order between their streams and this one,
+//! and their memory as buffers.
 
 use crate::backend::CudaBackend;
 use crate::driver::check;
@@ -11,7 +11,8 @@ use ternion_core::backend::Buffer;
 use ternion_core::{Error, Result};
 
 impl CudaBackend {
-    /// The handle of the device's stream, for libraries that are to order their work against it.
+    /// Returns the handle of the device's stream, for libraries that order their work relative to
+    /// it.
     pub fn stream(&self) -> usize {
         self.gpu.stream() as usize
     }
@@ -19,16 +20,16 @@ impl CudaBackend {
     /// Makes `stream` wait for everything that was queued here so far.
     ///
     /// # Errors
-    /// A step that is being recorded; a stream that the driver does not know.
+    /// A step is being recorded, or the driver does not know the stream.
     ///
     /// # Safety
-    /// `stream` is a handle of a stream of the device's primary context, or 1, the default stream,
-    /// or 2, the thread's.
+    /// `stream` is a handle of a stream of the device's primary context, or 1, the legacy default
+    /// stream, or 2, the per-thread default stream.
     pub unsafe fn precede(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("dlpack")?;
         self.gpu.context.bind_anew()?;
-        // SAFETY: the own stream lives as long as this, the caller vouches for the other.
+        // SAFETY: this backend's stream lives as long as this; the caller guarantees the other one.
         unsafe { Event::record("dlpack", self.gpu.stream())?.wait_on("dlpack", stream as sys::CUstream) }
     }
 
@@ -45,7 +46,8 @@ impl CudaBackend {
         self.gpu.context.bind_anew()?;
         // SAFETY: as in `precede`.
         unsafe { Event::record("dlpack", stream as sys::CUstream)?.wait_on("dlpack", self.gpu.stream())? };
-        // Kernels that other threads have launched meanwhile do not count: the next one follows the wait.
+        // Submits the kernels that other threads have launched in the meantime: the next kernel
+        // comes after the wait.
         let _ = self.gpu.stream();
         Ok(())
     }
@@ -53,7 +55,7 @@ impl CudaBackend {
     /// Waits for everything that any library has queued on the device's primary context.
     ///
     /// # Errors
-    /// A step that is being recorded; faults of the device.
+    /// A step is being recorded, or the device has a fault.
     pub fn synchronize_all(&self) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("dlpack")?;
@@ -63,12 +65,12 @@ impl CudaBackend {
         check("dlpack", unsafe { sys::cuCtxSynchronize() })
     }
 
-    /// A buffer of `bytes` bytes from `address` on that `owner` keeps; it is let go when the
-    /// kernels that use them have ended. What others have queued on these bytes must precede the
-    /// stream: see [`CudaBackend::follow`].
+    /// Returns a buffer of `bytes` bytes at `address`, whose memory `owner` keeps alive. `owner` is
+    /// dropped when the kernels that use the buffer have ended. Work that other libraries have
+    /// queued on these bytes must precede this stream: see [`CudaBackend::follow`].
     ///
     /// # Errors
-    /// Memory that is not this device's; a step that is being recorded.
+    /// The memory is not on this device, or a step is being recorded.
     ///
     /// # Safety
     /// The bytes stay readable and writable as long as `owner` lives.

@@ -1,6 +1,7 @@
-//! The ladder of matrix products: `y = a b` by thirteen kernels, from the naive one to those of clusters, each one idea ahead of the one before it
-//! (`kernels/ladder`, `docs/kernels/gemm-ladder.md`). For study and measurement, outside the product path: [`Tensor::matmul`](ternion_core::Tensor::matmul)
-//! never asks for one of them.
+//! The ladder of matrix products: `y = a b` by thirteen kernels, from a naive one to one with
+//! clusters. Each adds one idea to the previous one (`kernels/ladder`,
+//! `docs/kernels/gemm-ladder.md`). The ladder is for study and measurement only:
+//! [`Tensor::matmul`](ternion_core::Tensor::matmul) never uses these kernels.
 
 use crate::backend::CudaBackend;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
@@ -14,12 +15,12 @@ pub use crate::variant::ladder::{Form, Tile};
 
 const OP: &str = "ladder";
 
-/// Columns and lines of a box of an operand: a period of the swizzle of elements of 16 bits.
+/// Columns and lines of a box of an operand: a period of the swizzle for elements of 16 bits.
 const BOX: usize = 64;
-/// The most blocks of a grid along its second axis.
+/// The maximum number of blocks of a grid along its second axis.
 const MAX_GRID_Y: usize = 65535;
 
-/// The parameters, as `Matrices` of the kernels.
+/// The parameters, like `Matrices` in the kernels.
 #[repr(C)]
 struct Matrices {
     y: u64,
@@ -30,7 +31,7 @@ struct Matrices {
     k: u32,
 }
 
-/// The parameters, as `MappedMatrices` of the kernels.
+/// The parameters, like `MappedMatrices` in the kernels.
 #[repr(C)]
 struct MappedMatrices {
     a: TensorMap,
@@ -41,17 +42,19 @@ struct MappedMatrices {
     k: u32,
 }
 
-/// Whether the backend's device has the instructions of the form.
+/// Returns whether the backend's device has the instructions of this rung.
 pub fn runs(backend: &CudaBackend, form: Form) -> bool {
     form.architectures().contain(backend.gpu.architecture())
 }
 
-/// Queues `y = a b`, by a form with one of [its tiles](Form::tiles). a `[m, k]`, b `[k, n]` and y `[m, n]` have the form's [dtype](Form::dtype) and
-/// are row-major without gaps; m, n and k are at least 1, and [`Form::multiple`] divides n and k. Sums are f32, rounded once where y is bf16.
+/// Queues `y = a b`, with one of [the tiles](Form::tiles) of a rung. a `[m, k]`, b `[k, n]` and y
+/// `[m, n]` have the rung's [dtype](Form::dtype) and are contiguous. m, n and k are at least 1, and
+/// n and k are multiples of [`Form::multiple`]. Sums are f32, and are rounded once if y is bf16.
 ///
 /// # Errors
-/// Other dtypes, shapes, layouts or sizes; a tensor of 2^31 elements or more; tensors that begin at no multiple of 16 bytes, where the form accesses
-/// so many at once; a tile of another form; a device that lacks the form's instructions.
+/// The dtypes, shapes, layouts or sizes differ from these; a tensor has 2^31 elements or more; a
+/// tensor is not aligned to 16 bytes although the rung uses such accesses; the tile belongs to
+/// another rung; or the device lacks the rung's instructions.
 pub fn product(
     backend: &CudaBackend,
     form: Form,
@@ -93,7 +96,7 @@ fn refused(form: Form, detail: String) -> Error {
     Error::invalid(OP, format!("{}: expected {detail}", form.name()))
 }
 
-/// m, n and k, if the form takes these tensors.
+/// Returns m, n and k, if the rung supports these tensors.
 fn sizes(form: Form, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
     for (name, view) in ["a", "b", "y"].into_iter().zip(views) {
         if view.dtype != form.dtype() {
@@ -128,7 +131,7 @@ fn sizes(form: Form, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
     Ok([m, n, k])
 }
 
-/// The grid of the form.
+/// Returns the launch of the rung.
 fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize) -> Result<Launch> {
     let LadderVariant { form, tile } = variant;
     if !form.tiles().contains(tile) {
@@ -152,7 +155,7 @@ fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize)
     })
 }
 
-/// The map of an operand of `[run, lines]` elements, in boxes of so many.
+/// Returns the map of an operand of `[run, lines]` elements, with boxes of `extents` elements.
 fn map(address: u64, [run, lines]: [usize; 2], extents: [usize; 2]) -> Result<TensorMap> {
     let size = DType::BF16.size() as u64;
     let [extent_run, extent_lines] = extents.map(|extent| extent as u32);
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(grid(Form::WgmmaTma, [256, 129, 8]), [2, 2, 1]);
         assert_eq!(grid(Form::WarpSpecialized, [1, 8, 8]), [1, 1, 1]);
         assert_eq!(grid(Form::WarpSpecialized, [8192, 8192, 64]), [132, 1, 1]);
-        // Whole clusters, also for an odd number of tiles below each other.
+        // Whole clusters, also for an odd number of tiles along m.
         assert_eq!(grid(Form::Multicast, [1, 8, 8]), [2, 1, 1]);
         assert_eq!(grid(Form::Multicast, [384, 512, 64]), [8, 1, 1]);
         assert_eq!(grid(Form::Multicast, [8192, 8192, 64]), [132, 1, 1]);

@@ -1,4 +1,4 @@
-//! How a kernel is launched.
+//! The parameters of a launch.
 
 use crate::driver::launch::{LaunchAttributes, LaunchConfig};
 use crate::modules::Function;
@@ -16,12 +16,12 @@ pub(crate) struct Launch {
     pub(crate) block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
-    /// Blocks of a cluster along each axis of the grid, which must be a multiple of it.
+    /// Blocks of a cluster along each axis. Each axis of the grid must be a multiple of it.
     pub(crate) cluster: [u8; 3],
 }
 
 impl Launch {
-    /// A row of blocks of `threads` threads.
+    /// Returns a launch with a one-dimensional grid of blocks of `threads` threads.
     #[inline]
     pub(crate) fn new(variant: impl Into<Variant>, kernel: usize, blocks: u32, threads: u32) -> Launch {
         Launch {
@@ -34,7 +34,8 @@ impl Launch {
         }
     }
 
-    /// The kernel among those of the variant, which may have as much shared memory as this asks for.
+    /// Returns this launch's kernel among those of the variant, after allowing it the shared memory
+    /// that the launch requests.
     #[inline]
     pub(crate) fn function(&self, op: &'static str, functions: &[Function]) -> Result<sys::CUfunction> {
         let function = &functions[self.kernel];
@@ -42,8 +43,8 @@ impl Launch {
         Ok(function.handle)
     }
 
-    /// As the driver takes it. `overlaps`: whether the device lets kernels begin before the ones ahead of
-    /// them have ended; which kernels may is the variant's to say, never the launch's.
+    /// Returns the launch in the driver's form. `overlaps` is whether the device lets kernels begin
+    /// before the previous ones have ended; which kernels may do so depends on the variant only.
     #[inline]
     pub(crate) fn config(&self, function: sys::CUfunction, overlaps: bool) -> LaunchConfig {
         let Launch { grid, block, shared, cluster, .. } = *self;

@@ -1,5 +1,5 @@
-//! What the driver alone takes to queue a kernel: the part of an op's host time that no framework
-//! can avoid.
+//! The time that the driver itself takes to queue a kernel: the part of an op's host time that no
+//! framework can avoid.
 
 use crate::driver::check;
 use crate::gpu::Gpu;
@@ -10,30 +10,31 @@ use ternion_core::Result;
 
 const OP: &str = "launch_floor";
 
-/// Bytes of the kernel's parameters: as many as those of the ops' kernels, a few hundred at most.
+/// Bytes of the kernel's parameters: as many as those of the ops' kernels, which have a few hundred
+/// at most.
 const PARAMETER_BYTES: usize = 256;
 
-/// A kernel that does nothing. PTX, which the driver compiles itself.
+/// An empty kernel in PTX, which the driver compiles itself.
 const NOTHING: &std::ffi::CStr = c".version 7.0\n.target sm_80\n.address_size 64\n\
     .visible .entry nothing(.param .align 8 .b8 p[256])\n{\n    ret;\n}\n";
 
 impl Gpu {
-    /// Time of so many launches of a kernel that does nothing, queued by the driver's call and
-    /// nothing else.
+    /// Returns the time of `launches` launches of an empty kernel, queued by nothing but the
+    /// driver's call.
     pub(crate) fn launch_floor(&self, launches: usize) -> Result<Duration> {
         let _guard = self.submission_guard();
         self.refuse_while_recording(OP)?;
         self.finished()?;
         let mut module = std::ptr::null_mut();
-        // SAFETY: the text ends with 0; the module is unloaded below, when nothing of it runs any
-        // more.
+        // SAFETY: the text ends with 0; the module is unloaded below, when none of its kernels is
+        // running.
         check(OP, unsafe { sys::cuModuleLoadData(&mut module, NOTHING.as_ptr().cast()) })?;
         let mut function = std::ptr::null_mut();
         // SAFETY: the module was loaded, and the name ends with 0.
         let found = unsafe { sys::cuModuleGetFunction(&mut function, module, c"nothing".as_ptr()) };
         let timed = check(OP, found).and_then(|()| self.queued(function, launches));
         let ended = self.finished();
-        // SAFETY: its kernels have ended, and nobody else knows of it.
+        // SAFETY: its kernels have ended, and no other code has its handle.
         let unloaded = check(OP, unsafe { sys::cuModuleUnload(module) });
         let time = timed?;
         ended.and(unloaded).map(|()| time)
@@ -45,7 +46,7 @@ impl Gpu {
         let stream = self.stream();
         let start = Instant::now();
         for _ in 0..launches {
-            // SAFETY: the kernel takes one struct of these bytes, and touches no memory.
+            // SAFETY: the kernel takes one struct of this size, and accesses no memory.
             let code = unsafe {
                 sys::cuLaunchKernel(
                     function,

@@ -1,23 +1,24 @@
-//! The CUDA backend: own kernels, compiled at run time by NVRTC and kept on disk; no toolkit to
-//! build, none to run but NVRTC itself.
+//! The CUDA backend: its own kernels, compiled at run time by NVRTC and cached on disk. It builds
+//! without a CUDA toolkit, and needs only NVRTC to run.
 //!
-//! The path of an op: [`Backend::run`](ternion_core::backend::Backend::run) goes through `select`,
-//! the one list of what runs, to a function of `ops`, which chooses a [`Variant`] of its kernels
-//! and the grid by shapes and strides and queues it on the device's one stream.
+//! The path of an op: [`Backend::run`](ternion_core::backend::Backend::run) calls `select`, the
+//! only list of supported ops, which returns a function of `ops`. That function chooses a
+//! [`Variant`] of its kernels and the grid from shapes and strides, and queues the kernel on the
+//! device's only stream.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `ops` | one file per op family: shapes to a variant, its parameters and its grid |
-//! | `variant` | what kernels are compiled for: types, tiles and their costs, architectures |
-//! | `source` | a variant's root file in `kernels/`, its macros, and the kernels that come out |
-//! | `modules`, `nvrtc`, `cache` | variants compiled, kept on disk, and loaded |
-//! | `submit` | launches on their way to the driver, what was launched last, errors, recorded steps |
+//! | `variant` | what kernels are compiled for: dtypes, tiles and their costs, architectures |
+//! | `source` | a variant's root file in `kernels/`, its macros, and the names of its kernels |
+//! | `modules`, `nvrtc`, `cache` | variants are compiled, cached on disk, and loaded |
+//! | `submit` | the submission queue, the history of launches, errors, recorded steps |
 //! | `memory` | the pool, copies between host and device, memory of other libraries |
-//! | `kernel_trace` | what the device did when, as CUPTI measures it |
-//! | `ladder` | matrix products for study, from the naive one on, outside the path above |
-//! | `attention_ladder` | the same of attention forward |
-//! | `attention_study` | attention with tiles, and its gradient with an order of sums, of the caller's choice, outside the path above |
-//! | `tiles` | products by a tile of the caller's choice, for measurements |
+//! | `kernel_trace` | start and end of each kernel on the device, measured by CUPTI |
+//! | `ladder` | matrix products for study, beginning with a naive kernel, outside the path above |
+//! | `attention_ladder` | the same for attention forward |
+//! | `attention_study` | attention with the caller's tiles, its gradient with the caller's order |
+//! | `tiles` | matrix products with a tile chosen by the caller, for measurements |
 //! | `driver` | handles and calls of the CUDA driver |
 
 pub mod attention_ladder;

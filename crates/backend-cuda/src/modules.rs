@@ -1,4 +1,5 @@
-//! Kernels by what they are compiled from: found loaded, on disk, or compiled now, on threads of their own where the launch can wait in the queue.
+//! Kernels by variant: already loaded, cached on disk, or compiled now. They are compiled on
+//! background threads if the launch can wait in the queue.
 
 mod background;
 
@@ -21,7 +22,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use ternion_core::{Error, Result};
 
-/// Dynamic shared memory that a launch may ask for without further ado: 48 KiB, less what a kernel has beside it.
+/// Dynamic shared memory that a launch may use without a request: 48 KiB, less a kernel's static
+/// shared memory.
 const SHARED_WITHOUT_ASKING: u32 = 32 << 10;
 
 /// A kernel that can be launched.
@@ -30,11 +32,11 @@ pub(crate) struct Function {
     pub(crate) handle: sys::CUfunction,
     /// Bytes of dynamic shared memory that launches were allowed so far.
     shared: AtomicU32,
-    /// Held while more is asked for: the driver keeps what it was told last, not the most.
+    /// Held while more is requested: the driver keeps the last value that was set, not the largest.
     asking: Mutex<()>,
 }
 
-// SAFETY: functions are handles that the driver lets every thread use.
+// SAFETY: functions are handles that every thread may use.
 unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
@@ -51,7 +53,7 @@ impl Function {
             return Ok(());
         }
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the handle was given by the driver and its module stays loaded.
+        // SAFETY: the driver returned the handle, and its module stays loaded.
         check(op, unsafe { sys::cuFuncSetAttribute(self.handle, attribute, bytes as i32) })?;
         self.shared.fetch_max(bytes, Ordering::Relaxed);
         Ok(())
@@ -61,7 +63,7 @@ impl Function {
 /// The kernels of a variant, in the order of its source.
 type Functions = Arc<SmallVec<[Function; 4]>>;
 
-/// Every kernel that was loaded on a device. They stay for as long as it does.
+/// Every kernel that was loaded on a device. They stay loaded as long as the device lives.
 #[derive(Debug)]
 pub(crate) struct Modules {
     architecture: Architecture,
@@ -69,41 +71,43 @@ pub(crate) struct Modules {
     form: SourceForm,
     cache: Cache,
     loaded: RwLock<FxHashMap<Variant, Functions>>,
-    /// What the kernels are parts of.
+    /// The modules that contain the kernels.
     images: Mutex<Vec<Image>>,
-    /// What is compiled or loaded at the moment: no two threads do it with one variant.
+    /// Variants that are being compiled or loaded: no two threads do so with the same variant.
     in_progress: InProgress<Variant>,
     workers: Arc<Workers>,
     context: Arc<Context>,
 }
 
 impl Drop for Modules {
-    /// The last owner may be a thread that has compiled something.
+    /// The last owner may be a thread that has compiled a kernel, on which the context is not
+    /// current.
     fn drop(&mut self) {
         let _ = self.context.bind();
     }
 }
 
-/// A module of the driver's, unloaded with the device, which has ended everything.
+/// A module of the driver, unloaded when the device is dropped, after its work has ended.
 #[derive(Debug)]
 struct Image(sys::CUmodule);
 
-// SAFETY: modules are handles that the driver lets every thread use.
+// SAFETY: modules are handles that every thread may use.
 unsafe impl Send for Image {}
 
 impl Drop for Image {
     fn drop(&mut self) {
-        // SAFETY: the driver gave it, and none of its kernels runs any more.
+        // SAFETY: the driver returned it, and none of its kernels is running.
         unsafe {
             let _ = sys::cuModuleUnload(self.0);
         }
     }
 }
 
-/// What NVRTC is told beside the source.
+/// Returns the options that NVRTC gets.
 pub fn options(architecture: &str) -> Vec<String> {
-    // -DNDEBUG: a call of assert would serialise matrix instructions. 177: a source declares more than each of its variants uses.
-    // 186: a function for numbers of every type compares also bytes with zero.
+    // -DNDEBUG: a call of assert would serialize matrix instructions. 177: a source declares more
+    // than each of its variants uses. 186: a function for elements of every type also compares
+    // bytes with zero.
     ["--std=c++17", "-DNDEBUG", "-diag-suppress=177", "-diag-suppress=186"]
         .into_iter()
         .map(String::from)
@@ -111,13 +115,14 @@ pub fn options(architecture: &str) -> Vec<String> {
         .collect()
 }
 
-/// All that machine code depends on. Not NVRTC's version, which is not known before NVRTC is loaded, and that takes longer than all else.
+/// Returns everything that machine code depends on. NVRTC's version is not part of it: it is not
+/// known before NVRTC is loaded, and that takes longer than everything else.
 fn key<'a>(program: &'a Program, options: &'a [String]) -> Vec<&'a str> {
     let version = std::iter::once(env!("CARGO_PKG_VERSION"));
     version.chain(program.parts()).chain(options.iter().map(String::as_str)).collect()
 }
 
-/// What `load` makes of the machine code of `source`.
+/// Returns the result of `load` for the machine code of `source`, cached or compiled.
 fn through<T>(
     cache: &Cache,
     source: &Source,
@@ -134,7 +139,8 @@ fn through<T>(
     )
 }
 
-/// An entry that `load` refuses is compiled anew and replaced, once: it may have been kept under another driver or compiler.
+/// Recompiles and replaces, once, an entry that `load` rejects: it may have been written with
+/// another driver or compiler.
 fn kept_or_compiled<T>(
     cache: &Cache,
     key: &[&str],
@@ -143,7 +149,7 @@ fn kept_or_compiled<T>(
 ) -> Result<T> {
     let refused = match cache.get(key).map(|code| load(&code)) {
         Some(Ok(loaded)) => return Ok(loaded),
-        // Says nothing about the entry.
+        // This error is not caused by the entry.
         Some(Err(full @ Error::OutOfMemory { .. })) => return Err(full),
         Some(Err(refused)) => Some(refused),
         None => None,
@@ -159,7 +165,8 @@ fn kept_or_compiled<T>(
     load(&code)
 }
 
-/// Puts machine code of `source` into the user's kernel cache, to be shipped, and returns the file.
+/// Writes machine code of `source` to the user's kernel cache, for distribution, and returns the
+/// file.
 ///
 /// # Errors
 /// There is no folder for the cache, or the file cannot be written.
@@ -181,9 +188,10 @@ impl Modules {
         }
     }
 
-    /// What `take` takes of the kernels of `variant`, if it is loaded.
+    /// Returns the result of `take` for the kernels of `variant`, if it is loaded.
     ///
-    /// The list is lent, not handed out: counting its owners up and down is a good part of what a launch takes beside the driver's own work.
+    /// The list is borrowed, not cloned: its reference count would be a substantial part of a
+    /// launch's time outside the driver.
     #[inline]
     pub(crate) fn with_loaded<T>(
         &self,
@@ -193,14 +201,15 @@ impl Modules {
         self.loaded.read().get(variant).map(|functions| take(functions))
     }
 
-    /// The same, loaded now if it is not. The context must be current.
+    /// As `with_loaded`, but loads the variant now if necessary. The context must be current.
     #[cold]
     pub(crate) fn with<T>(&self, variant: &Variant, take: impl Fn(&[Function]) -> Result<T>) -> Result<T> {
         take(&self.load(*variant)?)
     }
 
-    /// Starts to compile the variant on another thread. Returns whether a compilation is in flight: there is none if the variant is loaded or on disk, or if no compiler
-    /// was found. [`Modules::with`] then returns the kernels, or the error, without delay.
+    /// Starts to compile the variant on another thread. Returns whether a compilation is in flight:
+    /// it is not if the variant is loaded or on disk, or if no compiler was found.
+    /// [`Modules::with`] then returns the kernels, or the error, without delay.
     #[cold]
     pub(crate) fn compile_in_background(self: &Arc<Self>, variant: Variant) -> Result<bool> {
         known(variant)?;
@@ -217,13 +226,14 @@ impl Modules {
         let (own, variant) = (self.clone(), InProgress::hand_over(claim));
         self.workers.run(move || {
             let claim = own.in_progress.take_over(variant);
-            // Whoever needs the kernels finds none after an error, tries again, and reports that.
+            // After an error, the thread that needs the kernels does not find them, tries again,
+            // and reports the error.
             let _ = own.context.bind().and_then(|()| own.load_claimed(variant, claim));
         });
         Ok(true)
     }
 
-    /// What the variant is compiled from here.
+    /// Returns the source that the variant is compiled from in this configuration.
     fn source(&self, variant: &Variant) -> Source {
         variant.source_as(self.form)
     }
@@ -257,7 +267,8 @@ impl Modules {
 
     fn functions(&self, source: &Source, code: &[u8]) -> Result<SmallVec<[Function; 4]>> {
         let mut module = std::ptr::null_mut();
-        // SAFETY: an image that NVRTC made, or that has the checksum of one; the driver copies it.
+        // SAFETY: an image that NVRTC created, or that has the checksum of one; the driver copies
+        // it.
         let answer = unsafe { sys::cuModuleLoadData(&mut module, code.as_ptr().cast()) };
         if answer == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             let device = source.name.clone();
@@ -269,7 +280,7 @@ impl Modules {
             let c_name =
                 CString::new(*name).map_err(|_| Error::invalid("cuda", "a zero byte in a kernel's name"))?;
             let mut handle = std::ptr::null_mut();
-            // SAFETY: the module was loaded above, and stays as long as the device does.
+            // SAFETY: the module was loaded above, and stays loaded as long as the device lives.
             let code = unsafe { sys::cuModuleGetFunction(&mut handle, module, c_name.as_ptr()) };
             check("cuda", code).map_err(|error| {
                 Error::invalid("cuda", format!("{}: kernel {name}: {error}", source.name))
@@ -281,7 +292,8 @@ impl Modules {
         Ok(functions)
     }
 
-    /// That the driver does not take the machine code; as a rule it is older than the compiler.
+    /// Returns the error for machine code that the driver rejects, usually because the driver is
+    /// older than the compiler.
     fn refused(&self, source: &Source, error: &Error) -> Error {
         let driver = self.context.properties.driver;
         let (major, minor) = (driver / 1000, driver % 1000 / 10);
@@ -307,7 +319,7 @@ impl AwaitedKernel for CompiledLater {
     }
 }
 
-/// That the device has the instructions of the variant.
+/// Checks that the device has the instructions of the variant.
 fn suits(variant: Variant, architecture: Architecture) -> Result<()> {
     match variant.is_for(architecture) {
         true => Ok(()),
@@ -315,8 +327,8 @@ fn suits(variant: Variant, architecture: Architecture) -> Result<()> {
     }
 }
 
-/// That the variant is one of all that there are: what is not listed would be compiled with tiles or types
-/// that its launch does not mean.
+/// Checks that the variant is in the list of all variants. A variant that is not listed would be
+/// compiled with tiles or types that its launch does not intend.
 fn known(variant: Variant) -> Result<()> {
     static KNOWN: LazyLock<FxHashSet<Variant>> =
         LazyLock::new(|| variants().into_iter().chain(variants_beside_ops()).collect());
@@ -334,7 +346,7 @@ mod tests {
     use std::cell::Cell;
     use ternion_core::DType;
 
-    /// How often was compiled, and what came of it.
+    /// Returns the number of compilations and the result.
     fn run(cache: &Cache, compiled: &[u8], accepts: impl Fn(&[u8]) -> bool) -> (usize, Result<Vec<u8>>) {
         let count = Cell::new(0);
         let compile = || {

@@ -1,4 +1,5 @@
-//! CUDA C++ to machine code by NVRTC, which is found at run time: where the linker looks, in a toolkit, or in a Python wheel.
+//! Compilation of CUDA C++ to machine code by NVRTC, which is found at run time: in the linker's
+//! search path, in a toolkit, or in a Python wheel.
 
 use crate::files;
 use libloading::Library;
@@ -7,21 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use ternion_core::{Error, Result};
 
-/// The oldest version that knows `sm_90a`, all that [`crate::options`] says, and parameters of 32 KiB.
+/// The oldest version that supports `sm_90a`, all of [`crate::options`], and parameters of 32 KiB.
 const OLDEST: (i32, i32) = (12, 1);
 
-/// A compiled program and what the compiler said of it.
+/// A compiled program and the compiler's log.
 pub struct Compiled {
     /// The machine code.
     pub cubin: Vec<u8>,
-    /// Warnings, and with `--ptxas-options=-v` registers, spills and shared memory of each kernel.
+    /// Warnings, and with `--ptxas-options=-v` the registers, spills and shared memory of each
+    /// kernel.
     pub log: String,
 }
 
-/// The version of NVRTC, as major and minor.
+/// Returns the version of NVRTC, as major and minor.
 ///
 /// # Errors
-/// NVRTC was not found; the message says where it was looked for.
+/// NVRTC was not found; the message names the locations that were searched.
 pub fn version() -> Result<(i32, i32)> {
     Ok(nvrtc()?.version)
 }
@@ -29,7 +31,8 @@ pub fn version() -> Result<(i32, i32)> {
 /// Compiles `program`, which messages call `name`.
 ///
 /// # Errors
-/// NVRTC was not found, or the source does not compile: the compiler's log is the message.
+/// NVRTC was not found, or the source does not compile. In the latter case the message is the
+/// compiler's log.
 pub fn compile(name: &str, program: &files::Program, options: &[String]) -> Result<Compiled> {
     let nvrtc = nvrtc()?;
     let text =
@@ -54,13 +57,14 @@ pub fn compile(name: &str, program: &files::Program, options: &[String]) -> Resu
     }
 }
 
-/// A program of NVRTC.
+/// The handle of a program of NVRTC.
 type Handle = *mut c_void;
-/// A code of NVRTC: 0 is success.
+/// A status of NVRTC: 0 is success.
 type Code = c_int;
 type Texts = *const *const c_char;
 
-/// What is used of NVRTC, from one library that stays loaded. Not the bindings of the driver's crate: they panic over a library that lacks a symbol.
+/// The functions of NVRTC that are used, from one library that stays loaded. The bindings of the
+/// driver's crate are not used, because they panic if a library lacks a symbol.
 struct Nvrtc {
     version: (i32, i32),
     error_string: unsafe extern "C" fn(Code) -> *const c_char,
@@ -73,7 +77,8 @@ struct Nvrtc {
     destroy: unsafe extern "C" fn(*mut Handle) -> Code,
 }
 
-/// Finds NVRTC, once: in the folder that `TERNION_NVRTC` names and nowhere else, or without it where the linker looks, then in the usual places.
+/// Finds NVRTC, once: only in the folder that `TERNION_NVRTC` names, or, without that variable, in
+/// the linker's search path and then in the usual folders.
 fn nvrtc() -> Result<&'static Nvrtc> {
     static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| match variable("TERNION_NVRTC") {
@@ -83,7 +88,7 @@ fn nvrtc() -> Result<&'static Nvrtc> {
     found.as_ref().map_err(|detail| Error::Device { device: "cuda".into(), detail: detail.clone() })
 }
 
-/// In the folder that the user named.
+/// Loads NVRTC from the folder that the user named.
 fn named(folder: &Path) -> Result<Nvrtc, String> {
     Nvrtc::in_folder(folder).map_err(|why| {
         format!(
@@ -93,7 +98,7 @@ fn named(folder: &Path) -> Result<Nvrtc, String> {
     })
 }
 
-/// The linker's, or that of the first folder that has one.
+/// Returns the linker's NVRTC, or that of the first folder that has one.
 fn first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nvrtc, String> {
     let mut places = match of_the_linker {
         Ok(nvrtc) => return Ok(nvrtc),
@@ -113,11 +118,11 @@ fn first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nv
 }
 
 impl Nvrtc {
-    /// Under one of its names, where the linker looks.
+    /// Loads NVRTC under one of its names from the linker's search path.
     fn of_the_linker() -> Result<Nvrtc, String> {
         let mut faults = Vec::new();
         for name in cudarc::get_lib_name_candidates("nvrtc") {
-            // SAFETY: the initialisers of NVIDIA's library, under its own name.
+            // SAFETY: the initializers of NVIDIA's library, under its own name.
             let Ok(library) = (unsafe { Library::new(&name) }) else { continue };
             match Nvrtc::of(library) {
                 Ok(nvrtc) => return Ok(nvrtc),
@@ -127,7 +132,8 @@ impl Nvrtc {
         Err(none_of(&faults))
     }
 
-    /// The newest that `folder` has, and its built-in functions: when it compiles, NVRTC asks for them by name.
+    /// Loads the newest version in `folder`, and its built-in functions, which NVRTC looks up by
+    /// name when it compiles.
     fn in_folder(folder: &Path) -> Result<Nvrtc, String> {
         let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -148,11 +154,13 @@ impl Nvrtc {
         Err(none_of(&faults))
     }
 
-    /// The functions of a library, if it has them all and is not too old. It stays loaded.
+    /// Returns the functions of a library, if it has all of them and is not too old. The library
+    /// stays loaded.
     fn of(library: Library) -> Result<Nvrtc, String> {
         let version = version_of(&library)?;
         new_enough(version)?;
-        // SAFETY: the types are those of NVIDIA's declarations, the same in every version that is new enough.
+        // SAFETY: the types are those of NVIDIA's declarations, which are the same in every
+        // supported version.
         let nvrtc = unsafe {
             Nvrtc {
                 version,
@@ -170,7 +178,8 @@ impl Nvrtc {
         Ok(nvrtc)
     }
 
-    /// Loads the built-ins of this version from `folder`, to stay. Without them there, the linker may still have them.
+    /// Loads the built-ins of this version from `folder` and keeps them loaded. If the folder lacks
+    /// them, the linker may still find them.
     fn preload_builtins(&self, folder: &Path) {
         let (major, minor) = self.version;
         // SAFETY: as for NVRTC itself.
@@ -178,12 +187,12 @@ impl Nvrtc {
         std::mem::forget(builtins);
     }
 
-    /// The code in words.
+    /// Converts a status to an error with the library's message.
     fn check(&self, code: Code) -> Result<(), String> {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: the library gives a string that stays.
+        // SAFETY: the library returns a static string.
         let text = unsafe { CStr::from_ptr((self.error_string)(code)) };
         Err(text.to_string_lossy().into_owned())
     }
@@ -201,12 +210,12 @@ fn new_enough(version: (i32, i32)) -> Result<(), String> {
     Err(format!("version {major}.{minor}, needed is {}.{} or newer", oldest.0, oldest.1))
 }
 
-/// A function of the library.
+/// Returns a function of the library.
 ///
 /// # Safety
-/// `F` is the type of a pointer to what the library calls `name`.
+/// `F` is the pointer type of the function that the library calls `name`.
 pub(crate) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let found = unsafe { library.get::<F>(name) };
     found.map(|symbol| *symbol).map_err(|_| format!("it lacks the function {name}"))
 }
@@ -216,7 +225,7 @@ fn version_of(library: &Library) -> Result<(i32, i32), String> {
     // SAFETY: the type of its declaration.
     let version: Version = unsafe { symbol(library, "nvrtcVersion") }?;
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: writes two numbers.
+    // SAFETY: the call writes two integers.
     match unsafe { version(&mut major, &mut minor) } {
         0 => Ok((major, minor)),
         code => Err(format!("nvrtcVersion answers code {code}")),
@@ -231,8 +240,8 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The folders in which NVRTC, or another library of the toolkit, may lie when the linker does not know it, best first. `wheel`: what Python's wheels of CUDA 12
-/// call its folder.
+/// Returns the folders that may contain NVRTC, or another library of the toolkit, if the linker
+/// does not find it, best first. `wheel` is the name of its folder in Python's wheels of CUDA 12.
 pub(crate) fn folders(wheel: &str) -> Vec<PathBuf> {
     let wheels = |lib: &Path| wheels(lib, wheel);
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable);
@@ -251,13 +260,15 @@ pub(crate) fn folders(wheel: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Where the Python that `path` finds first is installed: a virtual environment need not be active, and a version manager's lies anywhere.
+/// Returns the installation prefix of the first Python in `path`: a virtual environment need not be
+/// active, and a version manager may install Python anywhere.
 fn prefix_of_python(path: &Path) -> Option<PathBuf> {
     let folder = std::env::split_paths(path).find(|folder| folder.join("python3").is_file())?;
     folder.parent().map(Path::to_path_buf)
 }
 
-/// The libraries of toolkits that stand side by side under `root`, as `cuda-13.0`, the newest first.
+/// Returns the libraries of toolkits that are installed under `root` as `cuda-13.0`, the newest
+/// first.
 fn toolkits_in(root: &Path) -> Vec<PathBuf> {
     let version = |path: &Path| -> Option<Vec<u32>> {
         let name = path.file_name()?.to_str()?.strip_prefix("cuda-")?;
@@ -269,7 +280,8 @@ fn toolkits_in(root: &Path) -> Vec<PathBuf> {
     toolkits.into_iter().map(|(_, path)| path.join("lib64")).collect()
 }
 
-/// Where wheels put a library, under a folder that holds `python3.x` folders.
+/// Returns the folders in which wheels install a library, given a folder that contains `python3.x`
+/// folders.
 fn wheels(lib: &Path, wheel: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(lib).into_iter().flatten().flatten();
     let pythons = entries.map(|entry| entry.path()).filter(|path| begins(path, "python3"));
@@ -282,7 +294,7 @@ fn wheels(lib: &Path, wheel: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A header as NVRTC takes it.
+/// A header in the form that NVRTC takes.
 struct Header {
     path: CString,
     text: CString,
@@ -301,8 +313,8 @@ impl Program {
         let texts: Vec<_> = headers.iter().map(|header| header.text.as_ptr()).collect();
         let paths: Vec<_> = headers.iter().map(|header| header.path.as_ptr()).collect();
         let (source, name) = (source.as_ptr(), name.as_ptr());
-        // SAFETY: all strings end in zero and live through the call, which copies them; `count` texts
-        // and as many paths; the handle is written.
+        // SAFETY: all strings end in zero and live during the call, which copies them; there are
+        // `count` texts and as many paths; the handle is written.
         let code =
             unsafe { (nvrtc.create)(&mut handle, source, name, count, texts.as_ptr(), paths.as_ptr()) };
         nvrtc.check(code).map(|()| Program { nvrtc, handle })
@@ -312,13 +324,13 @@ impl Program {
         let nvrtc = self.nvrtc;
         let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let count = i32::try_from(pointers.len()).map_err(|_| "too many options".to_string())?;
-        // SAFETY: as many strings as are told, which live through the call.
+        // SAFETY: `count` strings, which live during the call.
         nvrtc.check(unsafe { (nvrtc.compile)(self.handle, count, pointers.as_ptr()) })?;
         let mut size = 0;
-        // SAFETY: a size is written.
+        // SAFETY: the call writes a size.
         nvrtc.check(unsafe { (nvrtc.cubin_size)(self.handle, &mut size) })?;
         let mut cubin = vec![0u8; size];
-        // SAFETY: as many bytes as the library asked for.
+        // SAFETY: the buffer has as many bytes as the library requested.
         nvrtc.check(unsafe { (nvrtc.cubin)(self.handle, cubin.as_mut_ptr().cast()) })?;
         Ok(cubin)
     }
@@ -326,12 +338,12 @@ impl Program {
     fn log(&self) -> String {
         let nvrtc = self.nvrtc;
         let mut size = 0;
-        // SAFETY: a size is written.
+        // SAFETY: the call writes a size.
         if nvrtc.check(unsafe { (nvrtc.log_size)(self.handle, &mut size) }).is_err() {
             return String::new();
         }
         let mut log = vec![0u8; size];
-        // SAFETY: as many bytes as the library asked for.
+        // SAFETY: the buffer has as many bytes as the library requested.
         if nvrtc.check(unsafe { (nvrtc.log)(self.handle, log.as_mut_ptr().cast()) }).is_err() {
             return String::new();
         }

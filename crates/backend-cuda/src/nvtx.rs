@@ -1,4 +1,4 @@
-//! Ranges in NVIDIA's profilers: spans are passed on to the NVTX library, where there is one.
+//! Ranges in NVIDIA's profilers: spans are passed to the NVTX library, if it is installed.
 
 use libloading::Library;
 use std::cell::RefCell;
@@ -6,8 +6,8 @@ use std::ffi::{CString, c_char, c_int};
 use std::sync::OnceLock;
 use ternion_core::trace::{Span, SpanSink};
 
-/// The names of the library: of NVTX 2, which toolkits before CUDA 13 have, and of what exports the
-/// functions of NVTX 3. Each finds the profiler by itself.
+/// The names of the library: of NVTX 2, which is part of toolkits before CUDA 13, and of a library
+/// that exports the functions of NVTX 3. Each finds the profiler by itself.
 const NAMES: [&str; 6] = [
     "libnvToolsExt.so.1",
     "libnvToolsExt.so",
@@ -31,43 +31,43 @@ struct Functions {
     mark: Mark,
 }
 
-/// What NVTX answers where nobody listens: `NVTX_NO_PUSH_POP_TRACKING`.
+/// The result of NVTX if no profiler is attached: `NVTX_NO_PUSH_POP_TRACKING`.
 const UNHEARD: i32 = -2;
 
 /// A sink of spans (see `ternion_core::trace`) that a profiler such as Nsight Systems shows above
-/// the kernels, as ranges of the thread. Without the library, or without a profiler, it does
-/// nothing.
+/// the kernels, as ranges of the thread. It does nothing without the library or without a profiler.
 #[derive(Default)]
 pub struct Nvtx {
     functions: Option<Functions>,
-    /// Whether each range that is open was told: a name with a zero byte is not.
+    /// Whether each open range was passed to NVTX. A name with a zero byte is not.
     open: RefCell<Vec<bool>>,
 }
 
 impl Nvtx {
-    /// Opens the library, if there is one. It stays loaded.
+    /// Opens the library, if it is installed. It stays loaded.
     pub fn open() -> Nvtx {
         static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
         let functions = *FUNCTIONS.get_or_init(|| NAMES.iter().find_map(|name| functions(name)));
         Nvtx { functions, open: RefCell::default() }
     }
 
-    /// Whether there is a library, so that a profiler could hear of spans.
+    /// Returns whether the library is available, so that a profiler could receive spans.
     pub fn is_available(&self) -> bool {
         self.functions.is_some()
     }
 
-    /// Begins a range of this thread within those that it has begun, and tells how many those are; a negative number where nobody listens. The message ends at
-    /// a zero byte.
+    /// Begins a range of this thread, nested in its open ranges, and returns their number; a
+    /// negative number if no profiler is attached. The message ends at a zero byte.
     pub fn push(&self, message: &str) -> i32 {
         let message = up_to_zero(message);
         // SAFETY: a string that ends in a zero byte, which NVTX copies.
         self.functions.map_or(UNHEARD, |functions| unsafe { (functions.push)(message.as_ptr()) })
     }
 
-    /// Ends the range of this thread that began last, and tells how many are around it; a negative number where there is none or nobody listens.
+    /// Ends the innermost range of this thread, and returns how many enclose it; a negative number
+    /// if there is no range or no profiler is attached.
     pub fn pop(&self) -> i32 {
-        // SAFETY: it takes nothing; without a range NVTX does nothing.
+        // SAFETY: it takes no argument; without a range NVTX does nothing.
         self.functions.map_or(UNHEARD, |functions| unsafe { (functions.pop)() })
     }
 
@@ -86,19 +86,19 @@ fn up_to_zero(message: &str) -> CString {
     CString::new(&message[..end]).unwrap_or_default()
 }
 
-/// The functions of the library of this name. A library without them, or none, is no fault: ranges
-/// are a convenience.
+/// Returns the functions of the library of this name. A missing library, or one without them, is
+/// not an error, because ranges are optional.
 fn functions(name: &str) -> Option<Functions> {
-    // SAFETY: the initialisers of NVIDIA's library, under its own name.
+    // SAFETY: the initializers of NVIDIA's library, under its own name.
     let library = unsafe { Library::new(name) }.ok()?;
-    // SAFETY: the types are those of NVIDIA's declarations (nvToolsExt.h), the same in NVTX 2 and
-    // 3.
+    // SAFETY: the types are those of NVIDIA's declarations (nvToolsExt.h), which are the same in
+    // NVTX 2 and 3.
     let push = *unsafe { library.get::<Push>(b"nvtxRangePushA\0") }.ok()?;
     // SAFETY: as above.
     let pop = *unsafe { library.get::<Pop>(b"nvtxRangePop\0") }.ok()?;
     // SAFETY: as above.
     let mark = *unsafe { library.get::<Mark>(b"nvtxMarkA\0") }.ok()?;
-    // The functions live as long as the library, which stays.
+    // The functions are valid as long as the library is loaded, so it is never unloaded.
     std::mem::forget(library);
     Some(Functions { push, pop, mark })
 }
@@ -117,7 +117,7 @@ impl SpanSink for Nvtx {
     fn end(&self) {
         let Some(Functions { pop, .. }) = self.functions else { return };
         if self.open.borrow_mut().pop() == Some(true) {
-            // SAFETY: it takes nothing, and ends the range of this thread that `begin` began last.
+            // SAFETY: it takes no argument, and ends this thread's last range that `begin` began.
             unsafe { pop() };
         }
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     unsafe extern "C" fn push(message: *const c_char) -> c_int {
-        // SAFETY: `begin` gives a string that ends in a zero byte.
+        // SAFETY: `begin` passes a string that ends in a zero byte.
         let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
         HEARD.with_borrow_mut(|heard| heard.push(message));
         DEPTH.set(DEPTH.get() + 1);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     unsafe extern "C" fn mark(message: *const c_char) {
-        // SAFETY: `mark` gives a string that ends in a zero byte.
+        // SAFETY: `mark` passes a string that ends in a zero byte.
         let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
         HEARD.with_borrow_mut(|heard| heard.push(message));
     }
@@ -191,7 +191,7 @@ mod tests {
         nvtx.mark("moment");
         let sink = Rc::new(nvtx);
         assert_eq!(with_sink(sink, || in_span(SpanKind::Op, "exp", "", || 7)), 7);
-        // Whether this machine has one or not, it must not fail.
+        // It must not fail, whether or not this machine has the library.
         with_sink(Rc::new(Nvtx::open()), || in_span(SpanKind::Op, "exp", "", || ()));
     }
 }

@@ -1,5 +1,5 @@
-//! Tensors as a kernel can take them: as they lie where their strides suit it, else as dense
-//! copies.
+//! Tensors in a layout that a kernel supports: unchanged if their strides are suitable, otherwise
+//! as contiguous copies.
 
 use crate::call::Call;
 use crate::ops::copy::copy;
@@ -12,7 +12,7 @@ use ternion_core::{Error, Layout, Result};
 pub(crate) struct Operands<'a> {
     call: &'a Call<'a>,
     copies: Vec<Buffer>,
-    /// Outputs that are formed apart: their number and where they are.
+    /// Outputs that are computed in a temporary buffer: their index, buffer and layout.
     apart: Vec<(usize, Buffer, Layout)>,
 }
 
@@ -21,7 +21,8 @@ impl<'a> Operands<'a> {
         Operands { call, copies: Vec::new(), apart: Vec::new() }
     }
 
-    /// Address and strides of an input, by the function that says what strides suit.
+    /// Returns the address and strides of an input. `suits` returns the strides of a layout that
+    /// the kernel supports.
     pub(crate) fn input<S>(&mut self, at: usize, suits: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
         let (call, view) = (self.call, &self.call.inputs[at]);
         if let Some(strides) = suits(view.layout) {
@@ -35,8 +36,8 @@ impl<'a> Operands<'a> {
         Ok(found)
     }
 
-    /// Address and strides of an output. [`finish`](Operands::finish) brings to its place what was
-    /// formed apart.
+    /// Returns the address and strides of an output. If its layout is not supported, this is a
+    /// temporary buffer, which [`finish`](Operands::finish) copies to the output.
     pub(crate) fn output<S>(&mut self, at: usize, suits: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
         let (call, view) = (self.call, &self.call.outputs[at]);
         if let Some(strides) = suits(view.layout) {
@@ -49,22 +50,23 @@ impl<'a> Operands<'a> {
         Ok(found)
     }
 
-    /// The address of an input whose elements lie one after the other.
+    /// Returns the address of an input, contiguous.
     pub(crate) fn dense_input(&mut self, at: usize) -> Result<u64> {
         self.input(at, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
     }
 
-    /// The address of an output whose elements lie one after the other.
+    /// Returns the address of an output, contiguous.
     pub(crate) fn dense_output(&mut self, at: usize) -> Result<u64> {
         self.output(at, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
     }
 
-    /// The rows of an input along its last axis, or along `axis` if all behind it have one element.
+    /// Returns the rows of an input along its last axis, or along `axis` if all later axes have one
+    /// element.
     pub(crate) fn input_rows(&mut self, at: usize, axis: usize) -> Result<RowLayout> {
         self.input(at, |layout| rows(layout, axis)).map(|(address, stride)| RowLayout { address, stride })
     }
 
-    /// The rows of an output, as of an input.
+    /// Returns the rows of an output, as `input_rows`.
     pub(crate) fn output_rows(&mut self, at: usize, axis: usize) -> Result<RowLayout> {
         self.output(at, |layout| rows(layout, axis)).map(|(address, stride)| RowLayout { address, stride })
     }
@@ -79,7 +81,7 @@ impl<'a> Operands<'a> {
         strides.ok_or_else(|| Error::invalid(self.call.name, "a kernel that does not take dense tensors"))
     }
 
-    /// Brings outputs that were formed apart to their layouts. The kernels must have been queued.
+    /// Copies outputs from temporary buffers to their layouts. The kernels must have been queued.
     pub(crate) fn finish(self) -> Result<()> {
         let call = self.call;
         for (at, buffer, layout) in &self.apart {
@@ -90,9 +92,10 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// The stride of several axes as of one, if they lie evenly; 0 if they have one element.
+/// Returns the stride of several axes merged into one, if their strides allow it; 0 if they have
+/// one element.
 pub(crate) fn even(layout: &Layout, axes: Range<usize>) -> Option<i64> {
-    // The stride of the fastest axis, and the one that the next must have.
+    // The stride of the fastest axis, and the one that the next axis must have.
     let (mut fastest, mut expected) = (0, None);
     for axis in axes.rev().filter(|&axis| layout.shape().dim(axis) != 1) {
         let stride = layout.strides()[axis] as i64;
@@ -106,7 +109,7 @@ pub(crate) fn even(layout: &Layout, axes: Range<usize>) -> Option<i64> {
     Some(fastest)
 }
 
-/// The stride from row to row, where rows lie evenly and their elements next to each other.
+/// Returns the stride from row to row, if rows are evenly spaced and each row is contiguous.
 fn rows(layout: &Layout, axis: usize) -> Option<i64> {
     let along = even(layout, axis..layout.shape().rank())?;
     if along == 1 || layout.shape().dim(axis) <= 1 { even(layout, 0..axis) } else { None }

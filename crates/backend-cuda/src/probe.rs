@@ -1,5 +1,5 @@
-//! What a launch can carry beyond a grid, each by the smallest kernel that shows that it arrived
-//! (`kernels/probe/launch.cu`). Products use tensor maps; the others no op uses yet, but the tests in `tests/kernels/launch.rs`.
+//! Launch features beyond a grid, each used by a minimal kernel which shows that the feature works
+//! (`kernels/probe/launch.cu`). These kernels are used by the tests in `tests/kernels/launch.rs`.
 
 use crate::backend::CudaBackend;
 use crate::driver::tensor_map::{ALIGNMENT, Axis, Swizzle, TensorMap, TensorMapSpec};
@@ -19,7 +19,7 @@ const DEPENDENT_LAUNCH: usize = 2;
 /// Elements of a box along each axis.
 pub const BOX: usize = 32;
 
-/// The parameters, as `TensorMapProbe` of the kernels.
+/// The parameters, like `TensorMapProbe` in the kernels.
 #[repr(C)]
 struct TensorMapParameters {
     map: TensorMap,
@@ -28,13 +28,13 @@ struct TensorMapParameters {
     column: i32,
 }
 
-/// The parameters, as `ClusterProbe` of the kernels.
+/// The parameters, like `ClusterProbe` in the kernels.
 #[repr(C)]
 struct ClusterParameters {
     sums: u64,
 }
 
-/// The parameters, as `DependentProbe` of the kernels.
+/// The parameters, like `DependentProbe` in the kernels.
 #[repr(C)]
 struct DependentParameters {
     y: u64,
@@ -52,12 +52,12 @@ fn launch<P>(backend: &CudaBackend, views: &[&View<'_>], launch: Launch, paramet
     backend.gpu.launch(OP, launch, parameters)
 }
 
-/// `y[i, j] = x[row + i, column + j]`, a box that a tensor map copies; 0 beyond x. x is a matrix of
-/// f32 whose rows begin at multiples of 16 bytes, `column` a multiple of 16 bytes too, y a contiguous
-/// one of [`BOX`] rows and columns.
+/// Computes `y[i, j] = x[row + i, column + j]`, a box copied by a tensor map, with 0 outside of x.
+/// x is an f32 matrix whose rows begin at multiples of 16 bytes. `column` is also a multiple of 16
+/// bytes. y is a contiguous matrix of [`BOX`] rows and columns.
 ///
 /// # Errors
-/// Other tensors; a device without tensor maps.
+/// The tensors do not meet these conditions, or the device has no tensor maps.
 pub fn tensor_map(backend: &CudaBackend, x: &View<'_>, y: &View<'_>, [row, column]: [i32; 2]) -> Result<()> {
     let [rows, columns] = x.layout.shape().to_array(OP)?;
     let strides = x.layout.strides();
@@ -82,11 +82,12 @@ pub fn tensor_map(backend: &CudaBackend, x: &View<'_>, y: &View<'_>, [row, colum
     launch(backend, &[x, y], Launch::new(Variant::PROBE, TENSOR_MAP, 1, 128), &parameters)
 }
 
-/// `sums[block] = block + 1000 * next`, of the next block in the cluster of `cluster` blocks, whose
-/// number is read from its shared memory. `sums`: contiguous i32, a multiple of `cluster`.
+/// Computes `sums[block] = block + 1000 * next`, where `next` is the index of the next block in a
+/// cluster of `cluster` blocks, read from that block's shared memory. `sums` is contiguous i32 with
+/// a multiple of `cluster` elements.
 ///
 /// # Errors
-/// Other tensors; a device without clusters.
+/// The tensor does not meet these conditions, or the device has no clusters.
 pub fn cluster(backend: &CudaBackend, sums: &View<'_>, cluster: u8) -> Result<()> {
     expect(sums.dtype == DType::I32 && sums.layout.is_row_major(), "contiguous i32")?;
     let blocks = sums.layout.elements() as u32;
@@ -95,11 +96,11 @@ pub fn cluster(backend: &CudaBackend, sums: &View<'_>, cluster: u8) -> Result<()
     launch(backend, &[sums], clusters, &parameters)
 }
 
-/// `y[i] = x[i] + 1`, by a kernel that may begin before the one that was queued ahead of it has
-/// ended, and lets the next one begin at once. Contiguous i32.
+/// Computes `y[i] = x[i] + 1` with a kernel that may begin before the previous one has ended, and
+/// that lets the next one begin at once. Both tensors are contiguous i32.
 ///
 /// # Errors
-/// Other tensors; a device before compute capability 9.0.
+/// The tensors do not meet these conditions, or the device is older than compute capability 9.0.
 pub fn dependent_launch(backend: &CudaBackend, x: &View<'_>, y: &View<'_>) -> Result<()> {
     let is_suited = |view: &View<'_>| view.dtype == DType::I32 && view.layout.is_row_major();
     expect(is_suited(x) && is_suited(y), "contiguous i32")?;
@@ -114,8 +115,8 @@ pub fn dependent_launch(backend: &CudaBackend, x: &View<'_>, y: &View<'_>) -> Re
     launch(backend, &[x, y], Launch::new(Variant::PROBE, DEPENDENT_LAUNCH, blocks, 256), &parameters)
 }
 
-/// Whether kernels may begin before the ones ahead of them have ended, from now on: for tests that compare
-/// both. Returns whether they may; never on a device before compute capability 9.0, with a driver before
+/// Sets whether kernels may begin before the previous ones have ended, for tests that compare both.
+/// Returns whether they may: never on a device before compute capability 9.0, with a driver before
 /// CUDA 12.3 or with `TERNION_CUDA_DEPENDENT_LAUNCHES=0`.
 pub fn overlap_launches(backend: &CudaBackend, is_wanted: bool) -> bool {
     backend.gpu.overlap_launches(is_wanted)

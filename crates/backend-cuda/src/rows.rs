@@ -1,16 +1,15 @@
-//! The choice among the kernels that work on rows: which of them fits rows of a length at their
-//! addresses.
+//! The choice among the kernels that work on rows, by the length and the addresses of the rows.
 //!
 //! A family of kernels has a list of teams for each packing, the smallest first (see `variant`). A
-//! row takes the first team that it fits; as the list grows by factors of two to four, few of a
-//! team's threads have nothing to do.
+//! row uses the first team that it fits. As the list grows by factors of two to four, few of a
+//! team's threads are idle.
 
 use crate::launch::Launch;
 use crate::variant::Variant;
 use crate::variant::rows::{Packing, Rows, Team};
 use ternion_core::{DType, Error, Result};
 
-/// Shared memory that a kernel which asks for much has beside it, at most.
+/// The maximum static shared memory of a kernel that requests much dynamic shared memory.
 const STATIC: usize = 2 << 10;
 
 /// The rows of a tensor.
@@ -22,8 +21,8 @@ pub(crate) struct RowLayout {
 }
 
 impl Packing {
-    /// The best one for rows of `columns` elements. Numbers of 64 bits are taken one by one: a
-    /// warp's are long enough.
+    /// Returns the best packing for rows of `columns` elements. Elements of 64 bits are accessed
+    /// one by one: the access of a whole warp is wide enough.
     fn fitting(dtype: DType, columns: usize, layouts: &[RowLayout]) -> Packing {
         let (size, pack) = (dtype.size() as u64, Packing::Whole.pack(dtype));
         let lead = |layout: &RowLayout| layout.address / size % pack as u64;
@@ -44,7 +43,7 @@ impl Packing {
     }
 }
 
-/// Rows that a kernel is chosen for.
+/// The rows that a kernel is chosen for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) dtype: DType,
@@ -54,7 +53,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) room: usize,
 }
 
-/// A kernel for rows, and how many packs they have.
+/// A kernel for rows, and the number of packs of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chosen {
     pub(crate) rows: Rows,
@@ -64,8 +63,8 @@ pub(crate) struct Chosen {
 }
 
 impl Rows {
-    /// The first of the `teams` of a packing that has room; `shared` says how much shared memory
-    /// one needs, given the packs of a row.
+    /// Returns the first of the `teams` of a packing that is large enough. `shared` returns the
+    /// shared memory that a kernel needs, given the packs of a row.
     pub(crate) fn choose(
         wanted: &Wanted<'_>,
         teams: impl Fn(Packing) -> &'static [Team],
@@ -96,7 +95,7 @@ impl Rows {
 }
 
 impl Chosen {
-    /// A launch of a variant's kernel for `count` rows.
+    /// Returns a launch of a variant's kernel for `count` rows.
     pub(crate) fn launch(
         &self,
         op: &'static str,
@@ -110,7 +109,7 @@ impl Chosen {
     }
 }
 
-/// A number of blocks, if a grid may have so many.
+/// Returns a number of blocks as the size of a grid, if a grid may have that many.
 pub(crate) fn grid(op: &'static str, blocks: usize) -> Result<u32> {
     i32::try_from(blocks)
         .map(|blocks| blocks as u32)

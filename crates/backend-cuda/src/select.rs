@@ -1,5 +1,5 @@
-//! The one list of what this backend runs: op and inputs to a function that launches kernels, or
-//! the reason why not.
+//! The only list of what this backend supports. It maps an op and its inputs to a function that
+//! launches kernels, or to the reason why the op is unsupported.
 
 use crate::call::{Call, LaunchFn, Selected};
 use crate::gpu::Gpu;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::{Error, Op, Result};
 
-/// What runs every input that core lets through, so that only the op decides: all elementwise ones.
+/// Returns the launch function of an op that supports every input that core accepts, so that the op
+/// itself determines the function. All elementwise ops are of this kind.
 #[inline]
 fn unconditional(op: &Op) -> Option<LaunchFn> {
     match op {
@@ -28,7 +29,7 @@ fn unconditional(op: &Op) -> Option<LaunchFn> {
     }
 }
 
-/// How an unconditional op prefers its output to be laid out.
+/// Returns the preferred output layout of an unconditional op.
 #[inline]
 fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
@@ -38,7 +39,7 @@ fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     }
 }
 
-/// How the output of `op` is laid out, or the reason why it does not run here.
+/// Returns the layout of the output of `op`, or the reason why the op is unsupported.
 #[inline]
 pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
     match unconditional(op) {
@@ -56,7 +57,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
     if let Some(run) = unconditional(op) {
         return run(op, &call);
     }
-    // Not `collect`, which is a call for each list.
+    // Not `collect`, which would be an additional call for each list.
     let mut metas: SmallVec<[Meta<'_>; 4]> = SmallVec::new();
     for input in inputs {
         metas.push(input.meta());
@@ -71,7 +72,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
     }
 }
 
-/// What runs any other op on such inputs.
+/// Returns the implementation of any other op for these inputs.
 fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     match op {
         Op::BiasActivation(payload) => ops::elementwise::select_bias_activation(payload, inputs),

@@ -1,7 +1,6 @@
-//! What a variant is compiled from: its root file in `kernels/`, its macros, and the names of the
-//! kernels that come out.
+//! The source of a variant: its root file in `kernels/`, its macros, and the names of its kernels.
 //!
-//! Everything that is text is made here, from the types of `variant`; nothing reads it back.
+//! All text is generated here, from the types of `variant`; no code parses it.
 
 mod attention;
 mod attention_ladder;
@@ -18,9 +17,9 @@ use crate::variant::{Kind, Variant};
 use ternion_core::DType;
 use ternion_core::ops::reduce::ReduceOp;
 
-/// What the compiler gets of a variant.
+/// The input of the compiler for a variant.
 pub struct Source {
-    /// What messages call it: the file and what tells it from others of that file.
+    /// The name in messages: the file and what distinguishes the variant from others of that file.
     pub name: String,
     /// Macros and their values.
     pub defines: Vec<(&'static str, String)>,
@@ -28,14 +27,14 @@ pub struct Source {
     pub kernels: &'static [&'static str],
     /// The root among the files of `kernels/`, which includes the others.
     pub file: &'static str,
-    /// Whether any type is of `lib/narrow.cuh`. The other variants stay as they are compiled
-    /// whatever becomes of those.
+    /// Whether any type is declared in `lib/narrow.cuh`. Changes of that file do not affect how the
+    /// other variants are compiled.
     has_narrow_integers: bool,
     /// As [`Variant::is_dependent`].
     is_dependent: bool,
     /// Whether the kernels let the next one begin before they end.
     triggers: bool,
-    /// Whether threads wait for random times where they wait for each other.
+    /// Whether threads pause for random times where they wait for each other.
     has_delays: bool,
 }
 
@@ -53,31 +52,31 @@ impl Source {
         }
     }
 
-    /// With a macro.
+    /// Adds a macro.
     fn define(mut self, name: &'static str, value: impl ToString) -> Source {
         self.defines.push((name, value.to_string()));
         self
     }
 
-    /// With macros that are numbers.
+    /// Adds macros whose values are integers.
     fn define_all<const N: usize>(self, macros: [(&'static str, usize); N]) -> Source {
         macros.into_iter().fold(self, |source, (name, value)| source.define(name, value))
     }
 
-    /// With a macro that is an element type.
+    /// Adds a macro whose value is an element type.
     fn define_type(mut self, name: &'static str, dtype: DType) -> Source {
         self.has_narrow_integers |=
             matches!(dtype, DType::I16 | DType::I8 | DType::U64 | DType::U32 | DType::U16);
         self.define(name, element(dtype))
     }
 
-    /// With the type of the elements, and whether that has fractions.
+    /// Adds the element type, and whether it is a floating type.
     fn elements_of(self, dtype: DType) -> Source {
         let source = self.define_type("TYPE", dtype);
         if dtype.is_float() { source.define("REAL_NUMBERS", 1) } else { source }
     }
 
-    /// With the type of the bits that `dtype` stands for.
+    /// Adds the unsigned integer type that has the size of `dtype`.
     fn bits_of(self, dtype: DType) -> Source {
         self.define("TYPE", bits(dtype))
     }
@@ -87,14 +86,14 @@ impl Source {
         self
     }
 
-    /// With a name of all macros: `ops/softmax.cu (TYPE float, PACK 4)`.
+    /// Sets a name that lists all macros: `ops/softmax.cu (TYPE float, PACK 4)`.
     fn named_by_defines(self) -> Source {
         let text = |(name, value): &(&'static str, String)| format!("{name} {value}");
         let description: Vec<String> = self.defines.iter().map(text).collect();
         self.named(&description.join(", "))
     }
 
-    /// What the compiler gets.
+    /// Returns the program for the compiler.
     pub fn program(&self) -> Program {
         let narrow = self.has_narrow_integers.then_some(("NARROW_INTEGERS", "1"));
         let waits = self.is_dependent.then_some(("DEPENDENT", "1"));
@@ -107,13 +106,13 @@ impl Source {
     }
 }
 
-/// What makes the barriers of a block and of a warp wait for random times first.
+/// The file that makes the barriers of a block and of a warp pause for a random time first.
 const DELAYED_BARRIERS: &str = "ptx/delayed_barriers.cuh";
 
 /// The macro of the element type.
 const TYPE: &str = "TYPE";
 
-/// The element type of `dtype` in the kernels.
+/// Returns the element type of `dtype` in the kernels.
 fn element(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "double",
@@ -132,7 +131,7 @@ fn element(dtype: DType) -> &'static str {
     }
 }
 
-/// The type of bits that `dtype` stands for.
+/// Returns the unsigned integer type with the size of `dtype`.
 fn bits(dtype: DType) -> &'static str {
     match dtype.size() {
         8 => "u64",
@@ -142,27 +141,28 @@ fn bits(dtype: DType) -> &'static str {
     }
 }
 
-/// How kernels are compiled in place of how they are by default.
+/// Options that change how kernels are compiled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SourceForm {
-    /// Whether they let the next one begin early, where that is not to be ruled out.
+    /// Whether kernels let the next one begin early, unless that is ruled out for a kernel.
     pub(crate) triggers: bool,
-    /// Whether threads wait for random times where they wait for each other.
+    /// Whether threads pause for random times where they wait for each other.
     pub(crate) has_delays: bool,
 }
 
 impl Variant {
-    /// What it is compiled from.
+    /// Returns the source that this variant is compiled from.
     pub fn source(&self) -> Source {
         Source { is_dependent: self.is_dependent(), ..self.source_of_kind() }
     }
 
-    /// The same whose threads wait for random times where they wait for each other, as `TERNION_CUDA_DELAYS=1` has it.
+    /// As `source`, with threads that pause for random times where they wait for each other, as
+    /// with `TERNION_CUDA_DELAYS=1`.
     pub fn source_with_delays(&self) -> Source {
         self.source_as(SourceForm { has_delays: true, ..SourceForm::default() })
     }
 
-    /// The same in another form.
+    /// As `source`, with these options.
     pub(crate) fn source_as(&self, form: SourceForm) -> Source {
         Source { triggers: form.triggers && self.may_trigger(), has_delays: form.has_delays, ..self.source() }
     }
@@ -242,7 +242,7 @@ fn reduction(variant: ReductionVariant) -> Source {
     }
 }
 
-/// The kernels' type of a reducer.
+/// Returns the type of a reducer in the kernels.
 fn reducer(op: ReduceOp) -> &'static str {
     match op {
         ReduceOp::Sum => "Sum",
@@ -303,8 +303,8 @@ mod tests {
     use super::*;
     use crate::variant::{variants, variants_beside_ops};
 
-    /// Kernels that set up barriers in shared memory, and prefetch tensor maps, before they wait; and the one
-    /// that lets the next begin.
+    /// Kernels that initialize barriers in shared memory and prefetch tensor maps before they wait,
+    /// and the one that lets the next kernel begin.
     const WAIT_LATER: [(&str, &str); 6] = [
         ("gemm/wgmma.cu", "product"),
         ("gemm/wgmma_split_k.cu", "product"),
@@ -314,14 +314,15 @@ mod tests {
         ("probe/launch.cu", "probe_dependent_launch"),
     ];
 
-    /// The body of a kernel, to the end of its file.
+    /// Returns the body of a kernel, found up to the end of its file.
     fn body<'a>(program: &Program, kernel: &str) -> Option<&'a str> {
         let head = format!(" {kernel}(const __grid_constant__ ");
         let parameters = program.headers.iter().find_map(|&(_, text)| Some(text.split_once(&head)?.1))?;
         parameters.split_once(") {")?.1.split_once("\n}\n").map(|(body, _)| body)
     }
 
-    /// What may begin early waits, by its text; `cargo xtask kernels` looks at the machine code.
+    /// Checks in the text that kernels which may begin early wait; `cargo xtask kernels` checks the
+    /// machine code.
     #[test]
     fn kernels_of_dependent_launches_wait_first() {
         const WAIT: &str = "wait_for_earlier_launches();";

@@ -1,9 +1,11 @@
-//! The index space of several tensors of one shape, as kernels take it: axes that lie evenly in all of them merged, sizes as divisors.
+//! The index space of several tensors of one shape in the form that kernels take: axes that can be
+//! merged in all of the tensors are merged, and sizes are stored as divisors.
 
 use ternion_core::geometry::{axes_of, merge_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
 
-/// Division of numbers below 2^31 by multiplication: `n / d = (mulhi(n, factor) + n) >> shift` (Granlund and Montgomery 1994, figure 4.1).
+/// Division of numbers below 2^31 by multiplication: `n / d = (mulhi(n, factor) + n) >> shift`
+/// (Granlund and Montgomery 1994, figure 4.1).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Divisor {
@@ -13,7 +15,8 @@ pub(crate) struct Divisor {
 }
 
 impl Divisor {
-    /// Of a divisor from 1 to 2^31 - 1; larger ones are cut off, for spaces that are not divided so.
+    /// Returns the divisor for a number from 1 to 2^31 - 1. Larger numbers are clamped; spaces with
+    /// such sizes do not divide by this.
     pub(crate) fn new(divisor: usize) -> Divisor {
         let divisor = divisor.clamp(1, i32::MAX as usize) as u32;
         let shift = divisor.next_power_of_two().trailing_zeros();
@@ -38,7 +41,7 @@ impl Divisor {
     }
 }
 
-/// Sizes and strides of `N` tensors, slowest axis first. Of rank 1 at least.
+/// Sizes and strides of `N` tensors, slowest axis first. The rank is at least 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space<const N: usize> {
@@ -49,7 +52,7 @@ pub(crate) struct Space<const N: usize> {
 }
 
 impl<const N: usize> Space<N> {
-    /// One element: for kernels that do not look at their space.
+    /// One element, for kernels that do not use their space.
     pub(crate) const EMPTY: Space<N> = Space {
         rank: 0,
         dims: [Divisor { divisor: 1, factor: 1, shift: 0 }; MAX_RANK],
@@ -57,22 +60,24 @@ impl<const N: usize> Space<N> {
         strides: [[0; MAX_RANK]; N],
     };
 
-    /// The common space of `layouts`, which have one shape, in the memory order of the first one.
+    /// Returns the common space of `layouts`, which have the same shape, in the memory order of the
+    /// first one.
     pub(crate) fn of(layouts: [&Layout; N]) -> Space<N> {
         let mut axes = axes_of(layouts);
         sort_slowest_first(&mut axes, 0);
         Space::in_order(&axes)
     }
 
-    /// The space of these axes, slowest first, in this order.
+    /// Returns the space of these axes, slowest first, in this order.
     pub(crate) fn in_order(axes: &[(usize, [i64; N])]) -> Space<N> {
         let mut space = Space::EMPTY;
         space.become_of(axes);
         space
     }
 
-    /// Makes this, which is [`EMPTY`](Space::EMPTY), the space of these axes, slowest first, in this order: in its place among the parameters, as a
-    /// space is long.
+    /// Sets this, which must be [`EMPTY`](Space::EMPTY), to the space of these axes, slowest first,
+    /// in this order. It writes directly to the parameters of the kernel, because a space is large
+    /// to copy.
     #[inline]
     pub(crate) fn become_of(&mut self, axes: &[(usize, [i64; N])]) {
         let rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
@@ -80,7 +85,7 @@ impl<const N: usize> Space<N> {
             (0..N).for_each(|tensor| self.strides[tensor][axis] = strides[tensor]);
         });
         if rank == 0 {
-            // One element: an axis of size 1, as it stands there.
+            // One element: the initial axis of size 1.
             self.strides.iter_mut().for_each(|strides| strides[0] = 1);
             self.rank = 1;
             return;
@@ -89,18 +94,18 @@ impl<const N: usize> Space<N> {
         (0..rank).for_each(|axis| self.dims[axis] = Divisor::new(self.sizes[axis] as usize));
     }
 
-    /// The number of the fastest axis.
+    /// Returns the index of the fastest axis.
     pub(crate) fn last(&self) -> usize {
         self.rank as usize - 1
     }
 
-    /// Whether the elements of every tensor lie one after the other.
+    /// Returns whether every tensor is dense in the order of this space.
     pub(crate) fn is_line(&self) -> bool {
         self.rank == 1 && (0..N).all(|tensor| self.strides[tensor][0] == 1)
     }
 
-    /// Whether the first tensor's last axis is one run of memory, and every other's too or one element repeated, and packs of `pack` elements
-    /// never cross its end or lie askew.
+    /// Returns whether the last axis is contiguous in the first tensor, and contiguous or broadcast
+    /// in the others, and whether packs of `pack` elements never cross its end and are aligned.
     pub(crate) fn has_rows(&self, pack: usize) -> bool {
         let last = self.last();
         let along = |tensor: usize| self.strides[tensor][last];

@@ -1,5 +1,6 @@
-//! The tiles of matrix products by name, for those who measure them: products run by a tile that they did not choose, and what a product was
-//! launched by. Costs of tiles are fitted to such measurements (`ternion-bench tiles`, `benches/peers/fit_tiles.py`).
+//! The tiles of matrix products by name, for measurements: runs products with a tile chosen by the
+//! caller, and reports what a product was launched with. The costs of tiles are fitted to such
+//! measurements (`ternion-bench tiles`, `benches/peers/fit_tiles.py`).
 
 use crate::backend::CudaBackend;
 use crate::variant::gemm::{BF16X6_TILES, Cost, MmaInput, Tile, tiles};
@@ -7,35 +8,37 @@ use crate::variant::wrapping_like;
 use std::cell::Cell;
 use ternion_core::DType;
 
-/// What is multiplied.
+/// The type of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operands {
-    /// Elements of a dtype as they are.
+    /// Elements of a dtype, unchanged.
     Of(DType),
-    /// Those of f32, rounded to TF32.
+    /// f32 elements, rounded to TF32.
     Tf32,
-    /// Those of f32, in parts of bf16.
+    /// f32 elements, split into bf16 terms (bf16x6).
     Bf16x6,
 }
 
-/// A tile, and what the choice takes it to cost.
+/// A tile and its cost in the cost model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TileCost {
     /// Its name, as in `docs/kernels/matmul.md`.
     pub name: &'static str,
-    /// Rows and columns of the result, and the length of the inner axis that a stage holds.
+    /// Rows and columns of the result, and the length of k in one stage.
     pub block: [usize; 3],
-    /// Blocks on a multiprocessor.
+    /// Resident blocks of a multiprocessor.
     pub resident: usize,
-    /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.
+    /// Nanoseconds that a fully occupied multiprocessor needs for a tile, per element of k.
     pub nanoseconds_per_k: f64,
-    /// Microseconds from a launch to the first products, and from the last ones to its end.
+    /// Microseconds from the launch to the first products, plus those from the last products to the
+    /// end.
     pub start_microseconds: f64,
-    /// How much longer a block takes that has a multiprocessor alone.
+    /// The factor by which a block takes longer if it is the only one on its multiprocessor.
     pub lone_block_factor: f64,
-    /// Microseconds that a wave of blocks takes to begin and end.
+    /// Microseconds for the begin and end of a wave of blocks.
     pub wave_microseconds: f64,
-    /// Blocks of a cluster: two have tiles below each other, four two rows of two tiles.
+    /// Blocks of a cluster: two have consecutive tiles along the rows, four have two rows of two
+    /// tiles.
     pub cluster: usize,
 }
 
@@ -55,7 +58,8 @@ impl From<&'static Tile> for TileCost {
     }
 }
 
-/// The tiles for such operands that the backend's device has instructions and memory for.
+/// Returns the tiles for such operands for which the backend's device has the instructions and the
+/// memory.
 pub fn of(backend: &CudaBackend, operands: Operands) -> Vec<TileCost> {
     let (list, dtype) = match operands {
         Operands::Of(dtype) => (tiles(MmaInput::Of(wrapping_like(dtype))), dtype),
@@ -69,30 +73,30 @@ pub fn of(backend: &CudaBackend, operands: Operands) -> Vec<TileCost> {
     list.iter().copied().filter(|tile| runs(tile)).map(TileCost::from).collect()
 }
 
-/// The multiprocessors of the backend's device, which predictions count by.
+/// Returns the number of multiprocessors of the backend's device, which predictions use.
 pub fn multiprocessors(backend: &CudaBackend) -> usize {
     backend.gpu.multiprocessors()
 }
 
-/// What products are to be launched by; what is none is chosen as ever.
+/// How products are to be launched. A field that is `None` leaves the choice to the cost model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The name of a tile.
     pub tile: Option<&'static str>,
-    /// Parts that sums are cut into.
+    /// The number of ranges of k for split-K.
     pub splits: Option<usize>,
 }
 
-/// What a product was launched by.
+/// How a product was launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The name of the tile.
     pub tile: &'static str,
-    /// Parts that sums were cut into.
+    /// The number of ranges of k for split-K.
     pub splits: usize,
-    /// Operands that were copied first.
+    /// The number of operands that were copied first.
     pub copies: usize,
-    /// Whether its own kernel does what follows the sums beyond bias and relu.
+    /// Whether its own kernel computes the parts of the epilogue beyond bias and relu.
     pub is_fused: bool,
 }
 
@@ -101,8 +105,8 @@ thread_local! {
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// Runs `products` with the matrix products of this thread launched by what is wanted, where that serves, else as ever; and what the last of them whose
-/// sizes were new was launched by.
+/// Runs `products` with this thread's matrix products launched as `wanted` says, where that is
+/// possible, otherwise as usual. Also returns how the last product with new sizes was launched.
 pub fn with_tile<R>(wanted: Wanted, products: impl FnOnce() -> R) -> (R, Option<Taken>) {
     struct Restore(Wanted);
     impl Drop for Restore {
@@ -119,18 +123,18 @@ pub fn with_tile<R>(wanted: Wanted, products: impl FnOnce() -> R) -> (R, Option<
     (result, TAKEN.take())
 }
 
-/// What products of this thread are to be launched by.
+/// Returns how products of this thread are to be launched.
 pub(crate) fn wanted() -> Wanted {
     WANTED.get()
 }
 
-/// Keeps what a product is launched by.
+/// Records how a product is launched.
 pub(crate) fn note_taken(taken: Taken) {
     TAKEN.set(Some(taken));
 }
 
 impl Wanted {
-    /// Whether the tile is wanted, or any.
+    /// Returns whether this tile may be used: it is the wanted one, or none is specified.
     pub(crate) fn admits(self, tile: &Tile) -> bool {
         self.tile.is_none_or(|name| name == tile.name)
     }

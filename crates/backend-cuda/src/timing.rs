@@ -1,4 +1,4 @@
-//! Time on the device, and plain copies to compare it with: for benchmarks.
+//! Time measurement on the device, and plain copies for comparison; for benchmarks.
 
 use crate::driver::check;
 use crate::gpu::Gpu;
@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 use std::sync::Arc;
 use ternion_core::Result;
 
-/// Two marks in the stream of a device, and the time between them.
+/// Two events in the stream of a device, and the time between them.
 #[derive(Debug)]
 pub struct Timer {
     gpu: Arc<Gpu>,
@@ -19,7 +19,7 @@ impl Timer {
         gpu.context.bind()?;
         let event = || {
             let mut event = std::ptr::null_mut();
-            // SAFETY: writes a handle; the context is current.
+            // SAFETY: the call writes a handle; the context is current.
             check("timer", unsafe {
                 sys::cuEventCreate(&mut event, sys::CUevent_flags::CU_EVENT_DEFAULT as u32)
             })?;
@@ -36,32 +36,32 @@ impl Timer {
         check("timer", unsafe { sys::cuEventRecord(event, self.gpu.stream()) })
     }
 
-    /// Marks the beginning, behind everything queued so far.
+    /// Records the begin, after everything queued so far.
     ///
     /// # Errors
-    /// Faults of the device.
+    /// A fault of the device.
     pub fn begin(&self) -> Result<()> {
         self.mark(self.begin)
     }
 
-    /// Marks the end, behind everything queued so far.
+    /// Records the end, after everything queued so far.
     ///
     /// # Errors
-    /// Faults of the device.
+    /// A fault of the device.
     pub fn end(&self) -> Result<()> {
         self.mark(self.end)
     }
 
-    /// Waits for the end; the milliseconds between the marks.
+    /// Waits for the end and returns the milliseconds between begin and end.
     ///
     /// # Errors
-    /// Faults of the device.
+    /// A fault of the device.
     pub fn milliseconds(&self) -> Result<f64> {
         self.gpu.context.bind()?;
         // SAFETY: the handle lives as long as this.
         check("timer", unsafe { sys::cuEventSynchronize(self.end) })?;
         let mut milliseconds = 0.0;
-        // SAFETY: writes a number; both events were recorded.
+        // SAFETY: the call writes a float; both events were recorded.
         check("timer", unsafe { sys::cuEventElapsedTime_v2(&mut milliseconds, self.begin, self.end) })?;
         Ok(f64::from(milliseconds))
     }
@@ -76,5 +76,5 @@ impl Drop for Timer {
     }
 }
 
-// SAFETY: events are handles that the driver lets every thread use.
+// SAFETY: events are handles that every thread may use.
 unsafe impl Send for Timer {}

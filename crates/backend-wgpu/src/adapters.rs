@@ -1,29 +1,31 @@
-//! The adapters of this machine: what wgpu finds, in one order, and which one is meant by an index or a name.
+//! The adapters of this machine: the list that wgpu finds, in a fixed order, and the lookup of an
+//! adapter by index or name.
 
 use std::sync::OnceLock;
 use ternion_core::{Error, Result};
 use wgpu::{Adapter, DeviceType};
 
-/// What is known of an adapter before it is opened.
+/// The properties of an adapter that are known before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterDescription {
-    /// Its number here: `wgpu:0` and so on.
+    /// Index of the adapter: `wgpu:0` and so on.
     pub index: usize,
-    /// Name of the hardware, as the driver tells it.
+    /// Name of the hardware, as the driver reports it.
     pub name: String,
     /// The interface: Vulkan, Metal, Dx12, Gl.
     pub interface: String,
     /// The driver and its version.
     pub driver: String,
-    /// Discrete, integrated, virtual, or software on the processor.
+    /// Discrete, integrated, virtual, or software on the CPU.
     pub kind: String,
-    /// Bytes of its own memory (of software and integrated devices what they may take of the machine's), where the interface tells: Vulkan does.
+    /// Bytes of device memory (for software and integrated devices: the part of the host memory
+    /// that they may use), if the interface reports it. Vulkan does.
     pub memory_bytes: Option<u64>,
-    /// The most bytes of a buffer.
+    /// Maximum size of a buffer, in bytes.
     pub most_buffer_bytes: u64,
 }
 
-/// The adapters that these interfaces offer.
+/// Returns the usable adapters of these interfaces.
 fn offered(backends: wgpu::Backends) -> Vec<Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = backends;
@@ -33,7 +35,7 @@ fn offered(backends: wgpu::Backends) -> Vec<Adapter> {
         let limits = adapter.limits();
         adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
             && limits.max_storage_buffers_per_shader_stage >= 8
-            // What every shader has: the least that WebGPU promises.
+            // Every shader may use this much: the minimum that WebGPU guarantees.
             && limits.max_compute_invocations_per_workgroup >= 256
             && limits.max_compute_workgroup_storage_size >= 16 << 10
     });
@@ -41,7 +43,7 @@ fn offered(backends: wgpu::Backends) -> Vec<Adapter> {
     found
 }
 
-/// Faster kinds first.
+/// Sort key: faster kinds first.
 fn rank(adapter: &Adapter) -> usize {
     let info = adapter.get_info();
     match info.device_type {
@@ -53,13 +55,14 @@ fn rank(adapter: &Adapter) -> usize {
     }
 }
 
-/// Every adapter that can run compute shaders, the fastest kinds first. Asked once: the order is that of the whole process.
+/// Returns every adapter that can run compute shaders, the fastest kinds first. The list is made
+/// once, so that the order is the same for the whole process.
 pub(crate) fn adapters() -> &'static [Adapter] {
     static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
     ADAPTERS.get_or_init(|| match wgpu::Backends::from_env() {
-        // WGPU_BACKEND=vulkan and so on pick interfaces, as in every program on wgpu.
+        // WGPU_BACKEND=vulkan and so on select interfaces, as in every program that uses wgpu.
         Some(backends) => offered(backends),
-        // GL only where there is nothing better: its loaders write messages of their own.
+        // GL is used only if nothing better exists: its loaders print their own messages.
         None => match offered(wgpu::Backends::PRIMARY) {
             found if found.is_empty() && has_hardware() => offered(wgpu::Backends::GL),
             found => found,
@@ -67,14 +70,15 @@ pub(crate) fn adapters() -> &'static [Adapter] {
     })
 }
 
-/// Whether a GPU may be behind GL. Where there is none Mesa computes on the processor, by an LLVM in whose symbols every library that is loaded later finds its own:
-/// Triton, which PyTorch loads, ends the process then.
+/// Returns whether GL may have a GPU behind it. Without a GPU, Mesa computes on the CPU with LLVM.
+/// Libraries that are loaded later resolve their own LLVM symbols to this copy: Triton, which
+/// PyTorch loads, then ends the process.
 fn has_hardware() -> bool {
     let devices = ["/dev/dri", "/dev/nvidia0", "/dev/mali0", "/dev/dxg"];
     !cfg!(target_os = "linux") || devices.iter().any(|device| std::path::Path::new(device).exists())
 }
 
-/// What adapters there are.
+/// Returns the descriptions of all adapters.
 pub fn descriptions() -> Vec<AdapterDescription> {
     adapters().iter().enumerate().map(|(index, adapter)| describe(index, adapter)).collect()
 }
@@ -99,40 +103,41 @@ pub(crate) fn describe(index: usize, adapter: &Adapter) -> AdapterDescription {
     }
 }
 
-/// The largest of the memories that Vulkan calls the device's own.
+/// Returns the size of the largest memory heap that Vulkan marks as device-local.
 #[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn memory_bytes(adapter: &Adapter) -> Option<u64> {
-    // The bit of VkMemoryHeapFlagBits by which a memory is the device's own.
+    // The bit of VkMemoryHeapFlagBits that marks a heap as device-local.
     const DEVICE_LOCAL: u32 = 1;
-    // SAFETY: nothing of it is kept or destroyed.
+    // SAFETY: the instance and the device are neither kept nor destroyed.
     let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
     let instance = vulkan.shared_instance().raw_instance();
-    // SAFETY: the physical device is one of this instance.
+    // SAFETY: the physical device belongs to this instance.
     let memory = unsafe { instance.get_physical_device_memory_properties(vulkan.raw_physical_device()) };
     let heaps = memory.memory_heaps.iter().take(memory.memory_heap_count as usize);
     heaps.filter(|heap| heap.flags.as_raw() & DEVICE_LOCAL != 0).map(|heap| heap.size).max()
 }
 
-/// No other interface tells.
+/// No other interface reports it.
 #[cfg(not(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn memory_bytes(_: &Adapter) -> Option<u64> {
     None
 }
 
-/// The adapter with this index.
+/// Returns the adapter with this index.
 ///
 /// # Errors
-/// What there is instead.
+/// There is no such adapter; the error lists those that exist.
 pub(crate) fn adapter(index: usize) -> Result<&'static Adapter> {
     adapters()
         .get(index)
         .ok_or_else(|| Error::Device { device: format!("wgpu:{index}"), detail: missing(&descriptions()) })
 }
 
-/// The index of the adapter that a text means, in any case: a number, `high-performance`, `low-power`, or a part of its name.
+/// Returns the index of the adapter that `wanted` selects, ignoring case: an index,
+/// `high-performance`, `low-power`, or a part of a name.
 ///
 /// # Errors
-/// What there is instead.
+/// There is no such adapter; the error lists those that exist.
 pub fn find(wanted: &str) -> Result<usize> {
     if let Ok(index) = wanted.parse() {
         return adapter(index).map(|_| index);
@@ -141,16 +146,16 @@ pub fn find(wanted: &str) -> Result<usize> {
     let kind = |kind: &str| there.iter().find(|one| one.kind == kind).map(|one| one.index);
     let wanted = wanted.to_lowercase();
     let found = match wanted.as_str() {
-        // The order is that of speed.
+        // The list is sorted by speed.
         "" | "high-performance" => there.first().map(|one| one.index),
-        // An integrated GPU has its memory beside the processor's, and little power.
+        // An integrated GPU shares the memory of the CPU, and uses little power.
         "low-power" => kind("integrated").or(there.first().map(|one| one.index)),
         name => there.iter().find(|one| one.name.to_lowercase().contains(name)).map(|one| one.index),
     };
     found.ok_or_else(|| Error::Device { device: format!("wgpu:{wanted}"), detail: missing(&there) })
 }
 
-/// What there is in place of an adapter.
+/// Returns the text of the error for a missing adapter.
 fn missing(there: &[AdapterDescription]) -> String {
     let names: Vec<String> = there.iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect();
     match (names.len(), std::env::var("WGPU_BACKEND")) {

@@ -1,4 +1,5 @@
-//! Commands that wait to be submitted: launches in one pass, their parameters, and the groups of bindings that they use.
+//! Commands that wait to be submitted: launches in one pass, their parameters, and the bind groups
+//! that they use.
 
 use crate::binding::{Binding, Limits};
 use crate::device_errors::DeviceErrors;
@@ -10,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Launches of a batch: a submission costs as much as a few dozen of them.
+/// Maximum number of launches in a batch. A submission costs as much as a few dozen launches.
 pub(crate) const MOST_LAUNCHES: usize = 256;
 
-/// A batch is submitted when its oldest launch has waited so long.
+/// A batch is submitted when its oldest launch has waited this long.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_millis(1);
 
-/// Groups of bindings that are kept for launches with the same memory.
+/// Maximum number of bind groups that are cached for launches with the same memory.
 pub(crate) const MOST_GROUPS: usize = 4096;
 
-/// What must be equal for an offset of a copy or a binding.
+/// Alignment of the offset and size of a copy, in bytes.
 pub(crate) const COPY_ALIGNMENT: u64 = wgpu::COPY_BUFFER_ALIGNMENT;
 
 /// Commands that wait to be submitted.
@@ -27,13 +28,15 @@ pub(crate) const COPY_ALIGNMENT: u64 = wgpu::COPY_BUFFER_ALIGNMENT;
 pub(crate) struct Batch {
     encoder: Option<wgpu::CommandEncoder>,
     pass: Option<wgpu::ComputePass<'static>>,
-    /// Parameters of its launches; they are written to `ring` when it is submitted.
+    /// Parameters of the launches of this batch. They are written to `ring` when the batch is
+    /// submitted.
     pub(crate) parameters: Vec<u8>,
     pub(crate) ring: wgpu::Buffer,
     pub(crate) staging: Option<wgpu::Buffer>,
-    /// Bytes that were written and go with the next submission.
+    /// Bytes that were written and belong to the next submission.
     written: u64,
-    /// Bytes that were written and may not have arrived: wgpu keeps a copy of them, until the submission that they went with is done.
+    /// Bytes that were written and may not have arrived. wgpu keeps a copy of them until their
+    /// submission is done.
     staged: Arc<AtomicU64>,
     pub(crate) faults: Faults,
     pub(crate) launches: usize,
@@ -41,7 +44,8 @@ pub(crate) struct Batch {
     pub(crate) groups: FxHashMap<GroupKey, wgpu::BindGroup>,
 }
 
-/// The layout of a group and the memory that is bound: buffers by their numbers, from where, and how many bytes.
+/// The layout of a bind group and the memory that is bound: for each binding the number of the
+/// buffer, the offset, and the number of bytes.
 type GroupKey = (usize, SmallVec<[(u64, u64, u64); 6]>);
 
 impl Batch {
@@ -67,7 +71,7 @@ impl Batch {
         }
     }
 
-    /// Where these parameters will lie.
+    /// Appends the parameters of a launch and returns their offset in `ring`.
     pub(crate) fn push_parameters(&mut self, parameters: &[u8], alignment: usize) -> u32 {
         let offset = self.parameters.len().next_multiple_of(alignment);
         self.parameters.resize(offset, 0);
@@ -75,7 +79,7 @@ impl Batch {
         offset as u32
     }
 
-    /// The pass that launches go into.
+    /// Returns the pass to which launches are added.
     pub(crate) fn pass(&mut self, device: &wgpu::Device) -> &mut wgpu::ComputePass<'static> {
         if self.launches == 0 {
             self.since = Instant::now();
@@ -84,30 +88,31 @@ impl Batch {
         self.pass.get_or_insert_with(|| encoder.begin_compute_pass(&Default::default()).forget_lifetime())
     }
 
-    /// The encoder for copies, behind the launches so far.
+    /// Returns the encoder for copies, which run after the launches so far.
     pub(crate) fn copies(&mut self, device: &wgpu::Device) -> &mut wgpu::CommandEncoder {
         self.pass = None;
         self.encoder.get_or_insert_with(|| device.create_command_encoder(&Default::default()))
     }
 
-    /// Counts bytes that were written by the queue. They are counted afterwards: where another thread submits meanwhile, they go on being counted for
-    /// longer than they are there, never the other way round.
+    /// Counts bytes that were written through the queue. They are counted after the write: if
+    /// another thread submits in between, they are counted for longer than they occupy memory,
+    /// never for a shorter time.
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.written += bytes as u64;
         self.staged.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Bytes that were written and not submitted since.
+    /// Returns the bytes that were written and not submitted since.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Bytes that were written and may not have arrived.
+    /// Returns the bytes that were written and may not have arrived.
     pub(crate) fn staged(&self) -> u64 {
         self.staged.load(Ordering::Relaxed)
     }
 
-    /// Hands everything to the device, also where nothing but written bytes waits.
+    /// Submits everything to the device, even if there are only written bytes and no commands.
     pub(crate) fn submit_all(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, errors: &DeviceErrors) {
         self.submit(device, queue, errors);
         if self.written > 0 {
@@ -115,7 +120,8 @@ impl Batch {
         }
     }
 
-    /// Hands launches and copies to the device, behind what was written. Without any nothing is done, so that small uploads are submitted together.
+    /// Submits launches and copies to the device, after the written bytes. Does nothing if there
+    /// are no commands, so that small uploads are submitted together.
     pub(crate) fn submit(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, errors: &DeviceErrors) {
         self.pass = None;
         let Some(encoder) = self.encoder.take() else { return };
@@ -143,7 +149,7 @@ impl Batch {
                 staged.fetch_sub(written, Ordering::Relaxed);
             });
         }
-        // Frees what finished submissions held. What went wrong is the error of the next call.
+        // Frees the resources of finished submissions. An error is returned by the next call.
         errors.free(device);
     }
 

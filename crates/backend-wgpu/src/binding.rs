@@ -1,4 +1,4 @@
-//! Memory as shaders see it: which bytes of a buffer, in how many bindings.
+//! Memory as shaders access it: which bytes of a buffer, in how many bindings.
 
 use crate::memory::WgpuMemory;
 use crate::slots::Slot;
@@ -6,20 +6,22 @@ use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::{Error, Result};
 
-/// Bindings of a shader, whatever the adapter allows: each is one case more wherever a tensor in several is read, and NVIDIA's Vulkan allows a million, with which
-/// compiling does not end.
+/// Maximum number of bindings of a shader, even if the adapter allows more. Each binding adds a
+/// case to every access of a tensor that spans several bindings. NVIDIA's Vulkan allows a million
+/// bindings, with which compilation does not end.
 const MOST_BINDINGS: u32 = 64;
 
-/// What a device binds.
+/// The limits of a device for bindings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes of a binding.
+    /// Maximum size of a binding, in bytes.
     most: u64,
-    /// Bytes of each binding of a tensor that has several: the largest power of two within `most`.
+    /// Bytes of each binding of a tensor that has several: the largest power of two that does not
+    /// exceed `most`.
     pub(crate) window: u64,
-    /// What the beginning of a binding is a multiple of.
+    /// Alignment of the start of a binding, in bytes.
     step: u64,
-    /// Bindings of a shader.
+    /// Maximum number of bindings of a shader.
     pub(crate) count: usize,
 }
 
@@ -37,7 +39,7 @@ impl Limits {
     }
 }
 
-/// Memory as a shader sees it: bytes of a buffer, from a byte on.
+/// Memory as a shader accesses it: a range of bytes of a buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding<'a> {
     pub(crate) memory: &'a WgpuMemory,
@@ -47,12 +49,12 @@ pub(crate) struct Binding<'a> {
 }
 
 impl<'a> Binding<'a> {
-    /// All of a buffer.
+    /// Binds the whole buffer.
     pub(crate) fn whole(memory: &'a WgpuMemory) -> Binding<'a> {
         Binding { memory, start: 0, bytes: memory.buffer().size() }
     }
 
-    /// All of the buffer where it is within the limit, else the part that holds the view.
+    /// Binds the whole buffer if it is within the limit, else the part that contains the view.
     pub(crate) fn of(memory: &'a WgpuMemory, view: &View<'_>, limits: Limits) -> Binding<'a> {
         let whole = Binding::whole(memory);
         if whole.bytes <= limits.most {
@@ -63,12 +65,13 @@ impl<'a> Binding<'a> {
         };
         let size = view.dtype.size();
         let start = (low * size) as u64 / limits.step * limits.step;
-        // Multiples of 16 bytes.
+        // The end is a multiple of 16 bytes.
         let end = (((high + 1) * size) as u64).next_multiple_of(16).min(whole.bytes);
         Binding { memory, start, bytes: end - start }
     }
 
-    /// The view's first element here, in elements, if shaders can count that far.
+    /// Returns the index of the view's first element in this binding, or `None` if its indices do
+    /// not fit in the u32 that shaders use.
     pub(crate) fn first(&self, view: &View<'_>) -> Option<u32> {
         let start = self.start as usize / view.dtype.size();
         let (_, high) = view.layout.bounds().unwrap_or((0, start));
@@ -78,18 +81,18 @@ impl<'a> Binding<'a> {
         counted(view.layout.offset().saturating_sub(start))
     }
 
-    /// Whether both are the same bytes.
+    /// Returns whether both are the same bytes.
     fn is(&self, other: &Binding<'_>) -> bool {
         let bytes = |binding: &Binding<'_>| (binding.memory.number(), binding.start, binding.bytes);
         bytes(self) == bytes(other)
     }
 
-    /// Bindings that it takes.
+    /// Returns the number of bindings that this memory needs.
     pub(crate) fn count(&self, limits: Limits) -> u32 {
         if self.bytes <= limits.most { 1 } else { self.bytes.div_ceil(limits.window) as u32 }
     }
 
-    /// These bindings.
+    /// Returns these bindings.
     pub(crate) fn windows(self, limits: Limits) -> impl Iterator<Item = wgpu::BufferBinding<'a>> {
         let window = if self.bytes <= limits.most { self.bytes } else { limits.window };
         (0..u64::from(self.count(limits))).map(move |number| {
@@ -103,7 +106,7 @@ impl<'a> Binding<'a> {
     }
 }
 
-/// The error of a tensor with elements that shaders cannot count.
+/// Returns the error for a tensor with elements that shaders cannot index.
 pub(crate) fn uncountable(op: &'static str, view: &View<'_>) -> Error {
     let (low, high) = view.layout.bounds().unwrap_or((0, 0));
     let detail = format!(
@@ -114,7 +117,8 @@ pub(crate) fn uncountable(op: &'static str, view: &View<'_>) -> Error {
     Error::invalid(op, detail)
 }
 
-/// Tells the slots of a shader how many windows they have, and which have those of another: what stays is bound.
+/// Sets the number of windows of each slot, and which slots share the windows of another one.
+/// Returns the bindings of the other slots, which are to be bound.
 pub(crate) fn windowed<'a>(
     slots: &mut [Slot],
     bindings: SmallVec<[Binding<'a>; 6]>,
@@ -135,7 +139,7 @@ pub(crate) fn windowed<'a>(
     own
 }
 
-/// That these bindings are no more than a shader may have.
+/// Checks that the number of bindings is within the limit for a shader.
 pub(crate) fn within_count(
     op: &'static str,
     device: &str,

@@ -1,11 +1,11 @@
-//! An op on its way to the device: what `select` hands to a function of `ops`.
+//! A call of an op: what `select` passes to a function of `ops`.
 
 use crate::gpu::Gpu;
 use std::sync::Arc;
 use ternion_core::backend::View;
 use ternion_core::{Error, Op, Result};
 
-/// An op's tensors and the device that they are on.
+/// The tensors of an op and the device that stores them.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) gpu: &'a Arc<Gpu>,
@@ -14,11 +14,11 @@ pub(crate) struct Call<'a> {
     pub(crate) outputs: &'a [View<'a>],
 }
 
-/// Queues the shaders of an op.
+/// A function that queues the shaders of an op.
 pub(crate) type LaunchFn = fn(&Op, &Call<'_>) -> Result<()>;
 
 impl Call<'_> {
-    /// The error of an op that was selected for another op's function.
+    /// Returns the error for an op for which the function of another op was selected.
     pub(crate) fn wrong_op(&self) -> Error {
         Error::invalid(self.name, "another op's shader was chosen")
     }

@@ -1,5 +1,4 @@
-//! Errors that wgpu reports outside any call: commands that were refused, and that the device was
-//! lost.
+//! Errors that wgpu reports outside any call: rejected commands, and the loss of the device.
 
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,16 +9,16 @@ use std::time::Duration;
 /// The errors of a device.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceErrors {
-    /// Why there is no device any more, for good.
+    /// Why the device was lost. Permanent.
     lost: OnceLock<String>,
-    /// The first error since the last look.
+    /// The first error since the last check.
     refused: Mutex<Option<String>>,
-    /// Whether either is there: all that a launch asks.
+    /// Whether either is set. A launch checks only this flag.
     ill: AtomicBool,
 }
 
 impl DeviceErrors {
-    /// Of `device`, from now on.
+    /// Registers callbacks on `device` that collect its errors.
     pub(crate) fn watch(device: &wgpu::Device) -> Arc<DeviceErrors> {
         let errors = Arc::new(DeviceErrors::default());
         let refused = errors.clone();
@@ -44,12 +43,12 @@ impl DeviceErrors {
         self.ill.store(true, Ordering::Release);
     }
 
-    /// What went wrong: a refusal once, a loss for ever.
+    /// Returns the pending error: a rejected command once, a lost device on every call.
     pub(crate) fn check(&self, device: &wgpu::Device) -> Result<(), String> {
         if !self.ill.load(Ordering::Acquire) {
             return Ok(());
         }
-        // A device that was lost refuses everything, and reports its loss when it is polled.
+        // A lost device rejects every command, and reports the loss when it is polled.
         self.free(device);
         if let Some(why) = self.lost.get() {
             return Err(format!("was lost: {why}"));
@@ -58,7 +57,7 @@ impl DeviceErrors {
         self.refused.lock().take().map_or(Ok(()), Err)
     }
 
-    /// Waits until the device has done what was submitted.
+    /// Waits until the device has completed all submissions.
     pub(crate) fn wait(&self, device: &wgpu::Device) -> Result<(), String> {
         if self.lost.get().is_none() {
             self.poll(device, wgpu::PollType::wait_indefinitely());
@@ -66,22 +65,22 @@ impl DeviceErrors {
         self.check(device)
     }
 
-    /// The same, for so long at most.
+    /// Like [`DeviceErrors::wait`], but waits at most for `time`.
     pub(crate) fn wait_within(&self, device: &wgpu::Device, time: Duration) {
         if self.lost.get().is_none() {
             self.poll(device, wgpu::PollType::Wait { submission_index: None, timeout: Some(time) });
         }
     }
 
-    /// Frees what submissions that are done held. What goes wrong is reported later.
+    /// Frees the resources of finished submissions. Errors are reported later.
     pub(crate) fn free(&self, device: &wgpu::Device) {
         if self.lost.get().is_none() {
             self.poll(device, wgpu::PollType::Poll);
         }
     }
 
-    /// wgpu panics where the wait itself fails, as it does for hardware that is gone: that is a
-    /// loss.
+    /// Polls the device. wgpu panics if the wait itself fails, for example because the hardware was
+    /// removed: that counts as a lost device.
     fn poll(&self, device: &wgpu::Device, kind: wgpu::PollType) {
         match catch_unwind(AssertUnwindSafe(|| device.poll(kind))) {
             Ok(Ok(_)) => {}
@@ -100,7 +99,7 @@ mod tests {
     use ternion_core::{DType, Device, Error, Result, Tensor};
     use ternion_testing::suite;
 
-    /// A device that runs nothing, and the first adapter where `TERNION_EXPECT` names wgpu.
+    /// Returns a device that runs nothing, and the first adapter if `TERNION_EXPECT` names wgpu.
     fn gpus(options: Options) -> Vec<Arc<Gpu>> {
         let mut gpus = vec![Gpu::noop(options)];
         if suite::expects("wgpu") {
@@ -113,7 +112,7 @@ mod tests {
         Device::new(WgpuBackend { gpu: gpu.clone() })
     }
 
-    /// Every way to a device that is no more.
+    /// Tries every kind of access to a lost device.
     fn attempts(device: &Device, x: &Tensor) -> Vec<Result<()>> {
         vec![
             x.exp().map(drop),
@@ -131,7 +130,7 @@ mod tests {
             let x = Tensor::zeros([1000], DType::F32, &device)?;
             let waiting = x.add_scalar(1.0)?;
             gpu.destroy();
-            // A loss is noticed at the first wait: nothing that was lost is read.
+            // The loss is noticed at the first wait, and lost results are never read.
             let error = waiting.to_vec::<f32>().expect_err("there is no device");
             assert!(matches!(error, Error::Device { .. }), "{error:?}");
             let elsewhere = std::thread::scope(|scope| {
@@ -169,7 +168,7 @@ mod tests {
             let held = of(400_000)?;
             drop((of(300_000)?, of(200_000)?));
             assert!(gpu.memory().cached >= 500_000, "{:?}", gpu.memory());
-            // Fits into no block that is kept, and beside them not either.
+            // Fits into none of the cached blocks, and not into the remaining memory either.
             let other = of(550_000)?;
             assert!(gpu.memory().cached < 500_000, "{:?}", gpu.memory());
             let error = of(600_000).expect_err("a megabyte in all");
@@ -182,7 +181,7 @@ mod tests {
         Ok(())
     }
 
-    /// Threads that take and give back memory while blocks that are kept are freed.
+    /// Threads allocate and free memory while cached blocks are released.
     #[test]
     fn memory_is_given_back_while_other_threads_compute() -> Result<()> {
         let options = Options { memory_bytes: Some(1 << 20), ..Options::default() };

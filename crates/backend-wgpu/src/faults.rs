@@ -1,27 +1,31 @@
-//! Indices out of range: shaders note the first one that they meet, and the host tells it at its next wait.
+//! Indices out of range: a shader records the first one that it finds, and the host reports it at
+//! its next wait.
 
 use crate::names::SlotName;
 use rustc_hash::FxHashMap;
 use ternion_core::Error;
 
-/// What the record is called where it is bound.
+/// The name of the binding of the record.
 pub(crate) const SLOT: SlotName = SlotName::Faults;
 
-/// Words of the record on the device: how many were noted, the number that the launch had got, the index in two words.
+/// Words of the record on the device: the count of recorded indices, the number that the launch was
+/// given, and the index in two words.
 pub(crate) const WORDS: usize = 4;
 
-/// What launches check indices for, and whether any did since the last look.
+/// The ops and sizes for which launches check indices, and whether a launch that checks was queued
+/// since the last read of the record.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// The op that an index is told of, and the size that it must be below: a number means the same for ever, since a launch of another thread may have got its
-    /// own before a look and be queued behind it.
+    /// The op that is named in the error, and the size that the index must be below. The position
+    /// in this list is permanent: a launch of another thread may already have its number when the
+    /// record is read, and may be queued after that.
     kinds: Vec<(&'static str, usize)>,
     numbers: FxHashMap<(&'static str, usize), u32>,
     expected: bool,
 }
 
 impl Faults {
-    /// The number of launches that check indices against `size`.
+    /// Returns the number of launches that check the indices of `op` against `size`.
     pub(crate) fn number(&mut self, op: &'static str, size: usize) -> u32 {
         *self.numbers.entry((op, size)).or_insert_with(|| {
             self.kinds.push((op, size));
@@ -29,17 +33,17 @@ impl Faults {
         })
     }
 
-    /// A launch that checks indices was queued.
+    /// Records that a launch which checks indices was queued.
     pub(crate) fn expect(&mut self) {
         self.expected = true;
     }
 
-    /// Whether the record must be looked at: not again before there is another such launch.
+    /// Returns whether the record must be read, and resets the flag until the next such launch.
     pub(crate) fn take_expected(&mut self) -> bool {
         std::mem::take(&mut self.expected)
     }
 
-    /// What a record says.
+    /// Returns the error that a record describes.
     pub(crate) fn read(&self, record: [u32; WORDS]) -> Option<Error> {
         let [noted, number, low, high] = record;
         if noted == 0 {

@@ -1,10 +1,10 @@
-//! A thread that hands over what has waited for long while the program does something else: what is
-//! queued begins without another call.
+//! A thread that submits batches which have waited too long while the program does something else:
+//! queued work starts without another call.
 //!
-//! It sleeps while nothing waits, and looks every [`LONGEST_WAIT`] while something does.
+//! The thread sleeps while nothing is queued, and checks every [`LONGEST_WAIT`] while something is.
 //!
-//! And what the end of the process waits for: drivers that run in threads of it (Mesa's software
-//! Vulkan) do not survive being ended while they work.
+//! The module also makes the end of the process wait for the devices. Drivers that run in threads
+//! of the process (Mesa's software Vulkan) do not survive if the process ends while they work.
 
 use crate::batch::LONGEST_WAIT;
 use parking_lot::{Mutex, RwLock};
@@ -13,38 +13,38 @@ use std::sync::{Arc, Once, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Read while a batch is handed over; written once, when the process ends: drivers take nothing any
-/// more then.
+/// Locked for reading while a batch is submitted. Written once, when the process ends: drivers
+/// accept no commands after that.
 static OPEN: RwLock<bool> = RwLock::new(true);
 
-/// How long the end of the process waits for a batch that is being handed over, and then for what a
-/// device was given.
+/// How long the end of the process waits for a batch that is being submitted, and then for the work
+/// that a device was given.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WORK: Duration = Duration::from_secs(10);
 
-/// The devices that there are.
+/// The open devices.
 static DEVICES: Mutex<Vec<Weak<dyn Flush>>> = Mutex::new(Vec::new());
 
-/// A device as this thread and the end of the process see it.
+/// The interface of a device to this thread and to the end of the process.
 pub(crate) trait Flush: std::fmt::Debug + Send + Sync {
-    /// Hands over a batch that has waited for long. If there is none, `asleep` is set before
-    /// another one can begin.
+    /// Submits a batch that has waited too long. If nothing is queued, `asleep` is set before
+    /// another batch can begin.
     fn flush_overdue(&self, asleep: &AtomicBool);
 
-    /// Keeps what was compiled on disk.
+    /// Saves the compiled pipelines to disk.
     fn save_pipelines(&self);
 
-    /// Waits for what was submitted, for so long at most.
+    /// Waits for the submitted work, at most for `time`.
     fn finish_within(&self, time: Duration);
 }
 
-/// The thread of a device.
+/// The flush thread of a device.
 #[derive(Debug)]
 pub(crate) struct FlushThread {
     gpu: Weak<dyn Flush>,
-    /// Made with the first batch; none where the system has no more threads or the interface is GL,
-    /// of which one thread at a time has the context, for as long as its work takes: batches wait
-    /// for the next call then.
+    /// Created with the first batch. `None` if the system cannot create a thread, or if the
+    /// interface is GL. Only one thread at a time can hold a GL context, for as long as its work
+    /// takes. In both cases batches wait for the next call.
     thread: OnceLock<Option<Thread>>,
     asleep: Arc<AtomicBool>,
 }
@@ -58,8 +58,8 @@ impl FlushThread {
         FlushThread { gpu, thread, asleep: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// A batch has got its first launch. To be called while the batch is locked, as the thread
-    /// falls asleep only then.
+    /// Wakes the thread because a batch has its first launch. Must be called while the batch is
+    /// locked, because the thread goes to sleep only with that lock held.
     pub(crate) fn begun(&self) {
         let thread = self.thread.get_or_init(|| {
             let (gpu, asleep) = (self.gpu.clone(), self.asleep.clone());
@@ -75,8 +75,8 @@ impl FlushThread {
 }
 
 impl Drop for FlushThread {
-    /// The thread finds no device any more. It is not waited for: it may be the one that drops the
-    /// device.
+    /// Wakes the thread, which ends because the device is gone. The thread is not joined: it may be
+    /// the one that drops the device.
     fn drop(&mut self) {
         if let Some(Some(thread)) = self.thread.get() {
             thread.unpark();
@@ -91,20 +91,21 @@ fn watch(gpu: &Weak<dyn Flush>, asleep: &AtomicBool) {
             continue;
         }
         thread::sleep(LONGEST_WAIT);
-        // Held for longer than the device, which this thread may be the last to have.
+        // The lock is held for longer than the device, because this thread may own the last
+        // reference to it.
         let open = OPEN.read();
         match gpu.upgrade() {
             Some(gpu) if *open => gpu.flush_overdue(asleep),
-            // The driver has ended, and may not be asked to free anything.
+            // The driver has ended and must not be called to free anything.
             Some(gpu) => return std::mem::forget(gpu),
             None => return,
         }
     }
 }
 
-/// Has a device that is a program on the CPU compile and run a shader that does nothing: its
-/// compiler makes static objects when it is first used, whose end is then registered before
-/// [`stop`] and comes after it.
+/// Makes a software device, which runs on the CPU, compile and run an empty shader. Its compiler
+/// creates static objects at first use. Their destructors are then registered before [`stop`], and
+/// therefore run after it.
 pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
     let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
@@ -122,18 +123,19 @@ pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
     pass.dispatch_workgroups(1, 1, 1);
     drop(pass);
     queue.submit([encoder.finish()]);
-    // A device that fails here reports it at the first call.
+    // If the device fails here, its first call reports the error.
     let _ = device.poll(wgpu::PollType::wait_indefinitely());
 }
 
-/// The end of the process waits for what `gpu` was given.
+/// Makes the end of the process wait for the work of `gpu`.
 pub(crate) fn wait_at_exit(gpu: &Arc<dyn Flush>) {
     let mut devices = DEVICES.lock();
     devices.retain(|device| device.strong_count() > 0);
     devices.push(Arc::downgrade(gpu));
     static REGISTERED: Once = Once::new();
-    // What is registered last is called first: the driver, which is there already, has registered
-    // its own end before. SAFETY: the function may be called at any time; it does not unwind.
+    // Functions that are registered last are called first. The driver is already loaded and has
+    // registered its own end before.
+    // SAFETY: the function may be called at any time; it does not unwind.
     REGISTERED.call_once(|| unsafe {
         libc::atexit(stop);
     });
@@ -143,8 +145,9 @@ extern "C" fn stop() {
     if let Some(mut open) = OPEN.try_write_for(LAST_WAIT) {
         *open = false;
     }
-    // On a thread of its own: thread-local values of the thread that ends the process are destroyed
-    // by now, and wgpu's locks use such values. Without a thread nothing is waited for.
+    // Runs on a separate thread: the thread-local values of the thread that ends the process are
+    // already destroyed, and wgpu's locks use such values. If no thread can be created, the process
+    // does not wait.
     if let Ok(last) = thread::Builder::new().name("ternion-wgpu-end".into()).spawn(finish_all) {
         let _ = last.join();
     }
@@ -154,9 +157,9 @@ fn finish_all() {
     let Some(devices) = DEVICES.try_lock_for(LAST_WAIT) else { return };
     for gpu in devices.iter().filter_map(Weak::upgrade) {
         gpu.finish_within(LAST_WORK);
-        // Programs keep devices in statics, which nobody drops.
+        // Programs keep devices in statics, which are never dropped.
         gpu.save_pipelines();
-        // The driver is about to end, and is not asked to free anything.
+        // The driver is about to end and must not be called to free anything.
         std::mem::forget(gpu);
     }
 }
@@ -186,7 +189,7 @@ mod tests {
         let gpu = Gpu::noop(Options::default());
         let device = Device::new(WgpuBackend { gpu: gpu.clone() });
         let x = Tensor::zeros([1000], DType::F32, &device)?;
-        // Again after it has fallen asleep.
+        // Repeated, so that the thread has gone to sleep in between.
         for _ in 0..3 {
             let before = gpu.launches();
             let _y = x.exp()?;

@@ -1,4 +1,4 @@
-//! An open device: memory, the commands that wait to be submitted, and the way back to the host.
+//! An open device: memory, the commands that wait to be submitted, and transfers to the host.
 
 pub(crate) mod timing;
 mod transfers;
@@ -28,20 +28,21 @@ use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::{Error, Result};
 use transfers::StagingSlice;
 
-/// What an op takes for itself: this at most, and this part of the device's memory (or of 8 GiB, where that is unknown).
+/// Limits of the workspace of an op: this many bytes, and this fraction (1 / `WORK_PART`) of the
+/// device's memory, or of 8 GiB if its size is unknown.
 const MOST_WORK_BYTES: u64 = 512 << 20;
 const WORK_PART: u64 = 32;
-/// How often memory is asked for before there is none.
+/// How often an allocation is tried before it fails with an out-of-memory error.
 const MOST_TURNS: usize = 8;
 
-/// A device of wgpu's, with all that belongs to it.
+/// A wgpu device with everything that belongs to it.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) limits: wgpu::Limits,
     bound: Limits,
-    /// Threads of a subgroup, where shaders may use them and all have so many.
+    /// Threads of a subgroup, if shaders may use subgroups and all have the same size.
     pub(crate) subgroup: Option<u32>,
     device: wgpu::Device,
     queue: wgpu::Queue,
@@ -50,28 +51,28 @@ pub(crate) struct Gpu {
     batch: Mutex<Batch>,
     flush_thread: FlushThread,
     errors: Arc<DeviceErrors>,
-    /// Bytes that blocks may take in all.
+    /// Maximum number of bytes of all blocks together.
     most_memory: u64,
-    /// Bytes that an op may take for what lies between its launches, where it has a choice.
+    /// Bytes that an op may use for intermediate results between its launches, if it has a choice.
     pub(crate) work_bytes: u64,
-    /// Whether the fewest tiles of a product keep it busy.
+    /// Whether even the smallest number of tiles of a product keeps the device busy.
     pub(crate) small_products: bool,
     launches: AtomicU64,
-    /// Blocks that were made.
+    /// The number of the next new block.
     blocks: AtomicU64,
-    /// Where shaders note indices that are out of range.
+    /// The record in which shaders store an index that is out of range.
     record: WgpuMemory,
-    /// How often, from now on, there is no memory for a download.
+    /// How many of the next staging allocations fail.
     #[cfg(test)]
     refused_staging: AtomicUsize,
     #[cfg(feature = "noop")]
     launched: Mutex<Vec<crate::noop::Launched>>,
-    /// Ops that were run.
+    /// Number of ops that were run.
     #[cfg(feature = "noop")]
     pub(crate) calls: AtomicU64,
 }
 
-/// What is queued: a shader, what is bound to it, its parameters, and how many work groups.
+/// A launch to be queued: a shader, its bindings, its parameters, and the number of workgroups.
 pub(crate) struct Launch<'a> {
     pub(crate) variant: Variant,
     pub(crate) bindings: SmallVec<[Binding<'a>; 6]>,
@@ -79,12 +80,12 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Gpu {
-    /// Opens the adapter with this index, with all that it offers.
+    /// Opens the adapter with this index, with all its limits and the features that shaders use.
     pub(crate) fn open(index: usize, options: Options) -> Result<Arc<Gpu>> {
         Gpu::open_in(index, options, pipeline_cache::folder())
     }
 
-    /// The same, with what drivers compiled kept in `folder`.
+    /// Like [`Gpu::open`], with the pipeline cache in `folder`.
     pub(crate) fn open_in(index: usize, options: Options, folder: Option<PathBuf>) -> Result<Arc<Gpu>> {
         let adapter = adapter(index)?;
         let mut limits = adapter.limits();
@@ -100,7 +101,8 @@ impl Gpu {
         let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
         if has_cooperative_f16(adapter) {
             features |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
-            // SAFETY: what is experimental here is asked for by one shader, which keeps to the sizes that the adapter lists; the op table runs it.
+            // SAFETY: only the shaders of cooperative matrices use the experimental feature. They
+            // use only the sizes that the adapter lists, and the op table runs them.
             experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
         }
         let descriptor = wgpu::DeviceDescriptor {
@@ -129,7 +131,7 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// All that belongs to an opened device.
+    /// Creates everything that belongs to an opened device.
     fn on(
         (device, queue): (wgpu::Device, wgpu::Queue),
         subgroup: Option<u32>,
@@ -171,7 +173,7 @@ impl Gpu {
         })
     }
 
-    /// A device that validates shaders and runs none.
+    /// Returns a device that validates shaders and runs none.
     #[cfg(any(test, feature = "noop"))]
     pub(crate) fn noop(options: Options) -> Arc<Gpu> {
         let required_features = wgpu::Features::SHADER_F16
@@ -198,19 +200,20 @@ impl Gpu {
         )
     }
 
-    /// From now on shaders of cooperative matrices are run without them.
+    /// From now on, shaders of cooperative matrices run with an emulation of them.
     #[cfg(test)]
     pub(crate) fn emulate_matrices(&self) {
         self.pipelines.emulated.store(true, Ordering::Relaxed);
     }
 
-    /// Loses the device.
+    /// Makes the device lost.
     #[cfg(test)]
     pub(crate) fn destroy(&self) {
         self.device.destroy();
     }
 
-    /// Has wgpu refuse something outside any call: a buffer that may be read and written by the host.
+    /// Makes wgpu report an error outside any call, by creating a buffer that the host may both
+    /// read and write.
     #[cfg(test)]
     pub(crate) fn refused(&self) {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE;
@@ -218,7 +221,8 @@ impl Gpu {
         let _ = self.device.create_buffer(&descriptor);
     }
 
-    /// Whether there are cooperative matrices of 16 x 16 x 16, f16 with sums in f32.
+    /// Returns whether the device has cooperative matrices of 16 x 16 x 16, f16 with f32
+    /// accumulators.
     pub(crate) fn has_cooperative_f16(&self) -> bool {
         #[cfg(test)]
         if self.pipelines.emulated.load(Ordering::Relaxed) {
@@ -227,24 +231,24 @@ impl Gpu {
         self.device.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
     }
 
-    /// Shaders that were compiled, and what was said of those that were refused.
+    /// Returns the number of compiled shaders, and the error messages of those that were rejected.
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
         self.pipelines.compiled()
     }
 
-    /// Shaders that were compiled so far, in words.
+    /// Returns a description of each shader compiled so far.
     pub(crate) fn shaders(&self) -> Vec<String> {
         self.pipelines.described()
     }
 
-    /// The shaders that were launched so far, in order.
+    /// Returns the shaders that were launched since the last call, in order.
     #[cfg(feature = "noop")]
     pub(crate) fn take_launched(&self) -> Vec<crate::noop::Launched> {
         std::mem::take(&mut self.launched.lock())
     }
 
-    /// Shaders that were launched so far.
+    /// Returns the number of shaders launched so far.
     pub(crate) fn launches(&self) -> u64 {
         self.launches.load(Ordering::Relaxed)
     }
@@ -253,7 +257,7 @@ impl Gpu {
         Error::Device { device: self.name.clone(), detail: detail.into() }
     }
 
-    /// The errors that wgpu reported outside any call.
+    /// Returns the error that wgpu reported outside any call, if any.
     fn healthy(&self) -> Result<()> {
         self.errors.check(&self.device).map_err(|detail| self.error(detail))
     }
@@ -271,15 +275,16 @@ impl Gpu {
         Ok(Buffer::new(WgpuMemory::new(block, bytes, &self.pool)))
     }
 
-    /// A new block.
+    /// Allocates a new block.
     fn make(&self, size: usize, requested: usize) -> Result<wgpu::Buffer> {
         self.healthy()?;
         let fits = size as u64 <= self.limits.max_buffer_size.min(self.most_memory);
         self.in_turns(requested, if fits { MOST_TURNS } else { 0 }, || self.try_make(size))
     }
 
-    /// A buffer, as soon as `make` has one; what is kept for reuse is given back where the device has no more. Other threads may keep more meanwhile, so
-    /// that there are several turns.
+    /// Calls `make` until it returns a buffer. If the device has no memory left, cached blocks are
+    /// released before the next attempt. Other threads may cache more in the meantime, so there are
+    /// several attempts.
     fn in_turns(
         &self,
         requested: usize,
@@ -300,13 +305,14 @@ impl Gpu {
         Err(Error::OutOfMemory { device: self.name.clone(), requested, in_use, cached, peak })
     }
 
-    /// Frees all that is kept for reuse.
+    /// Releases all cached memory.
     pub(crate) fn release_cached(&self) -> Result<()> {
         self.healthy()?;
         self.give_back_kept()
     }
 
-    /// Frees the blocks that are kept for reuse. What waits to be submitted may still use some, so that it is submitted first and nothing comes between.
+    /// Releases the cached blocks. Queued commands may still use some of them. They are therefore
+    /// submitted first, under the same lock, so that nothing is queued in between.
     fn give_back_kept(&self) -> Result<()> {
         let mut batch = self.batch.lock();
         batch.submit_all(&self.device, &self.queue, &self.errors);
@@ -328,7 +334,7 @@ impl Gpu {
         buffer
     }
 
-    /// A buffer, unless the device has no memory for it.
+    /// Creates a buffer, or returns `None` if the device has no memory for it.
     fn create(&self, label: Option<&str>, size: u64, usage: wgpu::BufferUsages) -> Option<wgpu::Buffer> {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
@@ -344,35 +350,37 @@ impl Gpu {
         self.pool.restart_peak(floor);
     }
 
-    /// The memory of a view as a shader sees it, and the view's first element there, in elements.
+    /// Returns the memory of a view as a shader accesses it, and the index of the view's first
+    /// element in it.
     ///
     /// # Errors
-    /// More elements than shaders count.
+    /// The tensor has more elements than shaders can index.
     pub(crate) fn bind<'a>(&self, op: &'static str, view: &View<'a>) -> Result<(Binding<'a>, u32)> {
         let binding = Binding::of(memory_of(op, view.buffer)?, view, self.bound);
         let first = binding.first(view).ok_or_else(|| uncountable(op, view))?;
         Ok((binding, first))
     }
 
-    /// Whether a shader sees a view in one binding, and can count its elements.
+    /// Returns whether a shader can access a view in one binding and index its elements.
     pub(crate) fn fits(&self, op: &'static str, view: &View<'_>) -> Result<bool> {
         let binding = Binding::of(memory_of(op, view.buffer)?, view, self.bound);
         Ok(binding.count(self.bound) == 1 && binding.first(view).is_some())
     }
 
-    /// Bindings that a shader may have.
+    /// Returns the maximum number of bindings of a shader.
     pub(crate) fn most_bindings(&self) -> usize {
         self.bound.count
     }
 
-    /// Whether a shader sees all of it in one binding.
+    /// Returns whether a shader can access all of it in one binding.
     pub(crate) fn is_one_binding(&self, binding: &Binding<'_>) -> bool {
         binding.count(self.bound) == 1
     }
 
     // ---- Commands
 
-    /// Queues a shader. The first word of its parameters, `launched`, is written here: how many work groups were asked for, to which folding may add some.
+    /// Queues a shader. This function writes the first word of the parameters, `launched`: the
+    /// number of workgroups requested, to which folding may add some.
     pub(crate) fn launch(&self, op: &'static str, launch: Launch<'_>, parameters: &[u8]) -> Result<()> {
         if launch.groups == 0 {
             return Ok(());
@@ -424,7 +432,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Launches that wait to be handed over.
+    /// Returns the number of launches that wait to be submitted.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.batch.lock().launches
@@ -435,12 +443,13 @@ impl Gpu {
         &self.flush_thread
     }
 
-    /// Hands what is queued to the device, which begins while the host queues more.
+    /// Submits the queued commands, so that the device starts while the host queues more.
     pub(crate) fn hand_over(&self) {
         self.batch.lock().submit(&self.device, &self.queue, &self.errors);
     }
 
-    /// So many groups as two dimensions, the first as long as it may be.
+    /// Returns a two-dimensional grid with at least this many workgroups. The number of lines is
+    /// the smallest possible.
     fn folded(&self, op: &'static str, groups: usize) -> Result<[u32; 2]> {
         let most = self.limits.max_compute_workgroups_per_dimension as usize;
         if groups <= most {
@@ -453,23 +462,25 @@ impl Gpu {
         Ok([groups.div_ceil(lines) as u32, lines as u32])
     }
 
-    /// The number under which a shader notes indices that are not below `size`.
+    /// Returns the number under which a shader records indices that are not below `size`.
     pub(crate) fn fault_number(&self, op: &'static str, size: usize) -> u32 {
         self.batch.lock().faults.number(ternion_core::backend::index_teller(op), size)
     }
 
-    /// The record of such indices, to be bound.
+    /// Returns the binding of the record of such indices.
     pub(crate) fn record(&self) -> Binding<'_> {
         Binding::whole(&self.record)
     }
 
-    /// Memory of an op's own, to be bound: what was asked for, in whole vec4. The block is larger, and may take a second binding where these bytes take one.
+    /// Returns the binding of an op's workspace: the requested bytes, rounded up to a multiple of a
+    /// vec4. The block itself is larger, and might need a second binding where these bytes need
+    /// one.
     pub(crate) fn scratch<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
         let memory = memory_of(op, buffer)?;
         Ok(Binding { memory, start: 0, bytes: memory.size_bytes().max(1).next_multiple_of(16) as u64 })
     }
 
-    /// Looks at the record of indices out of range, if a shader may have written one.
+    /// Reads the record of indices out of range, if a shader may have written one.
     fn check_faults(&self) -> Result<()> {
         if !self.batch.lock().faults.take_expected() {
             return Ok(());
@@ -477,7 +488,7 @@ impl Gpu {
         let mut words = [0u32; faults::WORDS];
         let length = size_of_val(&words) as u64;
         let record = StagingSlice { from: self.record.buffer(), offset: 0, length };
-        // A record that could not be read is looked at again.
+        // If the record cannot be read, it is read again next time.
         let noted = self.read(&[record], true).inspect_err(|_| self.batch.lock().faults.expect())?;
         bytemuck::cast_slice_mut(&mut words).copy_from_slice(&noted);
         self.batch.lock().faults.read(words).map_or(Ok(()), Err)
@@ -488,13 +499,13 @@ impl Gpu {
         self.check_faults()
     }
 
-    /// Hands everything to the device and waits until it is done.
+    /// Submits everything and waits until the device is done.
     fn finish(&self) -> Result<()> {
         self.batch.lock().submit_all(&self.device, &self.queue, &self.errors);
         self.poll()
     }
 
-    /// Waits until the device has done what was submitted.
+    /// Waits until the device has completed all submissions.
     fn poll(&self) -> Result<()> {
         let waited = self.errors.wait(&self.device);
         waited.map_err(|detail| self.error(detail))
@@ -520,7 +531,7 @@ impl Flush for Gpu {
     }
 }
 
-/// The record of indices out of range, of zeros.
+/// Creates the record of indices out of range, initialized to zeros.
 fn record(device: &wgpu::Device) -> WgpuMemory {
     WgpuMemory::of_buffer(device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("faults"),
@@ -530,7 +541,8 @@ fn record(device: &wgpu::Device) -> WgpuMemory {
     }))
 }
 
-/// Slots that read memory which the same launch writes are bound as written memory is.
+/// Slots that read memory which the same launch writes are bound with the same access as written
+/// memory.
 fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
     debug_assert_eq!(variant.slots.len(), bindings.len(), "{variant:?}");
     let written: SmallVec<[u64; 4]> = variant
@@ -552,24 +564,25 @@ fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
     }
 }
 
-/// Whether an adapter is a program that runs on the processor.
+/// Returns whether an adapter is software that runs on the CPU.
 fn is_software(info: &wgpu::AdapterInfo) -> bool {
     info.device_type == wgpu::DeviceType::Cpu
 }
 
-/// Threads of a subgroup, where all have so many: then they are neighbours in the work group.
+/// Returns the number of threads of a subgroup, if all subgroups have the same size. The threads of
+/// a subgroup are then adjacent in the workgroup.
 fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     let size = info.subgroup_min_size;
     (size == info.subgroup_max_size && size.is_power_of_two() && (4..=128).contains(&size)).then_some(size)
 }
 
-/// Whether an adapter has cooperative matrices as matmul_cooperative.wgsl takes them.
+/// Returns whether an adapter has the cooperative matrices that matmul_cooperative.wgsl uses.
 fn has_cooperative_f16(adapter: &wgpu::Adapter) -> bool {
     let (info, features) = (adapter.get_info(), adapter.features());
     let has = |feature| features.contains(feature);
     has(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
         && has(wgpu::Features::SHADER_F16)
-        // A subgroup is 32 threads with numbers behind one another.
+        // A subgroup is 32 threads with consecutive indices.
         && (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
         && adapter.cooperative_matrix_properties().iter().any(|matrix| {
             (matrix.m_size, matrix.n_size, matrix.k_size) == (16, 16, 16)

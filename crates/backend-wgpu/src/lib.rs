@@ -1,10 +1,11 @@
-//! The wgpu backend: own WGSL shaders on Vulkan, Metal, DX12 and GL.
+//! The wgpu backend: custom WGSL shaders on Vulkan, Metal, DX12 and GL.
 //!
-//! The path of an op: [`Backend::run`] goes through `select`, the one list of what runs, to a
-//! function of `ops`, which chooses a shader and its grid by shapes and strides and queues it.
-//! `linker` puts shaders together from `shaders/` of the repository and leaves out what they do not
-//! reach; `slots` declares how each dtype is stored; `pipelines` compiles each once; `gpu` batches
-//! launches, reads results back and takes times.
+//! The path of an op: [`Backend::run`] calls `select`, the only list of supported ops. `select`
+//! returns a function of `ops`, which chooses a shader and its grid from shapes and strides and
+//! queues the launch. `linker` assembles shaders from the repository's `shaders/` and leaves out
+//! the items that they do not reach. `slots` declares how each dtype is stored. `pipelines`
+//! compiles each shader once. `gpu` batches launches, copies results to the host and measures
+//! times.
 
 mod adapters;
 mod batch;
@@ -30,7 +31,7 @@ mod shaders;
 mod slots;
 mod space;
 
-// Tests that see the inside of the crate.
+// Tests that need access to private items of the crate.
 #[cfg(test)]
 #[path = "../tests/unit/emulation.rs"]
 mod emulation;
@@ -55,18 +56,21 @@ use std::sync::Arc;
 use ternion_core::backend::{Backend, Buffer, Download, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
 
-/// The wgpu adapter with this index, as [`descriptions`] counts, opened as the environment says.
+/// Opens the wgpu adapter with this index, as [`descriptions`] counts, with the options of the
+/// environment.
 ///
 /// # Errors
-/// No adapter, or none with this index; one that does not open; [`Options::from_env`].
+/// There is no adapter with this index, the adapter cannot be opened, or [`Options::from_env`]
+/// fails.
 pub fn device(index: usize) -> Result<Device> {
     device_with(index, Options::from_env()?)
 }
 
-/// The wgpu adapter with this index, as [`descriptions`] counts.
+/// Opens the wgpu adapter with this index, as [`descriptions`] counts.
 ///
 /// # Errors
-/// No adapter, or none with this index; one that does not open; a binding below the least.
+/// There is no adapter with this index, the adapter cannot be opened, or `binding_bytes` is below
+/// the minimum.
 pub fn device_with(index: usize, options: Options) -> Result<Device> {
     match options.binding_bytes {
         Some(bytes) if bytes < Options::LEAST_BINDING_BYTES => {
@@ -77,51 +81,52 @@ pub fn device_with(index: usize, options: Options) -> Result<Device> {
     }
 }
 
-/// A device without an adapter, which validates every shader that it is asked for and runs none:
-/// results on it mean nothing.
+/// Returns a device without an adapter. It validates every shader that it is asked for and runs
+/// none: results on it are meaningless.
 #[cfg(feature = "noop")]
 pub fn noop_device() -> Device {
     Device::new(WgpuBackend { gpu: Gpu::noop(Options::default()) })
 }
 
-/// A device of wgpu's as a [`Backend`].
+/// A wgpu device as a [`Backend`].
 #[derive(Debug)]
 pub struct WgpuBackend {
     gpu: Arc<Gpu>,
 }
 
 impl WgpuBackend {
-    /// What the device and its driver are called, for reports.
+    /// Returns the names of the device and its driver, for reports.
     pub fn description(&self) -> &str {
         &self.gpu.description
     }
 
-    /// A clock in the device's queue.
+    /// Returns a timer in the device's queue.
     pub fn timer(&self) -> Timer {
         Timer::new(&self.gpu)
     }
 
-    /// Queues a plain copy of the first `bytes` bytes, a multiple of 4: what every shader that
-    /// moves memory is measured by.
+    /// Queues a plain copy of the first `bytes` bytes, a multiple of 4. It is the reference speed
+    /// for every shader that moves memory.
     ///
     /// # Errors
-    /// Buffers of other backends, shorter ones, or one buffer twice; a part of a word.
+    /// A buffer belongs to another backend or is too short, both are the same buffer, or `bytes` is
+    /// not a multiple of 4.
     pub fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         self.gpu.copy_bytes(from, to, bytes)
     }
 
-    /// Shaders that were launched so far.
+    /// Returns the number of shaders launched so far.
     pub fn launches(&self) -> u64 {
         self.gpu.launches()
     }
 
-    /// The shaders that were launched since the last call, in order.
+    /// Returns the shaders that were launched since the last call, in order.
     #[cfg(feature = "noop")]
     pub fn take_launched(&self) -> Vec<Launched> {
         self.gpu.take_launched()
     }
 
-    /// Shaders that were compiled so far, each as its file and what identifiers in it stand for:
+    /// Returns the shaders compiled so far, each as its file and the values of its placeholders:
     /// `rows/sums_vec4.wgsl HOLD=4u EXACT=true ..`.
     pub fn shaders(&self) -> Vec<String> {
         self.gpu.shaders()

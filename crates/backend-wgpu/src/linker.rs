@@ -1,8 +1,8 @@
-//! Puts a shader together: its own text, what is generated for it, and those items of the library
-//! that it reaches by name.
+//! Assembles a shader from its own text, the text generated for it, and the items of the library
+//! that it references by name.
 //!
-//! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). Compilers
-//! of GPU drivers are slow: what a shader does not use is left out before they see it.
+//! A text is a flat list of items (`fn`, `struct`, `const`, `alias`, `var`, `override`). The
+//! compilers of GPU drivers are slow, so items that a shader does not use are removed beforehand.
 
 use crate::names::{self, Fill};
 use crate::repeat::unrolled;
@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-/// A declaration on the top level of a text.
+/// A declaration at the top level of a text.
 #[derive(Debug)]
 struct Item {
     name: String,
@@ -20,8 +20,8 @@ struct Item {
     words: Words,
 }
 
-/// The identifiers of a text, and whether any stands before a bracket: a variable may have the name
-/// of a function that it has nothing to do with.
+/// The identifiers of a text, and whether any occurrence precedes a parenthesis (is a call). A
+/// variable may have the same name as an unrelated function.
 type Words = FxHashMap<String, bool>;
 
 /// The items of a file by name.
@@ -36,19 +36,20 @@ static CLASSES: [LazyLock<Library>; 6] = [
     LazyLock::new(|| library(class_texts(Class::WideUnsigned))),
 ];
 
-/// What shaders of every class may reach.
+/// Items that shaders of every class may reference.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(shaders::COMMON));
 
-/// Where a name is looked for: the class first.
+/// The libraries in which a name is looked up: the class first.
 fn libraries(class: Class) -> [&'static Library; 2] {
     [&CLASSES[class as usize], &COMMON]
 }
 
-/// The whole text of a shader: all of `root`, and what it reaches. The holes of `fills` stand for
-/// their texts, those that are numbers also in what `root` repeats.
+/// Returns the whole text of a shader: all of `root`, and the items that it references. Each
+/// placeholder of `fills` is replaced with its text. Those that are numbers may also be used in the
+/// repeated lines of `root`.
 ///
 /// # Errors
-/// The name of a hole that is reached and not filled.
+/// The name of a placeholder that is referenced and not filled.
 pub(crate) fn link(root: &str, class: Class, fills: &[Fill]) -> Result<String, String> {
     let numbers: Vec<(&str, usize)> =
         fills.iter().filter_map(|fill| Some((fill.hole(), fill.number()? as usize))).collect();
@@ -63,7 +64,7 @@ pub(crate) fn link(root: &str, class: Class, fills: &[Fill]) -> Result<String, S
         }
         let item = libraries.iter().find_map(|library| library.get(&name));
         if let Some((_, with)) = fills.iter().find(|(hole, _)| *hole == name) {
-            // What stands for a called name is called.
+            // The text that replaces a called name is called.
             waiting.extend(sorted(words_of(with)).into_iter().map(|(word, _)| (word, true)));
         } else if let Some(item) = item.filter(|item| is_called || !item.is_function) {
             text.push_str(&item.text);
@@ -79,7 +80,7 @@ pub(crate) fn link(root: &str, class: Class, fills: &[Fill]) -> Result<String, S
     Ok(substituted(&text, &fills))
 }
 
-/// In one order, so that a shader is the same text in every run.
+/// Returns the words in a fixed order, so that a shader has the same text in every run.
 fn sorted(words: Words) -> Vec<(String, bool)> {
     let mut words: Vec<(String, bool)> = words.into_iter().collect();
     words.sort_unstable();
@@ -91,7 +92,7 @@ fn library(texts: &[&str]) -> Library {
     all.map(|item| (item.name.clone(), Arc::new(item))).collect()
 }
 
-/// The text without what follows `//` on a line.
+/// Returns the text without comments (`//` to the end of the line).
 fn without_comments(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     for line in text.lines() {
@@ -101,7 +102,7 @@ fn without_comments(text: &str) -> String {
     bare
 }
 
-/// Words that begin with a letter or `_`, and what is between them.
+/// Splits a text into words, which begin with a letter or `_`, and the pieces between them.
 fn pieces(text: &str) -> impl Iterator<Item = (bool, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -135,7 +136,7 @@ fn substituted(text: &str, fills: &[(&str, Cow<'static, str>)]) -> String {
     pieces(text).map(put).collect()
 }
 
-/// The items of a text without comments.
+/// Returns the items of a text without comments.
 fn items(text: &str) -> Vec<Item> {
     let mut found = Vec::new();
     let (mut depth, mut begin) = (0usize, 0);
@@ -153,12 +154,13 @@ fn items(text: &str) -> Vec<Item> {
     found
 }
 
-/// One item; nothing of a stray `;`, a directive, or a text that declares nothing.
+/// Returns the item of a text, or `None` for a stray `;`, a directive, or a text without a
+/// declaration.
 fn item(text: &str) -> Option<Item> {
     let words: Vec<&str> = pieces(text).filter(|(word, _)| *word).map(|(_, piece)| piece).collect();
     let kinds = ["fn", "struct", "const", "alias", "var", "override"];
     let kind = words.iter().position(|word| kinds.contains(word))?;
-    // `var<workgroup> name`, `var<storage, read_write> name`: past the brackets.
+    // In `var<workgroup> name` and `var<storage, read_write> name` the name follows the brackets.
     let name = if words[kind] == "var" {
         let behind = text.split_once('>').map_or(text, |(_, behind)| behind);
         pieces(behind).find(|(word, piece)| *word && *piece != "var").map(|(_, piece)| piece)?
@@ -196,8 +198,8 @@ mod tests {
             assert!(names.insert(item.name.clone()), "{} is declared twice", item.name);
         }
         assert!(count > 100, "{count} items");
-        // What all classes have under one name is looked for in the class; nothing else may hide
-        // there.
+        // A name that all classes define is looked up in the class. No other name of a class may
+        // shadow a common one.
         let own = |class: usize| CLASSES[class].keys().cloned().collect::<FxHashSet<String>>();
         let interface = &(&(&own(0) & &own(1)) & &own(2)) & &own(3);
         for class in 0..3 {

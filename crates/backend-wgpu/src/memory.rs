@@ -1,4 +1,4 @@
-//! The memory of a tensor: a block of the pool, which goes back there.
+//! The memory of a tensor: a block of the pool, which returns to the pool.
 
 use crate::pool::{Block, Pool};
 use std::sync::atomic::AtomicU64;
@@ -12,18 +12,18 @@ pub(crate) struct WgpuMemory {
     block: Option<Block>,
     bytes: usize,
     version: AtomicU64,
-    /// Where the block goes back to, while there is one.
+    /// The pool to which the block returns, if it still exists.
     pool: Weak<Pool>,
 }
 
 impl WgpuMemory {
-    /// `bytes` of a block of `pool`.
+    /// Wraps the first `bytes` bytes of a block of `pool`.
     pub(crate) fn new(block: Block, bytes: usize, pool: &Arc<Pool>) -> WgpuMemory {
         let (version, pool) = (AtomicU64::new(0), Arc::downgrade(pool));
         WgpuMemory { block: Some(block), bytes, version, pool }
     }
 
-    /// A buffer of no pool.
+    /// Wraps a buffer that belongs to no pool.
     pub(crate) fn of_buffer(buffer: wgpu::Buffer) -> WgpuMemory {
         let bytes = buffer.size() as usize;
         let block = Some(Block { buffer, number: 0 });
@@ -65,7 +65,7 @@ impl Drop for WgpuMemory {
     }
 }
 
-/// The memory behind `buffer`.
+/// Returns the memory behind `buffer`.
 pub(crate) fn memory_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a WgpuMemory> {
     buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
 }

@@ -1,9 +1,10 @@
-//! The names that the host and the shaders share, each declared once: what may fill the holes of a
-//! template, its constants, and the tensors of shaders.
+//! The names that the host and the shaders share, each declared once: the values of the
+//! placeholders of a template, its constants, and the tensors of shaders.
 //!
-//! A template is a text of `shaders/` with holes: identifiers in capitals that stand for a
-//! function, a type or a number of the library. Each enum of [`fillings`] is one hole with all that
-//! may fill it, so that a variant is chosen by a value of Rust and never by its text.
+//! A template is a text of `shaders/` with placeholders: identifiers in capitals that are replaced
+//! with a function, a type or a number of the library. Each enum of [`fillings`] is one placeholder
+//! with all its possible values, so that a variant is selected by a Rust value and never by its
+//! text.
 
 use std::borrow::Cow;
 use ternion_core::UnaryOp;
@@ -12,12 +13,13 @@ use ternion_core::ops::compare::CompareOp;
 use ternion_core::ops::unary::UnaryFunction;
 
 impl Constant {
-    /// With this number.
+    /// Sets the constant to this number.
     pub(crate) const fn is(self, number: u32) -> Fill {
         Fill::Constant(self, number)
     }
 
-    /// Lines under a condition are repeated once where it holds, else not at all.
+    /// Sets the constant to 1 or 0. The lines of a `#repeat` with this count are kept if the
+    /// condition holds, and removed otherwise.
     pub(crate) const fn is_one_if(self, holds: bool) -> Fill {
         self.is(holds as u32)
     }
@@ -29,7 +31,7 @@ impl Switch {
     }
 }
 
-/// A list of WGSL names as an enum.
+/// Declares a list of WGSL names as an enum.
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $wgsl:literal,)+ }) => {
         $(#[$doc])*
@@ -39,7 +41,7 @@ macro_rules! names {
         }
 
         impl $name {
-            /// As WGSL.
+            /// Returns the name in WGSL.
             pub(crate) const fn wgsl(self) -> &'static str {
                 match self {
                     $($name::$variant => $wgsl,)+
@@ -49,7 +51,7 @@ macro_rules! names {
     };
 }
 
-/// Holes, each with the names that may fill it.
+/// Declares placeholders, each with the names that may replace it.
 macro_rules! fillings {
     ($($(#[$doc:meta])* $hole:literal => $name:ident { $($variant:ident = $wgsl:literal,)+ })+) => {
         $(
@@ -66,8 +68,8 @@ macro_rules! fillings {
             }
         )+
 
-        /// A hole and what fills it: a name, a function, a number or a truth value. Compared and
-        /// hashed as numbers; only the linker asks for the texts.
+        /// A placeholder and its value: a name, a function, a number or a bool. Values are compared
+        /// and hashed as numbers; only the linker uses the texts.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Fill {
             $($name($name),)+
@@ -77,7 +79,7 @@ macro_rules! fillings {
         }
 
         impl Fill {
-            /// The identifier of the template that is replaced.
+            /// Returns the identifier of the template that is replaced.
             pub(crate) const fn hole(self) -> &'static str {
                 match self {
                     $(Fill::$name(_) => $hole,)+
@@ -87,7 +89,7 @@ macro_rules! fillings {
                 }
             }
 
-            /// What stands there instead, as WGSL.
+            /// Returns the replacement in WGSL.
             pub(crate) fn wgsl(self) -> Cow<'static, str> {
                 match self {
                     $(Fill::$name(filling) => filling.wgsl().into(),)+
@@ -99,7 +101,7 @@ macro_rules! fillings {
         }
 
         impl Fill {
-            /// The number that it stands for, where it is one.
+            /// Returns the value if it is a number.
             pub(crate) const fn number(self) -> Option<u32> {
                 match self {
                     Fill::Constant(_, number) => Some(number),
@@ -108,23 +110,23 @@ macro_rules! fillings {
             }
         }
 
-        /// Every hole that a name or a function fills.
+        /// Every placeholder that is replaced with a name or a function.
         const HOLES: &[&str] = &[$($hole,)+ FUNCTION];
     };
 }
 
-/// The hole of a [`Function`].
+/// The placeholder of a [`Function`].
 const FUNCTION: &str = "FUNCTION";
 
-/// Whether templates have a hole of this name.
+/// Returns whether templates have a placeholder of this name.
 pub(crate) fn is_hole(name: &str) -> bool {
     HOLES.contains(&name) || CONSTANTS.contains(&name)
 }
 
-// ---- Elementwise ops and what is stored like them
+// ---- Elementwise ops and ops that store elements in the same way
 
 fillings! {
-    /// How the bits of an element of y come about.
+    /// The function that computes the bits of an element of y.
     "RESULT" => ElementResult {
         Unary = "unary_result",
         Binary = "binary_result",
@@ -176,7 +178,7 @@ fillings! {
         Vec4 = "index_in_vec4",
     }
 
-    /// The element that pads.
+    /// The value of padding elements.
     "VALUE" => PadValue {
         Narrow = "narrow_value",
         Wide = "wide_value",
@@ -188,13 +190,13 @@ fillings! {
         Pairs = "copy_pairs",
     }
 
-    /// Which planes a pooling shader does anything for.
+    /// Which planes a pooling shader processes.
     "WANTED" => PoolWanted {
         Always = "always",
         WhereStrays = "where_strays",
     }
 
-    /// What becomes of random words.
+    /// The conversion of random words to numbers.
     "NUMBER" => RandomNumber {
         Bits = "bits_number",
         Uniform = "uniform_number",
@@ -202,7 +204,7 @@ fillings! {
         Dropout = "dropout_number",
     }
 
-    /// The rule of an optimizer's step.
+    /// The update rule of an optimizer step.
     "RULE" => StepRule {
         Sgd = "sgd_rule",
         Momentum = "momentum_rule",
@@ -242,14 +244,14 @@ fillings! {
         TakeSorted = "take_sorted",
     }
 
-    /// The part of a key that is sorted by.
+    /// The part of a key by which elements are sorted.
     "KEY_PART" => KeyPart {
         Whole = "whole_key",
         Lower = "lower_key",
         Upper = "upper_key",
     }
 
-    /// What makes a key of an element's bits.
+    /// The function that makes a key from an element's bits.
     "ORDER" => SortOrder {
         F32 = "key_f32",
         F16 = "key_f16",
@@ -284,7 +286,7 @@ fillings! {
         Vec2 = "vec2<f32>",
     }
 
-    /// The accumulator of nothing.
+    /// The initial accumulator.
     "START" => Start {
         Sums = "sums_start",
         Exponentials = "exponentials_start",
@@ -298,7 +300,7 @@ fillings! {
         Pair = "pair_start",
     }
 
-    /// The accumulator of two parts of a row, in this order.
+    /// Merges the accumulators of two parts of a row, in this order.
     "MERGE" => Merge {
         Sums = "sums_merge",
         Exponentials = "exponentials_merge",
@@ -313,7 +315,7 @@ fillings! {
         Pair = "pair_merge",
     }
 
-    /// An accumulator as words of memory.
+    /// Converts an accumulator to words of memory.
     "WORDS_FROM" => AccumulatorWords {
         Floats = "floats_words",
         Plain = "plain_words",
@@ -321,7 +323,7 @@ fillings! {
         Pair = "pair_words",
     }
 
-    /// An accumulator from words of memory.
+    /// Converts words of memory to an accumulator.
     "ACC_FROM" => AccumulatorFromWords {
         Floats = "floats_from",
         Plain = "plain_from",
@@ -329,7 +331,7 @@ fillings! {
         Pair = "pair_from",
     }
 
-    /// The accumulator of another thread of the subgroup.
+    /// Reads the accumulator of another lane of the subgroup.
     "ACC_FROM_LANE" => AccumulatorFromLane {
         Plain = "plain_from_lane",
         Position = "position_from_lane",
@@ -349,13 +351,13 @@ fillings! {
         Wide = "words_of_wide",
     }
 
-    /// The exponential that is exact enough for the result.
+    /// The exponential that is accurate enough for the result.
     "EXPONENTIAL" => Exponential {
         F32 = "exponential",
         Half = "exponential_of_half",
     }
 
-    /// The accumulator of a thread's elements.
+    /// Accumulates the elements of a thread.
     "GATHER" => Gather {
         Reduce = "reduce_gather",
         ReduceVec4 = "reduce_vec4_gather",
@@ -375,7 +377,7 @@ fillings! {
         RunningFromParts = "running_from_parts",
     }
 
-    /// What becomes of a row's accumulator.
+    /// What is done with a row's accumulator.
     "FINISH" => Finish {
         Part = "finish_part",
         Elements = "finish_elements",
@@ -388,7 +390,7 @@ fillings! {
         NormColumns = "norm_columns_finish",
     }
 
-    /// The same of rows whose elements only some are written.
+    /// The same for rows of which only some elements are written.
     "FINISH_ELEMENTS" => FinishElements {
         Elements = "finish_elements",
         FourElements = "finish_four_elements",
@@ -396,7 +398,7 @@ fillings! {
         Pairs = "finish_pairs",
     }
 
-    /// What the elements of a row need of its accumulator.
+    /// Computes from a row's accumulator what its elements need.
     "PREPARE" => Prepare {
         Softmax = "softmax_statistics",
         SoftmaxGrad = "softmax_grad_state",
@@ -407,7 +409,7 @@ fillings! {
         LossGrad = "loss_grad_state",
     }
 
-    /// An element of y.
+    /// Computes an element of y.
     "VALUE" => RowValue {
         Softmax = "softmax_value",
         LogSoftmax = "log_softmax_value",
@@ -419,7 +421,7 @@ fillings! {
         LossGrad = "loss_grad_value",
     }
 
-    /// Where a row begins in each tensor.
+    /// The index of a row's first element in each tensor.
     "BASES" => Bases {
         None = "no_bases",
         Two = "two_bases",
@@ -427,19 +429,19 @@ fillings! {
         Four = "four_bases",
     }
 
-    /// What softmax makes of the sum of exponentials.
+    /// The function that softmax applies to the sum of exponentials.
     "FACTOR" => SoftmaxFactor {
         Reciprocal = "softmax_factor",
         Logarithm = "log_of",
     }
 
-    /// The term of a sum in the gradient of softmax.
+    /// The term of the sum in the gradient of softmax.
     "GRAD_TERM" => SoftmaxGradTerm {
         Softmax = "softmax_grad_term",
         LogSoftmax = "log_softmax_grad_term",
     }
 
-    /// How an element enters a reduction.
+    /// The function that a reduction applies to each element before it accumulates it.
     "ENTER" => ReduceEnter {
         Plain = "reduce_plain",
         Square = "reduce_square",
@@ -448,7 +450,7 @@ fillings! {
         Pair = "pair_enter",
     }
 
-    /// What leaves a reduction.
+    /// The function that a reduction applies to its result.
     "LEAVE" => ReduceLeave {
         Plain = "reduce_identity",
         Mean = "reduce_mean",
@@ -458,7 +460,7 @@ fillings! {
         Pair = "pair_leave",
     }
 
-    /// Which of two values is looked for.
+    /// Which of two values is better: argmax or argmin.
     "BETTER" => PositionBetter {
         Larger = "position_larger",
         Smaller = "position_smaller",
@@ -516,7 +518,7 @@ fillings! {
         None = "norm_no_biases",
     }
 
-    /// Which gradients of parameters are written.
+    /// Which parameter gradients are written.
     "PARAMETER_GRADS" => NormParameterGrads {
         Both = "norm_put_both",
         Weight = "norm_put_weight",
@@ -525,7 +527,7 @@ fillings! {
         None = "norm_put_nothing",
     }
 
-    /// How a thread stores two neighbouring elements.
+    /// How a thread stores two adjacent elements.
     "STORE_TWO" => NormStoreTwo {
         Pair = "norm_store_pair",
         Each = "norm_store_each",
@@ -537,26 +539,26 @@ fillings! {
         I32 = "loss_wide_from_int",
     }
 
-    // ---- Rows that stay in registers
+    // ---- Rows that are kept in registers
 
-    /// Whether nothing is to be done for a row.
+    /// Whether a row is skipped.
     "SKIPS" => RowSkips {
         Nothing = "skip_nothing",
         LossUpdate = "loss_update_skips",
     }
 
-    /// The sum of x - shift, where it is asked for.
+    /// The sum of x - shift, if it is needed.
     "MOVED" => RowMoved {
         Nothing = "no_shifted_sum",
         Loss = "loss_sum_moved",
     }
 
-    /// Whether a row's numbers are finite.
+    /// Whether a row's values are finite.
     "REGULAR" => RowRegular {
         Loss = "loss_is_regular",
     }
 
-    /// What is written of a row of which no element is.
+    /// What is written for a row of which no element is written.
     "RESULT" => RowResult {
         Loss = "loss_finish",
     }
@@ -587,20 +589,20 @@ fillings! {
         LossGrad = "loss_grad_values",
     }
 
-    /// How four elements are stored.
+    /// How a vec4 of elements is stored.
     "PUT" => PutVec4 {
         Whole = "put_vec4",
         Within = "put_vec4_within",
     }
 
-    /// Four numbers of their words.
+    /// Converts words to a vec4 of numbers.
     "VEC4_OF" => Vec4OfWords {
         F32 = "vec4_of_f32",
         F16 = "vec4_of_f16",
         BF16 = "vec4_of_bf16",
     }
 
-    /// Words of four numbers, or of one that is put by itself.
+    /// Converts a vec4 of numbers, or a single number, to words.
     "WORDS_OF" => WordsOfVec4 {
         F32 = "words_of_f32",
         F16 = "words_of_f16",
@@ -608,7 +610,7 @@ fillings! {
         OneBF16 = "words_of_number_bf16",
     }
 
-    /// What stands beside a row: the lowest number, or 0.
+    /// The padding of a row: negative infinity or 0.
     "PADDING" => RowPadding {
         LowestF32 = "vec4<u32>(0xff800000u)",
         LowestF16 = "vec2<u32>(0xfc00fc00u)",
@@ -617,37 +619,37 @@ fillings! {
         ZeroHalf = "vec2<u32>()",
     }
 
-    /// Words of a row and of what stands beside it.
+    /// Words at the end of a row, combined with padding.
     "JOINED" => JoinedWords {
         F32 = "joined_words",
         Half = "joined_half",
     }
 
-    /// Words that a compiler does not keep unpacked.
+    /// Words that the compiler is prevented from keeping in unpacked form.
     "HIDDEN" => HiddenWords {
         F32 = "hidden_words",
         Half = "hidden_half",
     }
 
-    /// Exponentials of four numbers.
+    /// Exponentials of a vec4.
     "EXPONENTIALS" => Exponentials {
         F32 = "exponentials_of_f32",
         Half = "exponentials_of_half",
     }
 
-    /// Softmax of four numbers.
+    /// Softmax of a vec4.
     "SHARES" => SoftmaxShares {
         F32 = "shares_of_f32",
         Half = "shares_of_half",
     }
 
-    /// Exponentials of four numbers of any size.
+    /// Exponentials of a vec4 of any magnitude.
     "EXPONENTIALS_OF_ANY" => ExponentialsOfAny {
         F32 = "exponentials_of_any",
         Half = "exponentials_of_any_half",
     }
 
-    /// The largest number of a team.
+    /// The maximum of a team.
     "TEAM_MAX" => TeamMax {
         Subgroups = "team_max_of_subgroups",
         Memory = "team_max_in_memory",
@@ -667,7 +669,7 @@ fillings! {
 
     // ---- Products
 
-    /// The tile of a product, or what adds up its parts.
+    /// The tile of a product, or the sum of its parts.
     "TILE" => Tile {
         Tile128 = "tile_128",
         Tile64 = "tile_64",
@@ -678,14 +680,14 @@ fillings! {
         SumPaddedParts = "sum_padded_parts",
     }
 
-    /// Whether neighbours along the inner axis are contiguous in the left operand.
+    /// Whether neighbors along the inner axis are contiguous in the left operand.
     "LEFT_RUNS" => LeftRuns {
         Yes = "true",
         No = "false",
         AsParameters = "(params.left_runs != 0u)",
     }
 
-    /// The same of the right operand.
+    /// The same for the right operand.
     "RIGHT_RUNS" => RightRuns {
         Yes = "true",
         No = "false",
@@ -704,7 +706,7 @@ fillings! {
         Right = "right_vec4",
     }
 
-    /// What is known of a part of the left operand.
+    /// What is computed in advance for a part of the left operand.
     "LEFT_KNOWN" => LeftKnown {
         Nothing = "nothing_known",
         MaxOfPart = "max_of_part",
@@ -722,7 +724,7 @@ fillings! {
         ByColumns = "coopLoad",
     }
 
-    /// The same of the right operand.
+    /// The same for the right operand.
     "LOAD_RIGHT" => LoadRight {
         ByRows = "coopLoadT",
         ByColumns = "coopLoad",
@@ -733,12 +735,12 @@ fillings! {
         F32 = "f32",
     }
 
-    /// The role of a matrix of sums.
+    /// The role of an accumulator matrix.
     "SUM" => CooperativeSum {
         C = "C",
     }
 
-    /// Where a convolution writes.
+    /// Where a convolution writes its output.
     "OUTPUT" => ConvOutput {
         Whole = "index_of_whole",
         Part = "index_of_part",
@@ -776,14 +778,14 @@ fillings! {
         Key = "key_element",
     }
 
-    /// Elements of what weights are multiplied with.
+    /// Elements of the matrix by which weights are multiplied.
     "MATRIX" => MatrixElement {
         Value = "value_element",
         Key = "key_matrix",
         Query = "query_matrix",
     }
 
-    /// Rows of the left operand of scores, four elements at a time.
+    /// Rows of the left operand of scores, as vec4.
     "LEFT_ROW" => LeftRow {
         Query = "query_row",
         Key = "key_row",
@@ -807,7 +809,7 @@ fillings! {
         Key = "key_words",
     }
 
-    /// Rows of what weights are multiplied with.
+    /// Rows of the matrix by which weights are multiplied.
     "MATRIX_INDEX" => MatrixIndex {
         Value = "value_index",
         Key = "key_index",
@@ -828,13 +830,13 @@ fillings! {
         BySum = "masked_by_sum",
     }
 
-    /// Writes what rounding took from the log-sum-exp, under an additive mask.
+    /// Writes the rounding error of the log-sum-exp, under an additive mask.
     "LSE_ERROR_PUT" => LogSumErrorPut {
         None = "no_error_put",
         Error = "lse_error_put",
     }
 
-    /// Writes an element of dv, where a launch makes it.
+    /// Writes an element of dv, if the launch computes it.
     "OTHER_PUT" => OtherPut {
         Out = "out_put",
         Other = "other_put",
@@ -846,7 +848,7 @@ fillings! {
         Other = "other_put_pair",
     }
 
-    /// Writes four elements of it.
+    /// Writes a vec4 of it.
     "OTHER_PUT_VEC4" => OtherPutVec4 {
         Out = "out_put_vec4",
         Other = "other_put_vec4",
@@ -862,7 +864,7 @@ fillings! {
         AddParts = "add_parts",
     }
 
-    /// Finds the shares of the parts of a row's weights.
+    /// Computes the factors by which the parts of a row's weights are rescaled.
     "FIND_SHARES" => FindShares {
         OfParts = "find_shares",
         None = "no_shares",
@@ -899,7 +901,7 @@ fillings! {
     }
 }
 
-/// The numbers that templates are written out with.
+/// Declares the numbers that are substituted in templates.
 macro_rules! constants {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $wgsl:literal,)+ })+) => {
         $(names! {
@@ -912,7 +914,7 @@ macro_rules! constants {
 }
 
 constants! {
-    /// A number of a template. One of 0 or 1 is how often lines under a condition are repeated.
+    /// A number of a template. A number that is 0 or 1 is the repeat count of conditional lines.
     Constant {
         Batch = "BATCH",
         ByKeys = "BY_KEYS",
@@ -962,7 +964,7 @@ constants! {
         WithD = "WITH_D",
     }
 
-    /// A truth value of a template.
+    /// A bool of a template.
     Switch {
         ByKeys = "BY_KEYS",
         Dense = "DENSE",
@@ -976,7 +978,7 @@ constants! {
 }
 
 names! {
-    /// What shaders call a tensor.
+    /// The name of a tensor in shaders.
     SlotName {
         A = "a",
         B = "b",
@@ -1060,15 +1062,15 @@ names! {
     }
 }
 
-/// A function of numbers of a class, or a cast from it.
+/// A function of the numbers of a class, or a cast from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Function {
-    /// No function: where the hole is not reached.
+    /// No function, for a placeholder that is not referenced.
     None,
-    /// An activation that there is none of.
+    /// The identity, for an absent activation.
     Unchanged,
     Unary(UnaryFunction),
-    /// Of results that are rounded to 16 bits.
+    /// For results that are rounded to 16 bits.
     UnaryHalf(UnaryFunction),
     UnaryGrad(UnaryFunction),
     UnaryGradHalf(UnaryFunction),
@@ -1078,13 +1080,13 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    /// The function of an op of one element whose result is rounded to `half` precision or not.
+    /// Returns the function of a unary op. `half`: the result is rounded to half precision.
     pub(crate) fn unary(op: UnaryOp, half: bool) -> Function {
         let function = UnaryFunction(op);
         if half { Function::UnaryHalf(function) } else { Function::Unary(function) }
     }
 
-    /// Its gradient.
+    /// Returns the gradient of that function.
     pub(crate) fn unary_grad(op: UnaryOp, half: bool) -> Function {
         let function = UnaryFunction(op);
         if half { Function::UnaryGradHalf(function) } else { Function::UnaryGrad(function) }

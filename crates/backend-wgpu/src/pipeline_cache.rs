@@ -1,9 +1,10 @@
-//! What drivers compiled, on disk, where the adapter hands it out: a program starts faster the
-//! second time.
+//! Compiled pipelines on disk, if the adapter provides them: a program starts faster the second
+//! time.
 //!
-//! A file is named by the SHA-256 of adapter and driver, and begins with that of its content: a
-//! truncated or damaged one never reaches the driver. It is written beside its place and renamed.
-//! Of processes that race the last one's file stays: another's pipelines are compiled once more.
+//! A file is named by the SHA-256 of adapter and driver, and begins with the SHA-256 of its
+//! content: a truncated or corrupt file never reaches the driver. It is written to a temporary file
+//! in the same folder and renamed. If processes race, the file of the last one remains, and the
+//! pipelines of the others are compiled once more.
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Bytes of a digest.
 const DIGEST: usize = 32;
 
-/// New pipelines after which the file is written, for processes that are killed; others write it
-/// when the device is dropped or they end.
+/// Number of new pipelines after which the file is written. This serves processes that are killed;
+/// other processes write it when the device is dropped or when they end.
 const OFTEN: usize = 64;
 
-/// The pipeline cache of a device, and its file. Without either nothing is kept.
+/// The pipeline cache of a device, and its file. Without either, nothing is saved.
 #[derive(Debug, Default)]
 pub(crate) struct PipelineCache {
     kept: Option<(wgpu::PipelineCache, PathBuf)>,
@@ -24,11 +25,11 @@ pub(crate) struct PipelineCache {
     unsaved: AtomicUsize,
 }
 
-/// `$TERNION_CACHE`, else Ternion's folder in the user's cache directory.
+/// Returns `$TERNION_CACHE`, or else Ternion's folder in the user's cache directory.
 pub(crate) fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || variable("HOME").map(|home| home.join(".cache"));
-    // Relative ones are to be ignored, says the XDG Base Directory Specification.
+    // The XDG Base Directory Specification says to ignore relative paths.
     let absolute = |path: &PathBuf| path.is_absolute();
     let user =
         || variable("XDG_CACHE_HOME").filter(absolute).or_else(|| variable("LOCALAPPDATA")).or_else(home);
@@ -36,7 +37,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
 }
 
 impl PipelineCache {
-    /// That of `device` in `folder`.
+    /// Opens the cache of `device` in `folder`.
     pub(crate) fn open(
         device: &wgpu::Device,
         adapter: &wgpu::AdapterInfo,
@@ -51,9 +52,9 @@ impl PipelineCache {
         let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data: data.as_deref(), fallback: true };
-        // SAFETY: `data` is what `get_data` returned for an adapter of this key, name and driver:
-        // `read` has checked its digest, and `save` alone writes such files. What the driver finds
-        // outdated it drops, as `fallback` asks.
+        // SAFETY: `data` is what `get_data` returned for an adapter with this key, name and driver:
+        // `read` has checked its digest, and only `save` writes such files. The driver discards
+        // outdated data, as `fallback` requests.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         match pollster::block_on(scope.pop()) {
             None => PipelineCache { kept: Some((cache, place)), unsaved: AtomicUsize::new(0) },
@@ -61,7 +62,7 @@ impl PipelineCache {
         }
     }
 
-    /// What pipelines are compiled with.
+    /// Returns the wgpu cache with which pipelines are compiled.
     pub(crate) fn cache(&self) -> Option<&wgpu::PipelineCache> {
         self.kept.as_ref().map(|(cache, _)| cache)
     }
@@ -73,8 +74,8 @@ impl PipelineCache {
         }
     }
 
-    /// Writes what was compiled since the last time. That it cannot be kept is no error: it is
-    /// compiled again next time.
+    /// Writes the pipelines compiled since the last write. A failure is not an error: the pipelines
+    /// are compiled again next time.
     pub(crate) fn save(&self) {
         let Some((cache, place)) = &self.kept else { return };
         if self.unsaved.swap(0, Ordering::Relaxed) > 0
@@ -91,7 +92,7 @@ impl Drop for PipelineCache {
     }
 }
 
-/// The file of what `key` says in full.
+/// Returns the path of the file for `key`.
 fn place(folder: &Path, key: &[&str]) -> PathBuf {
     let mut digest = Sha256::new();
     for part in key {
@@ -102,14 +103,15 @@ fn place(folder: &Path, key: &[&str]) -> PathBuf {
     folder.join("pipelines").join(name + ".pipelines")
 }
 
-/// The content of a sound file.
+/// Returns the content of an intact file.
 fn read(place: &Path) -> Option<Vec<u8>> {
     let bytes = std::fs::read(place).ok()?;
     let (digest, body) = bytes.split_at_checked(DIGEST)?;
     (digest == Sha256::digest(body).as_slice()).then(|| body.to_vec())
 }
 
-/// Writes beside `place` and renames: whoever reads finds all of it or nothing.
+/// Writes a temporary file next to `place` and renames it: a reader finds the whole content or
+/// nothing.
 fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let unique = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -135,7 +137,7 @@ mod tests {
     use ternion_core::{DType, Device, Result, Tensor};
     use ternion_testing::suite;
 
-    /// An empty folder, for the test of that name.
+    /// Returns an empty folder for the test with this name.
     fn fresh(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("ternion-pipelines-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -174,15 +176,15 @@ mod tests {
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
-    /// What a device computes whose pipelines are kept in `folder`.
+    /// Returns what a device computes whose pipeline cache is in `folder`.
     fn computed(folder: &Path) -> Result<Vec<f32>> {
         let gpu = Gpu::open_in(0, Options::default(), Some(folder.to_path_buf()))?;
         let device = Device::new(WgpuBackend { gpu });
         Tensor::iota(100, DType::F32, 0, 1, &device)?.mul_scalar(0.5)?.exp()?.to_vec()
     }
 
-    /// What `look` finds, as soon as it finds something: the thread that hands over batches may be
-    /// the last that has a device, and writes the file then.
+    /// Calls `look` until it returns a value: the flush thread may own the last reference to the
+    /// device, and then writes the file.
     fn becomes<T>(look: impl Fn() -> Option<T>) -> Option<T> {
         (0..2000).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -206,7 +208,8 @@ mod tests {
         let file = &file;
         assert!(read(file).is_some_and(|data| !data.is_empty()), "a sound file");
         assert_eq!(computed(&folder)?, first);
-        // Sound as a file, but not what a driver made; then a file that is not sound.
+        // First a file with a valid digest that no driver wrote, then a file with an invalid
+        // digest.
         write(file, b"not a pipeline").expect("writes");
         assert_eq!(computed(&folder)?, first);
         std::fs::write(file, b"no digest").expect("writes");

@@ -1,4 +1,4 @@
-//! Pipelines: a shader for given dtypes and functions, linked and compiled once.
+//! Pipelines: shaders for given dtypes and functions, each linked and compiled once.
 
 use crate::linker::link;
 use crate::names::{Fill, SlotName};
@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Bytes of a launch's parameters, at most.
+/// Maximum size of a launch's parameters, in bytes.
 pub(crate) const MOST_PARAMETERS: usize = 512;
 
-/// One shader among those that a template makes.
+/// One of the shaders that can be made from a template.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) shader: Shader,
@@ -32,23 +32,23 @@ impl Variant {
         self
     }
 
-    /// With a hole filled.
+    /// Adds a value for a placeholder.
     pub(crate) fn fill(mut self, fill: impl Into<Fill>) -> Variant {
         self.fills.push(fill.into());
         self
     }
 
-    /// The whole WGSL text, for windows of so many bytes.
+    /// Returns the whole WGSL text, for windows of `window_bytes` bytes.
     ///
     /// # Errors
-    /// A hole that nothing fills.
+    /// A placeholder that nothing fills.
     fn source(&self, window_bytes: u64) -> Result<String, String> {
         let mut header = String::new();
         if self.slots.iter().any(|slot| slot.access == Access::Half) {
             header.push_str("enable f16;\nenable wgpu_cooperative_matrix;\n");
         }
         header.push_str("@group(0) @binding(0) var<uniform> params: Parameters;\n");
-        // There are fewer than 2^31 work groups, which compilers do not know.
+        // Always 0, because there are fewer than 2^31 workgroups. Compilers cannot know that.
         header.push_str("fn opaque_zero() -> u32 { return params.launched >> 31u; }\n");
         header.push_str(match self.class {
             Class::Float => "fn number_from(bits: vec2<u32>) -> C { return bitcast<f32>(bits.x); }\n",
@@ -66,24 +66,24 @@ impl Variant {
     }
 }
 
-/// A compiled shader and the layout of what is bound to it.
+/// A compiled shader and the layout of its bindings.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub(crate) compiled: wgpu::ComputePipeline,
     pub(crate) layout: Arc<Layout>,
 }
 
-/// A layout of bindings: parameters, then tensors, each read or written.
+/// A layout of bindings: parameters, then tensors, each read-only or writable.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) group: wgpu::BindGroupLayout,
     whole: wgpu::PipelineLayout,
 }
 
-/// Every pipeline of a device that was asked for.
+/// All pipelines of a device that were requested.
 #[derive(Debug)]
 pub(crate) struct Pipelines {
-    /// What a binding of a tensor that has several covers.
+    /// Bytes of each binding of a tensor that has several.
     window_bytes: u64,
     checks: wgpu::ShaderRuntimeChecks,
     pub(crate) cache: PipelineCache,
@@ -97,7 +97,7 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    /// `checked`: with checks by the compiler around every access and every loop.
+    /// `checked`: the compiler adds checks around every access and every loop.
     pub(crate) fn new(window_bytes: u64, checked: bool, cache: PipelineCache) -> Pipelines {
         let mut checks = wgpu::ShaderRuntimeChecks::checked();
         checks.bounds_checks = checked;
@@ -115,7 +115,7 @@ impl Pipelines {
         }
     }
 
-    /// The pipeline of `variant`, compiled where it is asked for the first time.
+    /// Returns the pipeline of `variant`, which is compiled at the first request.
     pub(crate) fn get(&self, device: &wgpu::Device, variant: &Variant) -> Result<Arc<Pipeline>, String> {
         if let Some(pipeline) = self.compiled.read().get(variant) {
             return Ok(pipeline.clone());
@@ -128,7 +128,7 @@ impl Pipelines {
         Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
     }
 
-    /// What was compiled: the template and what fills it.
+    /// Describes the compiled shaders: the template and the values of its placeholders.
     pub(crate) fn described(&self) -> Vec<String> {
         let words = |variant: &Variant| {
             let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.hole(), fill.wgsl()));
@@ -137,7 +137,7 @@ impl Pipelines {
         self.compiled.read().keys().map(words).collect()
     }
 
-    /// The linked text of a shader.
+    /// Returns the linked text of a shader.
     #[cfg(any(test, feature = "noop"))]
     pub(crate) fn linked(&self, variant: &Variant) -> Result<String, String> {
         variant.source(self.window_bytes)
@@ -151,7 +151,7 @@ impl Pipelines {
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
         let layout = self.layout(device, variant);
         let source = variant.source(self.window_bytes).map_err(|error| format!("{variant:?}: {error}"))?;
-        // The last one is popped first.
+        // The last scope is popped first.
         let kinds =
             [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
         let scopes = kinds.map(|kind| device.push_error_scope(kind));
@@ -164,9 +164,9 @@ impl Pipelines {
             label: Some(variant.shader.path()),
             source: wgpu::ShaderSource::Wgsl(source.as_str().into()),
         };
-        // SAFETY: the shader is the project's own. Its loops end: each counts up to a size. Its
-        // places come from shapes and strides that core has checked against the memory; what comes
-        // from a tensor, an index, is compared with its axis before it is followed.
+        // SAFETY: the shader is part of this project. Its loops end, because each counts up to a
+        // size. Its indices come from shapes and strides that core has checked against the memory.
+        // Indices read from a tensor are compared with the size of their axis before they are used.
         let module = unsafe { device.create_shader_module_trusted(descriptor, self.checks) };
         let compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(variant.shader.path()),
@@ -221,7 +221,7 @@ impl Layout {
     }
 }
 
-/// A text with the numbers of its lines, for messages of the compiler.
+/// Adds line numbers to a text, for error messages of the compiler.
 fn numbered(text: &str) -> String {
     text.lines().enumerate().map(|(number, line)| format!("{:4} {line}\n", number + 1)).collect()
 }

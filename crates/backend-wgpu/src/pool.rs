@@ -1,20 +1,21 @@
-//! The memory pool. Each block is a buffer of wgpu's of its own: a buffer may not be read and written in one launch, so blocks cannot be parts of a
-//! large one. What came back is given out again at once: whatever still uses it was submitted before whatever will.
+//! The memory pool. Each block is a separate wgpu buffer: a buffer may not be both read and written
+//! in one launch, so blocks cannot be parts of a larger one. A freed block can be reused at once,
+//! because its earlier uses are submitted before its later ones.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use ternion_core::backend::MemoryStats;
 
-/// The least bytes of a block.
+/// Minimum size of a block, in bytes.
 const LEAST: usize = 64;
 
-/// What is kept for reuse, and what is counted.
+/// The cached blocks and the memory statistics.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     state: Mutex<State>,
 }
 
-/// Memory of the device. Its number tells it from all others, as long as it lives.
+/// A block of device memory. Its number is unique while it exists.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) buffer: wgpu::Buffer,
@@ -23,12 +24,13 @@ pub(crate) struct Block {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By size; the block that came back last is given out first.
+    /// By size. The block that was freed last is reused first.
     free: BTreeMap<usize, Vec<Block>>,
     stats: MemoryStats,
 }
 
-/// The size of the block that serves a request: eight steps to each power of two, so that requests of nearly one size share blocks.
+/// Returns the size of the block for a request: eight sizes for each power of two, so that requests
+/// of similar size share blocks.
 pub(crate) fn block_size(bytes: usize) -> usize {
     let bytes = bytes.max(LEAST);
     let step = (bytes.next_power_of_two() / 16).max(LEAST);
@@ -36,7 +38,7 @@ pub(crate) fn block_size(bytes: usize) -> usize {
 }
 
 impl Pool {
-    /// A kept block for a request, which is counted.
+    /// Takes a cached block for a request, and counts it.
     pub(crate) fn take(&self, size: usize) -> Option<Block> {
         let mut state = self.state.lock();
         let blocks = state.free.get_mut(&size)?;
@@ -49,24 +51,25 @@ impl Pool {
         Some(block)
     }
 
-    /// Counts a block that is to be made for a request; nothing if there are more than `most` bytes with it.
+    /// Counts a block that is about to be created for a request. Returns `None` if the total would
+    /// exceed `most` bytes.
     pub(crate) fn made(&self, size: usize, most: u64) -> Option<()> {
         let mut state = self.state.lock();
         let held = state.stats.in_use + state.stats.cached;
         ((held + size) as u64 <= most).then(|| state.stats.in_use += size)
     }
 
-    /// That it was made.
+    /// Updates the peak after the block was created.
     pub(crate) fn reached(&self) {
         self.state.lock().count(0);
     }
 
-    /// That it could not be made.
+    /// Undoes [`Pool::made`] for a block that could not be created.
     pub(crate) fn not_made(&self, size: usize) {
         self.state.lock().stats.in_use -= size;
     }
 
-    /// Takes a block back.
+    /// Returns a block to the pool.
     pub(crate) fn give_back(&self, block: Block) {
         let size = block.buffer.size() as usize;
         let mut state = self.state.lock();
@@ -75,7 +78,7 @@ impl Pool {
         state.free.entry(size).or_default().push(block);
     }
 
-    /// Gives every kept block back to the device.
+    /// Removes every cached block from the pool and returns them, to be dropped.
     pub(crate) fn flush(&self) -> Vec<Block> {
         let mut state = self.state.lock();
         state.stats.cached = 0;

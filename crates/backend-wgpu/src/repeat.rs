@@ -1,18 +1,22 @@
-//! Loops that are written out before a compiler sees them: WGSL has no way to ask for that, and drivers do it for short ones alone. And pieces of a
-//! function that are written out in it, where drivers want plain code without calls.
+//! Loops that are unrolled before a compiler sees them: WGSL has no attribute for this, and drivers
+//! unroll only short loops. Also blocks that are inlined into functions, where drivers need plain
+//! code without calls.
 //!
-//! The lines from `#repeat name count` to its `#end` are repeated, with `name` 0, 1 and so on; in them, `#{expression}` stands for a number: of names,
-//! numbers, and `+ - * / %` of integers, of which the last three bind closer.
+//! The lines from `#repeat name count` to its `#end` are repeated with `name` 0, 1 and so on. In
+//! them, `#{expression}` is replaced with a number. An expression consists of names, numbers, and
+//! the integer operators `+ - * / %`, of which the last three have higher precedence.
 //!
-//! The lines from `#block name` to its `#end` stand, in place of there, wherever a line `#inline name` is below: in a function, or in another block.
+//! The lines from `#block name` to its `#end` are removed from where they are written. They are
+//! inserted at each later line `#inline name`, in a function or in another block.
 
-/// A name of a `#repeat`, and what it stands for.
+/// A name of a `#repeat`, and its value.
 pub(crate) type Name<'a> = (&'a str, usize);
 
 /// A name of a `#block`, and its lines.
 type Block<'a> = (&'a str, &'a [&'a str]);
 
-/// The text with its repeated lines and its blocks written out. `names` stand for numbers everywhere.
+/// Returns the text with its repeated lines and its blocks expanded. `names` can be used in every
+/// expression.
 pub(crate) fn unrolled(text: &str, names: &[Name<'_>]) -> String {
     if !text.contains("#repeat") && !text.contains("#block") {
         return text.into();
@@ -52,7 +56,7 @@ fn write<'a>(
             "#inline" => {
                 let block = blocks.iter().rposition(|(name, _)| *name == of);
                 let block = block.unwrap_or_else(|| panic!("no #block {of} above its #inline"));
-                // A block holds only those above it: none holds itself.
+                // A block can contain only blocks above it, and so never itself.
                 write(blocks[block].1, &mut blocks[..block].to_vec(), names, whole);
             }
             _ => write_line(line, names, whole),
@@ -60,7 +64,7 @@ fn write<'a>(
     }
 }
 
-/// The lines before the `#end` that belongs to those in front of these.
+/// Returns the lines before the `#end` that matches the directive in front of `lines`.
 fn body<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     let mut depth = 0usize;
     let ends = |line: &&str| match line.trim() {
@@ -88,7 +92,7 @@ fn write_line(line: &str, names: &[Name<'_>], whole: &mut String) {
     whole.push('\n');
 }
 
-/// A sum of products of names and numbers.
+/// Evaluates a sum of products of names and numbers.
 fn value(expression: &str, names: &[Name<'_>]) -> usize {
     folded(expression, ['+', '-', '-'], |term| {
         folded(term, ['*', '/', '%'], |word| {
@@ -101,7 +105,7 @@ fn value(expression: &str, names: &[Name<'_>]) -> usize {
     })
 }
 
-/// What is between these operators, put together from left to right.
+/// Splits a text at these operators and combines the operands from left to right.
 fn folded(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
     let (mut whole, mut operator) = (0, '+');
     for piece in text.split_inclusive(operators) {
@@ -145,7 +149,7 @@ mod tests {
         let nested = "#block one\n1\n#end\n#block two\n#repeat i 2\n#inline one\n#end\n2\n#end\n#inline two\n#inline one\n";
         assert_eq!(unrolled(nested), "1\n1\n2\n1\n");
         assert_eq!(unrolled("#block unused\n1\n#end\n2\n"), "2\n");
-        // The next one of a name stands for itself below it.
+        // A second block of the same name replaces the first one below it.
         assert_eq!(unrolled("#block a\n1\n#end\n#block a\n#inline a\n2\n#end\n#inline a\n"), "1\n2\n");
     }
 

@@ -1,4 +1,5 @@
-//! The one list of what this backend runs: op and inputs to a function that queues shaders, or the reason why not.
+//! The only list of what this backend supports: it maps an op and its inputs to a function that
+//! queues shaders, or to the reason why the op is unsupported.
 
 use crate::call::{Call, LaunchFn};
 use crate::gpu::Gpu;
@@ -10,7 +11,7 @@ use ternion_core::ops::attention::{Attention, AttentionGrad};
 use ternion_core::ops::reduce::ReduceOp;
 use ternion_core::{DType, Error, Op, Result};
 
-/// That the op is run, or the reason why not.
+/// Returns the plan of an op, or the reason why it is unsupported.
 pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
     select(gpu, op, inputs).map(|_| Plan::ROW_MAJOR)
 }
@@ -26,7 +27,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
     }
 }
 
-/// The dtype of what an op without inputs makes, or that a copy changes into.
+/// Returns the output dtype of an op without inputs, or the dtype that a copy converts to.
 fn made(op: &Op) -> Option<DType> {
     match op {
         Op::Fill(fill) => Some(fill.dtype),
@@ -71,7 +72,8 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
             Ok(ops::softmax::run)
         }
         Op::CrossEntropy(_) | Op::CrossEntropyGrad(_) => Ok(ops::loss::run),
-        // The kernel reads the target's logit for the loss while other threads write gradients, which would be over it.
+        // The kernel reads the target's logit for the loss while other threads write gradients,
+        // which would overwrite it in place.
         Op::CrossEntropyWithGrad(op) if op.in_place => {
             Err(Unsupported::because("in place it is composed of the loss and its gradient"))
         }
@@ -97,7 +99,8 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         }
         Op::Im2col(_) => Ok(ops::im2col::run_im2col),
         Op::Col2im(_) => Ok(ops::im2col::run_col2im),
-        // Their sums are kept in 32 bits, which wrap when they are stored: too late for what follows.
+        // Sums of narrow integers are computed in 32 bits and wrap when they are stored, which is
+        // too late for an activation.
         Op::Matmul(product) if product.epilogue.activation.is_some() && is_narrow(inputs[0].dtype) => {
             Err(Unsupported::because("a function of a product of i16, i8 or u16 is composed"))
         }

@@ -1,7 +1,7 @@
-//! The texts of `shaders/`, each by its path: the shaders themselves, and the libraries that they
-//! reach items of.
+//! The texts of `shaders/`, each by its path: the shaders themselves, and the libraries whose items
+//! they reference.
 
-/// The arithmetic of a shader: which file defines its numbers.
+/// The arithmetic of a shader: it determines which file defines the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     /// f32, and 16-bit floats, which are widened.
@@ -25,17 +25,17 @@ macro_rules! text {
     };
 }
 
-/// Shaders, each with its path.
+/// Declares the shaders, each with its path.
 macro_rules! shaders {
     ($($name:ident = $path:literal,)+) => {
-        /// A file that has an entry point: the template of all shaders that are made of it.
+        /// A file that has an entry point: the template of all shaders that are made from it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Shader {
             $($name,)+
         }
 
         impl Shader {
-            /// The path of its file in `shaders/`.
+            /// Returns the path of its file in `shaders/`.
             pub(crate) const fn path(self) -> &'static str {
                 match self {
                     $(Shader::$name => $path,)+
@@ -90,7 +90,7 @@ shaders! {
     Transpose = "ops/transpose.wgsl",
 }
 
-/// The files that define the numbers of a class, all under the same names.
+/// Returns the texts that define the numbers of a class. All classes use the same names.
 pub(crate) const fn class_texts(class: Class) -> &'static [&'static str] {
     match class {
         Class::Float => &[
@@ -104,16 +104,16 @@ pub(crate) const fn class_texts(class: Class) -> &'static [&'static str] {
         Class::Int => &[text!("lib/int.wgsl")],
         Class::Byte => &[text!("lib/byte.wgsl")],
         Class::Wide => &[WIDE],
-        // What a file defines replaces what those before it do.
+        // Definitions of a file replace those of the files before it.
         Class::Unsigned => &[text!("lib/byte.wgsl"), text!("lib/unsigned.wgsl")],
         Class::WideUnsigned => &[WIDE, text!("lib/wide_unsigned.wgsl")],
     }
 }
 
-/// Its functions of 64-bit numbers serve other classes too, for indices and casts.
+/// The functions of 64-bit numbers are also used by other classes, for indices and casts.
 const WIDE: &str = text!("lib/wide.wgsl");
 
-/// What shaders of every class may reach.
+/// Items that shaders of every class may reference.
 pub(crate) const COMMON: &[&str] = &[
     text!("lib/half_bits.wgsl"),
     text!("lib/cast.wgsl"),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// All files below a folder.
+    /// Collects the texts of all files below a folder.
     fn files(folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();

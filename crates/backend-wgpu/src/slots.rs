@@ -1,41 +1,42 @@
-//! The tensors of a shader: how each dtype lies in words, and the functions by which a shader reads
-//! and writes elements.
+//! The tensors of a shader: how the elements of each dtype are stored in words, and the functions
+//! with which a shader reads and writes elements.
 //!
-//! Of a slot `x` a shader gets `x_at(i)` (element i as a number of its class), `x_bits(i)` (its
-//! bits), and where it is written `x_put(i, number)` and `x_put_bits(i, bits)`, and `x_put_pair(i,
-//! number, next)`, which writes a whole word where elements i and i + 1 are one; `x_PER` elements
-//! lie in a word. Elements of 16 and 8 bits share words. A shader that writes elements anywhere
-//! (`Scattered`) changes its part of a word by atomic operations on integers, each bit by one
-//! thread; one that owns whole words (`Words`) uses `x_put_word(w, word)`.
+//! For a slot `x`, a shader has `x_at(i)` (element i as a number of its class) and `x_bits(i)` (its
+//! bits). If the slot is written, it also has `x_put(i, number)`, `x_put_bits(i, bits)`, and
+//! `x_put_pair(i, number, next)`, which writes a whole word if elements i and i + 1 share one.
+//! `x_PER` is the number of elements per word. Elements of 16 and 8 bits share words. A shader that
+//! writes elements in any order (`Scattered`) changes its part of a word with atomic integer
+//! operations, and each bit is written by one thread. A shader whose threads own whole words
+//! (`Words`) uses `x_put_word(w, word)`.
 //!
-//! A tensor larger than a binding may be is bound as several windows; its functions then find the
-//! window of a word. A shader knows nothing of that.
+//! A tensor that exceeds the maximum size of a binding is bound as several windows. Its functions
+//! then select the window of a word, and the shader text stays the same.
 
 use crate::names::SlotName;
 use crate::shaders::Class;
 use std::fmt::Write;
 use ternion_core::DType;
 
-/// What a shader does with a slot.
+/// How a shader accesses a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
     Read,
-    /// Reads, of memory that the same launch writes through another slot, too.
+    /// Reads memory that the same launch also writes through another slot.
     Shared,
-    /// Writes elements anywhere.
+    /// Writes elements in any order.
     Scattered,
-    /// Writes whole words, each by one thread, which may read what it holds.
+    /// Writes whole words, each by one thread, which may also read the word.
     Words,
-    /// Reads elements of up to 32 bits four at a time: `x_vec4(i)`, of floats, which is
+    /// Reads elements of up to 32 bits as vec4: `x_vec4(i)`, of floats, which is
     /// `x_of_words(x_words(i))`.
     Vec4,
-    /// The same of f16, for cooperative matrices: `x_f16(i)`.
+    /// Like `Vec4`, for f16 elements of cooperative matrices: `x_f16(i)`.
     Half,
-    /// Written by cooperative matrices of f32, as `x`.
+    /// An array of f32, as `x`, that cooperative matrices write.
     Sums,
-    /// Writes such elements four at a time: `x_put_vec4_bits(i, bits)`, `x_put_words(i, words)` as
-    /// they lie in memory, and `x_put_vec4(i, four)` of floats, each by one thread, which may read
-    /// what it holds.
+    /// Writes such elements as vec4: `x_put_vec4_bits(i, bits)`, `x_put_words(i, words)` in their
+    /// memory format, and `x_put_vec4(i, four)` of floats. Each vec4 is written by one thread,
+    /// which may also read it.
     Vec4Written,
 }
 
@@ -44,13 +45,13 @@ impl Access {
         !matches!(self, Access::Read | Access::Vec4 | Access::Half)
     }
 
-    /// Whether the tensor is declared as an array of vec4.
+    /// Returns whether the tensor is declared as an array of vec4.
     fn by_vec4(self) -> bool {
         matches!(self, Access::Vec4 | Access::Half | Access::Vec4Written)
     }
 }
 
-/// How elements lie in memory.
+/// How elements are stored in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Store {
     F32,
@@ -65,16 +66,16 @@ pub(crate) enum Store {
     U16,
     U8,
     Bool,
-    /// Two bytes that nobody computes with.
+    /// Two bytes that are only moved.
     Bits16,
-    /// Words of a shader's own.
+    /// Words that are internal to a shader.
     Word,
-    /// Words that threads count and mark in.
+    /// Words that threads use for atomic counters and marks.
     Atomic,
 }
 
 impl Store {
-    /// How `dtype` lies; 64-bit floats have no place here.
+    /// Returns how `dtype` is stored. 64-bit floats are unsupported: `select` rejects them.
     pub(crate) fn of(dtype: DType) -> Store {
         match dtype {
             DType::F32 => Store::F32,
@@ -92,7 +93,7 @@ impl Store {
         }
     }
 
-    /// For elements that are only moved.
+    /// Returns the storage for elements that are only moved.
     pub(crate) fn bits_of(dtype: DType) -> Store {
         match dtype.size() {
             8 => Store::I64,
@@ -102,7 +103,7 @@ impl Store {
         }
     }
 
-    /// Elements in a word; 64-bit ones have a double word to themselves.
+    /// Returns the number of elements in a word. A 64-bit element has its own double word.
     pub(crate) fn per_word(self) -> usize {
         match self {
             Store::F16 | Store::BF16 | Store::I16 | Store::U16 | Store::Bits16 => 2,
@@ -111,12 +112,12 @@ impl Store {
         }
     }
 
-    /// The arithmetic of its elements.
+    /// Returns the class of arithmetic of its elements.
     pub(crate) fn class(self) -> Class {
         match self {
             Store::F32 | Store::F16 | Store::BF16 => Class::Float,
-            // Narrow integers are computed in 32 bits, of which the low ones are stored: they wrap
-            // there.
+            // Narrow integers are computed in 32 bits, and the low bits are stored: they wrap at
+            // that point.
             Store::I32 | Store::I16 | Store::I8 => Class::Int,
             Store::I64 => Class::Wide,
             Store::U32 | Store::U16 => Class::Unsigned,
@@ -125,7 +126,8 @@ impl Store {
         }
     }
 
-    /// Number from bits, and bits from a number `v`.
+    /// Returns the type of a number, the expression for a number from `bits`, and the expression
+    /// for the bits of a number `v`.
     fn conversions(self) -> Option<(&'static str, &'static str, &'static str)> {
         Some(match self {
             Store::F32 => ("f32", "bitcast<f32>(bits)", "bitcast<u32>(v)"),
@@ -148,10 +150,10 @@ pub(crate) struct Slot {
     pub(crate) name: SlotName,
     pub(crate) store: Store,
     pub(crate) access: Access,
-    /// Bindings that the tensor takes, one behind the other: more than one where it is larger than
-    /// a binding may be.
+    /// Number of consecutive bindings of the tensor: more than one if it exceeds the maximum size
+    /// of a binding.
     pub(crate) windows: u32,
-    /// The slot before it whose bindings it reads through: of two that would bind the same windows.
+    /// An earlier slot whose bindings this one shares, because both would bind the same windows.
     pub(crate) like: Option<SlotName>,
 }
 
@@ -160,34 +162,34 @@ impl Slot {
         Slot { name, store, access, windows: 1, like: None }
     }
 
-    /// Bindings of its own.
+    /// Returns the number of bindings that are not shared with an earlier slot.
     pub(crate) fn own_windows(&self) -> u32 {
         if self.like.is_some() { 0 } else { self.windows }
     }
 
-    /// Whether its windows may be those of `other`, if they are the same memory: both are read, by
-    /// words of one type.
+    /// Returns whether the slot may share the windows of `other` if both are the same memory: both
+    /// are only read, with words of the same type.
     pub(crate) fn may_be_like(&self, other: &Slot) -> bool {
         let read = |slot: &Slot| slot.access == Access::Read && slot.store != Store::Atomic;
         read(self) && read(other) && self.bits() == other.bits()
     }
 
-    /// Whether its memory is bound for writing.
+    /// Returns whether its memory is bound for writing.
     pub(crate) fn writable(&self) -> bool {
         self.access.writes() || self.store == Store::Atomic
     }
 
-    /// Whether its words are changed by atomic operations.
+    /// Returns whether its words are changed by atomic operations.
     fn atomic(&self) -> bool {
         self.store == Store::Atomic || (self.access == Access::Scattered && self.store.per_word() > 1)
     }
 
-    /// The type of a word's value, or of the words of four elements.
+    /// Returns the type of a word, or of the words of a vec4.
     fn bits(&self) -> &'static str {
         self.bits_and_bytes().0
     }
 
-    /// That type, and its bytes.
+    /// Returns that type and its size in bytes.
     fn bits_and_bytes(&self) -> (&'static str, u64) {
         match (self.access, self.store) {
             (Access::Half, _) => ("vec4<f16>", 8),
@@ -200,13 +202,13 @@ impl Slot {
         }
     }
 
-    /// The type of an element's bits.
+    /// Returns the type of an element's bits.
     fn element_bits(&self) -> &'static str {
         if self.access.by_vec4() { "u32" } else { self.bits() }
     }
 
-    /// The declaration of the slot, whose first binding has this number, and of its functions.
-    /// `window_bytes` is a power of two.
+    /// Appends the declarations of the slot and its functions to `text`. `binding` is the index of
+    /// its first binding. `window_bytes` is a power of two.
     pub(crate) fn declare(&self, binding: usize, window_bytes: u64, text: &mut String) {
         self.declare_bindings(binding, text);
         if self.windows > 1 {
@@ -247,8 +249,8 @@ impl Slot {
         let _ = writeln!(text, "const {name}_PER: u32 = {per}u;\nalias {name}_BITS = {bits};");
     }
 
-    /// Functions that find the window of a word, for a tensor of several: `x_load(w)`, and
-    /// `x_store(w, v)` or the atomic operations.
+    /// Declares functions that select the window of a word, for a tensor with several windows:
+    /// `x_load(w)`, and `x_store(w, v)` or the atomic operations.
     fn declare_windows(&self, window_bytes: u64, text: &mut String) {
         let (name, array) = (self.name.wgsl(), self.like.unwrap_or(self.name).wgsl());
         let bits = self.bits();
@@ -277,7 +279,7 @@ impl Slot {
         }
     }
 
-    /// The value of word `w`.
+    /// Returns the expression for the value of word `w`.
     fn loaded(&self, w: &str) -> String {
         let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
@@ -287,8 +289,8 @@ impl Slot {
         }
     }
 
-    /// The statement that changes word `w` by an atomic operation, or sets it where its words are
-    /// not changed by those.
+    /// Returns the statement that changes word `w` with an atomic operation, or stores it if its
+    /// words are not atomic.
     fn stored(&self, operation: &str, w: &str, value: &str) -> String {
         let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
@@ -330,7 +332,7 @@ impl Slot {
         let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
     }
 
-    /// Functions of vec4, and of the elements in them.
+    /// Declares functions for vec4 and for the elements in them.
     fn declare_vec4(&self, text: &mut String) {
         let (name, bits) = (self.name.wgsl(), self.bits());
         if self.access == Access::Half {
@@ -399,7 +401,7 @@ impl Slot {
         }
     }
 
-    /// Functions of numbers, where elements are any.
+    /// Declares functions for numbers, if the elements are numbers.
     fn declare_numbers(&self, text: &mut String) {
         let (name, bits) = (self.name.wgsl(), self.element_bits());
         let Some((number, from, to)) = self.store.conversions() else { return };
@@ -425,7 +427,7 @@ impl Slot {
     }
 }
 
-/// What a window of a slot is called: the first has the slot's name.
+/// Returns the name of a window of a slot. The first one has the slot's name.
 fn window_name(name: &str, window: u32) -> String {
     if window == 0 { name.into() } else { format!("{name}_window_{window}") }
 }

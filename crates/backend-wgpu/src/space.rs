@@ -1,4 +1,5 @@
-//! The index space of several tensors of one shape, as shaders take it: axes that lie evenly in all of them merged.
+//! The index space of several tensors of the same shape, as shaders use it: axes that can be merged
+//! in all of them are merged.
 
 use bytemuck::{Pod, Zeroable};
 use ternion_core::geometry::merge_axes;
@@ -6,8 +7,9 @@ use ternion_core::{Layout, MAX_RANK};
 
 const _: () = assert!(MAX_RANK == 8, "as many axes as index.wgsl and the parameters of shaders have");
 
-/// Sizes and strides of up to four tensors, slowest axis first; of rank 1 at least. As the fields of the shaders' `Parameters`: `rank`, `sizes`,
-/// `strides`, each tensor's after the other's. Negative strides wrap.
+/// Sizes and strides of up to four tensors, slowest axis first, with a rank of at least 1. Laid out
+/// as the fields of the shaders' `Parameters`: `rank`, `sizes`, and `strides`, one tensor after
+/// another. Negative strides wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Space {
@@ -16,10 +18,11 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// One element: for shaders that do not look at their space.
+    /// One element, for shaders that do not use their space.
     pub(crate) const EMPTY: Space = Space { sizes: [1; MAX_RANK], strides: [[0; MAX_RANK]; 4] };
 
-    /// The common space of `layouts`, which have one shape, and its rank. Elements are numbered in row-major order.
+    /// Returns the common space of `layouts`, which have the same shape, and its rank. Elements are
+    /// indexed in row-major order.
     pub(crate) fn of(layouts: &[&Layout]) -> (Space, u32) {
         if layouts.iter().all(|layout| layout.is_contiguous()) {
             return Space::dense(layouts[0].elements());
@@ -32,7 +35,7 @@ impl Space {
         Space::merged(axes, layouts.len())
     }
 
-    /// One axis, of tensors that all lie row by row: most calls.
+    /// Returns a space of one axis, for contiguous tensors: the most common case.
     fn dense(elements: usize) -> (Space, u32) {
         let mut space = Space::EMPTY;
         space.sizes[0] = elements as u32;
@@ -40,7 +43,7 @@ impl Space {
         (space, 1)
     }
 
-    /// The space of these axes, slowest first, and its rank.
+    /// Returns the space of these axes, slowest first, and its rank.
     pub(crate) fn in_order(axes: &[(usize, Vec<i64>)]) -> (Space, u32) {
         let tensors = axes.first().map_or(1, |(_, strides)| strides.len());
         let padded = axes.iter().map(|(size, strides)| {
@@ -49,7 +52,7 @@ impl Space {
         Space::merged(padded, tensors)
     }
 
-    /// The space of these axes of so many tensors; the strides of further ones are 0.
+    /// Returns the space of these axes of `tensors` tensors. The strides of other tensors are 0.
     fn merged(axes: impl Iterator<Item = (usize, [i64; 4])>, tensors: usize) -> (Space, u32) {
         let mut space = Space::EMPTY;
         let rank = merge_axes(axes, |axis, (size, strides)| {

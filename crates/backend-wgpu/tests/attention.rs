@@ -1,11 +1,12 @@
-//! Attention of 16-bit floats, which adapters with cooperative matrices compute from scaled halves, against the CPU: where `TERNION_EXPECT` names wgpu.
-//! Other adapters must give the same.
+//! Compares attention of 16-bit floats with the CPU, if `TERNION_EXPECT` names wgpu. Adapters with
+//! cooperative matrices compute it from scaled f16 values; other adapters must give the same
+//! results.
 
 use std::sync::OnceLock;
 use ternion_core::{AttentionOptions, Causal, DType, Device, Result, Tensor};
 use ternion_testing::{compare_devices, compare_tensors};
 
-/// The first adapter, where one is asked for.
+/// Returns the first adapter, if it is requested.
 fn adapter() -> Option<&'static Device> {
     static ADAPTER: OnceLock<Option<Device>> = OnceLock::new();
     let open = || ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says");
@@ -17,7 +18,7 @@ fn cpu() -> &'static Device {
     CPU.get_or_init(ternion_cpu::device)
 }
 
-/// Normal numbers times `factor`, rounded to `dtype`, on the CPU.
+/// Returns normal numbers times `factor`, rounded to `dtype`, on the CPU.
 fn random(shape: &[usize], factor: f64, dtype: DType) -> Result<Tensor> {
     Tensor::randn(shape, DType::F32, cpu())?.mul_scalar(factor)?.to_dtype(dtype)
 }
@@ -34,7 +35,7 @@ fn attend(x: [&Tensor; 3], options: AttentionOptions<'_>) -> Result<Tensor> {
     x[0].scaled_dot_product_attention(x[1], x[2], options)
 }
 
-/// In f16 and bf16, with every way to look forward and back.
+/// Compares in f16 and bf16, with every combination of causal mask and window.
 fn compare_all(q: &[usize], k: &[usize], v: &[usize], windows: &[Option<usize>]) {
     cpu().seed(11);
     for dtype in [DType::F16, DType::BF16] {
@@ -56,7 +57,7 @@ fn compare_all(q: &[usize], k: &[usize], v: &[usize], windows: &[Option<usize>])
 fn shared_heads_of_any_length() {
     compare_all(&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128], &[None, Some(50)]);
     compare_all(&[2, 6, 150, 64], &[2, 2, 190, 64], &[2, 2, 190, 64], &[None, Some(50)]);
-    // More queries than keys: the first see nothing where they look back alone.
+    // More queries than keys: with a causal mask, the first queries are fully masked.
     compare_all(&[1, 2, 190, 64], &[1, 1, 65, 64], &[1, 1, 65, 64], &[None, Some(2)]);
 }
 
@@ -69,7 +70,7 @@ fn whole_tiles_and_one_more() {
     compare_all(&[1, 1, 5, 64], &[1, 1, 300, 64], &[1, 1, 300, 64], &[None, Some(40)]);
 }
 
-/// Lines in the opposite order.
+/// Tensors that are flipped along an axis.
 #[test]
 fn lines_backwards() {
     cpu().seed(11);
@@ -88,7 +89,7 @@ fn many_tiles() {
     compare_all(&[1, 1, 512, 128], &[1, 1, 640, 128], &[1, 1, 640, 128], &[None]);
 }
 
-/// Rows that are padded, each of queries and values.
+/// Widths that are padded, with different ones for queries and values.
 #[test]
 fn widths_between() {
     compare_all(&[1, 2, 70, 48], &[1, 1, 90, 48], &[1, 1, 90, 64], &[None]);
@@ -109,7 +110,8 @@ fn parts_of_one_tensor() {
     }
 }
 
-/// All of a tensor far from 1, also farther than halves are scaled by, and scores that are all but one hidden by exponentials.
+/// Whole tensors with magnitudes far from 1, also beyond the range of the f16 scaling, and scores
+/// of which all but one are negligible after the exponential.
 #[test]
 fn magnitudes_of_whole_tensors() {
     cpu().seed(13);
@@ -125,7 +127,8 @@ fn magnitudes_of_whole_tensors() {
     }
 }
 
-/// The first rows are small beside those that follow: queries that see the first alone must give them, and each part is held to its own scale.
+/// The first rows are small relative to those that follow. Queries that attend only to the first
+/// ones must give the same magnitude, and each part is compared at its own scale.
 #[test]
 fn magnitudes_of_rows() {
     cpu().seed(14);
@@ -145,7 +148,8 @@ fn magnitudes_of_rows() {
     }
 }
 
-/// Columns of values that are small beside others: halves of one power of two would lose them.
+/// Columns of values that are small relative to others: f16 values with a common power of two would
+/// lose them.
 #[test]
 fn magnitudes_of_columns() {
     cpu().seed(15);
@@ -164,7 +168,8 @@ fn magnitudes_of_columns() {
     }
 }
 
-/// Infinities and NaN in one head of three are in no other head's output, and there as on the CPU.
+/// Infinities and NaN in one of three heads do not affect the other heads, and give the same as on
+/// the CPU in theirs.
 #[test]
 fn what_is_not_finite() {
     let Some(adapter) = adapter() else { return };

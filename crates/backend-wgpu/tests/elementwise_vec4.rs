@@ -1,4 +1,5 @@
-//! Elementwise ops of so many elements that they are formed four at a time, against the CPU: where `TERNION_EXPECT` names wgpu.
+//! Compares elementwise ops that have enough elements to be computed as vec4 with the CPU, if
+//! `TERNION_EXPECT` names wgpu.
 
 use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
@@ -6,7 +7,7 @@ use ternion_core::ops::unary::{Unary, UnaryGrad};
 use ternion_core::{DType, Device, Op, Result, Tensor, UnaryOp};
 use ternion_testing::{compare_devices, suite};
 
-/// The first adapter and the CPU, seeded alike; nothing where wgpu is not expected.
+/// Returns the first adapter and the CPU with the same seed, or `None` if wgpu is not expected.
 fn devices() -> Option<[Device; 2]> {
     if !suite::expects("wgpu") {
         return None;
@@ -43,7 +44,7 @@ const ALL: [DType; 9] = [
 
 #[test]
 fn tensors_that_lie_dense() {
-    // The last four is not whole.
+    // The last vec4 is incomplete.
     for elements in [16_384, 16_385, 16_386, 20_003] {
         compare(&ALL, &[&[elements], &[elements]], |x| x[0].add(&x[1]));
     }
@@ -58,7 +59,7 @@ fn lines_and_single_elements_of_other_tensors() {
     compare(&ALL, &[&[140, 128], &[140, 1]], |x| x[0].sub(&x[1]));
     compare(&ALL, &[&[3, 1, 80, 96], &[4, 80, 1]], |x| x[0].maximum(&x[1]));
     compare(&FLOATS, &[&[140, 1], &[1, 128]], |x| x[0].mul(&x[1])?.sigmoid());
-    // Lines that are no multiples of four long.
+    // Rows whose length is not a multiple of four.
     compare(&ALL, &[&[140, 130], &[130]], |x| x[0].add(&x[1]));
 }
 
@@ -67,7 +68,7 @@ fn parts_of_tensors() {
     compare(&ALL, &[&[150, 200], &[150, 128]], |x| x[0].narrow(1, 8, 128)?.add(&x[1]));
     compare(&ALL, &[&[150, 200], &[150, 128]], |x| x[0].narrow(1, 9, 128)?.add(&x[1]));
     compare(&ALL, &[&[200, 128]], |x| x[0].narrow(0, 33, 131)?.neg());
-    // Of size 25 at most: what is subnormal in f32 a device may take for 0.
+    // At most 25 in magnitude, because devices may flush subnormal f32 to 0.
     compare(&FLOATS, &[&[131, 129]], |x| x[0].t()?.clamp(-25.0, 25.0)?.exp()?.recip());
 }
 
@@ -98,7 +99,7 @@ fn results_of_other_dtypes() {
     }
 }
 
-/// What lies behind a part that is changed in place stays as it was.
+/// Memory after a part that is changed in place is unchanged.
 #[test]
 fn neighbours_of_a_part_stay() {
     let Some([wgpu, _]) = devices() else { return };
@@ -115,11 +116,12 @@ fn neighbours_of_a_part_stay() {
     }
 }
 
-/// Copies of transposed tensors, by tiles where there are enough rows and columns: the same bits as on the CPU.
+/// Copies of transposed tensors, in tiles if there are enough rows and columns, have the same bits
+/// as on the CPU.
 #[test]
 fn transposed_tensors() {
     let Some([wgpu, cpu]) = devices() else { return };
-    // Rows and columns that are, and are not, whole tiles and whole words.
+    // Rows and columns that are whole tiles and whole words, and others that are not.
     let shapes: [&[usize]; 6] = [&[64, 128], &[33, 70], &[130, 66], &[17, 200], &[16, 15], &[131, 65]];
     for dtype in ALL {
         for shape in shapes {
@@ -134,7 +136,7 @@ fn transposed_tensors() {
                     x.permute([1, 3, 2, 0])?,
                     whole.t()?,
                     parts.t()?,
-                    // Windows that overlap lie side by side along two axes.
+                    // Overlapping windows are contiguous along two axes.
                     whole
                         .narrow(1, 0, 64.min(shape[1]))?
                         .unfold(1, 16.min(shape[1]), 1)?
@@ -147,7 +149,8 @@ fn transposed_tensors() {
     }
 }
 
-/// Steps of large parameters, several at a time, are those of the CPU to rounding, and leave what lies beside them.
+/// Steps of large parameters, several at a time, equal those of the CPU up to rounding, and do not
+/// change adjacent memory.
 #[test]
 fn steps_of_large_parameters() {
     let Some([wgpu, cpu]) = devices() else { return };
@@ -181,7 +184,8 @@ fn steps_of_large_parameters() {
     step_and_compare(&wgpu, &cpu, DType::BF16, op, hyper, *states);
 }
 
-/// Elements of parameters that are stepped together; one is small, one is not in whole fours.
+/// Elements of parameters that are stepped together; one is small, one does not consist of whole
+/// vec4.
 const TOGETHER: [usize; 12] =
     [16_384, 20_004, 16_388, 30_000, 16_384, 16_384, 16_400, 17_000, 16_384, 100, 20_001, 18_000];
 
@@ -220,7 +224,8 @@ fn step_and_compare(wgpu: &Device, cpu: &Device, dtype: DType, op: &Op, hyper: &
     }
 }
 
-/// Conversions of every number of 16 bits, and of numbers of 32 bits between them and around halves of their last places.
+/// Conversions of every 16-bit float, and of f32 values between them and near the midpoints where
+/// rounding changes.
 #[test]
 fn conversions_of_16_bits() {
     let Some([wgpu, cpu]) = devices() else { return };
@@ -237,7 +242,8 @@ fn conversions_of_16_bits() {
     equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);
     let all = (0..=u16::MAX).map(half::bf16::from_bits).collect::<Vec<_>>();
     equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);
-    // Upper bits of all kinds over lower bits at, just off and far from a half of the last place; no subnormals of f32, which devices may flush.
+    // Upper bits of all kinds, with lower bits at, just off and far from half a unit in the last
+    // place; no subnormals of f32, which devices may flush.
     let lower = [0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff];
     let patterns = (0..1u32 << 16)
         .filter(|upper| upper & 0x7f80 != 0)
@@ -248,7 +254,8 @@ fn conversions_of_16_bits() {
     equal(&numbers, DType::BF16);
 }
 
-/// Functions that have fewer terms for results of 16 bits, of every number of 16 bits: within a unit in the last place of what they are in double precision.
+/// Functions that have fewer terms for 16-bit results, for every 16-bit float: within one ulp of
+/// their values in double precision.
 #[test]
 fn every_number_of_16_bits() {
     let Some([wgpu, cpu]) = devices() else { return };
@@ -266,24 +273,24 @@ fn every_number_of_16_bits() {
         for op in functions {
             let got = apply_one(Unary { op }, &[&x]).unwrap();
             let want = apply_one(Unary { op }, &[&wide]).unwrap();
-            // Far below 0 the wanted one is itself a difference from 1.
+            // Far below 0, the expected value is itself computed as a difference from 1.
             let rest = if op == UnaryOp::GeluTanh { 1e-14 } else { 0.0 };
             within_a_unit(op.name(), &got, &want, &wide, rest);
         }
         for op in slopes {
             let got = apply_one(UnaryGrad { op }, &[&x, &dy]).unwrap();
             let want = apply_one(UnaryGrad { op }, &[&wide, &wide_dy]).unwrap();
-            // Near their zeros slopes are as exact as the parts that cancel there.
+            // Near their zeros, gradients are only as accurate as the terms that cancel.
             within_a_unit(op.grad_name(), &got, &want, &wide, 1e-4);
         }
     }
 }
 
-/// Beside a unit in the last place an error of `rest`, or what e^-87 comes to, is allowed.
+/// Allows one ulp, and in addition an error of `rest`, or of the size of e^-87.
 fn within_a_unit(op: &str, got: &Tensor, want: &Tensor, x: &Tensor, rest: f64) {
     let dtype = got.dtype();
     let [got, want, x] = [got, want, x].map(|tensor| tensor.to_vec_f64().unwrap());
-    // The largest number, and the smallest that is not subnormal.
+    // The largest value, and the smallest normal one.
     let [largest, smallest] = match dtype {
         DType::F16 => [half::f16::MAX, half::f16::MIN_POSITIVE].map(f64::from),
         _ => [half::bf16::MAX, half::bf16::MIN_POSITIVE].map(f64::from),

@@ -1,15 +1,17 @@
-//! What lies beyond the limits of one binding and one dimension of work groups, and what devices say that are not there.
+//! Tensors beyond the limits of one binding and of one dimension of workgroups, and errors for
+//! devices that do not exist.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::{DType, Device, Result, Tensor};
 
-/// The first adapter, where `TERNION_EXPECT` names wgpu: elsewhere there may be none.
+/// Returns the first adapter, if `TERNION_EXPECT` names wgpu: otherwise there may be none.
 fn adapter() -> Option<Device> {
     ternion_testing::suite::expects("wgpu")
         .then(|| ternion_wgpu::device(0).expect("TERNION_EXPECT names wgpu"))
 }
 
-/// 160 MB of f32, where Mesa's software binds 134 MB at a time; and 156,250 work groups, where a dimension has 65,535.
+/// 160 MB of f32, while Mesa's software driver binds 134 MB at a time; and 156,250 workgroups,
+/// while a dimension has 65,535.
 #[test]
 fn tensors_larger_than_a_binding_are_computed_in_parts() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
@@ -24,7 +26,8 @@ fn tensors_larger_than_a_binding_are_computed_in_parts() -> Result<()> {
     Ok(())
 }
 
-/// 188 MB of f32, more than Mesa's software binds at a time: rows are picked from it, and reduced.
+/// 188 MB of f32, more than Mesa's software driver binds at a time: rows are gathered from it, and
+/// reduced.
 #[test]
 fn rows_beyond_a_binding_are_reached() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
@@ -45,7 +48,8 @@ fn rows_beyond_a_binding_are_reached() -> Result<()> {
     Ok(())
 }
 
-/// Views of elements of 16 and 8 bits begin in the middle of words; what lies beside them stays.
+/// Views with elements of 16 and 8 bits begin in the middle of words; adjacent elements are
+/// unchanged.
 #[test]
 fn neighbours_in_a_word_stay() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
@@ -81,7 +85,8 @@ fn adapters_that_are_not_there_are_an_error_in_words() {
     }
 }
 
-/// Threads share a device: of every call with an index out of range one thread is told, with what was wrong; another call's numbers are not told in its place.
+/// Threads share a device. Each call with an index out of range is reported to exactly one thread,
+/// with its own index and size, and never with those of another call.
 #[test]
 fn an_index_out_of_range_is_told_once_whoever_waits() -> Result<()> {
     const CALLS: usize = 200;
@@ -113,7 +118,7 @@ fn an_index_out_of_range_is_told_once_whoever_waits() -> Result<()> {
     std::thread::scope(|scope| {
         let others = [scope.spawn(valid), scope.spawn(valid)];
         let own = scope.spawn(invalid).join();
-        // Whatever came of it, the others end.
+        // The other threads end, whatever the result is.
         done.store(true, Ordering::Relaxed);
         let mut errors = own.expect("no panic")?;
         for other in others {

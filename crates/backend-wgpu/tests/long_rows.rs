@@ -1,9 +1,10 @@
-//! Softmax, norms and losses over rows that a thread takes several turns for, against the CPU: where `TERNION_EXPECT` names wgpu.
+//! Compares softmax, norms and losses over rows for which a thread needs several iterations with
+//! the CPU, if `TERNION_EXPECT` names wgpu.
 
 use ternion_core::{DType, Result, Tensor};
 use ternion_testing::{compare_devices, suite};
 
-/// Compares outputs and gradients of random inputs, in every float that wgpu has.
+/// Compares outputs and gradients of random inputs, in every float dtype that wgpu supports.
 fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
     if !suite::expects("wgpu") {
         return;
@@ -18,7 +19,8 @@ fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
     }
 }
 
-/// Few rows, which are cut into parts, and more; lengths that are even, odd, and multiples of nothing.
+/// Few rows, which are split into parts, and more rows; lengths that are even, odd, and not
+/// multiples of a power of two.
 const ROWS: [[usize; 2]; 3] = [[3, 9000], [40, 2051], [70, 2048]];
 
 #[test]
@@ -52,7 +54,7 @@ fn losses() {
     }
 }
 
-/// Infinity minus infinity is nothing, in rows of one element and of many, wherever it stands.
+/// Infinity minus infinity is NaN, in rows of one element and of many, at any index.
 #[test]
 fn variance_of_what_is_not_finite() -> Result<()> {
     if !suite::expects("wgpu") {

@@ -1,9 +1,10 @@
-//! Ops whose shaders take a tensor apart: more elements than the op table has, compared bit by bit with the CPU, where `TERNION_EXPECT` names wgpu.
+//! Ops whose shaders split a tensor into parts: more elements than the op table has, compared bit
+//! by bit with the CPU, if `TERNION_EXPECT` names wgpu.
 
 use ternion_core::{DType, Device, Element, Result, Tensor};
 use ternion_testing::suite;
 
-/// The first adapter and the CPU, seeded alike; nothing where wgpu is not expected.
+/// Returns the first adapter and the CPU with the same seed, or `None` if wgpu is not expected.
 fn devices() -> Option<[Device; 2]> {
     if !suite::expects("wgpu") {
         return None;
@@ -13,7 +14,7 @@ fn devices() -> Option<[Device; 2]> {
     Some(devices)
 }
 
-/// `f` gives the same bits on both.
+/// Asserts that `f` returns the same bits on both devices.
 fn same<T: Element + PartialEq + std::fmt::Debug>(f: impl Fn(&Device) -> Result<Vec<Tensor>>) {
     let Some([wgpu, cpu]) = devices() else { return };
     let (ours, theirs) = (f(&wgpu).expect("on wgpu"), f(&cpu).expect("on the CPU"));
@@ -31,7 +32,7 @@ fn same<T: Element + PartialEq + std::fmt::Debug>(f: impl Fn(&Device) -> Result<
     }
 }
 
-/// Numbers from 0 to `size`, without order.
+/// Returns unordered integers from 0 to `size` - 1.
 fn numbers(count: usize, size: i64, device: &Device) -> Result<Tensor> {
     Tensor::from_vec(
         (0..count as i64).map(|i| (i * 7919 + i * i % 104_729) % size).collect(),

@@ -1,7 +1,8 @@
-//! The end of a process for which an adapter still works, where `TERNION_EXPECT` names wgpu: drivers of software compile and run shaders in threads of the
-//! process, and crash if those go on while it ends.
+//! The end of a process while an adapter is still busy, if `TERNION_EXPECT` names wgpu. Software
+//! drivers compile and run shaders in threads of the process, and crash if these continue while the
+//! process ends.
 //!
-//! Each test starts itself again in processes that end so.
+//! Each test runs itself again in processes that end in this way.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,25 +12,27 @@ use std::time::Duration;
 use ternion_core::{DType, Device, Result, Tensor};
 use ternion_testing::suite;
 
-/// Says to a process that a test started that it is to end.
+/// The variable that makes a process which a test started end while the device is busy.
 const ENDS: &str = "TERNION_TEST_ENDS_AT_WORK";
 
-/// Processes of a test: without the wait at its end, one in five ends well all the same.
+/// Number of processes of a test: without the wait at the end, one in five still ends without an
+/// error.
 const TIMES: usize = 4;
 
-/// The code of a process that calls `exit`, which the test harness does not have.
+/// The exit code of a process that calls `exit`. The test harness does not use it.
 const CODE: i32 = 77;
 
-/// A batch is handed over before this is over.
+/// A batch is submitted within this time.
 const UNTIL_HANDED_OVER: Duration = Duration::from_millis(5);
 
-/// How long the process is still there when drivers have ended: threads that go on do something then.
+/// How long the process continues to exist after drivers have ended: threads that are still running
+/// do something in this time.
 const AFTER_DRIVERS: Duration = Duration::from_millis(100);
 
-/// In a process that is to end: the first adapter, at work for some hundred milliseconds.
+/// In a process that should end: returns the first adapter, busy for some hundred milliseconds.
 fn at_work() -> Option<Device> {
     std::env::var_os(ENDS)?;
-    // What is registered first is called last: there is no driver yet.
+    // Functions that are registered first are called last: no driver is loaded yet.
     // SAFETY: the function may be called at any time; it does not unwind.
     unsafe { libc::atexit(linger) };
     Some(queue_shaders().expect("shaders are queued"))
@@ -39,7 +42,8 @@ extern "C" fn linger() {
     sleep(AFTER_DRIVERS);
 }
 
-/// Queues shaders that the driver has not seen yet, with little to compute: software compiles them where it would run them.
+/// Queues shaders that the driver has not seen yet, with little to compute: a software driver
+/// compiles them when it is about to run them.
 fn queue_shaders() -> Result<Device> {
     let device = ternion_wgpu::device(0)?;
     let x = Tensor::ones([256, 256], DType::F32, &device)?;
@@ -51,9 +55,10 @@ fn queue_shaders() -> Result<Device> {
     Ok(device)
 }
 
-/// The test of this file with this name, in a process that is to end. Its driver has threads and compiles, whatever this process was told.
+/// Runs the test with this name of this file in a process that should end. Its driver has threads
+/// and compiles, whatever the options of this process are.
 fn again(test: &str, cache: &Path) -> Output {
-    // In the program with all tests of adapters, this file is a module.
+    // In the program with all adapter tests, this file is a module.
     let name = match module_path!().split_once("::") {
         Some((_program, module)) => format!("{module}::{test}"),
         None => test.to_string(),
@@ -68,7 +73,8 @@ fn again(test: &str, cache: &Path) -> Output {
         .expect("this program can be started again")
 }
 
-/// Processes of this test end with this code, and not by a signal; each leaves on disk what it compiled.
+/// Asserts that processes of this test end with this code, and not by a signal, and that each
+/// writes its compiled pipelines to disk.
 fn ends(test: &str, code: i32) {
     for time in 0..if suite::expects("wgpu") { TIMES } else { 0 } {
         let cache = std::env::temp_dir().join(format!("ternion-{test}-{}-{time}", std::process::id()));

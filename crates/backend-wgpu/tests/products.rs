@@ -1,12 +1,14 @@
-//! Products beyond one tile and sums in several parts, which the op table is too small for, against the CPU: where `TERNION_EXPECT` names wgpu.
+//! Products larger than one tile and sums in several parts, for which the op table is too small,
+//! compared with the CPU, if `TERNION_EXPECT` names wgpu.
 
 use ternion_core::ops::conv_methods::Conv2dOptions;
 use ternion_core::{AttentionOptions, Causal, DType, Device, GradOptions, Result, Tensor, grad};
 use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
-/// The first adapter, where one is asked for: a device for each test, which has a thread of its own. It knows what that test compiled, and tests do not wait
-/// for one another.
+/// Returns the first adapter, if it is requested: a separate device for each test, which runs in
+/// its own thread. The device knows which shaders the test compiled, and tests do not wait for each
+/// other.
 fn adapter() -> Option<Device> {
     thread_local!(static ADAPTER: Option<Device> = open());
     ADAPTER.with(Clone::clone)
@@ -18,7 +20,7 @@ fn open() -> Option<Device> {
     ternion_testing::suite::expects("wgpu").then(open)
 }
 
-/// Compares outputs and gradients, in f32 and in the half types.
+/// Compares outputs and gradients, in f32 and in the half-precision dtypes.
 fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
     let Some(adapter) = adapter() else { return };
     let cpu = ternion_cpu::device();
@@ -43,10 +45,10 @@ fn products_of_all_layouts() {
     compare(&[&[2, 3, 40, 17], &[3, 17, 65]], |x| x[0].matmul(&x[1]));
 }
 
-/// Sizes and strides that are multiples of four, with edges inside a tile: those are read four elements at a time.
+/// Sizes and strides that are multiples of four, with edges inside a tile: these are read as vec4.
 #[test]
 fn products_in_fours() {
-    // Inner lengths of whole steps of cooperative matrices, and not.
+    // Inner sizes that are whole steps of cooperative matrices, and others that are not.
     compare(&[&[132, 80], &[80, 200]], |x| x[0].matmul(&x[1]));
     compare(&[&[80, 132], &[80, 200]], |x| x[0].t()?.matmul(&x[1]));
     compare(&[&[132, 80], &[200, 80]], |x| x[0].matmul(&x[1].t()?));
@@ -55,13 +57,13 @@ fn products_in_fours() {
     compare(&[&[71, 132], &[200, 71]], |x| x[0].t()?.matmul(&x[1].t()?.contiguous()?));
     compare(&[&[2, 132, 36], &[36, 68]], |x| x[0].matmul(&x[1]));
     compare(&[&[3, 1, 68, 32], &[2, 32, 72]], |x| x[0].matmul(&x[1]));
-    // A part of a matrix, and one that begins in the middle of a four.
+    // A part of a matrix, and a part that begins in the middle of a vec4.
     compare(&[&[100, 80], &[80, 96]], |x| x[0].narrow(1, 8, 40)?.matmul(&x[1].narrow(0, 40, 40)?));
     compare(&[&[100, 80], &[80, 96]], |x| x[0].narrow(1, 9, 40)?.matmul(&x[1].narrow(0, 40, 40)?));
-    // Backwards.
+    // Flipped matrices.
     compare(&[&[128, 80], &[80, 128]], |x| x[0].flip(0)?.matmul(&x[1].flip(0)?));
     compare(&[&[80, 128], &[128, 80]], |x| x[0].flip(0)?.t()?.matmul(&x[1].flip(0)?.t()?));
-    // What follows, and long sums in parts.
+    // Epilogues, and long sums in parts.
     compare(&[&[132, 48], &[48, 72], &[72]], |x| x[0].matmul(&x[1])?.add(&x[2])?.gelu());
     compare(&[&[68, 1024], &[1024, 72]], |x| x[0].matmul(&x[1]));
 }
@@ -87,7 +89,7 @@ fn convolutions_of_many_channels() {
     compare(&[&[2, 80, 12, 9], &[84, 40, 3, 2]], |x| x[0].conv2d(&x[1], None, options));
 }
 
-/// Groups of few rows, many columns: those of the result, or of the gradient of the image.
+/// Groups of few rows and many columns, in the result or in the gradient of the image.
 #[test]
 fn convolutions_of_few_rows() {
     let Some(adapter) = adapter() else { return };
@@ -97,10 +99,10 @@ fn convolutions_of_few_rows() {
         dilation: [1, dilation],
         groups,
     };
-    // The gradient of three channels; a result of three, with a bias.
+    // The gradient of three channels; a result of three channels, with a bias.
     compare(&[&[3, 3, 79, 90], &[18, 3, 5, 3]], |x| x[0].conv2d(&x[1], None, padded(2, 1, 1)));
     compare(&[&[2, 18, 81, 110], &[3, 18, 3, 3], &[3]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 2, 1)));
-    // A channel for each group, and two results of one.
+    // One channel per group, and two results per channel.
     compare(&[&[2, 6, 40, 41], &[6, 1, 3, 3], &[6]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 1, 6)));
     compare(&[&[2, 6, 70, 41], &[12, 1, 3, 2]], |x| x[0].conv2d(&x[1], None, padded(3, 2, 6)));
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
@@ -110,7 +112,7 @@ fn convolutions_of_few_rows() {
     }
 }
 
-/// Attention of these shapes, with every way to look forward and back.
+/// Compares attention of these shapes, with every combination of causal mask and window.
 fn compare_attention(shapes: [&[usize]; 3]) {
     for causal in [false, true] {
         for window in [None, Some(50)] {
@@ -124,7 +126,7 @@ fn compare_attention(shapes: [&[usize]; 3]) {
     }
 }
 
-/// Rows that are read an element at a time, and those that are too wide for tiles of fours.
+/// Rows that are read element by element, and rows that are too wide for vec4 tiles.
 #[test]
 fn attention_over_many_tiles() {
     compare_attention([&[1, 4, 150, 70], &[1, 2, 190, 70], &[1, 2, 190, 98]]);
@@ -133,14 +135,14 @@ fn attention_over_many_tiles() {
     });
 }
 
-/// Rows that are read four elements at a time.
+/// Rows that are read as vec4.
 #[test]
 fn attention_in_fours() {
     let Some(adapter) = adapter() else { return };
     compare_attention([&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128]]);
     compare_attention([&[2, 2, 65, 64], &[2, 1, 65, 64], &[2, 1, 65, 64]]);
     compare_attention([&[1, 2, 190, 40], &[1, 2, 150, 40], &[1, 2, 150, 100]]);
-    // More queries than keys and the other way round, by more than a tile.
+    // More queries than keys and the reverse, by more than a tile.
     compare_attention([&[1, 1, 300, 36], &[1, 1, 130, 36], &[1, 1, 130, 36]]);
     compare_attention([&[1, 1, 70, 36], &[1, 1, 300, 36], &[1, 1, 300, 36]]);
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
@@ -175,7 +177,8 @@ fn attention_in_fours_of_all_layouts() {
     });
 }
 
-/// Queries that see no key, by the mask or by their position, give 0 whatever the values are, and take no part in gradients.
+/// Fully masked queries, by the mask or by their position, give 0 whatever the values are, and do
+/// not contribute to gradients.
 #[test]
 fn attention_of_queries_that_see_nothing() -> Result<()> {
     let Some(adapter) = adapter() else { return Ok(()) };
@@ -201,7 +204,8 @@ fn attention_of_queries_that_see_nothing() -> Result<()> {
                 let y = y.to_vec::<f32>()?;
                 for (line, row) in y.chunks(width).enumerate() {
                     let blind = if options.causal != Causal::Off { line < 160 } else { line % 7 == 0 };
-                    // A weight of 0 of what is hidden from others is multiplied all the same.
+                    // For other queries, masked keys have a weight of 0 that is still multiplied by
+                    // their values.
                     let right = |found: &f32| if blind { *found == 0.0 } else { !found.is_finite() };
                     assert!(row.iter().all(right), "line {line} of {lines}, blind {blind}: {row:?}");
                 }
@@ -211,7 +215,8 @@ fn attention_of_queries_that_see_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Where memory is short, attention and its gradient do without memory for weights, and for what goes with them.
+/// If memory is short, attention and its gradient work without memory for weights, and for other
+/// intermediate results.
 #[test]
 fn attention_without_memory_for_weights() -> Result<()> {
     if adapter().is_none() {
@@ -241,7 +246,8 @@ fn attention_without_memory_for_weights() -> Result<()> {
     let fill = || Tensor::zeros([2 << 10], DType::F32, &device);
     let mut ballast: Vec<Tensor> = std::iter::from_fn(|| fill().ok()).collect();
     assert!(ballast.len() > 1000, "{} blocks", ballast.len());
-    // So many are left: tensors take up to 14 of them, the weights 32, what goes with these up to 4.
+    // The number of remaining blocks: tensors use up to 14 of them, the weights 32, other
+    // intermediate results up to 4.
     ballast.truncate(ballast.len() - 16);
     for left in (16..64).step_by(3) {
         let found = attended(&device)?;

@@ -1,9 +1,10 @@
-//! Random numbers of a device beside the CPU's, seeded alike: where `TERNION_EXPECT` names wgpu.
+//! Compares random numbers of a device with those of the CPU with the same seed, if
+//! `TERNION_EXPECT` names wgpu.
 
 use ternion_core::{Device, Result};
 use ternion_testing::{normals, suite};
 
-/// The first adapter and the CPU; nothing where wgpu is not expected.
+/// Returns the first adapter and the CPU, or `None` if wgpu is not expected.
 fn devices() -> Option<[Device; 2]> {
     suite::expects("wgpu").then(|| [ternion_wgpu::device(0).expect("an adapter"), ternion_cpu::device()])
 }

@@ -1,6 +1,8 @@
-//! Rows that lie in fours and stay in registers, against the CPU: where `TERNION_EXPECT` names wgpu.
+//! Compares rows that are read as vec4 and kept in registers with the CPU, if `TERNION_EXPECT`
+//! names wgpu.
 //!
-//! Each test names what the shaders that it means were compiled with, and asks the device whether there was one such: so it knows that it reached them.
+//! Each test names the placeholder values of the shaders that it is meant for, and checks that the
+//! device compiled such a shader, which proves that the test reached it.
 
 use ternion_core::ops::loss::{CrossEntropyOptions, Reduction};
 use ternion_core::{DType, Device, Result, Tensor};
@@ -9,7 +11,8 @@ use ternion_wgpu::{Options, WgpuBackend};
 
 const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// The first adapter, by subgroups and without, and the CPU, seeded; nothing where wgpu is not expected.
+/// Returns pairs of the first adapter, with and without subgroups, and the CPU, with seeds; empty
+/// if wgpu is not expected.
 fn devices() -> Vec<[Device; 2]> {
     if !suite::expects("wgpu") {
         return Vec::new();
@@ -23,7 +26,7 @@ fn devices() -> Vec<[Device; 2]> {
     vec![open(false), open(true)]
 }
 
-/// Whether `device` compiled a shader of this file with all of these.
+/// Returns whether `device` compiled a shader of this file with all of these placeholder values.
 fn reached(device: &Device, file: &str, with: &[&str]) -> bool {
     let backend: &WgpuBackend = device.downcast().expect("not wrapped");
     let shaders = backend.shaders();
@@ -33,9 +36,10 @@ fn reached(device: &Device, file: &str, with: &[&str]) -> bool {
     })
 }
 
-/// Compares outputs and gradients of random inputs, and tells that the shader was reached, with each of these.
+/// Compares outputs and gradients of random inputs, and asserts that the shader was compiled with
+/// each of these sets of values.
 fn compare(shapes: &[&[usize]], file: &str, with: &[&[&str]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    // How threads meet is the same for all dtypes.
+    // The way in which threads synchronize is the same for all dtypes.
     for ([wgpu, cpu], dtypes) in devices().into_iter().zip([&DTYPES[..], &DTYPES[2..]]) {
         for &dtype in dtypes {
             let random = |shape: &&[usize]| Tensor::randn(*shape, DType::F32, &cpu)?.to_dtype(dtype);
@@ -53,7 +57,8 @@ const EXPONENTIALS: &str = "rows/exponentials_vec4.wgsl";
 const SUMS: &str = "rows/sums_vec4.wgsl";
 const NORM_GRAD: &str = "rows/norm_grad_vec4.wgsl";
 
-/// Teams of one thread, of a part of a subgroup, of several subgroups; as many fours as threads hold, and fewer.
+/// Teams of one thread, of a part of a subgroup, of several subgroups; as many vec4 as threads
+/// hold, and fewer.
 #[test]
 fn softmax_of_whole_fours() {
     for (shape, exact) in [
@@ -73,7 +78,7 @@ fn softmax_of_whole_fours() {
     compare(&[&[5, 7, 640]], EXPONENTIALS, &[&["EDGES=false"]], inner);
 }
 
-/// Rows that begin and end in the middle of fours, and of words, in both tensors alike.
+/// Rows that begin and end in the middle of a vec4, and of a word, in both tensors alike.
 #[test]
 fn softmax_of_rows_with_edges() {
     for shape in [[4100, 5], [130, 131], [31, 2050]] {
@@ -105,7 +110,7 @@ fn long_rows() {
     );
 }
 
-/// Rows that begin elsewhere in x than in y are none of these shaders' rows.
+/// These shaders do not apply to rows that begin at another offset within a vec4 in x than in y.
 #[test]
 fn rows_that_begin_apart_are_read_one_by_one() {
     for [wgpu, cpu] in devices() {
@@ -135,7 +140,7 @@ fn norms() {
     }
 }
 
-/// More rows than teams, so that each walks over several; and fewer.
+/// More rows than teams, so that each team loops over several; and fewer.
 #[test]
 fn gradients_of_norms() {
     for (shape, exact) in
@@ -156,7 +161,8 @@ fn targets(rows: usize, classes: usize, device: &Device) -> Result<Tensor> {
     Tensor::from_vec(targets, [rows], device)
 }
 
-/// Gradients that were foreseen stay, others are formed anew; and those of losses that are not reduced.
+/// Gradients that were computed in advance are kept, others are recomputed; and gradients of losses
+/// that are not reduced.
 #[test]
 fn losses() {
     for ([rows, classes], edges) in [([300, 1000], "EDGES=false"), ([70, 4001], "EDGES=true")] {
@@ -179,10 +185,10 @@ fn losses() {
     }
 }
 
-/// What is made of rows with infinities and NaN.
+/// A function of rows with infinities and NaN.
 type Made = fn(&Tensor) -> Result<Tensor>;
 
-/// Rows of numbers as large as there are: such as what masks leave of a row that sees nothing.
+/// Rows of the largest finite numbers, such as an additive mask produces in a fully masked row.
 #[test]
 fn rows_of_the_largest_numbers() {
     for [wgpu, cpu] in devices() {
@@ -209,7 +215,7 @@ fn rows_of_the_largest_numbers() {
     }
 }
 
-/// Rows with infinities and NaN give what they give elsewhere; their neighbours are as without them.
+/// Rows with infinities and NaN give the same as on the CPU, and do not affect adjacent rows.
 #[test]
 fn rows_that_are_not_finite() {
     let made: [(Made, &str, &[&str]); 5] = [
@@ -221,7 +227,7 @@ fn rows_that_are_not_finite() {
     ];
     for [wgpu, cpu] in devices() {
         for (f, file, with) in made {
-            // Norms take whole fours alone.
+            // Norms support only whole vec4.
             let odd = if file == SUMS { 1004 } else { 1001 };
             for (classes, dtype) in DTYPES.into_iter().flat_map(|dtype| [(1000, dtype), (odd, dtype)]) {
                 let values = |device: &Device| {
@@ -240,7 +246,8 @@ fn rows_that_are_not_finite() {
     }
 }
 
-/// Rows of numbers, one of which holds NaN, one an infinity, one nothing but -infinity, and one some.
+/// Returns rows of numbers, one with a NaN, one with an infinity, one with only -infinity, and one
+/// with some -infinity.
 fn strange(classes: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let rows = 270;
     let mut numbers: Vec<f32> = (0..rows * classes).map(|at| ((at * 37) % 101) as f32 / 16.0).collect();
@@ -259,7 +266,8 @@ fn loss_gradient(x: &Tensor, reduction: Reduction) -> Result<Tensor> {
     Ok(gradients.get(&x).expect("asked for").clone())
 }
 
-/// Reductions that read fours: of rows that one thread has, a part of a subgroup, several subgroups, and of one row in parts.
+/// Reductions that read vec4: of rows that one thread has, a part of a subgroup, several subgroups,
+/// and of one row in parts.
 #[test]
 fn reductions_by_fours() {
     let by_fours: &[&[&str]] = &[&["GATHER=reduce_vec4_gather"]];
@@ -270,7 +278,7 @@ fn reductions_by_fours() {
         compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].square()?.mean(1));
         compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].detach().argmax(1)?.to_dtype(DType::F32));
     }
-    // Rows of a larger tensor, and rows that do not lie in fours.
+    // Rows of a larger tensor, and rows that cannot be read as vec4.
     compare(&[&[5, 7, 640]], "rows/rows.wgsl", by_fours, |x| x[0].narrow(2, 8, 600)?.sum(2));
     compare(&[&[31, 2050]], "rows/rows.wgsl", &[], |x| x[0].sum(1));
     compare(&[&[31, 2048]], "rows/rows.wgsl", &[], |x| x[0].narrow(1, 2, 2044)?.sum(1));

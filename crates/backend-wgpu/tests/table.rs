@@ -1,15 +1,15 @@
-//! The op table on the first adapter, where `TERNION_EXPECT` names wgpu, without the rest of the framework: `tests/ops.rs` of the root runs it on all devices
-//! in one go.
+//! Runs the op table on the first adapter, if `TERNION_EXPECT` names wgpu, without the rest of the
+//! framework. `tests/ops.rs` of the root runs it on all devices in one process.
 
 use std::process::ExitCode;
 use ternion_core::{Device, Result};
 use ternion_testing::{Target, suite};
 
-/// The most devices: each has memory of its own.
+/// Maximum number of devices: each needs memory.
 const DEVICES: usize = 8;
 
-/// The processes that the table is run in on a software device: Mesa's compiler keeps some MiB for each shader until its device is closed, and the whole table asks for
-/// thousands.
+/// Number of processes in which the table runs on a software device: Mesa's compiler keeps some MiB
+/// for each shader until its device is closed, and the whole table needs thousands of shaders.
 const PARTS: usize = 6;
 
 fn main() -> ExitCode {
@@ -26,8 +26,8 @@ fn first_is_software() -> bool {
     ternion_wgpu::descriptions().first().is_some_and(|first| first.kind == "software")
 }
 
-/// Software Vulkan compiles and runs what a device is given in one thread of its own: a device for each of the tests that run together. Hardware would only
-/// switch between them.
+/// Software Vulkan compiles and runs the work of a device in a single thread, so each of the tests
+/// that run at the same time has a separate device. Hardware would only switch between them.
 fn target() -> Result<Target> {
     let device = ternion_wgpu::device(0)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,10 +1,11 @@
-//! Times between two marks in the queue of an adapter, and plain copies, where `TERNION_EXPECT` names wgpu.
+//! Times between two marks in the queue of an adapter, and plain copies, if `TERNION_EXPECT` names
+//! wgpu.
 
 use std::time::{Duration, Instant};
 use ternion_core::{DType, Device, Result, Tensor, no_grad};
 use ternion_wgpu::{Timer, WgpuBackend};
 
-/// The first adapter, where one is asked for.
+/// Returns the first adapter, if it is requested.
 fn adapter() -> Option<Device> {
     let asked = ternion_testing::suite::expects("wgpu");
     asked.then(|| ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says"))
@@ -14,15 +15,16 @@ fn backend(device: &Device) -> &WgpuBackend {
     device.downcast().expect("not wrapped")
 }
 
-/// Clocks of device and host may differ by this part: oscillators do by far less.
+/// The relative difference allowed between the clocks of device and host: oscillators differ by far
+/// less.
 const CLOCKS: f64 = 0.02;
 
-/// Queues so many launches over a million elements.
+/// Queues `count` launches over a million elements.
 fn fill(x: &Tensor, count: usize) -> Result<()> {
     (0..count).try_for_each(|_| no_grad(|| x.fill_(1.0)))
 }
 
-/// Marks around `between`.
+/// Marks the beginning and the end of `between`.
 fn timed(device: &Device, between: impl FnOnce() -> Result<()>) -> Result<Timer> {
     let timer = backend(device).timer();
     timer.begin()?;
@@ -31,14 +33,15 @@ fn timed(device: &Device, between: impl FnOnce() -> Result<()>) -> Result<Timer>
     Ok(timer)
 }
 
-/// However long each takes: times of parts that follow one another are no more than the time around them all, and they are if one of them reaches into others.
+/// However long each part takes, the sum of consecutive parts does not exceed the time around all
+/// of them. It would if the time of a part included some of another.
 #[test]
 fn times_are_of_what_lies_between_the_marks() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
     let x = Tensor::zeros([1 << 20], DType::F32, &device)?;
     fill(&x, 1)?;
     device.synchronize()?;
-    // More launches than a batch holds lie around one.
+    // A launch between two groups of more launches than a batch holds.
     let counts = [300, 1, 300];
     let mut parts = Vec::new();
     let whole = timed(&device, || {
@@ -51,12 +54,13 @@ fn times_are_of_what_lies_between_the_marks() -> Result<()> {
     let parts = parts.iter().map(Timer::milliseconds).collect::<Result<Vec<_>>>()?;
     assert!(parts.iter().all(|&part| part > 0.0), "{counts:?} launches take {parts:?} ms");
     let sum: f64 = parts.iter().sum();
-    // Whole ticks add up; their products with the length of a tick are rounded.
+    // Ticks are integers and add up exactly; their products with the length of a tick are rounded.
     assert!(sum <= whole * (1.0 + 1e-9), "{counts:?} launches take {parts:?} ms, all of them {whole} ms");
     Ok(())
 }
 
-/// The host rests while nothing is queued, so that its own time is a bound that holds however busy it is.
+/// The host rests while nothing is queued, so that its own time is a valid bound however busy it
+/// is.
 #[test]
 fn times_agree_with_the_clock_of_the_host() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
@@ -65,7 +69,7 @@ fn times_agree_with_the_clock_of_the_host() -> Result<()> {
     let begun = Instant::now();
     let timer = timed(&device, || {
         fill(&x, 1)?;
-        // The first mark is reached before the rest, and the second is queued behind it.
+        // The first mark is reached before the rest, and the second is queued after it.
         device.synchronize()?;
         std::thread::sleep(rest);
         fill(&x, 1)

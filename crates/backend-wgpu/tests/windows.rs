@@ -1,4 +1,5 @@
-//! Ops over tensors larger than a binding, against the CPU, where `TERNION_EXPECT` names wgpu: with bindings of 1 KiB, so that the tensors are small.
+//! Compares ops over tensors larger than a binding with the CPU, if `TERNION_EXPECT` names wgpu.
+//! Bindings have 1 KiB, so that the tensors are small.
 
 use std::sync::OnceLock;
 use ternion_core::dispatch::apply;
@@ -9,20 +10,20 @@ use ternion_core::{AttentionOptions, Causal, DType, Device, Result, Tensor, tota
 use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
-/// The first adapter with bindings of so many bytes, where one is asked for.
+/// Returns the first adapter with bindings of `bytes` bytes, if it is requested.
 fn with_bindings(bytes: u64) -> Option<Device> {
     let options = Options { binding_bytes: Some(bytes), small_products: true, ..Options::default() };
     let open = || ternion_wgpu::device_with(0, options).expect("an adapter, as TERNION_EXPECT says");
     ternion_testing::suite::expects("wgpu").then(open)
 }
 
-/// The same with narrow bindings.
+/// Returns the same with narrow bindings.
 fn narrow() -> Option<&'static Device> {
     static NARROW: OnceLock<Option<Device>> = OnceLock::new();
     NARROW.get_or_init(|| with_bindings(1024)).as_ref()
 }
 
-/// Compares outputs and gradients, in f32 and in a half type.
+/// Compares outputs and gradients, in f32 and in a half-precision dtype.
 fn compare(shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
     if let Some(narrow) = narrow() {
         compare_on(narrow, shapes, f);
@@ -42,7 +43,7 @@ fn compare_on(narrow: &Device, shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Res
     }
 }
 
-/// `count` positions below `size`, without order, where the other tensor is.
+/// Returns `count` unordered positions below `size`, on the device of the other tensor.
 fn positions(count: usize, size: usize, beside: &Tensor) -> Result<Tensor> {
     let numbers = (0..count).map(|at| ((at * 7919 + at * at) % size) as i64).collect();
     Tensor::from_vec(numbers, [count], beside.device())
@@ -68,7 +69,7 @@ fn rows_are_reduced() {
 
 #[test]
 fn elements_are_moved() {
-    // More windows of both together than a shader binds.
+    // Both together have more windows than a shader can bind.
     compare(&[&[160, 64]], |x| Ok(vec![x[0].t()?.contiguous()?]));
     compare(&[&[40, 33]], |x| Ok(vec![x[0].t()?.contiguous()?, x[0].pad(&[[1, 2], [3, 0]], 2.0)?]));
     compare(&[&[10, 33], &[20, 33]], |x| Ok(vec![Tensor::concat(&[&x[0], &x[1]], 0)?]));
@@ -78,7 +79,7 @@ fn elements_are_moved() {
 #[test]
 fn products_and_images() {
     compare(&[&[40, 30], &[30, 40]], |x| Ok(vec![x[0].matmul(&x[1])?]));
-    // Both operands are the same windows.
+    // Both operands use the same windows.
     compare(&[&[40, 50]], |x| Ok(vec![x[0].matmul(&x[0].t()?)?]));
     compare(&[&[2, 2, 400], &[2, 400, 3]], |x| Ok(vec![x[0].matmul(&x[1])?]));
     let options = Conv2dOptions { padding: [1, 1], ..Conv2dOptions::default() };
@@ -89,13 +90,14 @@ fn products_and_images() {
     });
 }
 
-/// Attention whose weights fill several bindings: they are made a few heads at a time.
+/// Attention whose weights need several bindings: they are computed for a few heads at a time.
 #[test]
 fn attention_of_a_few_heads_at_a_time() {
     let Some(narrow) = with_bindings(512 << 10) else { return };
     for causal in [false, true] {
         let options = AttentionOptions { causal: Causal::lower_right(causal), ..AttentionOptions::default() };
-        // Two heads that share one, of two batches; then two and one more; then tensors that fill several bindings, too.
+        // Two heads that share one key head, in two batches; then two heads and one more; then
+        // tensors that need several bindings, too.
         compare_on(&narrow, &[&[2, 4, 150, 64], &[2, 2, 190, 64], &[2, 2, 190, 36]], |x| {
             Ok(vec![x[0].scaled_dot_product_attention(&x[1], &x[2], options)?])
         });
@@ -132,14 +134,14 @@ fn pools() {
     compare(&[&[2, 3, 16, 14]], |x| Ok(vec![x[0].avg_pool2d(options)?]));
 }
 
-/// Tensors of several windows are launched alone, those between them together.
+/// Tensors with several windows are launched one by one, those between them together.
 #[test]
 fn norms_of_many_tensors() {
     let shapes: [&[usize]; 6] = [&[33], &[7, 5], &[5000], &[40, 33], &[3], &[0]];
     compare(&shapes, |x| Ok(vec![total_norm(&x.iter().collect::<Vec<_>>())?]));
 }
 
-/// A parameter after a step of AdamW.
+/// Returns a parameter after a step of AdamW.
 fn stepped(device: &Device) -> Result<Vec<f32>> {
     let numbers = |scale: f32| {
         let values = (0..1500).map(|at| ((at % 37) as f32 - 18.5) * scale).collect();
@@ -175,7 +177,7 @@ fn steps_and_random_numbers() -> Result<()> {
     device_normal(narrow, &cpu)
 }
 
-/// Normal numbers are those of the CPU to rounding.
+/// Normal numbers equal those of the CPU up to rounding.
 fn device_normal(narrow: &Device, cpu: &Device) -> Result<()> {
     let numbers = |device: &Device| -> Result<Vec<f32>> {
         device.seed(9);
@@ -187,7 +189,7 @@ fn device_normal(narrow: &Device, cpu: &Device) -> Result<()> {
     Ok(())
 }
 
-/// A shader has only so many bindings: beyond them the error names the op and what there is.
+/// A shader has a limited number of bindings: beyond it the error names the op and the limit.
 #[test]
 fn more_windows_than_bindings_are_an_error_in_words() -> Result<()> {
     if narrow().is_none() {
@@ -195,7 +197,7 @@ fn more_windows_than_bindings_are_an_error_in_words() -> Result<()> {
     }
     let least = Options { binding_bytes: Some(Options::LEAST_BINDING_BYTES), ..Options::default() };
     let device = ternion_wgpu::device_with(0, least)?;
-    // More windows than a group has bindings on any adapter.
+    // More windows than a bind group has bindings on any adapter.
     let x = Tensor::zeros([1 << 20], DType::F32, &device)?;
     let error = x.sum(0).expect_err("4 MiB in windows of 256 bytes").to_string();
     assert!(error.contains("bindings of 256 bytes"), "{error}");

@@ -1,5 +1,6 @@
-//! A scope that stops at the first op, or the first gradient of an op, that makes a NaN: [`detect_anomaly`]. For tensors that are there already, where
-//! [`NanCheck`](crate::decorators::NanCheck) wants them to be made on a device of its own.
+//! Anomaly detection: a scope that stops at the first op, or the first gradient of an op, that
+//! produces a NaN: [`detect_anomaly`]. It works with existing tensors, whereas
+//! [`NanCheck`](crate::decorators::NanCheck) requires tensors on its own device.
 
 use crate::autograd::Node;
 use crate::dtype::DType;
@@ -15,41 +16,46 @@ use std::collections::BTreeMap;
 thread_local! {
     static OPENED: RefCell<Option<Restore>> = const { RefCell::new(None) };
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
-    /// Whether the gradient of an op is computed: a report names the op, and not what its rule is composed of.
+    /// Whether the gradient of an op is being computed: a report then names the op, and not the ops
+    /// of its gradient rule.
     static IN_GRADIENT: Cell<bool> = const { Cell::new(false) };
-    /// The composed function that is computed, the outermost one.
+    /// The outermost composed function that is being computed.
     static FUNCTION: Cell<Option<&'static str>> = const { Cell::new(None) };
-    /// What an op inside of it made: whether the function gives it too is seen at its end.
+    /// What an op in it has produced. Whether the function returns it too is checked at its end.
     static PENDING: Cell<Option<Unwanted>> = const { Cell::new(None) };
-    /// The functions that nodes were recorded in, by the numbers of these.
+    /// The functions in which nodes were recorded, by node id.
     static RECORDED_IN: RefCell<BTreeMap<u64, &'static str>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// What an output is not to have.
+/// Values that an output must not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unwanted {
     Nan,
     NanOrInfinity,
 }
 
-/// Nodes of which it is known in which functions they were recorded; of more the latest.
+/// Maximum number of nodes whose functions are stored; with more nodes only the latest are kept.
 const MOST_NODES: usize = 1 << 16;
 
-/// Runs `f`; an op of this thread inside it that makes a NaN of inputs without one is an error, [`Error::NotFinite`], that names the op; so is an op whose gradient is NaN though the gradients
-/// that came to it are not.
+/// Runs `f` with anomaly detection. If an op of this thread produces a NaN from inputs without one,
+/// it returns an error, [`Error::NotFinite`], that names the op. The same applies to an op whose
+/// gradient is NaN although the gradients of its outputs are not.
 ///
-/// A NaN that was there before, or that the program wrote itself, is no error. A function that is composed of ops has its own name there, and is looked at as a whole: what an op inside makes where
-/// it is not taken is no error. Each output is read back, as one number: slow, for finding out where numbers go wrong. A step that is recorded for its
-/// replay ([`Device::capture`](crate::Device::capture)) cannot be read.
+/// A NaN that existed before, or that the program wrote itself, is not an error. A function that is
+/// composed of ops is reported by its own name and checked as a whole: a NaN that an op in it
+/// produces, but that is not in its result, is not an error. Each output is checked by copying one
+/// number to the host. This is slow, and intended for debugging. A step that is captured for replay
+/// ([`Device::capture`](crate::Device::capture)) cannot be checked.
 ///
 /// ```
 /// # use ternion_core::{Device, Result, Tensor, anomaly::detect_anomaly};
 /// # fn shares(x: &Tensor) -> Result<Tensor> {
-/// let told = detect_anomaly(|| x.div(&x.sum_keep(1)?)); // 0/0: "div: NaN in 3 of 12 elements of output 0 ([4, 3] f32); its inputs had none"
+/// // 0/0: "div: NaN in 3 of 12 elements of output 0 ([4, 3] f32); its inputs had none"
+/// let told = detect_anomaly(|| x.div(&x.sum_keep(1)?));
 /// # told }
 /// ```
 pub fn detect_anomaly<T>(f: impl FnOnce() -> T) -> T {
-    /// Closes the scope also where `f` panics.
+    /// Closes the scope, also if `f` panics.
     struct Close(bool);
     impl Drop for Close {
         fn drop(&mut self) {
@@ -60,36 +66,39 @@ pub fn detect_anomaly<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Begins on this thread what [`detect_anomaly`] does, or ends it; whether it was on before. For bindings to languages whose scopes are no closures.
+/// Turns anomaly detection on or off for this thread, and returns whether it was on, for bindings
+/// to languages whose scopes are not closures. See [`detect_anomaly`].
 pub fn set_anomaly_detection(on: bool) -> bool {
     let before = IS_OPEN.replace(on);
     if on != before {
         let restore = on.then(watched);
-        // What is replaced restores on its drop, behind the borrow.
+        // The replaced value is dropped here, after the borrow, because its drop restores state.
         let ended = OPENED.replace(restore);
         drop(ended);
     }
     before
 }
 
-/// Whether a scope is open on this thread.
+/// Returns whether anomaly detection is on for this thread.
 #[inline]
 pub fn is_anomaly_detected() -> bool {
     IS_OPEN.get()
 }
 
-/// The function composed of ops that this thread computes, by the name that the program called it by: the outermost one, if they call each other.
+/// Returns the name of the composed function that this thread computes: the outermost one, if they
+/// are nested.
 pub fn current_function() -> Option<&'static str> {
     FUNCTION.get()
 }
 
-/// Computes a function that is composed of ops. Scopes that look for NaN judge it as a whole: by its name, and by what it gives, whatever an op inside makes where it is not taken.
+/// Computes a function that is composed of ops. Scopes that search for NaN check it as a whole:
+/// they report its name, and check its result instead of the results of its ops.
 pub(crate) fn in_function(
     name: &'static str,
     inputs: &[&Tensor],
     compute: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    /// Leaves the function also where `compute` panics.
+    /// Leaves the function, also if `compute` panics.
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -109,7 +118,8 @@ pub(crate) fn in_function(
     }
 }
 
-/// Notes what an op has made, if it is part of a function: its end tells whether that matters.
+/// Records that an op has produced unwanted values, if it is part of a function. The end of the
+/// function determines whether they matter.
 pub(crate) fn is_pending(unwanted: Unwanted) -> bool {
     let is_inside = FUNCTION.get().is_some();
     if is_inside {
@@ -142,7 +152,7 @@ fn after_function(
     Err(made(name, what, found, 0, &output, inputs)?)
 }
 
-/// The error of an op, or of a function, that makes what its inputs do not have.
+/// Creates the error of an op or function that produces values which its inputs do not have.
 fn made(
     op: &'static str,
     what: &str,
@@ -168,7 +178,7 @@ fn made(
     Ok(Error::NotFinite { op, detail })
 }
 
-/// The elements that `is` tells, of a floating tensor.
+/// Counts the elements of a floating tensor for which `is` is true.
 fn count_of(tensor: &Tensor, is: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<usize> {
     if !tensor.dtype().is_float() || tensor.elements() == 0 {
         return Ok(0);
@@ -177,12 +187,12 @@ fn count_of(tensor: &Tensor, is: impl FnOnce(&Tensor) -> Result<Tensor>) -> Resu
     unobserved(|| no_grad(count)).map(|count| usize::try_from(count).unwrap_or(0))
 }
 
-/// The elements that are NaN.
+/// Counts the elements that are NaN.
 fn nan_count(tensor: &Tensor) -> Result<usize> {
     count_of(tensor, |x| x.ne(x))
 }
 
-/// The elements that are infinite.
+/// Counts the elements that are infinite.
 fn infinite_count(tensor: &Tensor) -> Result<usize> {
     count_of(tensor, |x| x.abs()?.eq_scalar(f64::INFINITY))
 }
@@ -196,7 +206,7 @@ fn any_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<bool> {
     Ok(false)
 }
 
-/// Notes in which function the nodes of these outputs were recorded.
+/// Records the function in which the nodes of these outputs were recorded.
 fn note_function(outputs: &[Tensor]) {
     let Some(function) = FUNCTION.get() else { return };
     let nodes = outputs.iter().filter_map(Tensor::node);
@@ -208,7 +218,8 @@ fn note_function(outputs: &[Tensor]) {
     });
 }
 
-/// To be called with what an op gave. Of an input that it overwrote nothing is known any more.
+/// Checks the outputs of an op. Inputs that it overwrote are not checked, because their values are
+/// lost.
 pub(crate) fn after(op: &Op, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
     if !IS_OPEN.get() || IN_GRADIENT.get() {
         return Ok(());
@@ -232,7 +243,7 @@ pub(crate) fn after(op: &Op, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<(
 
 /// Runs `form`, the gradient of an op.
 pub(crate) fn in_gradient<T>(form: impl FnOnce() -> T) -> T {
-    /// Restores also where `form` panics.
+    /// Restores the state, also if `form` panics.
     struct Leave(bool);
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -243,7 +254,7 @@ pub(crate) fn in_gradient<T>(form: impl FnOnce() -> T) -> T {
     form()
 }
 
-/// To be called with the gradients that came to a node, and those that it gave.
+/// Checks the gradients that a node returned (`gave`), given the gradients of its outputs (`came`).
 pub(crate) fn after_gradient(node: &Node, came: &[Option<Tensor>], gave: &[Option<Tensor>]) -> Result<()> {
     if !IS_OPEN.get() {
         return Ok(());

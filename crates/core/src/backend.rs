@@ -1,4 +1,4 @@
-//! The only door to hardware: [`Backend`], and the plain data that passes through it.
+//! The interface to hardware: [`Backend`], and the plain data types that it uses.
 
 pub use crate::error::index_teller;
 
@@ -12,100 +12,114 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A device that stores buffers and runs ops on them, in the order in which they are submitted.
 ///
-/// Thirteen methods, five of them optional. [`plan`](Backend::plan) and [`run`](Backend::run) must agree: an op that is planned is run. A backend that runs the
-/// primitives (see [`Op::is_primitive`]) runs every model; it may fuse any composite for the dtypes, shapes and layouts it likes
-/// and answers [`Unsupported`] for the rest, which core then composes from primitives.
+/// It has thirteen methods, of which five are optional. [`plan`](Backend::plan) and
+/// [`run`](Backend::run) must agree: an op that is planned must run. A backend that implements the
+/// primitives (see [`Op::is_primitive`]) can run every model. It may implement any composite op as
+/// a fused kernel for the dtypes, shapes and layouts that it chooses, and returns [`Unsupported`]
+/// for the others, which core then composes of primitives.
 pub trait Backend: Send + Sync + Debug + Any {
-    /// A short name for messages, such as `cuda:0`.
+    /// Returns a short name for messages, such as `cuda:0`.
     fn name(&self) -> &str;
 
-    /// A buffer of `bytes` bytes from the backend's own pool; its contents are unspecified.
+    /// Allocates a buffer of `bytes` bytes from the backend's pool. Its contents are unspecified.
     ///
     /// # Errors
-    /// [`OutOfMemory`](crate::Error::OutOfMemory).
+    /// Returns [`OutOfMemory`](crate::Error::OutOfMemory).
     fn alloc(&self, bytes: usize) -> Result<Buffer>;
 
-    /// Copies `host` into `to`, starting at `offset_bytes`. `host` may be reused when this returns.
+    /// Copies `host` to `to`, starting at `offset_bytes`. `host` may be reused when this returns.
     ///
     /// # Errors
-    /// If the bytes do not fit.
+    /// Returns an error if the bytes do not fit.
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()>;
 
-    /// Waits for the ops that write `from`, then copies its bytes from `offset_bytes` on into `host`.
+    /// Waits for the ops that write `from`, then copies its bytes, starting at `offset_bytes`, to
+    /// `host`.
     ///
     /// # Errors
-    /// If the buffer is too short, or an earlier op failed on the device.
+    /// Returns an error if the buffer is too short, or if an earlier op failed on the device.
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()>;
 
-    /// (optional) [`download`](Backend::download) from several places, for which a device may wait once. Default: one after the other.
+    /// (optional) Performs several [`download`](Backend::download)s, for which a device may wait
+    /// only once. Default: one after another.
     ///
     /// # Errors
-    /// Those of `download`; what is in `host` of the other parts is then unspecified.
+    /// Returns the errors of `download`. The `host` contents of the other parts are then
+    /// unspecified.
     fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
         parts.iter_mut().try_for_each(|part| self.download(part.from, part.offset_bytes, part.host))
     }
 
-    /// Whether this backend runs `op` itself on such inputs, and how it would like the outputs to be laid out.
+    /// Returns whether this backend supports `op` on such inputs, and the layouts that it requests
+    /// for the outputs.
     ///
     /// # Errors
-    /// [`Unsupported`] with the reason: core then composes the op, or reports the reason for a primitive.
+    /// Returns [`Unsupported`] with the reason. Core then composes the op, or reports the reason if
+    /// it is a primitive.
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported>;
 
-    /// Runs (or queues) `op`. Shapes and dtypes have been checked; strides are arbitrary on both sides.
+    /// Runs or submits `op`. Shapes and dtypes have been checked; strides are arbitrary for inputs
+    /// and outputs.
     ///
-    /// An output view never overlaps itself. It may be exactly an input's view (same buffer, same layout) for elementwise ops
-    /// and where the op's [`Role`](crate::op::Role) says so; otherwise it shares no element with any input.
+    /// An output view never overlaps itself. It may be identical to an input's view (same buffer,
+    /// same layout) for elementwise ops and where the op's [`Role`](crate::op::Role) permits it.
+    /// Otherwise it shares no element with any input.
     ///
     /// # Errors
-    /// What only the data can tell, such as an index out of range. Asynchronous backends report it at the next synchronisation.
+    /// Returns errors that depend on the data, such as an index out of range. Asynchronous backends
+    /// report them at the next synchronization.
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()>;
 
-    /// Waits until everything submitted has ended.
+    /// Waits until all submitted work has completed.
     ///
     /// # Errors
-    /// Faults of earlier ops, with the op's name.
+    /// Returns errors of earlier ops, with the name of the op.
     fn synchronize(&self) -> Result<()>;
 
-    /// Memory held at this moment.
+    /// Returns the current memory use.
     fn memory(&self) -> MemoryStats;
 
-    /// (optional) Gives back the memory that no buffer uses and that is kept for reuse. Default: none is kept.
+    /// (optional) Releases cached memory that no buffer uses. Default: nothing is cached.
     ///
     /// # Errors
-    /// Faults of earlier ops.
+    /// Returns errors of earlier ops.
     fn release_cached(&self) -> Result<()> {
         Ok(())
     }
 
-    /// (optional) Starts [`MemoryStats::peak`] anew: from now on it is the most that is in use, or `floor` if that is more. Default: the peak stays that since the start, and
-    /// what measures the peak of a part of a program finds that of all of it.
+    /// (optional) Restarts [`MemoryStats::peak`]: from now on it is the maximum in use, or `floor`
+    /// if that is larger. Default: the peak since the start is kept, so that measuring the peak of
+    /// a part of a program returns that of the whole.
     fn restart_peak(&self, floor: usize) {
         let _ = floor;
     }
 
-    /// (optional) Recording and replay of steps. Default: none; a captured closure then simply runs each time.
+    /// (optional) Returns the interface for capture and replay of steps. Default: `None`; a
+    /// captured closure then runs each time.
     fn capture(&self) -> Option<&dyn Capture> {
         None
     }
 
-    /// (optional) Raw memory for DLPack and communication libraries. Default: none.
+    /// (optional) Returns raw memory access for DLPack and communication libraries. Default:
+    /// `None`.
     fn interop(&self) -> Option<&dyn Interop> {
         None
     }
 }
 
-/// Bytes on their way to the host: those of `from`, from `offset_bytes` on, as many as `host` takes.
+/// A copy to the host: the bytes of `from`, starting at `offset_bytes`, as many as `host` has.
 #[derive(Debug)]
 pub struct Download<'a> {
-    /// Where they are.
+    /// The source buffer.
     pub from: &'a Buffer,
-    /// The first of them.
+    /// The offset of the first byte.
     pub offset_bytes: usize,
-    /// Where they go.
+    /// The destination.
     pub host: &'a mut [u8],
 }
 
-/// Methods of a [`Backend`] that wraps another device, which is in the named field: those that are listed are passed on to it as they are.
+/// Implements methods of a [`Backend`] that wraps another device. The named field contains the
+/// device, and the listed methods are forwarded to it.
 ///
 /// ```
 /// use ternion_core::backend::{Backend, MemoryStats, Meta, Plan, Unsupported, View};
@@ -193,27 +207,28 @@ macro_rules! delegate_backend {
     };
 }
 
-/// Recording of a sequence of ops and its replay without host work per op.
+/// Recording of a sequence of ops, and its replay without host work per op.
 pub trait Capture: Send + Sync {
-    /// Starts recording: ops are noted instead of run.
+    /// Starts recording: ops are recorded instead of run.
     ///
     /// # Errors
-    /// If a recording is under way.
+    /// Returns an error if a recording is in progress.
     fn begin(&self) -> Result<()>;
 
     /// Ends recording and returns the recorded step.
     ///
     /// # Errors
-    /// If something in between cannot be recorded.
+    /// Returns an error if something since `begin` cannot be recorded.
     fn end(&self) -> Result<Arc<dyn Replay>>;
 }
 
 /// A recorded step.
 pub trait Replay: Send + Sync {
-    /// Whether it can be replayed now; asked before anything changes on whose account it is.
+    /// Checks whether the step can be replayed now. It is called before any state is changed for
+    /// the replay.
     ///
     /// # Errors
-    /// The reason why not.
+    /// Returns the reason why it cannot be replayed.
     fn ready(&self) -> Result<()> {
         Ok(())
     }
@@ -221,101 +236,105 @@ pub trait Replay: Send + Sync {
     /// Runs the recorded ops again on the same buffers.
     ///
     /// # Errors
-    /// As [`Backend::run`].
+    /// Same as [`Backend::run`].
     fn replay(&self) -> Result<()>;
 }
 
 /// Raw access to a backend's memory.
 pub trait Interop: Send + Sync {
-    /// The address of the buffer's first byte in the device's address space. Who has it may write there: a backend notes that ([`Buffer::share_outside`]).
+    /// Returns the address of the buffer's first byte in the device's address space. The caller may
+    /// write to it, so backends record this with [`Buffer::share_outside`].
     fn address(&self, buffer: &Buffer) -> Option<usize>;
 }
 
-/// What backs a [`Buffer`]; freed or returned to the pool when the last handle is dropped.
+/// The memory of a [`Buffer`]. It is freed or returned to the pool when the last handle is dropped.
 pub trait Memory: Any + Send + Sync + Debug {
-    /// Usable bytes.
+    /// Returns the number of usable bytes.
     fn bytes(&self) -> usize;
 
-    /// Counts in-place changes; see [`Buffer::version`]. The highest bit says that other libraries may write to the memory.
+    /// Returns the counter of in-place changes; see [`Buffer::version`]. The highest bit is set if
+    /// other libraries may write to the memory.
     fn version_counter(&self) -> &AtomicU64;
 }
 
-/// The bit of a version counter that says that other libraries may write to the memory.
+/// The bit of a version counter that is set if other libraries may write to the memory.
 const SHARED_OUTSIDE: u64 = 1 << 63;
 
-/// A shared handle on device memory.
+/// A shared handle to device memory.
 #[derive(Clone, Debug)]
 pub struct Buffer(Arc<dyn Memory>);
 
 impl Buffer {
-    /// A handle on `memory`.
+    /// Creates a handle to `memory`.
     #[inline]
     pub fn new(memory: impl Memory) -> Buffer {
         Buffer(Arc::new(memory))
     }
 
-    /// Usable bytes.
+    /// Returns the number of usable bytes.
     pub fn bytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// How often the buffer was changed in place. Autograd compares it with the version at the time of saving.
+    /// Returns the number of in-place changes of the buffer. Autograd compares it with the version
+    /// at the time of saving.
     #[inline]
     pub fn version(&self) -> u64 {
         self.0.version_counter().load(Ordering::Acquire) & !SHARED_OUTSIDE
     }
 
-    /// Notes a change in place.
+    /// Records an in-place change.
     #[inline]
     pub fn bump_version(&self) {
         self.0.version_counter().fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Notes that other libraries may write to this memory from now on: such changes are not counted, so nothing that is derived from the values may be kept beside them.
+    /// Records that other libraries may write to this memory from now on. Such changes are not
+    /// counted, so values that are derived from the contents must not be cached.
     pub fn share_outside(&self) {
         self.0.version_counter().fetch_or(SHARED_OUTSIDE, Ordering::AcqRel);
     }
 
-    /// Whether other libraries may write to this memory.
+    /// Returns whether other libraries may write to this memory.
     pub fn is_shared_outside(&self) -> bool {
         self.0.version_counter().load(Ordering::Acquire) & SHARED_OUTSIDE != 0
     }
 
-    /// The backend's own type, if this buffer is its.
+    /// Returns the backend's memory type, if this buffer belongs to the backend.
     #[inline]
     pub fn downcast<M: Memory>(&self) -> Option<&M> {
         let memory: &dyn Any = &*self.0;
         memory.downcast_ref()
     }
 
-    /// What tells this memory from all other memory that there are handles on.
+    /// Returns an address that identifies this memory among all memory with live handles.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>() as usize
     }
 
-    /// A handle that does not keep the memory alive.
+    /// Returns a handle that does not keep the memory alive.
     pub fn downgrade(&self) -> WeakBuffer {
         WeakBuffer(Arc::downgrade(&self.0))
     }
 
-    /// Whether nobody else has a handle on this memory.
+    /// Returns whether this is the only handle to the memory.
     pub fn is_sole_handle(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Whether two handles name the same memory.
+    /// Returns whether two handles refer to the same memory.
     #[inline]
     pub fn is(&self, other: &Buffer) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
     }
 }
 
-/// A handle on device memory that does not keep it alive.
+/// A handle to device memory that does not keep it alive.
 #[derive(Clone, Debug)]
 pub struct WeakBuffer(std::sync::Weak<dyn Memory>);
 
 impl WeakBuffer {
-    /// The memory, if it is still there.
+    /// Returns the buffer, if its memory still exists.
     pub fn upgrade(&self) -> Option<Buffer> {
         self.0.upgrade().map(Buffer)
     }
@@ -331,7 +350,7 @@ pub struct Meta<'a> {
 }
 
 impl Meta<'_> {
-    /// The shape.
+    /// Returns the shape.
     #[inline]
     pub fn shape(&self) -> &crate::Shape {
         self.layout.shape()
@@ -350,46 +369,49 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The view without its memory.
+    /// Returns the view without its memory.
     #[inline]
     pub fn meta(&self) -> Meta<'a> {
         Meta { dtype: self.dtype, layout: self.layout }
     }
 
-    /// Whether both views name the same elements in the same order.
+    /// Returns whether both views have the same elements in the same order.
     pub fn is(&self, other: &View<'_>) -> bool {
         self.buffer.is(other.buffer) && self.dtype == other.dtype && self.layout == other.layout
     }
 }
 
-/// How a backend would like an output to be laid out. Core allocates it so.
+/// The memory layout that a backend requests for outputs. Core allocates them accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputOrder {
-    /// Dense, last axis fastest.
+    /// Contiguous, last axis fastest.
     RowMajor,
-    /// The first output dense, with the axes ordered in memory as those of this input, which has the output's shape.
+    /// The first output is non-overlapping and dense, with the axes ordered in memory as those of
+    /// this input, which has the output's shape.
     Like(usize),
-    /// Each output as [`Like`](OutputOrder::Like) of the input of the same number, where that has its shape.
+    /// Each output as [`Like`](OutputOrder::Like) of the input of the same index, if that input has
+    /// its shape.
     LikeEach,
 }
 
-/// A backend's yes to an op.
+/// A backend's answer that it supports an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Layout of the outputs; row-major but for those of which it says something else.
+    /// The layout of the outputs. Outputs to which it does not apply are row-major.
     pub order: OutputOrder,
 }
 
 impl Plan {
-    /// Outputs dense in row-major order.
+    /// Contiguous row-major outputs.
     pub const ROW_MAJOR: Plan = Plan { order: OutputOrder::RowMajor };
 
-    /// The first output in the memory order of input `index`.
+    /// Returns a plan with the first output in the memory order of input `index`.
     pub const fn like(index: usize) -> Plan {
         Plan { order: OutputOrder::Like(index) }
     }
 
-    /// The first output in the memory order of the first input that is not repeated along an axis.
+    /// Returns a plan with the first output in the memory order of the first input that is not
+    /// broadcast along an axis.
     pub fn like_first_unrepeated(inputs: &[Meta<'_>]) -> Plan {
         if inputs.first().is_some_and(|meta| meta.layout.is_row_major()) {
             return Plan::ROW_MAJOR;
@@ -402,7 +424,7 @@ impl Plan {
     }
 }
 
-/// A backend's no to an op, with its reason.
+/// A backend's answer that it does not support an op, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// The reason, for the coverage page and for error messages.
@@ -410,7 +432,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// A no for this reason.
+    /// Creates the answer with this reason.
     pub fn because(why: impl Into<std::borrow::Cow<'static, str>>) -> Unsupported {
         Unsupported { why: why.into() }
     }
@@ -419,10 +441,10 @@ impl Unsupported {
 /// Memory of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Held by live buffers.
+    /// Memory in use by live buffers.
     pub in_use: usize,
-    /// Kept by the pool for reuse.
+    /// Memory that the pool caches for reuse.
     pub cached: usize,
-    /// The most that was in use since the start, or since the peak was restarted.
+    /// The maximum memory in use since the start, or since the peak was restarted.
     pub peak: usize,
 }

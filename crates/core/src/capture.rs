@@ -1,4 +1,5 @@
-//! Whole steps recorded once and replayed without host work per op: [`Device::capture`].
+//! Capture of whole steps, which are recorded once and replayed without host work per op:
+//! [`Device::capture`].
 
 use crate::autograd::Forming;
 use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
@@ -15,18 +16,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What the host does before each replay, such as writing an optimiser's next numbers to the device.
+/// Host work before each replay, such as writing the optimizer's next hyperparameters to the
+/// device.
 type Hook = Box<dyn FnMut() -> Result<()> + Send>;
 
 thread_local! {
     /// The hooks of the step that this thread records.
     static RECORDING: RefCell<Option<Vec<Hook>>> = const { RefCell::new(None) };
-    /// Whether this thread runs a step that is to be recorded, and by address the memory that was made meanwhile.
+    /// Whether this thread runs a step that is to be recorded, and the buffers that were allocated
+    /// since then, by address.
     static IS_TRACED: Cell<bool> = const { Cell::new(false) };
     static MADE: RefCell<BTreeMap<usize, WeakBuffer>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Notes fresh memory for an op: it belongs to the step that this thread runs.
+/// Records newly allocated memory for an op: it belongs to the step that this thread runs.
 #[inline]
 pub(crate) fn note_made(buffer: &Buffer) {
     if IS_TRACED.get() {
@@ -34,7 +37,7 @@ pub(crate) fn note_made(buffer: &Buffer) {
     }
 }
 
-/// Notes what is made, until it is dropped.
+/// Records allocations until it is dropped.
 struct Tracing {
     was_traced: bool,
     made: BTreeMap<usize, WeakBuffer>,
@@ -53,12 +56,13 @@ impl Drop for Tracing {
     }
 }
 
-/// Whether this thread records a step: ops are noted, not run.
+/// Returns whether this thread records a step: ops are then recorded instead of run.
 pub fn is_recording_step() -> bool {
     RECORDING.with_borrow(Option::is_some)
 }
 
-/// The error for what a step that is being recorded asked of its device and cannot have: to wait for it, or to copy from the host or to it.
+/// Returns the error for an operation that is not possible while a step is recorded: waiting for
+/// the device, or copying from or to the host.
 pub fn refused_while_recording(what: &'static str) -> Error {
     Error::invalid(
         what,
@@ -66,11 +70,12 @@ pub fn refused_while_recording(what: &'static str) -> Error {
     )
 }
 
-/// While a step is recorded: has `hook` called before each of its replays. What changes from step to step and comes from the host, such as a learning
-/// rate, is written to the device there.
+/// Registers `hook` to be called before each replay of the step that is being recorded. Values from
+/// the host that change from step to step, such as a learning rate, are written to the device
+/// there.
 ///
 /// # Errors
-/// If no step is being recorded.
+/// Returns an error if no step is being recorded.
 pub fn before_replay(hook: impl FnMut() -> Result<()> + Send + 'static) -> Result<()> {
     RECORDING.with_borrow_mut(|hooks| match hooks {
         Some(hooks) => {
@@ -81,7 +86,8 @@ pub fn before_replay(hook: impl FnMut() -> Result<()> + Send + 'static) -> Resul
     })
 }
 
-/// What a step does the first time only, such as an optimiser's making of its states: no part of the step that is recorded.
+/// Runs code that a step executes only the first time, such as the creation of optimizer states. It
+/// is not part of the recorded step.
 pub fn only_once<T>(f: impl FnOnce() -> T) -> T {
     unobserved(f)
 }
@@ -90,7 +96,8 @@ pub fn only_once<T>(f: impl FnOnce() -> T) -> T {
 pub struct CapturedStep<'f, T>(Form<'f, T>);
 
 enum Form<'f, T> {
-    /// The device records nothing: the closure runs each time, in the precision of the first and fused if that was.
+    /// The device does not support recording: the closure runs each time, with the precision and
+    /// fusion switches of the first run.
     Closure {
         step: Box<dyn FnMut() -> Result<T> + 'f>,
         precision: Option<Precision>,
@@ -108,28 +115,30 @@ pub struct RecordedStep<T> {
 
 struct Recorded {
     replay: Arc<dyn Replay>,
-    /// What the step writes: each replay changes it in place, which autograd must know.
+    /// The buffers that the step writes: each replay changes them in place, which autograd must
+    /// detect.
     written: Vec<WeakBuffer>,
     hooks: Vec<Hook>,
     device: Device,
     random: Random,
 }
 
-/// The random numbers of a recorded step: it reads them from a place of its own.
+/// The random numbers of a recorded step: it reads their state from a separate buffer.
 struct Random {
     /// `[seed, base]`.
     state: Buffer,
     /// The position at which the step was recorded.
     from: u64,
-    /// Blocks of numbers that a step uses.
+    /// The number of blocks of random numbers that a step uses.
     blocks: u64,
 }
 
 impl<T> CapturedStep<'_, T> {
-    /// Runs the step again, on the same tensors, and gives what the closure returned: tensors whose memory each replay fills anew.
+    /// Runs the step again on the same tensors, and returns the closure's result: tensors whose
+    /// memory each replay overwrites.
     ///
     /// # Errors
-    /// As the ops of the step.
+    /// Returns the errors of the ops of the step.
     pub fn replay(&mut self) -> Result<&T> {
         match &mut self.0 {
             Form::Closure { step, precision, forming, output } => {
@@ -140,23 +149,23 @@ impl<T> CapturedStep<'_, T> {
         }
     }
 
-    /// Whether the device recorded the step; else each replay runs the closure.
+    /// Returns whether the device recorded the step. Otherwise each replay runs the closure.
     pub fn is_recorded(&self) -> bool {
         matches!(self.0, Form::Recorded(_))
     }
 }
 
 impl<T> RecordedStep<T> {
-    /// As [`CapturedStep::replay`].
+    /// Same as [`CapturedStep::replay`].
     ///
     /// # Errors
-    /// As the ops of the step.
+    /// Returns the errors of the ops of the step.
     pub fn replay(&mut self) -> Result<&T> {
         self.recorded.replay()?;
         Ok(&self.output)
     }
 
-    /// What the step returned: what the last replay filled.
+    /// Returns the result of the step, as written by the last replay.
     pub fn output(&self) -> &T {
         &self.output
     }
@@ -164,7 +173,7 @@ impl<T> RecordedStep<T> {
 
 impl Recorded {
     fn replay(&mut self) -> Result<()> {
-        // Step counts and random numbers go on only where the step does.
+        // Step counts and random numbers must advance only if the step runs.
         self.replay.ready()?;
         self.hooks.iter_mut().try_for_each(|hook| hook())?;
         if self.random.blocks > 0 {
@@ -173,35 +182,39 @@ impl Recorded {
             self.device.backend().upload(bytemuck::cast_slice(&state), &self.random.state, 0)?;
         }
         let outcome = self.replay.replay();
-        // Also of a step that did not come to its end: some of its ops have run.
+        // Also if the replay failed, because some of its ops may have run.
         self.written.iter().filter_map(WeakBuffer::upgrade).for_each(|buffer| buffer.bump_version());
         outcome
     }
 }
 
-/// One op of a step, as far as a recording depends on it.
+/// The properties of an op in a step that a recording depends on.
 struct Called {
     name: &'static str,
     inputs: SmallVec<[(Shape, DType); 4]>,
-    /// A digest.
+    /// A digest of the op's settings.
     settings: u64,
-    /// Of each input: where it lies, if the step has not written there before.
+    /// For each input, the address of its buffer if the step has not written to it before.
     outside: SmallVec<[Option<usize>; 4]>,
-    /// How inputs and outputs lie in their memory.
+    /// The layouts of inputs and outputs.
     layouts: SmallVec<[Layout; 4]>,
 }
 
 impl Device {
-    /// Runs `step` once as it is, so that kernels are compiled and optimisers have their states, then records it: what comes back repeats it without
-    /// host work per op. On a device that records nothing, each replay runs the closure.
+    /// Runs `step` once, so that kernels are compiled and optimizer states exist, then records it.
+    /// The returned step repeats it without host work per op. On a device that does not support
+    /// recording, each replay runs the closure.
     ///
-    /// The step works on the same memory each time: feed it by writing into its input tensors ([`Tensor::copy_`](crate::Tensor::copy_)). Learning rates, step counts and
-    /// random numbers go on from replay to replay; its [precision](crate::with_precision) stays that in which it was captured. Memory that the step makes for itself is kept apart for it; the tensors that the closure returns are part of
-    /// that.
+    /// The step uses the same memory each time: pass new data by writing it to its input tensors
+    /// ([`Tensor::copy_`](crate::Tensor::copy_)). Learning rates, step counts and random numbers
+    /// advance from replay to replay; the [precision](crate::with_precision) is fixed at capture.
+    /// Memory that the step allocates is reserved for it, including the tensors that the closure
+    /// returns.
     ///
     /// # Errors
-    /// What the step says. A step that reads from the device, writes to it from the host, works on another device too, or does not call the same ops on
-    /// the same shapes, with the same numbers and in the same memory each time, cannot be recorded.
+    /// Returns the errors of the step. A step cannot be recorded if it reads from the device,
+    /// copies to it from the host, or uses another device, or if it does not call the same ops on
+    /// the same shapes, with the same settings and the same memory, each time.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
         if let Some(recorded) = self.record(&mut step)? {
             return Ok(CapturedStep(Form::Recorded(recorded)));
@@ -211,10 +224,11 @@ impl Device {
         Ok(CapturedStep(Form::Closure { step: Box::new(step), precision, forming, output }))
     }
 
-    /// As [`capture`](Device::capture), for callers that run the step themselves where the device records nothing: `None`, and `step` has not run.
+    /// Same as [`capture`](Device::capture), for callers that run the step themselves if the device
+    /// does not support recording: the result is then `None`, and `step` has not run.
     ///
     /// # Errors
-    /// As [`capture`](Device::capture).
+    /// Same as [`capture`](Device::capture).
     pub fn record<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<Option<RecordedStep<T>>> {
         let Some(capture) = self.backend().capture() else { return Ok(None) };
         let (first, output) = traced(self, &mut step);
@@ -224,7 +238,8 @@ impl Device {
         }
         drop(output);
         let state = self.backend().alloc(16)?;
-        // First what may be refused: another thread may be recording, and drawing.
+        // Recording begins first because it can fail: another thread may be recording and using
+        // random numbers.
         let recording = Recording::begin(self, capture)?;
         let drawing = Drawing { device: self, position: self.begin_random(&state), ended: false };
         let (second, output) = traced(self, &mut step);
@@ -240,7 +255,8 @@ impl Device {
     }
 }
 
-/// Random numbers while a step is recorded are noted, not drawn: until this ends, also when the step panics.
+/// While a step is recorded, random numbers are counted, not generated. This restores the state at
+/// the end, also if the step panics.
 struct Drawing<'a> {
     device: &'a Device,
     position: RandomPosition,
@@ -248,7 +264,7 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// From where on the step draws, and how many blocks.
+    /// Returns the position of the step's first random numbers, and the number of blocks.
     fn end(mut self) -> (u64, u64) {
         self.ended = true;
         (self.position.offset, self.device.end_random(&mut self.position))
@@ -263,7 +279,7 @@ impl Drop for Drawing<'_> {
     }
 }
 
-/// A recording under way: ended also when the step panics.
+/// A recording in progress. It is ended also if the step panics.
 struct Recording<'a> {
     capture: &'a dyn Capture,
     ended: bool,
@@ -277,7 +293,7 @@ impl<'a> Recording<'a> {
         Ok(Recording { capture, ended: false })
     }
 
-    /// The recorded step, if what was recorded is whole, and its hooks.
+    /// Returns the recorded step, if the recording is complete (`whole`), and its hooks.
     fn end(mut self, whole: bool) -> (Result<Arc<dyn Replay>>, Vec<Hook>) {
         self.ended = true;
         let hooks = RECORDING.take().unwrap_or_default();
@@ -296,18 +312,20 @@ impl Drop for Recording<'_> {
     }
 }
 
-/// What a step did.
+/// The trace of a step.
 #[derive(Default)]
 struct Trace {
     called: Vec<Called>,
-    /// Outputs of its ops, each once.
+    /// The outputs of its ops, each once.
     outputs: BTreeMap<usize, WeakBuffer>,
-    /// What it read before it wrote there, so that no other memory takes the address.
+    /// The buffers that it read before it wrote to them. The weak handles keep their addresses from
+    /// being reused.
     outside: BTreeMap<usize, WeakBuffer>,
 }
 
 impl Trace {
-    /// The address of `tensor`, if it was there before the step, or came from the host.
+    /// Returns the address of `tensor`'s buffer if it existed before the step, or was uploaded from
+    /// the host.
     fn outside(&mut self, tensor: &Tensor) -> Option<usize> {
         let address = tensor.buffer().address();
         if self.outputs.contains_key(&address) || MADE.with_borrow(|made| made.contains_key(&address)) {
@@ -317,13 +335,14 @@ impl Trace {
         Some(address)
     }
 
-    /// What is left of the memory that it wrote: that of tensors from outside, and of those that it returned.
+    /// Returns the written buffers that still exist: those of tensors from outside, and of returned
+    /// tensors.
     fn written(self) -> Vec<WeakBuffer> {
         self.outputs.into_values().filter(|buffer| buffer.upgrade().is_some()).collect()
     }
 }
 
-/// What `step` does on `device`, and what it returns.
+/// Runs `step` on `device`, and returns its trace and its result.
 fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, Result<T>) {
     let trace: Rc<RefCell<Trace>> = Rc::default();
     let (noted, recorded) = (trace.clone(), device.clone());
@@ -348,14 +367,16 @@ fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, R
         });
         Ok(())
     };
-    // What a scope of precision has cast before is no part of the step: its own casts are, and are recorded with it.
+    // Casts that a precision scope cached before are not used: the casts are part of the step and
+    // are recorded with it.
     let tracing = Tracing::begin();
     let output = precision::apart(precision::current(), || observe_ops(note, step));
     drop(tracing);
     (trace.take(), output)
 }
 
-/// That an op runs on the device whose step is recorded: elsewhere it would not be replayed.
+/// Checks that an op runs on the device whose step is recorded: on another device it would not be
+/// replayed.
 fn on(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
     match device.is(recorded) {
         true => Ok(()),
@@ -369,7 +390,8 @@ fn on(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
     }
 }
 
-/// A digest of an op's settings: numbers of the host, which a recording keeps as they were. Not of the position of its random numbers, which go on.
+/// Computes a digest of an op's settings: host values, which are constant in a recording. The
+/// position of its random numbers is excluded, because it advances.
 fn settings(op: &Op) -> u64 {
     let mut op = op.clone();
     match &mut op {
@@ -394,19 +416,20 @@ fn forget_offset(config: &mut AttentionConfig) {
 }
 
 impl Called {
-    /// Without where its inputs lie.
+    /// Compares everything except the buffers and layouts of the inputs.
     fn is_as(&self, other: &Called) -> bool {
         (self.name, &self.inputs, self.settings) == (other.name, &other.inputs, other.settings)
     }
 
-    /// The op and its inputs, for messages.
+    /// Describes the op and its inputs, for messages.
     fn text(&self) -> Text {
         let inputs = self.inputs.iter().map(|(shape, dtype)| text![shape, " ", *dtype]);
         text![self.name, " of ", Text::joined(inputs, ", ")]
     }
 }
 
-/// A step that does something else the second time would do the first thing for ever.
+/// Checks that both runs call the same ops. Otherwise each replay would repeat what only one of the
+/// runs did.
 fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
     let differs = |detail: Text| {
         let rule =
@@ -436,8 +459,9 @@ fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
     }
 }
 
-/// A step that reads other tensors the second time, such as a batch that it fetches itself, would read those of the recording for ever. Random numbers are
-/// read from `random` while it is recorded.
+/// Checks that both runs use the same memory. A step that reads other tensors in the second run,
+/// such as a batch that it loads itself, would read those of the recording in each replay. While it
+/// is recorded, random numbers are read from `random`.
 fn same_memory(first: &[Called], second: &[Called], random: usize) -> Result<()> {
     for (at, (first, second)) in first.iter().zip(second).enumerate() {
         let moved = first.outside.iter().zip(&second.outside).position(|places| match places {

@@ -1,5 +1,6 @@
-//! A scope in which every op that is called runs on a second device too, and is compared: [`check_ops`]. For tensors that are there already, where
-//! [`Checked`](crate::decorators::Checked) wants them to be made on a device of its own.
+//! A scope in which every op also runs on a second device, and the results are compared:
+//! [`check_ops`]. It works with existing tensors, whereas [`Checked`](crate::decorators::Checked)
+//! requires tensors on its own device.
 
 use crate::decorators::{Comparison, Snapshot};
 use crate::device::Device;
@@ -10,30 +11,31 @@ use crate::tensor::Tensor;
 use crate::{no_grad, without_precision};
 use std::cell::RefCell;
 
-/// What an op that differs becomes.
+/// The handling of an op whose results differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDifference {
-    /// The op's error.
+    /// The op returns an error.
     Fail,
-    /// An entry of the [`CheckReport`]: the op's own result is used.
+    /// The difference is added to the [`CheckReport`], and the op's own result is used.
     Collect,
 }
 
-/// With what ops are compared, and how closely.
+/// The device with which ops are compared, and the tolerance.
 #[derive(Clone, Debug)]
 pub struct CheckConfig {
-    /// The reference. Ops on this device itself are not compared.
+    /// The reference. Ops on this device are not compared.
     pub against: Device,
-    /// What the differences that [`Checked`](crate::decorators::Checked) allows are multiplied by: 1 for those themselves, 0 for equal bits of finite numbers.
+    /// Factor of the tolerances of [`Checked`](crate::decorators::Checked): 1 for the same
+    /// tolerances, 0 to require equal bits of finite numbers.
     pub factor: f64,
-    /// What becomes of a difference.
+    /// The handling of a difference.
     pub on_difference: OnDifference,
 }
 
-/// What a scope of [`check_ops`] saw.
+/// The result of a scope of [`check_ops`].
 #[derive(Debug, Default)]
 pub struct CheckReport {
-    /// Ops that were compared.
+    /// Number of ops that were compared.
     pub compared: usize,
     /// The differences that were collected, each an [`Error::Mismatch`].
     pub differences: Vec<Error>,
@@ -49,16 +51,18 @@ thread_local! {
     static OPENED: RefCell<Vec<Opened>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `f`; every op that is called on this thread inside it runs on `config.against` too, with the same inputs (as they were before it, for ops in place), forward and backward. Of scopes
-/// inside each other, the innermost compares.
+/// Runs `f`. Every op that is called on this thread inside it also runs on `config.against` with
+/// the same inputs (for in-place ops, as they were before), in the forward and the backward pass.
+/// If scopes are nested, the innermost one compares.
 ///
-/// Compared is what a program calls, not what a device composes it of. What an op reads and writes is copied to the host: slow, for finding out where numbers go wrong. A step that is
-/// recorded for its replay ([`Device::capture`]) cannot be read, which is the error of its first op.
+/// The ops that a program calls are compared, not the ops of which a device composes them. All
+/// inputs and outputs are copied to the host. This is slow, and intended for debugging. A step that
+/// is captured for replay ([`Device::capture`]) cannot be read: its first op returns an error.
 ///
 /// # Errors
-/// A factor that is negative or not finite.
+/// Returns an error if the factor is negative or not finite.
 pub fn check_ops<T>(config: CheckConfig, f: impl FnOnce() -> T) -> Result<(T, CheckReport)> {
-    /// Closes the scope also where `f` panics.
+    /// Closes the scope, also if `f` panics.
     struct Close;
     impl Drop for Close {
         fn drop(&mut self) {
@@ -72,10 +76,11 @@ pub fn check_ops<T>(config: CheckConfig, f: impl FnOnce() -> T) -> Result<(T, Ch
     Ok((result, close_check().unwrap_or_default()))
 }
 
-/// Opens a scope of [`check_ops`] that [`close_check`] ends: for bindings to languages whose scopes are no closures.
+/// Opens a scope of [`check_ops`] that [`close_check`] ends, for bindings to languages whose scopes
+/// are not closures.
 ///
 /// # Errors
-/// As [`check_ops`].
+/// Same as [`check_ops`].
 pub fn open_check(config: CheckConfig) -> Result<()> {
     if !(config.factor.is_finite() && config.factor >= 0.0) {
         let detail = format!("factor {}, expected a finite number of at least 0", config.factor);
@@ -86,18 +91,18 @@ pub fn open_check(config: CheckConfig) -> Result<()> {
     Ok(())
 }
 
-/// Ends the scope of this thread that [`open_check`] opened last; `None` if none is open.
+/// Ends the most recent scope of this thread that [`open_check`] opened; `None` if none is open.
 pub fn close_check() -> Option<CheckReport> {
     OPENED.with_borrow_mut(Vec::pop).map(|opened| opened.report)
 }
 
-/// The inputs of an op before it runs, and with what it will be compared.
+/// The inputs of an op before it runs, and the configuration of the comparison.
 pub(crate) struct Before {
     config: CheckConfig,
     inputs: Vec<Snapshot>,
 }
 
-/// To be called before an op of this thread runs; `None` while no scope is open.
+/// Reads the inputs before an op of this thread runs; `None` if no scope is open.
 pub(crate) fn before(inputs: &[&Tensor]) -> Result<Option<Before>> {
     let config = OPENED.with_borrow(|all| all.last().map(|opened| opened.config.clone()));
     let Some(config) = config else { return Ok(None) };
@@ -108,7 +113,7 @@ pub(crate) fn before(inputs: &[&Tensor]) -> Result<Option<Before>> {
     Ok(Some(Before { inputs: inputs.iter().map(read).collect::<Result<_>>()?, config }))
 }
 
-/// To be called with what came of it.
+/// Compares the outputs of the op.
 pub(crate) fn after(op: &Op, mut before: Before, outputs: &[Tensor]) -> Result<()> {
     let Before { config, inputs } = &mut before;
     let Some(device) = outputs.first().map(Tensor::device).filter(|device| !device.is(&config.against))

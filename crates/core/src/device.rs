@@ -1,4 +1,4 @@
-//! A device: a cheap handle on a backend, with the state of its random numbers.
+//! A device: a cheap handle to a backend, with the state of its random number generator.
 
 use crate::DType;
 use crate::backend::{Backend, Buffer, MemoryStats};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// Where tensors live and ops run. Clones name the same device.
+/// A device, on which tensors are stored and ops run. Clones refer to the same device.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 
@@ -23,76 +23,79 @@ struct Inner {
 #[derive(Default)]
 struct RandomState {
     seed: u64,
-    /// Blocks of four random words handed out since seeding.
+    /// Number of blocks of four random words used since seeding.
     offset: u64,
-    /// `[seed, base]` on the device; made when first needed.
+    /// `[seed, base]` on the device, created on first use.
     state: Option<(Buffer, Layout)>,
-    /// The thread that records a step, which alone draws meanwhile: what another one took would count as the step's.
+    /// The thread that records a step. Only this thread may use random numbers meanwhile, because
+    /// those of another thread would be attributed to the step.
     recorder: Option<ThreadId>,
 }
 
 thread_local! {
-    /// The device and the numbers that this thread draws from instead of the device's own: see [`Device::with_random`].
+    /// The device and the generator that this thread uses instead of the device's generator: see
+    /// [`Device::with_random`].
     static OWN_RANDOM: RefCell<Option<(Device, RandomState)>> = const { RefCell::new(None) };
 }
 
-/// Where random numbers stood before a step was recorded.
+/// The state of the random numbers before a step was recorded.
 pub(crate) struct RandomPosition {
     pub(crate) offset: u64,
     state: Option<(Buffer, Layout)>,
 }
 
 impl Device {
-    /// A device that runs on `backend`.
+    /// Creates a device that runs on `backend`.
     pub fn new(backend: impl Backend) -> Device {
         Device(Arc::new(Inner { backend: Box::new(backend), random: Mutex::default() }))
     }
 
-    /// The backend.
+    /// Returns the backend.
     #[inline]
     pub fn backend(&self) -> &dyn Backend {
         &*self.0.backend
     }
 
-    /// The backend as its own type, if it is a `B`.
+    /// Returns the backend as its concrete type, if it is a `B`.
     pub fn downcast<B: Backend>(&self) -> Option<&B> {
         let backend: &dyn std::any::Any = self.backend();
         backend.downcast_ref()
     }
 
-    /// A short name for messages, such as `cuda:0`.
+    /// Returns a short name for messages, such as `cuda:0`.
     pub fn name(&self) -> &str {
         self.0.backend.name()
     }
 
-    /// Whether two handles name the same device.
+    /// Returns whether two handles refer to the same device.
     #[inline]
     pub fn is(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Waits until everything submitted has ended.
+    /// Waits until all submitted work has completed.
     ///
     /// # Errors
-    /// Faults of earlier ops.
+    /// Returns errors of earlier ops.
     pub fn synchronize(&self) -> Result<()> {
         self.0.backend.synchronize()
     }
 
-    /// Memory held at this moment, in bytes.
+    /// Returns the current memory use, in bytes.
     pub fn memory(&self) -> MemoryStats {
         self.0.backend.memory()
     }
 
-    /// Starts [`MemoryStats::peak`] anew, from what is in use now.
+    /// Resets [`MemoryStats::peak`] to the memory in use now.
     pub fn reset_peak_memory(&self) {
         self.0.backend.restart_peak(0);
     }
 
-    /// Runs `f`, and tells the most memory that was in use meanwhile, in bytes, with what was in use before. [`MemoryStats::peak`] is afterwards what it would have been
-    /// without the question. What other threads use at the same time counts, too.
+    /// Runs `f`, and returns its result and the maximum memory in use during it, in bytes,
+    /// including memory that was in use before. Afterward [`MemoryStats::peak`] is the same as
+    /// without this call. Memory that other threads use at the same time is included.
     pub fn peak_memory_of<T>(&self, f: impl FnOnce() -> T) -> (T, usize) {
-        /// Puts the peak of the whole program back, also where `f` panics.
+        /// Restores the peak of the whole program, also if `f` panics.
         struct Whole<'d>(&'d Device, usize);
         impl Drop for Whole<'_> {
             fn drop(&mut self) {
@@ -106,27 +109,28 @@ impl Device {
         (result, self.memory().peak)
     }
 
-    /// Gives the system, or the driver, the memory that no tensor uses and that the device keeps for reuse ([`MemoryStats::cached`]); it waits for what was
-    /// submitted. For programs that leave memory to others; the device gives it back by itself where it would have none otherwise.
+    /// Waits for submitted work, and releases the memory that the device caches for reuse
+    /// ([`MemoryStats::cached`]) to the system or the driver, so that other programs can use it. If
+    /// an allocation would fail otherwise, the device does this itself.
     ///
     /// # Errors
-    /// Faults of earlier ops.
+    /// Returns errors of earlier ops.
     pub fn release_cached(&self) -> Result<()> {
         self.0.backend.release_cached()
     }
 
-    /// Starts the device's random numbers anew from `seed` (0 at the start of a program).
+    /// Restarts the device's random numbers from `seed` (0 at the start of a program).
     pub fn seed(&self, seed: u64) {
         *self.random() = RandomState { seed, ..RandomState::default() };
     }
 
-    /// The seed and the number of blocks handed out: all there is to restore.
+    /// Returns the seed and the number of used blocks: the complete state to restore.
     pub fn random_position(&self) -> (u64, u64) {
         let random = self.random();
         (random.seed, random.offset)
     }
 
-    /// Goes back (or on) to a position told by [`random_position`](Device::random_position).
+    /// Sets the position to one that [`random_position`](Device::random_position) returned.
     pub fn set_random_position(&self, (seed, offset): (u64, u64)) {
         let mut random = self.random();
         if random.seed != seed {
@@ -135,10 +139,12 @@ impl Device {
         random.offset = offset;
     }
 
-    /// Hands out random numbers for `words` 32-bit words: the state tensor `[seed, base]` and the first block.
+    /// Reserves random numbers for `words` 32-bit words, and returns the state tensor
+    /// `[seed, base]` and the index of the first block.
     ///
     /// # Errors
-    /// No memory for the state; another thread records a step on this device.
+    /// Returns an error if there is no memory for the state, or if another thread records a step on
+    /// this device.
     pub fn draw(&self, words: usize) -> Result<(Tensor, u64)> {
         let own = OWN_RANDOM.with_borrow_mut(|own| match own {
             Some((device, random)) if device.is(self) => Some(self.draw_from(random, words)),
@@ -146,7 +152,7 @@ impl Device {
         });
         let mut random = self.random();
         if let Some(drawn) = own {
-            // A step that another thread records does not see them.
+            // They are not visible to a step that another thread records.
             return match random.recorder == Some(std::thread::current().id()) {
                 false => drawn,
                 true => {
@@ -174,18 +180,21 @@ impl Device {
         Ok((Tensor::from_parts(buffer, layout, DType::I64, self.clone()), offset))
     }
 
-    /// That there is memory for a tensor of this shape: for what is computed in parts that grow, so that it fails before it begins. Small ones are not looked at.
+    /// Checks that there is memory for a tensor of this shape, so that a computation in growing
+    /// parts fails before it starts. Small tensors are not checked.
     ///
     /// # Errors
-    /// [`OutOfMemory`](Error::OutOfMemory), more elements than can be addressed.
+    /// Returns [`OutOfMemory`](Error::OutOfMemory), or an error if there are more elements than can
+    /// be addressed.
     pub fn check_room(&self, dims: &[usize], dtype: DType) -> Result<()> {
         const SMALL: usize = 1 << 30;
         let bytes = Shape::new(dims)?.elements().saturating_mul(dtype.size());
         if bytes > SMALL { self.backend().alloc(bytes).map(drop) } else { Ok(()) }
     }
 
-    /// Runs `f`, in which this thread draws the numbers of this device from `position` on, as [`random_position`](Device::random_position) tells it, rather than
-    /// the device's own, and moves `position` on. Other threads, and the device's own numbers, notice nothing.
+    /// Runs `f`, in which this thread uses random numbers of this device from `position`, as
+    /// returned by [`random_position`](Device::random_position), instead of the device's own, and
+    /// advances `position`. Other threads and the device's own random numbers are not affected.
     pub fn with_random<T>(&self, position: &mut (u64, u64), f: impl FnOnce() -> T) -> T {
         struct Restore(Option<(Device, RandomState)>);
         impl Drop for Restore {
@@ -203,7 +212,8 @@ impl Device {
         result
     }
 
-    /// Has random numbers read from `state` (16 bytes), as long as a step is recorded. Gives what [`end_random`](Device::end_random) undoes it with.
+    /// Makes random numbers use `state` (16 bytes) while a step is recorded. Returns the position
+    /// to pass to [`end_random`](Device::end_random).
     pub(crate) fn begin_random(&self, state: &Buffer) -> RandomPosition {
         let mut random = self.random();
         let layout = Layout::row_major(Shape::unchecked(&[2]));
@@ -212,7 +222,8 @@ impl Device {
         RandomPosition { offset: random.offset, state: before }
     }
 
-    /// Goes back to where [`begin_random`](Device::begin_random) was called: nothing was drawn since, only noted. Tells how many blocks.
+    /// Restores the state before [`begin_random`](Device::begin_random): random numbers were only
+    /// counted since then. Returns the number of blocks.
     pub(crate) fn end_random(&self, position: &mut RandomPosition) -> u64 {
         let mut random = self.random();
         let blocks = random.offset.wrapping_sub(position.offset);
@@ -222,7 +233,7 @@ impl Device {
         blocks
     }
 
-    /// The seed, and the first of `blocks` blocks that are handed out now.
+    /// Returns the seed, and the index of the first of `blocks` blocks, which are now used.
     pub(crate) fn take_random(&self, blocks: u64) -> (u64, u64) {
         let mut random = self.random();
         let first = random.offset;
@@ -231,7 +242,7 @@ impl Device {
     }
 
     fn random(&self) -> MutexGuard<'_, RandomState> {
-        // The state is plain numbers: a panic elsewhere cannot leave it half changed.
+        // The state is plain integers: a panic elsewhere cannot leave it half changed.
         self.0.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,5 @@
-//! Tensors as text: [`Display`](fmt::Display) shows the numbers as NumPy does, [`Debug`](fmt::Debug) what kind of tensor it is.
+//! Tensors as text: [`Display`](fmt::Display) shows the values as NumPy does, [`Debug`](fmt::Debug)
+//! shows shape, dtype and device.
 
 use crate::autograd;
 use crate::dtype::with_element;
@@ -8,13 +9,13 @@ use crate::shape::MAX_RANK;
 use crate::tensor::Tensor;
 use std::fmt::{self, Write};
 
-/// Tensors of more elements are shown by the ends of their axes.
+/// Tensors with more elements are shown shortened to the ends of their axes.
 const MAX_SHOWN: usize = 1000;
-/// How many elements are shown at each end of a shortened axis.
+/// Number of elements that are shown at each end of a shortened axis.
 const EDGE: usize = 3;
-/// Digits after the point.
+/// Digits after the decimal point.
 const DIGITS: usize = 4;
-/// Columns after which a row goes on in the next line.
+/// Maximum number of columns of a line.
 const WIDTH: usize = 100;
 
 impl fmt::Debug for Tensor {
@@ -24,7 +25,8 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// The numbers, then a line with shape, dtype and device. `{:.2}` shows two digits after the point, all of them; otherwise there are up to four.
+/// Shows the values, then a line with shape, dtype and device. `{:.2}` shows exactly two digits
+/// after the decimal point; otherwise there are up to four.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shorten = self.elements() > MAX_SHOWN;
@@ -33,7 +35,8 @@ impl fmt::Display for Tensor {
                 let page = Page { dims: self.dims(), shorten, cells: cells(&elements, f.precision()) };
                 page.write(f)?;
             }
-            // Display cannot fail with a reason of its own: the reason is shown in the numbers' place.
+            // Display cannot return an error with a reason, so the reason is shown instead of the
+            // values.
             Err(error) => write!(f, "<unreadable: {error}>")?,
         }
         write!(f, "\n{:?} {} on {}", self.shape(), self.dtype(), self.device())
@@ -44,14 +47,14 @@ fn is_shortened(dim: usize, shorten: bool) -> bool {
     shorten && dim > 2 * EDGE
 }
 
-/// The elements that are shown, in row-major order.
+/// Returns the elements that are shown, in row-major order.
 fn shown_elements(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
     let long: Vec<usize> =
         (0..tensor.rank()).filter(|&axis| is_shortened(tensor.dims()[axis], shorten)).collect();
     if tensor.rank() + long.len() > MAX_RANK {
         return rows_apart(tensor, shorten);
     }
-    // The ends of an axis are two windows of it: a view, so that only they are copied to the host.
+    // The ends of an axis are two windows of a view, so that only they are copied to the host.
     let mut ends = tensor.clone();
     for &axis in long.iter().rev() {
         let rank = ends.rank();
@@ -66,7 +69,8 @@ fn shown_elements(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
     with_element!(tensor.dtype(), T => read::<T>(&ends))
 }
 
-/// As [`shown_elements`], one row of the first axis after the other, for tensors with too many axes for one view.
+/// Same as [`shown_elements`], but reads one row of the first axis after another, for tensors with
+/// too many axes for one view.
 fn rows_apart(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
     let mut elements = Vec::new();
     for row in shown_rows(tensor.dims()[0], shorten).flatten() {
@@ -75,14 +79,14 @@ fn rows_apart(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
     Ok(elements)
 }
 
-/// The positions along an axis that are shown, with `None` for what is left out.
+/// Returns the indices along an axis that are shown, with `None` for the gap.
 fn shown_rows(dim: usize, shorten: bool) -> impl Iterator<Item = Option<usize>> {
     let (head, tail) = if is_shortened(dim, shorten) { (EDGE, dim - EDGE) } else { (dim, dim) };
     let gap = (head < dim).then_some(None);
     (0..head).map(Some).chain(gap).chain((tail..dim).map(Some))
 }
 
-/// Every element as text of one width.
+/// Formats every element as text of one width.
 fn cells(elements: &[Scalar], digits: Option<usize>) -> Vec<String> {
     let notation = digits.map_or_else(|| Notation::of(elements), Notation::Fixed);
     let texts: Vec<String> = elements.iter().map(|&element| notation.text(element)).collect();
@@ -90,16 +94,17 @@ fn cells(elements: &[Scalar], digits: Option<usize>) -> Vec<String> {
     texts.into_iter().map(|text| format!("{text:>width$}")).collect()
 }
 
-/// How floats are written.
+/// The notation of floats.
 enum Notation {
-    /// So many digits after the point.
+    /// This number of digits after the decimal point.
     Fixed(usize),
-    /// So many digits after the point, and a power of ten.
+    /// This number of digits after the decimal point, and a power of ten.
     Scientific(usize),
 }
 
 impl Notation {
-    /// Powers of ten where fixed digits would hide small numbers or grow long; no more digits than some element needs.
+    /// Selects scientific notation if fixed digits would lose small numbers or become long, with no
+    /// more digits than some element needs.
     fn of(elements: &[Scalar]) -> Notation {
         let finite = || {
             elements.iter().filter_map(|element| match element {
@@ -128,13 +133,13 @@ impl Notation {
     }
 }
 
-/// Digits after the point that are not trailing zeros.
+/// Returns the number of digits after the decimal point without trailing zeros.
 fn needed(text: &str) -> usize {
     let mantissa = text.split('e').next().unwrap_or(text);
     mantissa.split('.').nth(1).map_or(0, |digits| digits.trim_end_matches('0').len())
 }
 
-/// Cells laid out in brackets.
+/// Formatted elements that are arranged in brackets.
 struct Page<'a> {
     dims: &'a [usize],
     shorten: bool,
@@ -152,7 +157,7 @@ impl Page<'_> {
         f.write_str(&text)
     }
 
-    /// Axis `axis` and those below it, from the next cells.
+    /// Writes axis `axis` and the axes after it from the next cells.
     fn block<'c>(
         &self,
         text: &mut String,
@@ -163,7 +168,7 @@ impl Page<'_> {
         if axis + 1 == self.dims.len() {
             self.row(text, cells)?;
         } else {
-            // A new line for each row, and an empty one more for each axis above rows.
+            // A new line for each row, and an additional empty line for each axis before the rows.
             let newlines = "\n".repeat(self.dims.len() - axis - 1);
             for (index, row) in shown_rows(self.dims[axis], self.shorten).enumerate() {
                 if index > 0 {

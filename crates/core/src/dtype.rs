@@ -1,11 +1,12 @@
-//! Element types: [`DType`] at run time, [`Element`] for the host types, [`Scalar`] for one value of either kind.
+//! Element types: [`DType`] at run time, [`Element`] for host types, [`Scalar`] for a single value
+//! of any dtype.
 
 use half::{bf16, f16};
 use std::fmt;
 
-/// The type of a tensor's elements.
+/// The element type of a tensor.
 ///
-/// `Bool` is stored as one byte; zero is false, anything else is true.
+/// `Bool` is stored as one byte; zero is false, all other values are true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 double precision.
@@ -14,15 +15,15 @@ pub enum DType {
     F32,
     /// IEEE 754 half precision.
     F16,
-    /// The upper half of a single: 8 bits of exponent, 7 of fraction.
+    /// bfloat16, the upper 16 bits of single precision: 8 bits of exponent, 7 of fraction.
     BF16,
     /// Signed 64-bit integer.
     I64,
-    /// Signed 32-bit integer: the type of every index that an op returns.
+    /// Signed 32-bit integer: the dtype of all indices that ops return.
     I32,
     /// Signed 16-bit integer.
     I16,
-    /// Signed byte.
+    /// Signed 8-bit integer.
     I8,
     /// Unsigned 64-bit integer.
     U64,
@@ -30,9 +31,9 @@ pub enum DType {
     U32,
     /// Unsigned 16-bit integer.
     U16,
-    /// Unsigned byte.
+    /// Unsigned 8-bit integer.
     U8,
-    /// Truth value, one byte.
+    /// Bool, one byte.
     Bool,
 }
 
@@ -57,7 +58,7 @@ impl DType {
     /// The floating dtypes, widest first.
     pub const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
-    /// The lower-case name used in messages, keys and kernel symbols.
+    /// Returns the lower-case name that is used in messages, keys and kernel symbols.
     pub const fn name(self) -> &'static str {
         match self {
             DType::F64 => "f64",
@@ -76,17 +77,17 @@ impl DType {
         }
     }
 
-    /// The dtype of that name.
+    /// Returns the dtype with that name.
     pub fn parse(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// Bytes that `elements` elements take, or `None` on overflow.
+    /// Returns the size of `elements` elements in bytes, or `None` on overflow.
     pub const fn bytes_for(self, elements: usize) -> Option<usize> {
         elements.checked_mul(self.size())
     }
 
-    /// Bytes of one element.
+    /// Returns the size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {
             DType::F64 | DType::I64 | DType::U64 => 8,
@@ -96,32 +97,33 @@ impl DType {
         }
     }
 
-    /// Whether gradients can flow through this dtype.
+    /// Returns whether gradients can flow through this dtype.
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
     }
 
-    /// Whether this is a 16-bit float.
+    /// Returns whether this is a 16-bit float.
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
     }
 
-    /// Whether this is an integer (bool is not).
+    /// Returns whether this is an integer (bool is not).
     pub const fn is_int(self) -> bool {
         matches!(self, DType::I64 | DType::I32 | DType::I16 | DType::I8) || self.is_unsigned()
     }
 
-    /// Whether this is an integer that is never negative.
+    /// Returns whether this is an unsigned integer.
     pub const fn is_unsigned(self) -> bool {
         matches!(self, DType::U64 | DType::U32 | DType::U16 | DType::U8)
     }
 
-    /// Whether this can hold positions: i32 or i64.
+    /// Returns whether tensors of this dtype can be indices: i32 or i64.
     pub const fn is_index(self) -> bool {
         matches!(self, DType::I64 | DType::I32)
     }
 
-    /// The dtype that sums and products of this one are formed in: f32 for halves, itself otherwise.
+    /// Returns the dtype in which sums and products of this one are computed: f32 for half
+    /// precision, itself otherwise.
     pub const fn accumulator(self) -> DType {
         match self {
             DType::F16 | DType::BF16 => DType::F32,
@@ -129,7 +131,7 @@ impl DType {
         }
     }
 
-    /// The distance from 1 to the next larger value, for floats; 0 otherwise.
+    /// Returns the distance from 1 to the next larger value, for floats; 0 otherwise.
     pub const fn epsilon(self) -> f64 {
         match self {
             DType::F64 => f64::EPSILON,
@@ -147,21 +149,22 @@ impl fmt::Display for DType {
     }
 }
 
-/// One number, as an argument of an op: integers stay exact.
+/// A single value, as an argument of an op. Integers are exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// A real number, rounded to the tensor's dtype where it is used.
+    /// A floating-point number, which is rounded to the tensor's dtype where it is used.
     Float(f64),
-    /// An integer, exact in every integer dtype that can hold it.
+    /// An integer, exact in every integer dtype that can represent it.
     Int(i64),
-    /// An integer above the largest i64, which u64 alone holds; smaller ones are [`Int`](Scalar::Int).
+    /// An integer above the maximum of i64, which only u64 can represent. Smaller integers are
+    /// [`Int`](Scalar::Int).
     UInt(u64),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
 }
 
 impl Scalar {
-    /// The value as a real number; true is 1.
+    /// Returns the value as a float; true is 1.
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Float(value) => value,
@@ -171,7 +174,7 @@ impl Scalar {
         }
     }
 
-    /// The value as an integer: real numbers are truncated towards zero and saturate.
+    /// Returns the value as an integer. Floats are truncated toward zero and saturate.
     pub fn as_i64(self) -> i64 {
         match self {
             Scalar::Float(value) => value as i64,
@@ -181,7 +184,8 @@ impl Scalar {
         }
     }
 
-    /// The value as an integer that may be of i64 or of u64: real numbers are truncated towards zero and saturate.
+    /// Returns the value as an integer in the range of i64 and u64. Floats are truncated toward
+    /// zero and saturate.
     pub fn as_i128(self) -> i128 {
         match self {
             Scalar::Float(value) => value as i128,
@@ -191,7 +195,7 @@ impl Scalar {
         }
     }
 
-    /// An integer, which saturates at the smallest i64 and the largest u64.
+    /// Creates an integer, which saturates at the minimum of i64 and the maximum of u64.
     pub(crate) fn whole(value: i128) -> Scalar {
         match u64::try_from(value) {
             Ok(value) => Scalar::from(value),
@@ -200,7 +204,8 @@ impl Scalar {
         }
     }
 
-    /// Its bits as an element of `dtype`, rounded once, in the low end of the word; integers saturate.
+    /// Returns the bits of the value as an element of `dtype`, rounded once, in the low end of the
+    /// word. Integers saturate.
     pub fn bits(self, dtype: DType) -> u64 {
         match dtype {
             DType::F64 => f64::from_scalar(self).to_bits(),
@@ -219,7 +224,7 @@ impl Scalar {
         }
     }
 
-    /// The value as a truth value: everything but zero is true.
+    /// Returns the value as a bool: all values except zero are true.
     pub fn as_bool(self) -> bool {
         match self {
             Scalar::Float(value) => value != 0.0,
@@ -264,23 +269,25 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A host type that has a [`DType`] of its own.
+/// A host type that corresponds to a [`DType`].
 ///
-/// `bool` is carried as a byte at the device boundary, so that foreign memory can never form an invalid `bool`.
+/// `bool` is transferred as a byte at the device boundary, so that memory from outside cannot
+/// create an invalid `bool`.
 pub trait Element: Copy + Send + Sync + fmt::Debug + PartialEq + sealed::Sealed + 'static {
     /// The dtype of tensors of this type.
     const DTYPE: DType;
 
-    /// The bytes of `values`, in the machine's byte order.
+    /// Returns the bytes of `values`, in the machine's byte order.
     fn to_bytes(values: &[Self]) -> std::borrow::Cow<'_, [u8]>;
 
-    /// The values whose bytes these are; `bytes` is a whole number of elements.
+    /// Returns the values with these bytes. The length of `bytes` is a multiple of the element
+    /// size.
     fn from_bytes(bytes: &[u8]) -> Vec<Self>;
 
-    /// The nearest value of this type.
+    /// Returns the nearest value of this type.
     fn from_scalar(value: Scalar) -> Self;
 
-    /// This value as a scalar, exact.
+    /// Returns this value as an exact scalar.
     fn to_scalar(self) -> Scalar;
 }
 
@@ -330,7 +337,7 @@ impl Element for bool {
     }
 }
 
-/// Runs `$body` with `$element` naming the host type of `$dtype`.
+/// Runs `$body` with `$element` as the host type of `$dtype`.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         match $dtype {
@@ -406,7 +413,7 @@ mod tests {
         for number in [i128::from(i64::MIN), -1, 0, i128::from(i64::MAX), i128::from(u64::MAX)] {
             assert_eq!(Scalar::whole(number).as_i128(), number);
         }
-        // What a dtype does not hold becomes its nearest end.
+        // Values outside the range of a dtype become its minimum or maximum.
         assert_eq!(i64::from_scalar(Scalar::from(large)), i64::MAX);
         assert_eq!(u32::from_scalar(Scalar::from(large)), u32::MAX);
         assert_eq!([u64::from_scalar(Scalar::Int(-1)), u64::from_scalar(Scalar::Float(1e30))], [0, u64::MAX]);

@@ -1,4 +1,4 @@
-//! One error type; every message names the op, what was expected and what came.
+//! The error type. Every message names the op, what was expected, and what was passed.
 
 mod text;
 
@@ -13,21 +13,22 @@ use std::sync::Arc;
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a caller, a device or a file can do wrong.
+/// The errors that a caller, a device or a file can cause.
 #[non_exhaustive]
 pub enum Error {
-    /// An argument that the op cannot take.
+    /// An argument that the op does not accept.
     Invalid {
         /// The op.
         op: &'static str,
-        /// What was expected and what came.
+        /// What was expected and what was passed.
         detail: Text,
     },
-    /// A matrix for which an op of linear algebra has no result: singular, not positive definite, with a NaN where an iteration would not end.
+    /// A matrix for which a linear algebra op has no result: singular, not positive definite, or
+    /// with a NaN that would prevent an iteration from ending.
     Matrix {
         /// The op.
         op: &'static str,
-        /// Which matrix, and what it is.
+        /// Which matrix, and its property.
         detail: Text,
     },
     /// Two shapes that do not broadcast.
@@ -39,44 +40,44 @@ pub enum Error {
         /// Shape of the second operand.
         right: Box<Shape>,
     },
-    /// A shape other than the one that the op needs.
+    /// A shape that differs from the one that the op requires.
     Shape {
         /// The op.
         op: &'static str,
-        /// Which tensor.
+        /// The name of the tensor.
         what: &'static str,
         /// Its shape.
         got: Box<Shape>,
-        /// The shape that fits.
+        /// The required shape.
         expected: Box<Shape>,
     },
     /// A wrong number of axes.
     Rank {
         /// The op.
         op: &'static str,
-        /// How many axes it takes, in words.
+        /// The number of axes that the op accepts, in words.
         expected: String,
-        /// The shape that came.
+        /// The shape that was passed.
         shape: Box<Shape>,
     },
     /// An axis that the tensor does not have.
     Axis {
         /// The op.
         op: &'static str,
-        /// The axis as the caller wrote it.
+        /// The axis as the caller passed it.
         axis: isize,
         /// The shape.
         shape: Box<Shape>,
     },
-    /// A dtype that the op does not take.
+    /// A dtype that the op does not support.
     DType {
         /// The op.
         op: &'static str,
-        /// Which tensor.
+        /// The name of the tensor.
         what: &'static str,
         /// Its dtype.
         got: DType,
-        /// What fits.
+        /// The supported dtypes.
         expected: Text,
     },
     /// Two operands of different dtypes.
@@ -106,27 +107,27 @@ pub enum Error {
         /// The size of the axis.
         size: usize,
     },
-    /// A device that was not built in or is not there.
+    /// A device that is not compiled in or not available.
     Device {
-        /// The device as the caller named it.
+        /// The device name that the caller passed.
         device: String,
-        /// Why it cannot be had.
+        /// Why it is not available.
         detail: String,
     },
-    /// No memory left on a device.
+    /// A device is out of memory.
     OutOfMemory {
         /// The device.
         device: String,
-        /// Bytes asked for.
+        /// Number of requested bytes.
         requested: usize,
-        /// Bytes held by live tensors.
+        /// Bytes in use by live tensors.
         in_use: usize,
-        /// Bytes kept for reuse.
+        /// Bytes cached for reuse.
         cached: usize,
-        /// Most bytes ever in use.
+        /// Maximum bytes that were in use.
         peak: usize,
     },
-    /// A primitive that a backend does not run, so that there is nothing to fall back on.
+    /// A primitive that a backend does not support, so that there is no fallback.
     Unsupported {
         /// The op.
         op: &'static str,
@@ -135,13 +136,13 @@ pub enum Error {
         /// The backend's reason.
         why: String,
     },
-    /// The backward walk met something it cannot differentiate.
+    /// The backward pass encountered something that it cannot differentiate.
     Autograd(Text),
-    /// A tensor that backward needs was changed in place after it was saved.
+    /// A saved tensor was changed in place after it was saved.
     ChangedInPlace {
         /// The op that saved it.
         op: &'static str,
-        /// Which tensor of the op.
+        /// The name of the tensor in the op.
         what: String,
         /// Its shape.
         shape: Box<Shape>,
@@ -150,27 +151,27 @@ pub enum Error {
         /// Version now.
         now: u64,
     },
-    /// A parameter that got no gradient.
+    /// A parameter that has no gradient.
     MissingGradient {
         /// The parameters.
         names: String,
     },
-    /// Two devices computed different numbers.
+    /// Two devices computed different values.
     Mismatch {
         /// The op.
         op: &'static str,
         /// The device under test.
         left: String,
-        /// The device compared with.
+        /// The reference device.
         right: String,
-        /// First difference, counts and statistics.
+        /// The first difference, counts and statistics.
         detail: Text,
     },
-    /// A value that is not a number or infinite where it is watched for.
+    /// A NaN or infinity where a check looks for it.
     NotFinite {
         /// The op.
         op: &'static str,
-        /// Which tensor and how many elements.
+        /// Which tensor, and the number of elements.
         detail: Text,
     },
     /// Reading or writing a file failed.
@@ -179,14 +180,14 @@ pub enum Error {
         path: String,
         /// What is wrong with it.
         detail: String,
-        /// The operating system's error number, where the failure is one of the operating system.
+        /// The operating system's error code, if it reported the failure.
         code: Option<i32>,
     },
-    /// A function of the caller, such as a hook or a custom op's backward, failed.
+    /// A function of the caller, such as a hook or a custom op's backward, returned an error.
     Callback {
         /// The function.
         function: String,
-        /// What it reported. A binding finds its own error type here by `downcast_ref`.
+        /// The error that it returned. Bindings can find their own error type with `downcast_ref`.
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -200,24 +201,24 @@ impl std::error::Error for Error {
     }
 }
 
-/// The message, in the names of Rust.
+/// The message, with the names of the Rust API.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, &Rust)
     }
 }
 
-/// The message: what `fn main() -> Result<()>` and `unwrap` print should be read by people.
+/// Same as the message, because `fn main() -> Result<()>` and `unwrap` print the debug format.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
-/// The messages: each variant is worded once, here, with the names that a dialect gives its ops,
+/// The messages. The text of each variant is only here, with the names that a dialect has for ops,
 /// dtypes and terms.
 impl Error {
-    /// The message in the names of `dialect`.
+    /// Returns the message with the names of `dialect`.
     pub fn in_dialect<'a>(&'a self, dialect: &'a dyn Dialect) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| self.write(f, dialect))
     }
@@ -274,7 +275,7 @@ impl Error {
                  in the optimiser's configuration), or the gradients are older than the last change of its \
                  dtype, device or freezing (run backward again)"
             ),
-            // It names the primitive that ran, which the caller need not have called.
+            // It names the primitive that ran, which the caller may not have called.
             Error::Mismatch { op, left, right, detail } => {
                 write!(f, "{op}: {left} and {right} differ: {}", detail.in_dialect(dialect))
             }
@@ -287,7 +288,7 @@ impl Error {
     }
 }
 
-/// The variants that report in the name of the op that was called.
+/// The variants whose op is the one that the caller called.
 macro_rules! of_call {
     ($op:ident) => {
         Error::Invalid { $op, .. }
@@ -304,8 +305,8 @@ macro_rules! of_call {
 }
 
 impl Error {
-    /// The op that the message begins with; `None` for an error of no op, and for those that name the primitive that
-    /// ran, which the caller need not have called.
+    /// Returns the op with which the message begins. `None` for an error without an op, and for
+    /// errors that name the primitive that ran, which the caller may not have called.
     pub fn op(&self) -> Option<&'static str> {
         match self {
             of_call!(op) | Error::Unsupported { op, .. } => Some(op),
@@ -313,8 +314,8 @@ impl Error {
         }
     }
 
-    /// This error in the name of `function`, if it reports in that of the op that was called: whoever called a function
-    /// need not know which ops it is made of.
+    /// Replaces the op by `function`, if the error names the op that was called: the caller of a
+    /// function does not know the ops of which it is composed.
     #[must_use]
     pub fn in_name_of(mut self, function: &'static str) -> Error {
         if let of_call!(op) = &mut self {
@@ -323,12 +324,14 @@ impl Error {
         self
     }
 
-    /// No memory for so many bytes in the host's own memory, outside every device's pool.
+    /// Returns the error for a failed allocation of that many bytes of host memory, outside of
+    /// every device's pool.
     pub fn host_memory(requested: usize) -> Error {
         Error::OutOfMemory { device: "host".into(), requested, in_use: 0, cached: 0, peak: 0 }
     }
 
-    /// This error in the name of `op`, if it tells of an index: whoever called cross_entropy has not heard of the gather inside it.
+    /// Replaces the op by `op`, if this is an index error: the caller of cross_entropy does not
+    /// know of the gather in it.
     pub(crate) fn index_of(self, op: &'static str) -> Error {
         match self {
             Error::IndexOutOfRange { index, size, .. } => Error::IndexOutOfRange { op, index, size },
@@ -336,20 +339,21 @@ impl Error {
         }
     }
 
-    /// An argument that `op` cannot take.
+    /// Returns the error for an argument that `op` does not accept.
     #[cold]
     pub fn invalid(op: &'static str, detail: impl Into<Text>) -> Error {
         Error::Invalid { op, detail: detail.into() }
     }
 
-    /// A file or folder whose content or name is refused.
+    /// Returns the error for a file or folder whose contents or name are rejected.
     #[cold]
     pub fn file(path: &Path, detail: impl Into<String>) -> Error {
         let path = if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() };
         Error::File { path, detail: detail.into(), code: None }
     }
 
-    /// What the operating system reported of a file or folder; `what` failed, such as "cannot be read".
+    /// Returns the error that the operating system reported for a file or folder. `what` is the
+    /// failed operation, such as "cannot be read".
     #[cold]
     pub fn file_system(path: &Path, what: &str, error: &std::io::Error) -> Error {
         match Error::file(path, format!("{what}: {error}")) {
@@ -358,7 +362,7 @@ impl Error {
         }
     }
 
-    /// The error of a function of the caller.
+    /// Returns the error of a function of the caller.
     #[cold]
     pub fn callback(
         function: impl Into<String>,
@@ -367,19 +371,19 @@ impl Error {
         Error::Callback { function: function.into(), source: Arc::new(source) }
     }
 
-    /// A matrix for which `op` has no result.
+    /// Returns the error for a matrix for which `op` has no result.
     #[cold]
     pub fn matrix(op: &'static str, detail: impl Into<Text>) -> Error {
         Error::Matrix { op, detail: detail.into() }
     }
 
-    /// A dtype that `op` does not take for its `what`.
+    /// Returns the error for a dtype that `op` does not support for its argument `what`.
     #[cold]
     pub fn dtype(op: &'static str, what: &'static str, got: DType, expected: impl Into<Text>) -> Error {
         Error::DType { op, what, got, expected: expected.into() }
     }
 
-    /// Something that the backward walk cannot differentiate.
+    /// Returns the error for something that the backward pass cannot differentiate.
     #[cold]
     pub fn autograd(detail: impl Into<Text>) -> Error {
         Error::Autograd(detail.into())
@@ -387,11 +391,11 @@ impl Error {
 }
 
 thread_local! {
-    /// In whose name this thread's ops tell of an index out of range.
+    /// The op name that index errors of this thread contain.
     static INDEX_TELLER: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Runs `f`, in which an index out of range is told in the name of `op`, also where a device finds it only later.
+/// Runs `f`, in which index errors contain the name `op`, also if a device detects them later.
 pub(crate) fn index_told_as<T>(op: &'static str, f: impl FnOnce() -> Result<T>) -> Result<T> {
     struct Restore(Option<&'static str>);
     impl Drop for Restore {
@@ -405,7 +409,8 @@ pub(crate) fn index_told_as<T>(op: &'static str, f: impl FnOnce() -> Result<T>) 
     f().map_err(|error| error.index_of(op))
 }
 
-/// The name under which a backend that finds an index out of range only later tells of it: that of the op that was called, if `op` runs inside another.
+/// Returns the op name for index errors that a backend detects later: that of the op that the user
+/// called, if `op` runs as part of another one.
 pub fn index_teller(op: &'static str) -> &'static str {
     INDEX_TELLER.get().unwrap_or(op)
 }

@@ -1,4 +1,5 @@
-//! Ending work that takes long before its end: a recorded step, or an op that is made of many blocks, between two of its parts.
+//! Interruption of long work: of a replayed step between two ops, or of an op with many blocks
+//! between two of them.
 
 use crate::error::Result;
 use std::cell::RefCell;
@@ -10,8 +11,10 @@ thread_local! {
     static LOOK: RefCell<Option<Look>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`; `look` is called between the ops of recorded steps that are replayed inside it on this thread, where the device runs them one by one, and between the
-/// blocks of ops that take long. Its error ends the replay or the op and becomes its error: what a step had changed until then stays changed.
+/// Runs `f`. During it, `look` is called on this thread between the ops of a captured step that is
+/// replayed, if the device runs them one by one, and between the blocks of long ops. If it returns
+/// an error, the replay or the op stops and returns this error; changes that a step has made so far
+/// are kept.
 pub fn interruptible<T>(look: impl Fn() -> Result<()> + 'static, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Look>);
     impl Drop for Restore {
@@ -23,10 +26,10 @@ pub fn interruptible<T>(look: impl Fn() -> Result<()> + 'static, f: impl FnOnce(
     f()
 }
 
-/// Between two ops of a replay, or two blocks of an op: an error if it is to end here.
+/// Checks for an interruption between two ops of a replay, or two blocks of an op.
 ///
 /// # Errors
-/// That of the `look` of [`interruptible`].
+/// Returns the error of the `look` function of [`interruptible`].
 #[inline]
 pub fn check_interrupt() -> Result<()> {
     let look = LOOK.with_borrow(Option::clone);

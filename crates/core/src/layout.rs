@@ -1,18 +1,19 @@
-//! The part of a buffer that a tensor sees. Every view op is a function from layout to layout; none touches data.
+//! Layouts of tensors in buffers. Every view op is a function from layout to layout; none accesses
+//! data.
 
 use crate::error::{Error, Result};
 use crate::shape::{MAX_RANK, Shape};
 
-/// Where each element of a tensor lies in its buffer.
+/// The shape, strides and offset of a tensor in its buffer.
 ///
-/// Element `[i, j, ..]` is at `offset + i * strides[0] + j * strides[1] + ..`, all in elements. A stride of 0 repeats
-/// one element (broadcast); negative strides run backwards (flip).
+/// Element `[i, j, ..]` is at `offset + i * strides[0] + j * strides[1] + ..`, all in elements. A
+/// stride of 0 repeats one element (broadcast), and negative strides reverse the order (flip).
 #[derive(Clone, Copy, Debug, Eq)]
 pub struct Layout {
     shape: Shape,
     strides: [isize; MAX_RANK],
     offset: usize,
-    // What follows from the above, and is asked for several times in every op.
+    // Derived from the fields above, and used several times in every op.
     elements: usize,
     order: Order,
 }
@@ -21,13 +22,14 @@ pub struct Layout {
 enum Order {
     /// The strides are those of [`Shape::row_major_strides`].
     RowMajor,
-    /// As good as that: only strides along which there are no steps differ.
+    /// Equivalent to row-major: only strides of axes with size 1 differ, or there are no elements.
     Contiguous,
     Other,
 }
 
 impl PartialEq for Layout {
-    /// Without a call and without a branch per axis, as that of [`Shape`]. (Strides beyond the rank are all 0.)
+    /// Without a function call and without a branch per axis, like the comparison of [`Shape`].
+    /// (All strides beyond the rank are 0.)
     #[inline(always)]
     fn eq(&self, other: &Layout) -> bool {
         let mut differences = 0;
@@ -39,7 +41,7 @@ impl PartialEq for Layout {
 }
 
 impl Layout {
-    /// The dense row-major layout of `shape`, at the start of a buffer.
+    /// Returns the contiguous row-major layout of `shape`, at the start of a buffer.
     #[inline]
     pub fn row_major(shape: Shape) -> Layout {
         let (strides, elements) = (shape.row_major_strides(), shape.elements());
@@ -66,10 +68,11 @@ impl Layout {
         Layout { shape, strides, offset, elements, order }
     }
 
-    /// A layout from its parts.
+    /// Creates a layout from its parts.
     ///
     /// # Errors
-    /// If the number of strides is not the rank, or an element would lie before the buffer's start.
+    /// Returns an error if the number of strides differs from the rank, or if an element would be
+    /// before the start of the buffer.
     pub fn new(shape: Shape, strides: &[isize], offset: usize) -> Result<Layout> {
         if strides.len() != shape.rank() {
             return Err(Error::invalid("layout", format!("{} strides for shape {shape:?}", strides.len())));
@@ -86,32 +89,32 @@ impl Layout {
         }
     }
 
-    /// The sizes.
+    /// Returns the shape.
     #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The distance between neighbours along each axis, in elements.
+    /// Returns the distance between neighbors along each axis, in elements.
     #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides[..self.shape.rank()]
     }
 
-    /// The position of the first element, in elements.
+    /// Returns the offset of the first element, in elements.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The number of elements that the tensor has (a repeated element counts each time).
+    /// Returns the number of elements of the tensor (a repeated element counts each time).
     #[inline]
     pub fn elements(&self) -> usize {
         self.elements
     }
 
-    /// The lowest and highest position of an element, or `None` if one is negative or not representable.
-    /// An empty tensor touches nothing: both are its offset.
+    /// Returns the lowest and highest position of an element in the buffer, or `None` if one is
+    /// negative or not representable. For an empty tensor, both are its offset.
     pub fn bounds(&self) -> Option<(usize, usize)> {
         if self.elements() == 0 {
             return Some((self.offset, self.offset));
@@ -124,21 +127,24 @@ impl Layout {
         (low >= 0 && high < isize::MAX as i128).then_some((low as usize, high as usize))
     }
 
-    /// Whether the elements lie one after the other in row-major order.
+    /// Returns whether the elements are contiguous in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.order != Order::Other
     }
 
-    /// Whether this is exactly [`Layout::row_major`] of its shape.
+    /// Returns whether this is exactly [`Layout::row_major`] of its shape.
     #[inline]
     pub fn is_row_major(&self) -> bool {
         self.order == Order::RowMajor && self.offset == 0
     }
 
-    /// Whether two indices share an element (a stride of 0, or a sliding window).
+    /// Returns whether two indices refer to the same element (because of a stride of 0, or a
+    /// sliding window).
     ///
-    /// Exact for two axes, and for layouts made by this module's functions out of one without overlap; otherwise it may say yes to a layout that has none.
+    /// The result is exact for two axes, and for layouts that the functions of this module derive
+    /// from a layout without overlap. For other layouts it may be true although no elements
+    /// overlap.
     pub fn overlaps_itself(&self) -> bool {
         if self.elements() <= 1 {
             return false;
@@ -149,7 +155,8 @@ impl Layout {
             .collect();
         axes.sort_unstable();
         if let [(near, near_dim), (far, far_dim)] = axes[..] {
-            // `i` steps of one are `j` of the other, first for `i = far / gcd` and `j = near / gcd`.
+            // `i` steps along one axis equal `j` along the other, first for `i = far / gcd` and
+            // `j = near / gcd`.
             let divisor = gcd(near, far).max(1);
             return near == 0 || (far / divisor < near_dim && near / divisor < far_dim);
         }
@@ -163,9 +170,10 @@ impl Layout {
         false
     }
 
-    /// The dense layout of the same shape whose axes are ordered in memory as this one's are.
+    /// Returns the non-overlapping and dense layout of the same shape whose axes have the same
+    /// order in memory.
     ///
-    /// Broadcast axes (stride 0) keep their place among the others.
+    /// Broadcast axes (stride 0) keep their position among the others.
     pub fn dense_like(&self) -> Layout {
         if self.is_contiguous() {
             return Layout::row_major(self.shape);
@@ -176,7 +184,8 @@ impl Layout {
             let (l, r) = (self.strides[left].unsigned_abs(), self.strides[right].unsigned_abs());
             if l == 0 || r == 0 { left.cmp(&right) } else { r.cmp(&l) }
         };
-        // Insertion sort: the comparison is no total order when strides are 0, which a library sort may object to.
+        // Insertion sort: with strides of 0 the comparison is not a total order, and library sorts
+        // may panic.
         for end in 1..rank {
             let mut at = end;
             while at > 0 && slowest_first(&order[at - 1], &order[at]).is_gt() {
@@ -193,17 +202,18 @@ impl Layout {
         Layout::of(self.shape, strides, 0)
     }
 
-    /// Whether the elements are all that there is in a range of memory that begins at the offset, each once: dense in any order of axes, none of them backwards.
+    /// Returns whether the elements fill a range of memory that begins at the offset, each exactly
+    /// once: dense in any order of axes, without negative strides.
     pub fn fills_its_range(&self) -> bool {
         let dense = self.dense_like();
         let strides = self.strides().iter().zip(dense.strides());
         self.is_contiguous() || self.shape.dims().iter().zip(strides).all(|(&dim, (a, b))| dim == 1 || a == b)
     }
 
-    /// The axes in a new order: axis `i` of the result is axis `order[i]` of this.
+    /// Permutes the axes: axis `i` of the result is axis `order[i]` of this layout.
     ///
     /// # Errors
-    /// If `order` does not name every axis once.
+    /// Returns an error if `order` does not contain every axis exactly once.
     pub fn permute(&self, order: &[usize]) -> Result<Layout> {
         let rank = self.shape.rank();
         let mut seen = [false; MAX_RANK];
@@ -221,10 +231,10 @@ impl Layout {
         Ok(Layout::of(Shape::unchecked(&dims), strides, self.offset))
     }
 
-    /// Axes `first` and `second` exchanged.
+    /// Swaps axes `first` and `second`.
     ///
     /// # Panics
-    /// If there is no such axis.
+    /// If an axis does not exist.
     pub fn transpose(&self, first: usize, second: usize) -> Layout {
         let (a, b) = (self.shape.dim(first), self.shape.dim(second));
         let mut strides = self.strides;
@@ -232,13 +242,13 @@ impl Layout {
         Layout::of(self.shape.with_dim(first, b).with_dim(second, a), strides, self.offset)
     }
 
-    /// Every `step`-th element along `axis` from `start` up to, not including, `end` (`step > 0`), or down to, not
-    /// including, `end` (`step < 0`; -1 stands for "to the first element").
+    /// Selects every `step`-th element along `axis`, from `start` up to `end`, exclusive
+    /// (`step > 0`), or down to `end`, exclusive (`step < 0`; `end` -1 includes the first element).
     ///
-    /// `0 <= start <= dim`, and `end` is in `-1..=dim`.
+    /// Requires `0 <= start <= dim` and `end` in `-1..=dim`.
     ///
     /// # Errors
-    /// A step of 0, an axis or a bound out of range.
+    /// Returns an error if the step is 0, or if the axis or a bound is out of range.
     pub fn slice(&self, axis: usize, start: usize, end: isize, step: isize) -> Result<Layout> {
         if axis >= self.shape.rank() {
             return Err(Error::Axis { op: "slice", axis: axis as isize, shape: Box::new(self.shape) });
@@ -260,7 +270,8 @@ impl Layout {
         }
         let shape = self.shape.with_dim(axis, count);
         let (mut strides, mut offset) = (self.strides, self.offset);
-        // A tensor without elements stays where it is: an offset into nothing would lie beyond its buffer.
+        // The offset of a tensor without elements is kept: with the new offset it could be outside
+        // its buffer.
         if shape.elements() > 0 {
             offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
             strides[axis] = if count == 1 { self.strides[axis] } else { self.strides[axis] * step };
@@ -268,10 +279,10 @@ impl Layout {
         Ok(Layout::of(shape, strides, offset))
     }
 
-    /// This layout repeated along axes of size 1 and new leading axes, up to `target`.
+    /// Broadcasts this layout to `target`: repeats axes of size 1, and adds leading axes.
     ///
     /// # Errors
-    /// If this shape does not broadcast to `target`.
+    /// Returns an error if this shape does not broadcast to `target`.
     #[inline]
     pub fn expand(&self, target: &Shape) -> Result<Layout> {
         if self.shape == *target {
@@ -289,7 +300,7 @@ impl Layout {
         Ok(Layout::of(*target, strides, self.offset))
     }
 
-    /// Without the axes of size 1 that `drop` names.
+    /// Removes the axes of size 1 in `drop`.
     pub fn squeeze(&self, drop: crate::shape::AxisSet) -> Layout {
         let mut strides = [0; MAX_RANK];
         let mut kept = 0;
@@ -302,10 +313,10 @@ impl Layout {
         Layout::of(drop.drop_from(&self.shape), strides, self.offset)
     }
 
-    /// With a new axis of size 1 before position `axis`.
+    /// Inserts a new axis of size 1 before position `axis`.
     ///
     /// # Errors
-    /// If the rank would exceed the largest one or `axis` is beyond the end.
+    /// Returns an error if the rank would exceed the maximum, or if `axis` is out of range.
     pub fn unsqueeze(&self, axis: usize) -> Result<Layout> {
         let shape = self.shape.with_axis(axis, 1)?;
         let mut strides = [0; MAX_RANK];
@@ -315,9 +326,9 @@ impl Layout {
         Ok(Layout::of(shape, strides, self.offset))
     }
 
-    /// The same elements in another shape, if no copy is needed for that.
+    /// Returns the layout of the same elements in another shape, if no copy is needed.
     ///
-    /// `shape` has as many elements as this.
+    /// `shape` must have the same number of elements.
     pub fn reshape(&self, shape: &Shape) -> Option<Layout> {
         if self.shape == *shape {
             return Some(*self);
@@ -329,7 +340,8 @@ impl Layout {
         let from: smallvec::SmallVec<[usize; MAX_RANK]> =
             (0..self.shape.rank()).filter(|&axis| self.shape.dim(axis) != 1).collect();
         let (mut old, mut new) = (0, 0);
-        // Groups of old axes and new axes with equal products map onto each other if the old ones are evenly spaced.
+        // Groups of old axes and new axes with equal products correspond if the old axes are evenly
+        // spaced.
         while old < from.len() && new < shape.rank() {
             let (mut old_end, mut new_end) = (old + 1, new + 1);
             let (mut old_product, mut new_product) = (self.shape.dim(from[old]), shape.dim(new));
@@ -358,10 +370,12 @@ impl Layout {
         Some(Layout::of(*shape, strides, self.offset))
     }
 
-    /// Windows of `size` along `axis`, `step` apart, as a new last axis: a view in which windows share elements.
+    /// Returns windows of `size` along `axis`, with distance `step`, as a new last axis: a view in
+    /// which windows share elements.
     ///
     /// # Errors
-    /// A step of 0, a size larger than the axis, or too many axes.
+    /// Returns an error if the step is 0, if the size is larger than the axis, or if there would be
+    /// too many axes.
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Result<Layout> {
         if axis >= self.shape.rank() {
             return Err(Error::Axis { op: "unfold", axis: axis as isize, shape: Box::new(self.shape) });
@@ -380,11 +394,12 @@ impl Layout {
         Ok(Layout::of(shape, strides, self.offset))
     }
 
-    /// The diagonal of axes `first` and `second`, as a last axis in their place: `offset` 0 is the main one, positive ones begin so many columns (`second`)
-    /// further, negative ones so many rows (`first`).
+    /// Replaces axes `first` and `second` by their diagonal, as the last axis. `offset` 0 is the
+    /// main diagonal; a positive one begins that many columns (`second`) later, a negative one that
+    /// many rows (`first`) later.
     ///
     /// # Errors
-    /// Axes that do not exist or are the same.
+    /// Returns an error if an axis does not exist, or if both are the same.
     pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Result<Layout> {
         let rank = self.shape.rank();
         if first.max(second) >= rank || first == second {
@@ -401,7 +416,7 @@ impl Layout {
         dims[rank - 2] = rows.saturating_sub(below).min(columns.saturating_sub(above));
         strides[rank - 2] = self.strides[first].saturating_add(self.strides[second]);
         let shape = Shape::unchecked(&dims[..rank - 1]);
-        // As with slices: what has no elements stays where it is.
+        // As in `slice`: without elements the offset is kept.
         let skipped = match shape.elements() {
             0 => 0,
             _ => below as isize * self.strides[first] + above as isize * self.strides[second],
@@ -409,14 +424,15 @@ impl Layout {
         Ok(Layout::of(shape, strides, (self.offset as isize + skipped) as usize))
     }
 
-    /// This layout `elements` further into the buffer.
+    /// Returns this layout with the offset increased by `elements`.
     #[must_use]
     pub fn shifted(mut self, elements: usize) -> Layout {
         self.offset += elements;
         self
     }
 
-    /// The position of each element in row-major order of the indices. For tests, oracles and displays.
+    /// Iterates over the positions of the elements in the buffer, in row-major order of their
+    /// indices. For tests, oracles and display.
     pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         let elements = self.elements();
         (0..elements).map(move |linear| {

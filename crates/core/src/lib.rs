@@ -1,8 +1,10 @@
-//! Tensors, ops and gradients. This crate knows no device and holds no `unsafe`: a device comes in through [`Backend`].
+//! Tensors, ops and gradients. This crate contains no device and no `unsafe` code: devices
+//! implement [`Backend`].
 //!
-//! Reading order: [`Shape`] and [`Layout`] say where elements lie; [`Tensor`] is a layout on a device's buffer; [`op`] lists every op;
-//! [`dispatch`] runs one, on the backend or by composition; [`autograd`] records it and walks back; [`decorators`] are devices that
-//! watch or replace others. [`geometry`] is what backends have in common on the host.
+//! Reading order: [`Shape`] and [`Layout`] describe the positions of elements in memory; a
+//! [`Tensor`] is a layout on a device's buffer; [`op`] lists every op; [`dispatch`] runs an op, on
+//! the backend or by composition; [`autograd`] records it and computes gradients; [`decorators`]
+//! are devices that observe or replace others. [`geometry`] is host code that backends share.
 
 pub mod anomaly;
 pub mod autograd;

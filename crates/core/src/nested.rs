@@ -1,4 +1,4 @@
-//! Tensors written as nested arrays: `Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &device)`.
+//! Tensors from nested arrays: `Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &device)`.
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -11,18 +11,19 @@ use smallvec::SmallVec;
 /// The sizes of nested values, outermost first.
 pub type NestedSizes = SmallVec<[usize; MAX_RANK]>;
 
-/// A number, or arrays, slices and vectors of them, nested as deep as a shape has axes.
+/// A number, or arrays, slices and vectors of them, nested to any depth up to the maximum rank.
 pub trait NestedValues {
     /// The type of the numbers.
     type Item: Element;
 
-    /// The sizes of the axes, outermost first, as far as the type tells them: 0 for a vector or slice.
+    /// Returns the sizes of the axes that the type determines, outermost first: 0 for a vector or
+    /// slice.
     fn sizes_of_type() -> NestedSizes;
 
-    /// The sizes of the axes, outermost first.
+    /// Returns the sizes of the axes, outermost first.
     ///
     /// # Errors
-    /// Rows of different lengths.
+    /// Returns an error if rows have different lengths.
     fn sizes(&self) -> Result<NestedSizes>;
 
     /// Appends the numbers in row-major order.
@@ -118,10 +119,12 @@ impl<T: NestedValues + ?Sized> NestedValues for &T {
 }
 
 impl Tensor {
-    /// A tensor with the shape and numbers of `values`: a number, or nested arrays, slices and vectors of them.
+    /// Creates a tensor with the shape and values of `values`: a number, or nested arrays, slices
+    /// and vectors of numbers.
     ///
     /// # Errors
-    /// Rows of different lengths, more than [`MAX_RANK`] axes, no memory.
+    /// Returns an error if rows have different lengths, if there are more than [`MAX_RANK`] axes,
+    /// or if there is not enough memory.
     pub fn new(values: impl NestedValues, device: &Device) -> Result<Tensor> {
         let shape = Shape::new(&values.sizes()?)?;
         let mut flat = Vec::with_capacity(shape.elements());

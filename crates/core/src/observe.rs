@@ -1,4 +1,5 @@
-//! Watching ops as they are applied: what a program calls, not what the calls are composed of.
+//! Observers of ops: they see the ops that a program calls, not the ops of which these are
+//! composed.
 
 use crate::anomaly;
 use crate::check;
@@ -13,9 +14,9 @@ use std::rc::Rc;
 pub struct OpCall<'a> {
     /// The op.
     pub op: &'a Op,
-    /// What it was applied to.
+    /// Its inputs.
     pub inputs: &'a [&'a Tensor],
-    /// What came out, with its history; for an op in place, the tensor that was changed.
+    /// Its outputs, with their history; for an in-place op, the tensor that was changed.
     pub outputs: &'a [Tensor],
 }
 
@@ -23,11 +24,11 @@ type Observer = Rc<dyn Fn(&OpCall<'_>) -> Result<()>>;
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    /// With each, what ends with it, unless a closure does that.
+    /// Each observer with the state to restore at its end, unless a closure does that.
     static OBSERVERS: RefCell<Vec<(Observer, Option<Restore>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Restores on drop whether this thread is watched.
+/// Restores on drop whether this thread is observed.
 #[derive(Debug)]
 pub(crate) struct Restore(bool);
 
@@ -37,10 +38,12 @@ impl Drop for Restore {
     }
 }
 
-/// Runs `f`; whenever an op has been applied on this thread inside it, `observer` is told. What the observer returns as an error becomes the error of the op.
+/// Runs `f`. Whenever an op has been applied on this thread inside it, `observer` is called. If the
+/// observer returns an error, the op returns this error.
 ///
-/// Told are the ops that are called, whether or not they are recorded; not the smaller ops that a device composes them of, and not views, which run nothing. Several observers may
-/// watch at a time. An observer is not told of the ops that it applies itself.
+/// The observer is notified of every op that the program calls, recorded or not. It is not notified
+/// of the smaller ops of which a device composes them, nor of views, which run nothing. There can
+/// be several observers at a time. An observer is not notified of the ops that it applies itself.
 pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f: impl FnOnce() -> T) -> T {
     struct Leave;
     impl Drop for Leave {
@@ -54,29 +57,30 @@ pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f:
     f()
 }
 
-/// Has `observer` told as [`observe_ops`] does, until [`close_op_observer`]: for bindings to languages whose scopes are no closures.
+/// Installs `observer` as [`observe_ops`] does, until [`close_op_observer`] is called, for bindings
+/// to languages whose scopes are not closures.
 pub fn open_op_observer(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static) {
     let watched = watched();
     OBSERVERS.with_borrow_mut(|observers| observers.push((Rc::new(observer), Some(watched))));
 }
 
-/// Ends what [`open_op_observer`] began last on this thread.
+/// Removes the observer that [`open_op_observer`] installed last on this thread.
 pub fn close_op_observer() {
     OBSERVERS.with_borrow_mut(Vec::pop);
 }
 
-/// Runs `f`; nobody is told of its ops: for watchers that compute something of their own.
+/// Runs `f` without notifying observers, for observers that compute something themselves.
 pub fn unobserved<T>(f: impl FnOnce() -> T) -> T {
     let _restore = Restore(WATCHED.replace(false));
     f()
 }
 
-/// Has ops of this thread told, or traced, until what is returned is dropped.
+/// Turns on observation or tracing of ops on this thread until the returned value is dropped.
 pub(crate) fn watched() -> Restore {
     Restore(WATCHED.replace(true))
 }
 
-/// Whether anybody watches. All that an op costs while nobody does.
+/// Returns whether there is an observer. This check is the only cost of an op without one.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     WATCHED.get()

@@ -1,4 +1,4 @@
-//! The list of every op, and what each must say of itself.
+//! The list of all ops, and the trait that each implements.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -10,38 +10,41 @@ use crate::ops::{
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 
-/// What an op says of itself: its name, its shape rule, its composition from smaller ops and its gradient.
+/// The definition of an op: its name, its shape rule, its composition from smaller ops and its
+/// gradient.
 pub trait Rule {
-    /// The stem that names the op in every layer, in messages, and in `TERNION_FALLBACK`.
+    /// Returns the name of the op in every layer, in messages, and in `TERNION_FALLBACK`.
     fn name(&self) -> &'static str;
 
-    /// Checks the inputs and tells shape, dtype and role of each output.
+    /// Checks the inputs and returns shape, dtype and role of each output.
     ///
     /// # Errors
-    /// A number, shape or dtype of inputs that the op does not take.
+    /// Returns an error if the op does not accept the number, shapes or dtypes of the inputs.
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs>;
 
-    /// The dtype of the op's one new output, if it takes such inputs, all of the same shape, and the output has that shape too; what
-    /// [`infer`](Rule::infer) says of them at more length. Elementwise ops tell it for the sake of speed. Default: not told.
+    /// Returns the dtype of the op's only output, which is new, if the op accepts such inputs, all
+    /// of the same shape, and the output has that shape too. This is a fast path for elementwise
+    /// ops, with the same result as [`infer`](Rule::infer). Default: `None`.
     fn elementwise(&self, inputs: &[Meta<'_>]) -> Option<DType> {
         let _ = inputs;
         None
     }
 
-    /// Whether every backend must run the op itself. Default: no, it has a composition.
+    /// Returns whether every backend must implement the op. Default: no, it has a composition.
     fn is_primitive(&self) -> bool {
         false
     }
 
-    /// Whether inputs are expanded to the first output's shape before a backend sees them. Default: no.
+    /// Returns whether inputs are expanded to the first output's shape before they are passed to a
+    /// backend. Default: no.
     fn broadcasts(&self) -> bool {
         false
     }
 
-    /// The op in terms of smaller ops. Primitives have none.
+    /// Computes the op in terms of smaller ops. Primitives have no composition.
     ///
     /// # Errors
-    /// As the op itself; [`Error::Unsupported`] for a primitive.
+    /// Returns the errors of the op; [`Error::Unsupported`] for a primitive.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let _ = inputs;
         Err(Error::Unsupported {
@@ -51,61 +54,63 @@ pub trait Rule {
         })
     }
 
-    /// Where the gradient comes from. Default: the composition's.
+    /// Returns how the gradient is computed. Default: from the composition.
     fn differentiability(&self) -> Differentiability {
         Differentiability::Composition
     }
 
-    /// Gradients of the inputs, given those of the outputs (`None` where an output has no influence on the loss).
+    /// Computes the gradients of the inputs from those of the outputs (`None` for an output that
+    /// does not affect the loss).
     ///
-    /// Called only when [`differentiability`](Rule::differentiability) is `Stated`. An input that
-    /// [`Context::needs`] no gradient may get `None`.
+    /// Called only if [`differentiability`](Rule::differentiability) is `Stated`. The gradient may
+    /// be `None` for inputs that do not [need](Context::needs) one.
     ///
     /// # Errors
-    /// Those of the ops it is made of.
+    /// Returns the errors of the ops in the gradient rule.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let _ = (context, grad_outputs);
         Err(Error::autograd(format!("{} states no gradient", self.name())))
     }
 }
 
-/// Where an op's gradient comes from: there is no silent third way.
+/// How an op's gradient is computed. Each op must choose one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Differentiability {
-    /// [`Rule::backward`], which needs these tensors.
+    /// By [`Rule::backward`], which needs these saved tensors.
     Stated(Saves),
-    /// That of the composition, formed anew from the saved inputs.
+    /// By differentiating the composition, which is recomputed from the saved inputs.
     Composition,
-    /// Has none by its nature (comparisons, positions, random numbers).
+    /// Not differentiable (comparisons, indices, random numbers).
     NonDifferentiable,
 }
 
-/// Which inputs and outputs the backward rule needs: a bit each. The last bit stands for all that have none of their own too.
+/// The inputs and outputs that the gradient rule needs, one bit each. The last bit also represents
+/// all further ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saves {
-    /// Bit `i`: input `i`.
+    /// Bit `i`: input `i` is saved.
     pub inputs: u16,
-    /// Bit `i`: output `i`.
+    /// Bit `i`: output `i` is saved.
     pub outputs: u16,
 }
 
 impl Saves {
-    /// Only shapes and dtypes.
+    /// Saves only shapes and dtypes.
     pub const NOTHING: Saves = Saves { inputs: 0, outputs: 0 };
-    /// Every input.
+    /// Saves every input.
     pub const INPUTS: Saves = Saves { inputs: u16::MAX, outputs: 0 };
-    /// Every output.
+    /// Saves every output.
     pub const OUTPUTS: Saves = Saves { inputs: 0, outputs: u16::MAX };
-    /// Every input and output.
+    /// Saves every input and output.
     pub const ALL: Saves = Saves { inputs: u16::MAX, outputs: u16::MAX };
 
-    /// Whether input `index` is needed.
+    /// Returns whether input `index` is saved.
     #[inline]
     pub const fn has_input(self, index: usize) -> bool {
         Saves::has(self.inputs, index)
     }
 
-    /// Whether output `index` is needed.
+    /// Returns whether output `index` is saved.
     #[inline]
     pub const fn has_output(self, index: usize) -> bool {
         Saves::has(self.outputs, index)
@@ -120,35 +125,35 @@ impl Saves {
 /// What an op does with the memory of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// New memory, or a destination that shares nothing with the inputs.
+    /// The output is new memory, or a destination that shares nothing with the inputs.
     Fresh,
-    /// New memory, or exactly the view of this input: the op has an in-place form.
+    /// The output is new memory, or exactly the view of this input: the op can run in place.
     Reuses(usize),
-    /// Always the memory of this input, which is overwritten.
+    /// The output is always the memory of this input, which is overwritten.
     Aliases(usize),
-    /// Always the memory of this input, which is added to.
+    /// The output is always the memory of this input, to which the result is added.
     Accumulates(usize),
 }
 
 /// Shape, dtype and role of an output.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// The sizes.
+    /// The shape.
     pub shape: Shape,
     /// The element type.
     pub dtype: DType,
-    /// What happens to its memory.
+    /// What the op does with its memory.
     pub role: Role,
 }
 
 impl Output {
-    /// An output in new memory.
+    /// Creates an output in new memory.
     #[inline]
     pub fn fresh(shape: Shape, dtype: DType) -> Output {
         Output { shape, dtype, role: Role::Fresh }
     }
 
-    /// An output that may take the place of input `index`.
+    /// Creates an output that may reuse the buffer of input `index`.
     #[inline]
     pub fn reuses(shape: Shape, dtype: DType, index: usize) -> Output {
         Output { shape, dtype, role: Role::Reuses(index) }
@@ -160,32 +165,32 @@ pub type Outputs = SmallVec<[Output; 1]>;
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $variant:ident($payload:path)),* $(,)?) => {
-        /// Every op there is. Inputs, outputs and semantics are told by the payload's documentation.
+        /// All ops. The documentation of the payload describes inputs, outputs and semantics.
         #[derive(Clone, Debug)]
         pub enum Op { $($(#[$doc])* $variant($payload)),* }
 
         impl Op {
-            /// What the op says of itself.
+            /// Returns the definition of the op.
             #[inline]
             pub fn rule(&self) -> &dyn Rule {
                 match self { $(Op::$variant(payload) => payload),* }
             }
 
-            /// Which entry of the list of ops this is.
+            /// Returns the op's entry in the list of ops.
             pub fn kind(&self) -> OpKind {
                 match self { $(Op::$variant(_) => OpKind::$variant),* }
             }
         }
 
-        /// The entries of the list of ops, without what an op is given.
+        /// The entries of the list of ops, without payload.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum OpKind { $($(#[$doc])* $variant),* }
 
         impl OpKind {
-            /// All of them, in the order of the list.
+            /// All entries, in the order of the list.
             pub const ALL: &'static [OpKind] = &[$(OpKind::$variant),*];
 
-            /// Its name in the list, such as `LayerNormGrad`.
+            /// Returns the name in the list, such as `LayerNormGrad`.
             pub const fn name(self) -> &'static str {
                 match self { $(OpKind::$variant => stringify!($variant)),* }
             }
@@ -199,19 +204,19 @@ macro_rules! ops {
 }
 
 ops! {
-    /// One value everywhere.
+    /// A tensor filled with one value.
     Fill(create::Fill),
     /// Evenly spaced numbers.
     Iota(create::Iota),
-    /// Strided copy with a change of dtype.
+    /// Strided copy with conversion of the dtype.
     Copy(copy::Copy),
-    /// A function of one element.
+    /// A unary elementwise function.
     Unary(unary::Unary),
-    /// The gradient of a function of one element.
+    /// The gradient of a unary elementwise function.
     UnaryGrad(unary::UnaryGrad),
-    /// A function of two elements, broadcast.
+    /// A binary elementwise function, broadcast.
     Binary(binary::Binary),
-    /// A function of an element and a number.
+    /// A function of a tensor and a scalar.
     BinaryScalar(binary::BinaryScalar),
     /// `a * b + c`.
     MultiplyAdd(binary::MultiplyAdd),
@@ -221,31 +226,31 @@ ops! {
     AddRelu(binary::AddRelu),
     /// `activation(x + bias)`.
     BiasActivation(binary::BiasActivation),
-    /// Comparison of two elements, broadcast.
+    /// Elementwise comparison of two tensors, broadcast.
     Compare(compare::Compare),
-    /// Comparison of an element and a number.
+    /// Comparison of a tensor and a scalar.
     CompareScalar(compare::CompareScalar),
-    /// One of two elements by a condition.
+    /// Elementwise selection between two tensors by a condition.
     Select(compare::Select),
-    /// Sums, products, extremes and their positions over axes.
+    /// Sums, products, min, max, argmin and argmax over axes.
     Reduce(reduce::Reduce),
     /// Variance over axes.
     Variance(reduce::Variance),
-    /// Running sum along an axis.
+    /// Cumulative sum along an axis.
     CumulativeSum(reduce::CumulativeSum),
     /// Matrix product with an epilogue.
     Matmul(matmul::Matmul),
-    /// Elements picked along an axis.
+    /// Gather of elements along an axis.
     Gather(index::Gather),
-    /// Elements put along an axis.
+    /// Scatter of elements along an axis.
     Scatter(index::Scatter),
-    /// Slices picked along an axis.
+    /// Selection of slices along an axis.
     IndexSelect(index::IndexSelect),
-    /// Slices added along an axis.
+    /// Addition of slices along an axis.
     IndexAdd(index::IndexAdd),
-    /// Sorted values and their positions.
+    /// Sorted values and their indices.
     Sort(index::Sort),
-    /// Positive weights that sum to 1.
+    /// Softmax: positive weights that sum to 1.
     Softmax(softmax::Softmax),
     /// Gradient of softmax.
     SoftmaxGrad(softmax::SoftmaxGrad),
@@ -257,37 +262,37 @@ ops! {
     CrossEntropy(loss::CrossEntropy),
     /// Gradient of cross-entropy.
     CrossEntropyGrad(loss::CrossEntropyGrad),
-    /// Cross-entropy that forms its gradient on the way.
+    /// Cross-entropy that computes its gradient in the forward pass.
     CrossEntropyWithGrad(loss::CrossEntropyWithGrad),
-    /// The gradient of cross-entropy, where it is not there yet.
+    /// Update of the gradient of cross-entropy where it is not yet correct.
     CrossEntropyGradUpdate(loss::CrossEntropyGradUpdate),
-    /// Normalisation of each row.
+    /// Normalization of each row.
     LayerNorm(norm::LayerNorm),
-    /// Gradient of layer normalisation.
+    /// Gradient of layer normalization.
     LayerNormGrad(norm::LayerNormGrad),
     /// Scaling of each row by its root mean square.
     RmsNorm(norm::RmsNorm),
-    /// Gradient of RMS normalisation.
+    /// Gradient of RMS normalization.
     RmsNormGrad(norm::RmsNormGrad),
-    /// Normalisation of each channel over batch and space.
+    /// Normalization of each channel over batch and spatial axes.
     BatchNorm(norm::BatchNorm),
-    /// Gradient of batch normalisation.
+    /// Gradient of batch normalization.
     BatchNormGrad(norm::BatchNormGrad),
     /// Scaled dot-product attention.
     Attention(attention::Attention),
     /// Gradient of attention.
     AttentionGrad(attention::AttentionGrad),
-    /// Gradient of a mask that attention adds to its scores.
+    /// Gradient of the additive mask of attention.
     AttentionGradMask(attention::AttentionGradMask),
     /// Image patches as columns.
     Im2col(conv::Im2col),
-    /// Columns added back to an image.
+    /// Columns summed into an image.
     Col2im(conv::Col2im),
     /// Convolution over two axes.
     Conv2d(conv::Conv2d),
-    /// Gradient of a convolution's input.
+    /// Gradient of a convolution with respect to its input.
     Conv2dGradInput(conv::Conv2dGradInput),
-    /// Gradient of a convolution's weight.
+    /// Gradient of a convolution with respect to its weight.
     Conv2dGradWeight(conv::Conv2dGradWeight),
     /// Largest element of each window.
     MaxPool2d(pool::MaxPool2d),
@@ -297,38 +302,38 @@ ops! {
     AvgPool2d(pool::AvgPool2d),
     /// Gradient of average pooling.
     AvgPool2dGrad(pool::AvgPool2dGrad),
-    /// A constant border.
+    /// Padding with a constant border.
     Pad(assemble::Pad),
-    /// Tensors one after the other along an axis.
+    /// Concatenation of tensors along an axis.
     Concat(assemble::Concat),
-    /// A slice overwritten.
+    /// Assignment to a slice.
     SliceAssign(indexing::SliceAssign),
-    /// Random integers of a given width.
+    /// Random integers with a given number of bits.
     RandomBits(random::RandomBits),
-    /// Random numbers between 0 and 1.
+    /// Random numbers, uniform over [0, 1).
     Uniform(random::Uniform),
-    /// Random numbers of the standard normal distribution.
+    /// Random numbers from the standard normal distribution.
     Normal(random::Normal),
-    /// Random zeros.
+    /// Dropout: random zeros.
     Dropout(random::Dropout),
-    /// A step of stochastic gradient descent.
+    /// An SGD step.
     SgdStep(step::SgdStep),
-    /// A step of Adam or AdamW.
+    /// An Adam or AdamW step.
     AdamStep(step::AdamStep),
-    /// The norm of all elements of many tensors.
+    /// The norm of all elements of several tensors.
     MultiTensorNorm(multi_tensor::MultiTensorNorm),
-    /// An op of another crate.
+    /// An op from another crate.
     Custom(custom::Custom),
 }
 
 impl Op {
-    /// The stem that names the op in every layer.
+    /// Returns the name of the op in every layer.
     #[inline]
     pub fn name(&self) -> &'static str {
         self.rule().name()
     }
 
-    /// Whether every backend must run this op itself.
+    /// Returns whether every backend must implement this op.
     #[inline]
     pub fn is_primitive(&self) -> bool {
         self.rule().is_primitive()
@@ -339,7 +344,7 @@ impl Op {
 pub(crate) mod check {
     use super::{DType, Error, Meta, Result, Shape};
 
-    /// Exactly `count` inputs came.
+    /// Checks that there are exactly `count` inputs.
     #[inline]
     pub fn count(op: &'static str, inputs: &[Meta<'_>], count: usize) -> Result<()> {
         if inputs.len() == count {
@@ -349,7 +354,7 @@ pub(crate) mod check {
         }
     }
 
-    /// Positions below `size` fit i32, in which they are returned.
+    /// Checks that indices below `size` fit i32, the dtype in which they are returned.
     #[inline]
     pub fn positions(op: &'static str, size: usize) -> Result<()> {
         const MOST: u64 = 1 << 31;
@@ -363,7 +368,7 @@ pub(crate) mod check {
         }
     }
 
-    /// `meta` is floating.
+    /// Checks that `meta` is floating.
     #[inline]
     pub fn float(op: &'static str, what: &'static str, meta: &Meta<'_>) -> Result<()> {
         if meta.dtype.is_float() {
@@ -373,7 +378,7 @@ pub(crate) mod check {
         }
     }
 
-    /// `meta` is in half precision.
+    /// Checks that `meta` is half precision.
     #[inline]
     pub fn half(op: &'static str, what: &'static str, meta: &Meta<'_>) -> Result<()> {
         if meta.dtype.is_half() {
@@ -383,7 +388,7 @@ pub(crate) mod check {
         }
     }
 
-    /// `meta` holds positions.
+    /// Checks that `meta` is an index dtype.
     #[inline]
     pub fn index(op: &'static str, what: &'static str, meta: &Meta<'_>) -> Result<()> {
         if meta.dtype.is_index() {
@@ -393,13 +398,13 @@ pub(crate) mod check {
         }
     }
 
-    /// `meta` has this dtype.
+    /// Checks that `meta` has this dtype.
     #[inline]
     pub fn dtype(op: &'static str, what: &'static str, meta: &Meta<'_>, dtype: DType) -> Result<()> {
         if meta.dtype == dtype { Ok(()) } else { Err(Error::dtype(op, what, meta.dtype, dtype)) }
     }
 
-    /// Both have the same dtype.
+    /// Checks that both have the same dtype.
     #[inline]
     pub fn same_dtype(op: &'static str, left: &Meta<'_>, right: &Meta<'_>) -> Result<()> {
         if left.dtype == right.dtype {
@@ -409,7 +414,7 @@ pub(crate) mod check {
         }
     }
 
-    /// `meta` has this shape.
+    /// Checks that `meta` has this shape.
     #[inline]
     pub fn shape(op: &'static str, what: &'static str, meta: &Meta<'_>, expected: Shape) -> Result<()> {
         if *meta.shape() == expected {
@@ -419,7 +424,7 @@ pub(crate) mod check {
         }
     }
 
-    /// `axis` exists.
+    /// Checks that `axis` exists.
     #[inline]
     pub fn axis(op: &'static str, axis: usize, shape: &Shape) -> Result<()> {
         if axis < shape.rank() {

@@ -1,4 +1,5 @@
-//! `+ - * /` and unary `-` on tensors and numbers. Each gives a `Result`, as the methods do: `(&a + &b)?`.
+//! The operators `+ - * /` and unary `-` on tensors and scalars. Like the methods, each returns a
+//! `Result`: `(&a + &b)?`.
 
 use crate::Result;
 use crate::tensor::Tensor;
@@ -34,7 +35,8 @@ tensor_operators! {
     Div div (Tensor, Tensor);
 }
 
-/// A number on the right, then one on the left, for a tensor and for a reference to one.
+/// Operators with a scalar on the right, and with one on the left, for a tensor and for a reference
+/// to one.
 macro_rules! scalar_operators {
     ($($operator:ident $method:ident $tensor:ty: $right:ident $left:ident;)*) => {
         $(impl $operator<f64> for $tensor {

@@ -1,13 +1,15 @@
-//! Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a counter and a key in, 128 random bits out.
+//! Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a counter and
+//! a key give 128 random bits.
 //!
-//! Plain integer arithmetic, so that every backend gives the same bits. How ops number their words is told in [`crate::ops::random`].
+//! It uses only integer arithmetic, so that every backend gives the same bits.
+//! [`crate::ops::random`] describes how ops index their random words.
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-/// The golden ratio and the square root of 3, less 1: added to the key after each round.
+/// The golden ratio and the square root of 3, minus 1: added to the key after each round.
 const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
-/// The four random words that belong to `counter` under `key`.
+/// Returns the four random words for `counter` with `key`.
 #[inline]
 pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..ROUNDS {
@@ -21,20 +23,20 @@ pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// The upper and lower half of a product.
+/// Returns the high and low words of a product.
 #[inline]
 fn wide_product(left: u32, right: u32) -> [u32; 2] {
     let product = u64::from(left) * u64::from(right);
     [(product >> 32) as u32, product as u32]
 }
 
-/// Words `4 * number` to `4 * number + 3` of the stream of `seed`.
+/// Returns words `4 * number` to `4 * number + 3` of the stream of `seed`.
 #[inline]
 pub fn block(seed: u64, number: u64) -> [u32; 4] {
     philox4x32([number as u32, (number >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32])
 }
 
-/// Word `index` of the stream of `seed` that starts at block `first`.
+/// Returns word `index` of the stream of `seed` that starts at block `first`.
 #[inline]
 pub fn word(seed: u64, first: u64, index: u64) -> u32 {
     block(seed, first.wrapping_add(index / 4))[(index % 4) as usize]

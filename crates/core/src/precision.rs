@@ -1,7 +1,9 @@
-//! Mixed precision: the dtype in which the ops of a scope compute, while parameters stay f32. The casts that a scope keeps are in `casts`.
+//! Mixed precision: the dtype in which the ops of a scope compute, while parameters stay f32. The
+//! cached casts of a scope are in `casts`.
 //!
-//! Inside [`with_precision`] every op casts its inputs, recorded as any cast is, so that gradients come back in the dtype of what was cast: f32 for parameters.
-//! A backward pass runs in the dtypes of its forward pass, whatever scope is open around it.
+//! Inside [`with_precision`] every op casts its inputs. The casts are recorded like any other, so
+//! that gradients have the dtype of the tensors that were cast: f32 for parameters. A backward pass
+//! uses the dtypes of its forward pass, independent of the current scope.
 //!
 //! ```
 //! use ternion_core::{DType, Precision, Result, Tensor, with_precision};
@@ -22,34 +24,53 @@
 //! # }
 //! ```
 //!
-//! # What computes in which dtype
+//! # Dtypes of the ops
 //!
-//! | ops | inside a scope |
+//! | ops | dtype inside a scope |
 //! |---|---|
-//! | `matmul`, `linear`, `addmm`, `dot`, `einsum`, convolutions, attention | the scope's dtype: f32, f16 and bf16 are cast to it |
-//! | `softmax`, `log_softmax`, `logsumexp`, `layer_norm`, `rms_norm`, `group_norm`; sums, products, means, norms, variances and running sums; `exp`, `expm1`, `log`, `log1p`, `recip`, `rsqrt`, `softplus`, `pow` | f32: f16 and bf16 are cast to it |
+//! | `matmul`, `linear`, `addmm`, `dot`, `einsum`, convolutions, attention | that of the scope |
+//! | `softmax`, `log_softmax`, `logsumexp`, `layer_norm`, `rms_norm`, `group_norm` | f32 |
+//! | sums, products, means, norms, variances and cumulative sums | f32 |
+//! | `exp`, `expm1`, `log`, `log1p`, `recip`, `rsqrt`, `softplus`, `pow` | f32 |
 //! | losses | f32, from inputs of any dtype |
-//! | `batch_norm` | in the input's dtype, with sums in f32; weight and bias are cast to it |
-//! | functions of several elements (`add`, `where_`, comparisons, ..), `concat`, `stack`, `scatter`, `index_add`, slices that are put | the widest of f32 and the halves among their inputs; f32 for f16 with bf16 |
-//! | all others | the dtype of their input, as outside |
+//! | `batch_norm` | that of the input, with sums in f32 |
+//! | `add`, `where_`, comparisons, other functions of several tensors | the widest of the inputs |
+//! | `concat`, `stack`, `scatter`, `index_add`, assignment to slices | the widest of the inputs |
+//! | all others | that of the input, as outside |
 //!
-//! Forms in place (`add_`, `addmm_`, ..), optimiser steps, ops of other crates and f64 are left alone everywhere. The scope of [`Precision::F32`] computes products in f32: inside another
-//! it is the exception for layers that need it.
+//! Inputs in f32, f16 and bf16 are cast to the dtype in the table. `batch_norm` casts weight and
+//! bias to the input's dtype. The widest of f16 and bf16 is f32.
 //!
-//! This is PyTorch's `autocast` with the lists of its CUDA devices, on every device. Where it differs: means, variances and sums of squares are f32, which PyTorch leaves in their input's dtype; a `residual` of
-//! f32 makes the product that it is added to f32, as an addition would, but adds to sums that were not rounded before; its bias stays f32; `dot` is a product; the norms of transformer blocks give the scope's dtype where only products read them
-//! ([`Tensor::layer_norm_as`]); the casts of a weight that is used several times are one op, but their gradients are added in f32.
+//! In-place ops (`add_`, `addmm_`, ..), optimizer steps, ops from other crates and f64 are not
+//! affected. A scope of [`Precision::F32`] computes products in f32: inside another scope, it makes
+//! an exception for layers that need it.
 //!
-//! # Casts that an optimizer has done
+//! This is PyTorch's `autocast`, with the lists for its CUDA devices, on every device. The
+//! differences are:
+//! - Means, variances and sums of squares are f32. In PyTorch they keep their input's dtype.
+//! - An f32 `residual` makes the product to which it is added f32, as an addition would, but it is
+//!   added to the accumulators before they are rounded. The bias of this product stays f32.
+//! - `dot` is a product.
+//! - The norms of transformer blocks output the scope's dtype if only products read them
+//!   ([`Tensor::layer_norm_as`]).
+//! - The casts of a weight that is used several times are one op, but their gradients are added in
+//!   f32.
 //!
-//! A step of `SGD`, `Adam` or `AdamW` writes a parameter of f32 that a scope has cast since the last step in that half precision too, for 2 bytes of memory an element: the next scope finds the cast done ([`HalfCopy`]). Numbers,
-//! gradients and what observers see are those of the cast. Whoever else changes the parameter in place makes its copy a stale one, and the next scope casts. The copy is changed in place by the step: a
-//! backward pass through it after the step (`retain_graph`) is the error that it is without a scope.
+//! # Half-precision copies by the optimizer
 //!
-//! # What is not covered
+//! If a scope has cast an f32 parameter since the last step of `SGD`, `Adam` or `AdamW`, the step
+//! also writes the parameter in that half precision, which needs 2 bytes of memory per element. The
+//! next scope then uses this copy instead of a cast ([`HalfCopy`]). Values, gradients and what
+//! observers see are the same as with the cast. If other code changes the parameter in place, its
+//! copy is stale, and the next scope casts. The step changes the copy in place. A backward pass
+//! through it after the step (`retain_graph`) is an error, as it is without a scope.
 //!
-//! The gradients of convolutions' weights and of biases are rounded to the half once, before they become f32 (products' are not). Casts are kept of leaves alone:
-//! a frozen parameter is cast at each use. [`Precision::Ieee`] matters to products of matrices and to attention: convolutions in f32 compute by fused multiply-adds in any case.
+//! # Limitations
+//!
+//! The gradients of the weights and biases of convolutions are rounded once to half precision
+//! before they are converted to f32 (those of products are not). Only casts of leaves are cached: a
+//! frozen parameter is cast at each use. [`Precision::Ieee`] affects matrix products and attention;
+//! f32 convolutions always use fused multiply-adds.
 
 mod casts;
 mod half_copy;
@@ -71,21 +92,26 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::str::FromStr;
 
-/// In which dtype the products of a scope are computed. See [`with_precision`].
+/// The dtype in which the products of a scope are computed. See [`with_precision`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// f32, accurately: of the ways in which a device can compute a product of matrices the fastest one whose error is at most that of sums in f32 ([`Matmul::bf16x6`]).
+    /// f32: the fastest of the device's algorithms for matrix products whose error is at most that
+    /// of f32 accumulation ([`Matmul::bf16x6`]).
     #[default]
     F32,
-    /// f32 whose products of matrices, those of attention too, are fused multiply-adds of f32, each rounded as IEEE 754 says: slower than [`Precision::F32`] on tensor cores, and no more accurate.
-    /// For who needs the bits of such sums. PyTorch calls it `fp32_precision = "ieee"`.
+    /// f32, with matrix products, including those of attention, computed by f32 fused
+    /// multiply-adds, each rounded according to IEEE 754. On tensor cores this is slower than
+    /// [`Precision::F32`] and not more accurate. Use it if the bits of such sums are needed.
+    /// PyTorch calls it `fp32_precision = "ieee"`.
     Ieee,
-    /// f32 whose products, convolutions and attention a device may round to TF32 (8 bits of exponent, 10 of fraction) where it has units for it: of attention queries, keys, values and weights.
-    /// Sums stay f32. A permission, as in PyTorch: where there is no such unit it is f32.
+    /// f32, with products, convolutions and attention (queries, keys, values and weights) that a
+    /// device may round to TF32 (8 bits of exponent, 10 of fraction) if it has units for it. Sums
+    /// stay f32. This is a permission, as in PyTorch: without such units the result is f32.
     Tf32,
-    /// bf16: the exponents of f32 with 7 bits of fraction. Needs no loss scale.
+    /// bf16: the exponent range of f32, with 7 bits of fraction. Needs no loss scale.
     Bf16,
-    /// f16: 10 bits of fraction, but nothing above 65504, and small gradients become 0: train with a loss scale.
+    /// f16: 10 bits of fraction, but no values above 65504, and small gradients become 0: train
+    /// with a loss scale.
     F16,
 }
 
@@ -94,7 +120,7 @@ impl Precision {
     pub const ALL: [Precision; 5] =
         [Precision::F32, Precision::Ieee, Precision::Tf32, Precision::Bf16, Precision::F16];
 
-    /// The lower-case name: `f32`, `ieee`, `tf32`, `bf16` or `f16`.
+    /// Returns the lower-case name: `f32`, `ieee`, `tf32`, `bf16` or `f16`.
     pub const fn name(self) -> &'static str {
         match self {
             Precision::F32 => "f32",
@@ -105,7 +131,7 @@ impl Precision {
         }
     }
 
-    /// The dtype of products.
+    /// Returns the dtype of products.
     pub const fn dtype(self) -> DType {
         match self {
             Precision::F32 | Precision::Ieee | Precision::Tf32 => DType::F32,
@@ -114,7 +140,7 @@ impl Precision {
         }
     }
 
-    /// Whether gradients may become 0 for being small, which a loss scale prevents.
+    /// Returns whether small gradients may underflow to 0, which a loss scale prevents.
     pub const fn needs_loss_scale(self) -> bool {
         matches!(self, Precision::F16)
     }
@@ -129,7 +155,7 @@ impl fmt::Display for Precision {
 impl FromStr for Precision {
     type Err = Error;
 
-    /// The precision of that name.
+    /// Returns the precision with that name.
     fn from_str(name: &str) -> Result<Precision> {
         let found = Precision::ALL.into_iter().find(|precision| precision.name() == name);
         found.ok_or_else(|| {
@@ -141,14 +167,14 @@ impl FromStr for Precision {
 thread_local! {
     static SCOPE: Cell<Option<Precision>> = const { Cell::new(None) };
     static CASTS: RefCell<Casts> = RefCell::new(Casts::default());
-    /// What the scopes of `open_scope` that are open go back to, the outermost first.
+    /// The states to which the open scopes of `open_scope` return, the outermost first.
     static OPENED: RefCell<Vec<(Option<Precision>, Option<Casts>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sets the scope back on drop, also when a panic ends it.
+/// Restores the scope on drop, also after a panic.
 struct Leave {
     scope: Option<Precision>,
-    /// The casts of the scope outside, if those of this one are kept apart.
+    /// The casts of the outer scope, if this scope has separate casts.
     casts: Option<Casts>,
 }
 
@@ -161,9 +187,11 @@ impl Drop for Leave {
     }
 }
 
-/// Runs `f` with the products of this thread in `precision`; the [module](self) says which ops that concerns. Scopes nest: the inner one holds inside it.
+/// Runs `f` with the products of this thread in `precision`; the [module](self) lists the affected
+/// ops. Scopes nest: the innermost one applies.
 ///
-/// A parameter is cast once, however often the scope uses it, and again after it was changed in place. The casts are given back when the outermost scope ends.
+/// A parameter is cast once, however often the scope uses it, and again after it was changed in
+/// place. The casts are freed when the outermost scope ends.
 pub fn with_precision<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
     let outermost = current().is_none();
     let casts = outermost.then(|| CASTS.take());
@@ -171,46 +199,50 @@ pub fn with_precision<T>(precision: Precision, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Runs `f` as outside of any scope: every op in the dtypes of its inputs.
+/// Runs `f` outside of any scope: every op uses the dtypes of its inputs.
 pub fn without_precision<T>(f: impl FnOnce() -> T) -> T {
     let _leave = Leave { scope: SCOPE.take(), casts: None };
     f()
 }
 
-/// Opens a scope on this thread as [`with_precision`] does, or as [`without_precision`] for `None`, until [`close_scope`]: for bindings to languages whose scopes are
-/// no closures. Rust has those two, which cannot be left open.
+/// Opens a scope on this thread as [`with_precision`] does, or as [`without_precision`] for `None`,
+/// until [`close_scope`] is called, for bindings to languages whose scopes are not closures. In
+/// Rust use those two functions, which always close the scope.
 pub fn open_scope(precision: Option<Precision>) {
     let casts = (precision.is_some() && current().is_none()).then(|| CASTS.take());
     let before = (SCOPE.replace(precision), casts);
     OPENED.with_borrow_mut(|opened| opened.push(before));
 }
 
-/// Ends the scope of this thread that [`open_scope`] opened last; false if none is open.
+/// Closes the most recent scope of this thread that [`open_scope`] opened. Returns false if none is
+/// open.
 pub fn close_scope() -> bool {
     let Some((scope, casts)) = OPENED.with_borrow_mut(Vec::pop) else { return false };
     drop(Leave { scope, casts });
     true
 }
 
-/// Runs `f` in a scope (or none) that casts for itself: what runs again later must not depend on casts that are there by then or not.
+/// Runs `f` in a scope (or none) with separate casts: code that runs again later must not depend on
+/// which casts are cached then.
 pub(crate) fn apart<T>(scope: Option<Precision>, f: impl FnOnce() -> T) -> T {
     let casts = Some(CASTS.take());
     let _leave = Leave { scope: SCOPE.replace(scope), casts };
     f()
 }
 
-/// The precision of the innermost scope of this thread, if one is open. All that an op costs where none is.
+/// Returns the precision of the innermost scope of this thread, if one is open. This check is the
+/// only cost of an op without a scope.
 #[inline(always)]
 pub fn current() -> Option<Precision> {
     SCOPE.get()
 }
 
-/// Whether a scope casts tensors of this dtype.
+/// Returns whether a scope casts tensors of this dtype.
 fn is_cast(dtype: DType) -> bool {
     dtype == DType::F32 || dtype.is_half()
 }
 
-/// `tensor` in `dtype`, if a scope casts such to such.
+/// Casts `tensor` to `dtype`, if scopes cast between these dtypes.
 pub(crate) fn cast(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
     match tensor.dtype() == dtype || !is_cast(tensor.dtype()) || !is_cast(dtype) {
         true => Ok(tensor.clone()),
@@ -218,7 +250,7 @@ pub(crate) fn cast(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// `tensor` as sums and the like take it: in f32 where a scope is open.
+/// Casts `tensor` as for sums: to f32 if a scope is open.
 pub(crate) fn full(tensor: &Tensor) -> Result<Tensor> {
     match current() {
         Some(_) => cast(tensor, DType::F32),
@@ -226,14 +258,14 @@ pub(crate) fn full(tensor: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// `tensors` in the widest dtype among them where a scope is open.
+/// Casts `tensors` to the widest dtype among them if a scope is open.
 pub(crate) fn widened(tensors: &[&Tensor]) -> Result<SmallVec<[Tensor; 4]>> {
     let dtype = current().and_then(|_| widest(tensors));
     let wide = |tensor: &&Tensor| dtype.map_or_else(|| Ok((*tensor).clone()), |dtype| cast(tensor, dtype));
     tensors.iter().map(wide).collect()
 }
 
-/// The dtype that holds all of these, as far as a scope casts them; none if there is nothing to choose.
+/// Returns the widest of the dtypes that a scope casts; `None` if there are none.
 fn widest(tensors: &[&Tensor]) -> Option<DType> {
     let mut dtypes = tensors.iter().map(|tensor| tensor.dtype()).filter(|&dtype| is_cast(dtype));
     let first = dtypes.next()?;
@@ -241,22 +273,22 @@ fn widest(tensors: &[&Tensor]) -> Option<DType> {
 }
 
 impl Precision {
-    /// `tensor` as an operand of a product.
+    /// Casts `tensor` to the dtype of the operands of a product.
     pub(crate) fn operand(self, tensor: &Tensor) -> Result<Tensor> {
         cast(tensor, self.dtype())
     }
 
-    /// As [`operand`](Precision::operand), in memory that no other use shares.
+    /// Same as [`operand`](Precision::operand), in memory that is not shared with other uses.
     pub(crate) fn own_operand(self, tensor: &Tensor) -> Result<Tensor> {
         if is_cast(tensor.dtype()) { tensor.to_dtype(self.dtype()) } else { Ok(tensor.clone()) }
     }
 
-    /// As [`operand`](Precision::operand), of what may not be there.
+    /// Same as [`operand`](Precision::operand), for an optional tensor.
     pub(crate) fn optional(self, tensor: Option<&Tensor>) -> Result<Option<Tensor>> {
         tensor.map(|tensor| self.operand(tensor)).transpose()
     }
 
-    /// The bias of a product, which stays f32 where a residual makes the sum that it is added to f32.
+    /// Casts the bias of a product. It stays f32 if a residual makes the product f32.
     pub(crate) fn bias(self, bias: Option<&Tensor>, residual: Option<&Tensor>) -> Result<Option<Tensor>> {
         match residual {
             Some(residual) if self.widens(residual) => bias.map(|bias| cast(bias, DType::F32)).transpose(),
@@ -264,35 +296,35 @@ impl Precision {
         }
     }
 
-    /// Whether a residual makes the product that it is added to f32.
+    /// Returns whether a residual makes the product to which it is added f32.
     fn widens(self, residual: &Tensor) -> bool {
         self.dtype().is_half() && residual.dtype() == DType::F32
     }
 
-    /// Whether products of this dtype may be rounded to TF32.
+    /// Returns whether products of this dtype may be rounded to TF32.
     fn rounds(self, tensor: &Tensor) -> bool {
         self == Precision::Tf32 && tensor.dtype() == DType::F32
     }
 
-    /// The product of operands such as this one, which the scope has cast.
+    /// Returns the matrix product for operands like this one, which the scope has cast.
     pub(crate) fn product_of(self, operand: &Tensor) -> Matmul {
         Matmul { tf32: self.rounds(operand), bf16x6: self != Precision::Ieee, ..Matmul::PLAIN }
     }
 }
 
-/// What a scope does with the inputs of an op.
+/// How a scope casts the inputs of an op.
 enum Kind {
-    /// Casts them to its dtype.
+    /// Casts them to the scope's dtype.
     Product,
     /// Casts them to f32.
     Full,
     /// Casts them to the widest dtype among them.
     Widest,
-    /// Leaves them.
+    /// Does not cast them.
     AsTheyAre,
 }
 
-/// The table: the compiler asks for a row when an op is added.
+/// The table of ops. The match is exhaustive, so that a new op needs an entry.
 fn kind(op: &Op) -> Kind {
     match op {
         Op::Matmul(_) | Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Attention(_) => Kind::Product,
@@ -368,13 +400,13 @@ fn kind(op: &Op) -> Kind {
     }
 }
 
-/// An op as a scope runs it: on other inputs, or with other settings.
+/// An op as a scope runs it: with other inputs or other settings.
 pub(crate) struct Prepared {
     pub(crate) op: Op,
     pub(crate) inputs: SmallVec<[Tensor; 4]>,
 }
 
-/// `op` as `scope` runs it; `None` if that is as it is.
+/// Returns `op` as `scope` runs it; `None` if it is unchanged.
 pub(crate) fn prepared(scope: Precision, op: &Op, inputs: &[&Tensor]) -> Result<Option<Prepared>> {
     if let Op::Matmul(matmul) = op {
         return prepared_product(scope, matmul, inputs);
@@ -395,7 +427,7 @@ pub(crate) fn prepared(scope: Precision, op: &Op, inputs: &[&Tensor]) -> Result<
     Ok(Some(Prepared { op: permitted.unwrap_or_else(|| op.clone()), inputs }))
 }
 
-/// A convolution or attention with the permissions of `scope`, if it is one and has others.
+/// Returns a convolution or attention with the permissions of `scope`, if they differ from its own.
 fn with_permissions(scope: Precision, op: &Op) -> Option<Op> {
     if let Op::Attention(attention) = op {
         let AttentionConfig { tf32, bf16x6, .. } = attention.config;
@@ -420,7 +452,8 @@ fn with_permissions(scope: Precision, op: &Op) -> Option<Op> {
     }
 }
 
-/// A matrix product. What is added to it in place stays as it is; a residual of f32 is no operand, and makes the result f32.
+/// Prepares a matrix product. An accumulator is not cast; an f32 residual is not an operand, and
+/// makes the result f32.
 fn prepared_product(scope: Precision, matmul: &Matmul, inputs: &[&Tensor]) -> Result<Option<Prepared>> {
     let Matmul { mut epilogue, .. } = *matmul;
     let operands = 2 + usize::from(epilogue.bias);

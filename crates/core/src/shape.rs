@@ -1,9 +1,9 @@
-//! Sizes of tensors: [`Shape`], axis arguments, and NumPy's broadcasting rule.
+//! Shapes of tensors: [`Shape`], axis arguments, and NumPy's broadcasting rule.
 
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// The largest number of axes: shapes and strides travel by value, also into kernel launches.
+/// The maximum number of axes: shapes and strides are passed by value, also to kernel launches.
 pub const MAX_RANK: usize = 8;
 
 /// The size of a tensor along each of its axes; rank 0 is a single element.
@@ -14,7 +14,8 @@ pub struct Shape {
 }
 
 impl PartialEq for Shape {
-    /// Without a call and without a branch per axis: shapes are compared several times in every op. (Sizes beyond the rank are all 0.)
+    /// Without a function call and without a branch per axis, because shapes are compared several
+    /// times in every op. (All sizes beyond the rank are 0.)
     #[inline]
     fn eq(&self, other: &Shape) -> bool {
         let mut differences = usize::from(self.rank ^ other.rank);
@@ -35,10 +36,11 @@ impl Shape {
     /// The shape of a single element.
     pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
-    /// The shape with these sizes.
+    /// Creates the shape with these sizes.
     ///
     /// # Errors
-    /// More than [`MAX_RANK`] axes, or more elements than `isize` can count.
+    /// Returns an error if there are more than [`MAX_RANK`] axes, or more elements than `isize` can
+    /// count.
     #[inline]
     pub fn new(dims: &[usize]) -> Result<Shape> {
         if dims.len() > MAX_RANK {
@@ -50,13 +52,14 @@ impl Shape {
         Shape::unchecked(dims).addressable("shape")
     }
 
-    /// This shape, if its elements can be counted in bytes of the largest dtype.
+    /// Returns this shape, if the size of its elements in bytes is representable for the largest
+    /// dtype.
     ///
     /// # Errors
-    /// If they are too many; the message names `op`.
+    /// Returns an error if there are too many; the message names `op`.
     #[inline]
     fn addressable(self, op: &'static str) -> Result<Shape> {
-        // Sizes of zero do not excuse the others: the strides must be countable all the same.
+        // Also if a size is zero: the strides must be representable.
         let countable = self.dims().iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.max(1)));
         match countable {
             Some(count) if count <= (isize::MAX as usize) / 8 => Ok(self),
@@ -64,7 +67,7 @@ impl Shape {
         }
     }
 
-    /// A shape from sizes that are known to be few and small.
+    /// Creates a shape from sizes that are known to be valid.
     #[inline]
     pub(crate) fn unchecked(dims: &[usize]) -> Shape {
         let mut shape = Shape::SCALAR;
@@ -73,49 +76,50 @@ impl Shape {
         shape
     }
 
-    /// The sizes.
+    /// Returns the sizes.
     #[inline]
     pub fn dims(&self) -> &[usize] {
         &self.dims[..self.rank as usize]
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
         self.rank as usize
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn elements(&self) -> usize {
         self.dims().iter().product()
     }
 
-    /// The size along `axis`.
+    /// Returns the size along `axis`.
     ///
     /// # Panics
-    /// If there is no such axis.
+    /// If the axis does not exist.
     #[inline]
     pub fn dim(&self, axis: usize) -> usize {
         self.dims()[axis]
     }
 
-    /// The same shape but for the size along `axis`, which is in range.
+    /// Returns this shape with another size along `axis`, which must be in range.
     ///
     /// # Errors
-    /// More elements than can be addressed; the message names `op`.
+    /// Returns an error if there are more elements than can be addressed; the message names `op`.
     pub fn resized(&self, axis: usize, size: usize, op: &'static str) -> Result<Shape> {
         self.with_dim(axis, size).addressable(op)
     }
 
-    /// As [`resized`](Shape::resized), for a size that is known not to make the shape too large.
+    /// Same as [`resized`](Shape::resized), for a size that is known not to make the shape too
+    /// large.
     pub(crate) fn with_dim(mut self, axis: usize, size: usize) -> Shape {
         assert!(axis < self.rank(), "axis {axis} of {self:?}");
         self.dims[axis] = size;
         self
     }
 
-    /// The shape without `axis`, which is in range.
+    /// Returns the shape without `axis`, which must be in range.
     pub fn without_axis(&self, axis: usize) -> Shape {
         let mut shape = Shape::SCALAR;
         for (index, &dim) in self.dims().iter().enumerate() {
@@ -127,10 +131,10 @@ impl Shape {
         shape
     }
 
-    /// The shape with an axis of `size` put before position `axis`.
+    /// Returns the shape with an axis of `size` inserted before position `axis`.
     ///
     /// # Errors
-    /// If the rank would exceed [`MAX_RANK`] or `axis` is beyond the end.
+    /// Returns an error if the rank would exceed [`MAX_RANK`], or if `axis` is out of range.
     pub fn with_axis(&self, axis: usize, size: usize) -> Result<Shape> {
         if axis > self.rank() {
             return Err(Error::invalid("unsqueeze", format!("axis {axis} on shape {self:?}")));
@@ -140,10 +144,12 @@ impl Shape {
         Shape::new(&dims)
     }
 
-    /// NumPy's broadcast of two shapes: aligned at the last axis, sizes equal or one of them 1.
+    /// Broadcasts two shapes by NumPy's rule: they are aligned at the last axis, and sizes must be
+    /// equal or one of them 1.
     ///
     /// # Errors
-    /// If two sizes differ and neither is 1, or the result has more elements than can be addressed; the message names `op`.
+    /// Returns an error if two sizes differ and neither is 1, or if the result has more elements
+    /// than can be addressed; the message names `op`.
     pub fn broadcast(&self, other: &Shape, op: &'static str) -> Result<Shape> {
         if self == other {
             return Ok(*self);
@@ -161,16 +167,16 @@ impl Shape {
                 _ => return Err(Error::Broadcast { op, left: Box::new(*self), right: Box::new(*other) }),
             };
         }
-        // Each of two shapes that is the result itself has been counted.
+        // If the result equals one of the two shapes, its elements have already been checked.
         if result == *self || result == *other { Ok(result) } else { result.addressable(op) }
     }
 
-    /// Whether a tensor of this shape can be expanded to `target` by broadcasting.
+    /// Returns whether a tensor of this shape can be expanded to `target` by broadcasting.
     pub fn broadcasts_to(&self, target: &Shape) -> bool {
         self.broadcast(target, "expand").is_ok_and(|shape| shape == *target)
     }
 
-    /// Row-major strides, in elements.
+    /// Returns the row-major strides, in elements.
     pub fn row_major_strides(&self) -> [isize; MAX_RANK] {
         let mut strides = [0isize; MAX_RANK];
         let mut step = 1isize;
@@ -181,10 +187,10 @@ impl Shape {
         strides
     }
 
-    /// The sizes as an array of the expected length.
+    /// Returns the sizes as an array of the expected length.
     ///
     /// # Errors
-    /// If the rank is not `N`.
+    /// Returns an error if the rank is not `N`.
     pub fn to_array<const N: usize>(&self, op: &'static str) -> Result<[usize; N]> {
         self.dims().try_into().map_err(|_| Error::Rank {
             op,
@@ -206,12 +212,13 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Anything that names a shape: arrays, slices and vectors of sizes, `()` for a single element, a [`Shape`].
+/// A type that can be converted to a shape: arrays, slices and vectors of sizes, `()` for a single
+/// element, a [`Shape`].
 pub trait IntoShape {
-    /// The shape.
+    /// Converts to a shape.
     ///
     /// # Errors
-    /// As [`Shape::new`].
+    /// Same as [`Shape::new`].
     fn into_shape(self) -> Result<Shape>;
 }
 
@@ -256,15 +263,16 @@ impl IntoShape for &Vec<usize> {
     }
 }
 
-/// Sizes of a reshape, of which one may be -1: what is left over.
+/// The sizes of a reshape. One of them may be -1, and is then inferred.
 #[derive(Clone, Debug)]
 pub struct ReshapeDims(pub(crate) Vec<isize>);
 
 impl ReshapeDims {
-    /// The shape that `elements` elements take.
+    /// Computes the shape for the elements of `from`.
     ///
     /// # Errors
-    /// More than one -1, another negative size, or sizes that do not multiply to `elements`.
+    /// Returns an error if there is more than one -1 or another negative size, or if the product of
+    /// the sizes differs from the number of elements.
     pub fn resolve(&self, from: &Shape) -> Result<Shape> {
         let fail = || {
             Error::invalid("reshape", format!("{from:?} ({} elements) into {:?}", from.elements(), self.0))
@@ -316,15 +324,15 @@ impl From<()> for ReshapeDims {
     }
 }
 
-/// One axis; negative numbers count from the end.
+/// One axis. Negative numbers count from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis(pub isize);
 
 impl Axis {
-    /// The axis counted from the front.
+    /// Returns the axis counted from the front.
     ///
     /// # Errors
-    /// If there is no such axis: `softmax: axis 3 on shape [4, 7]`.
+    /// Returns an error if the axis does not exist: `softmax: axis 3 on shape [4, 7]`.
     pub fn resolve(self, shape: &Shape, op: &'static str) -> Result<usize> {
         let rank = shape.rank() as isize;
         let axis = if self.0 < 0 { self.0 + rank } else { self.0 };
@@ -361,10 +369,10 @@ pub enum Axes {
 }
 
 impl Axes {
-    /// The axes as a set.
+    /// Returns the axes as a set.
     ///
     /// # Errors
-    /// An axis that does not exist, or is named twice.
+    /// Returns an error if an axis does not exist, or occurs twice.
     pub fn resolve(&self, shape: &Shape, op: &'static str) -> Result<AxisSet> {
         match self {
             Axes::All => Ok(AxisSet::first(shape.rank())),
@@ -415,15 +423,15 @@ axes_from!(i32, isize, usize);
 pub struct AxisSet(u8);
 
 impl AxisSet {
-    /// No axis.
+    /// The empty set.
     pub const EMPTY: AxisSet = AxisSet(0);
 
-    /// The first `count` axes.
+    /// Returns the set of the first `count` axes.
     pub fn first(count: usize) -> AxisSet {
         AxisSet(((1u16 << count.min(MAX_RANK)) - 1) as u8)
     }
 
-    /// Only `axis`.
+    /// Returns the set that contains only `axis`.
     ///
     /// # Panics
     /// If `axis` is not below [`MAX_RANK`].
@@ -431,7 +439,7 @@ impl AxisSet {
         AxisSet::EMPTY.with(axis)
     }
 
-    /// This set and `axis`.
+    /// Returns this set with `axis` added.
     ///
     /// # Panics
     /// If `axis` is not below [`MAX_RANK`].
@@ -441,33 +449,33 @@ impl AxisSet {
         AxisSet(self.0 | 1 << axis)
     }
 
-    /// Whether `axis` is in the set.
+    /// Returns whether `axis` is in the set.
     #[inline]
     pub fn contains(self, axis: usize) -> bool {
         axis < MAX_RANK && self.0 & (1 << axis) != 0
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn count(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The axes in rising order.
+    /// Iterates over the axes in ascending order.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
         (0..MAX_RANK).filter(move |&axis| self.contains(axis))
     }
 
-    /// `shape` with every axis of the set set to 1.
+    /// Returns `shape` with the size of every axis of the set replaced by 1.
     pub fn keep(self, shape: &Shape) -> Shape {
         self.iter().fold(*shape, |shape, axis| shape.with_dim(axis, 1))
     }
 
-    /// `shape` without the axes of the set.
+    /// Returns `shape` without the axes of the set.
     pub fn drop_from(self, shape: &Shape) -> Shape {
         let mut kept = Shape::SCALAR;
         for (axis, &dim) in shape.dims().iter().enumerate() {
@@ -479,7 +487,7 @@ impl AxisSet {
         kept
     }
 
-    /// The number of elements of `shape` along the set's axes.
+    /// Returns the number of elements of `shape` along the set's axes.
     pub fn elements(self, shape: &Shape) -> usize {
         self.iter().map(|axis| shape.dim(axis)).product()
     }

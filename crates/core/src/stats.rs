@@ -1,4 +1,5 @@
-//! Statistics of a tensor's values: on the host from all of them, or formed on the device, of which a row of numbers is read.
+//! Statistics of a tensor's values: computed on the host from all values, or on the device, so that
+//! only a few numbers are copied.
 
 use crate::autograd::no_grad;
 use crate::error::Result;
@@ -7,29 +8,30 @@ use crate::tensor::Tensor;
 use crate::{DType, Device};
 use std::fmt;
 
-/// Mean, spread, extremes and counts of special values. Moments and extremes are of the finite elements.
+/// Mean, standard deviation, min, max and counts of special values. All except the counts refer to
+/// the finite elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
     /// Number of elements.
     pub elements: usize,
     /// Mean of the finite elements (NaN if there are none).
     pub mean: f64,
-    /// Standard deviation of the finite elements, as a population.
+    /// Standard deviation of the finite elements, without Bessel's correction.
     pub std: f64,
     /// Smallest finite element.
     pub min: f64,
     /// Largest finite element.
     pub max: f64,
-    /// Elements that are not a number.
+    /// Number of NaN elements.
     pub nan: usize,
-    /// Elements that are infinite.
+    /// Number of infinite elements.
     pub infinite: usize,
-    /// Elements that are zero.
+    /// Number of zero elements.
     pub zeros: usize,
 }
 
 impl Stats {
-    /// The statistics of `values`.
+    /// Computes the statistics of `values`.
     pub fn of(values: &[f64]) -> Stats {
         let finite = || values.iter().copied().filter(|value| value.is_finite());
         let count = finite().count() as f64;
@@ -47,32 +49,32 @@ impl Stats {
         }
     }
 
-    /// The number of finite elements.
+    /// Returns the number of finite elements.
     pub fn finite(&self) -> usize {
         self.elements.saturating_sub(self.nan + self.infinite)
     }
 
-    /// Whether an element is NaN or infinite.
+    /// Returns whether an element is NaN or infinite.
     pub fn is_broken(&self) -> bool {
         self.nan + self.infinite > 0
     }
 
-    /// The share of the elements that are zero; 0 of nothing.
+    /// Returns the fraction of the elements that are zero; 0 without elements.
     pub fn zero_share(&self) -> f64 {
         self.zeros as f64 / self.elements.max(1) as f64
     }
 
-    /// The root of the mean square of the finite elements: `sqrt(mean^2 + std^2)`.
+    /// Returns the root mean square of the finite elements: `sqrt(mean^2 + std^2)`.
     pub fn rms(&self) -> f64 {
         self.mean.hypot(self.std)
     }
 
-    /// The Euclidean norm of the finite elements; 0 of nothing.
+    /// Returns the Euclidean norm of the finite elements; 0 without elements.
     pub fn norm(&self) -> f64 {
         if self.finite() == 0 { 0.0 } else { self.rms() * (self.finite() as f64).sqrt() }
     }
 
-    /// The statistics of these elements and those of `other` together.
+    /// Returns the statistics of these elements and those of `other` combined.
     #[must_use]
     pub fn merged(&self, other: &Stats) -> Stats {
         let counted = |moments: &Stats| Stats {
@@ -108,27 +110,30 @@ impl fmt::Display for Stats {
     }
 }
 
-/// Statistics that a device has formed, or is about to: a row of numbers there. [`DeviceStats::read`] brings those of many tensors to the host at once.
+/// Statistics that are computed on a device, as a row of numbers there. [`DeviceStats::read`]
+/// copies those of many tensors to the host at once.
 #[derive(Clone)]
 pub struct DeviceStats {
-    /// Finite, NaN and zero elements, smallest, largest, mean, standard deviation; none of an empty tensor.
+    /// Counts of finite, NaN and zero elements, min, max, mean, standard deviation; `None` for an
+    /// empty tensor.
     row: Option<Tensor>,
     elements: usize,
 }
 
-/// Numbers of a row.
+/// Number of values in a row.
 const WIDTH: usize = 7;
 
-/// What is smaller counts as this when values are scaled by the largest of them, so that no device divides by a number that it takes for zero.
+/// The minimum of the scale by which values are divided, so that no device divides by a number that
+/// it flushes to zero.
 const SMALLEST_SCALE: f64 = 1e-30;
 
 impl DeviceStats {
-    /// The statistics in the order given, by one read from each device.
+    /// Returns the statistics in the given order, with one copy from each device.
     ///
-    /// Counts are exact up to 2^24, above to rounding in f32; so are the moments.
+    /// Counts are exact up to 2^24; larger ones, and the moments, have the rounding error of f32.
     ///
     /// # Errors
-    /// If an earlier op failed on a device, or a step is being recorded.
+    /// Returns an error if an earlier op failed on a device, or if a step is being recorded.
     pub fn read(of: &[DeviceStats]) -> Result<Vec<Stats>> {
         let mut found: Vec<Option<Stats>> = of.iter().map(DeviceStats::of_nothing).collect();
         while let Some(first) = of.iter().zip(&found).find(|(_, stats)| stats.is_none()) {
@@ -147,7 +152,7 @@ impl DeviceStats {
         self.row.as_ref().is_some_and(|row| row.device().is(device))
     }
 
-    /// What an empty tensor has, which no device is asked about.
+    /// Returns the statistics of an empty tensor, for which no device is needed.
     fn of_nothing(&self) -> Option<Stats> {
         self.row.is_none().then(|| Stats::of(&[]))
     }
@@ -169,7 +174,7 @@ impl DeviceStats {
     }
 }
 
-/// The numbers of rows of one device.
+/// Copies rows on one device to the host.
 fn values_of(rows: &[&Tensor]) -> Result<Vec<f64>> {
     let double = rows.iter().any(|row| row.dtype() == DType::F64);
     let dtype = if double { DType::F64 } else { DType::F32 };
@@ -182,21 +187,25 @@ fn values_of(rows: &[&Tensor]) -> Result<Vec<f64>> {
 }
 
 impl Tensor {
-    /// Mean, standard deviation, extremes, and counts of NaN, infinity and zeros. All elements are read; [`device_stats`](Tensor::device_stats) reads a few numbers.
+    /// Computes mean, standard deviation, min, max, and counts of NaN, infinity and zeros. All
+    /// elements are copied to the host; [`device_stats`](Tensor::device_stats) copies only a few
+    /// numbers.
     ///
     /// # Errors
-    /// If an earlier op failed on the device.
+    /// Returns an error if an earlier op failed on the device.
     pub fn stats(&self) -> Result<Stats> {
         Ok(Stats::of(&self.to_vec_f64()?))
     }
 
-    /// The same, formed on the device in about twenty ops, in the dtype that sums are formed in (f32 for integers). Nothing is read, recorded or told to
-    /// [`observe_ops`](crate::observe_ops).
+    /// Computes the same statistics on the device with about twenty ops, in the accumulator dtype
+    /// (f32 for integers). Nothing is copied or recorded, and observers
+    /// ([`observe_ops`](crate::observe_ops)) are not notified.
     ///
-    /// Values are divided by the largest of them before they are squared: neither large nor small ones leave the range of the dtype.
+    /// Values are divided by the largest of them before they are squared, so that neither large nor
+    /// small ones exceed the range of the dtype.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn device_stats(&self) -> Result<DeviceStats> {
         let elements = self.elements();
         let row = (elements > 0).then(|| unobserved(|| no_grad(|| self.stats_row()))).transpose()?;
@@ -210,7 +219,7 @@ impl Tensor {
         let count = |of: &Tensor| of.to_dtype(dtype)?.sum(..);
         let finite = x.abs()?.lt_scalar(f64::INFINITY)?;
         let finite_count = count(&finite)?;
-        // No infinity or NaN is made here: devices that look for the first one would find these.
+        // No infinity or NaN is produced here, because devices that check for them would report it.
         let (zero, most) = (constant(0.0)?, if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) });
         let known = finite.where_(&x, &zero)?;
         let min = finite.where_(&x, &constant(most)?)?.min(..)?;

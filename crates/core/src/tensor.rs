@@ -1,4 +1,4 @@
-//! The tensor: a layout on a buffer of a device, with its place in the graph of gradients.
+//! The tensor: a layout on a buffer of a device, with its edge in the autograd graph.
 
 use crate::autograd::Edge;
 use crate::backend::{Buffer, Meta, View};
@@ -13,7 +13,8 @@ pub struct Tensor(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) buffer: Buffer,
-    /// Shared with the tensors that were made alike: a layout is three cache lines, and copies of it add up.
+    /// Shared with tensors of the same layout: a layout takes three cache lines, and copies would
+    /// be a measurable cost.
     pub(crate) layout: Arc<Layout>,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
@@ -21,12 +22,13 @@ pub(crate) struct Inner {
 }
 
 impl Tensor {
-    /// Whether nobody else has this tensor or another one on its memory, and no two of its elements share memory: what is done to it in place is seen nowhere else.
+    /// Returns whether this is the only handle to the tensor and the only tensor on its buffer, and
+    /// no two of its elements share memory, so that an in-place change is not visible elsewhere.
     pub fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && self.0.buffer.is_sole_handle() && !self.layout().overlaps_itself()
     }
 
-    /// A tensor without history from a buffer of `device`.
+    /// Creates a tensor without history from a buffer of `device`.
     #[inline]
     pub(crate) fn from_parts(
         buffer: Buffer,
@@ -48,10 +50,11 @@ impl Tensor {
         Tensor(Arc::new(Inner { buffer, layout: layout.into(), dtype, device, edge }))
     }
 
-    /// A tensor on a buffer that a backend made (interchange with foreign memory).
+    /// Creates a tensor from a buffer that a backend created (for interchange with external
+    /// memory).
     ///
     /// # Errors
-    /// If the layout reaches beyond the buffer.
+    /// Returns an error if the layout exceeds the buffer.
     pub fn from_buffer(buffer: Buffer, layout: Layout, dtype: DType, device: &Device) -> Result<Tensor> {
         let end = layout.bounds().map(|(_, high)| if layout.elements() == 0 { 0 } else { high + 1 });
         let fits = end.and_then(|end| dtype.bytes_for(end)).is_some_and(|bytes| bytes <= buffer.bytes());
@@ -70,7 +73,7 @@ impl Tensor {
         Ok(Tensor::from_parts(buffer, layout, dtype, device.clone()))
     }
 
-    /// A new tensor with unspecified contents, for ops that fill it.
+    /// Creates a tensor with unspecified contents, for ops that fill it.
     pub(crate) fn uninitialized(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
         let bytes = dtype
             .bytes_for(shape.elements())
@@ -79,10 +82,10 @@ impl Tensor {
         Ok(Tensor::from_parts(buffer, Layout::row_major(shape), dtype, device.clone()))
     }
 
-    /// A tensor with these values in row-major order.
+    /// Creates a tensor with these values in row-major order.
     ///
     /// # Errors
-    /// If the number of values is not that of the shape.
+    /// Returns an error if the number of values differs from that of the shape.
     pub fn from_slice<T: Element>(
         values: &[T],
         shape: impl crate::shape::IntoShape,
@@ -100,10 +103,10 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// As [`from_slice`](Tensor::from_slice).
+    /// Same as [`from_slice`](Tensor::from_slice).
     ///
     /// # Errors
-    /// If the number of values is not that of the shape.
+    /// Returns an error if the number of values differs from that of the shape.
     pub fn from_vec<T: Element>(
         values: Vec<T>,
         shape: impl crate::shape::IntoShape,
@@ -115,68 +118,68 @@ impl Tensor {
         })
     }
 
-    /// The sizes.
+    /// Returns the shape.
     #[inline]
     pub fn shape(&self) -> &Shape {
         self.0.layout.shape()
     }
 
-    /// The sizes as a slice.
+    /// Returns the sizes as a slice.
     #[inline]
     pub fn dims(&self) -> &[usize] {
         self.0.layout.shape().dims()
     }
 
-    /// The sizes by name: `let [batch, width] = x.sizes()?;`
+    /// Returns the sizes as an array, to name them: `let [batch, width] = x.sizes()?;`
     ///
     /// # Errors
-    /// If the rank is not `N`.
+    /// Returns an error if the rank is not `N`.
     pub fn sizes<const N: usize>(&self) -> Result<[usize; N]> {
         self.shape().to_array("sizes")
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
         self.shape().rank()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn elements(&self) -> usize {
         self.shape().elements()
     }
 
-    /// The element type.
+    /// Returns the dtype of the elements.
     #[inline]
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
-    /// The device.
+    /// Returns the device.
     #[inline]
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
-    /// Shape, strides and offset.
+    /// Returns shape, strides and offset.
     #[inline]
     pub fn layout(&self) -> &Layout {
         &self.0.layout
     }
 
-    /// The memory.
+    /// Returns the buffer.
     #[inline]
     pub fn buffer(&self) -> &Buffer {
         &self.0.buffer
     }
 
-    /// Whether the elements lie one after the other in row-major order.
+    /// Returns whether the elements are contiguous in row-major order.
     pub fn is_contiguous(&self) -> bool {
         self.0.layout.is_contiguous()
     }
 
-    /// The tensor as a backend sees it.
+    /// Returns the tensor as a backend sees it.
     #[inline]
     pub fn view(&self) -> View<'_> {
         View { buffer: &self.0.buffer, dtype: self.0.dtype, layout: &self.0.layout }
@@ -187,10 +190,10 @@ impl Tensor {
         Meta { dtype: self.0.dtype, layout: &self.0.layout }
     }
 
-    /// The elements in row-major order.
+    /// Copies the elements to the host in row-major order.
     ///
     /// # Errors
-    /// If `T` is not the tensor's dtype, or an earlier op failed on the device.
+    /// Returns an error if `T` is not the tensor's dtype, or if an earlier op failed on the device.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if self.dtype() != T::DTYPE {
             return Err(Error::dtype("to_vec", "tensor", self.dtype(), T::DTYPE));
@@ -198,10 +201,10 @@ impl Tensor {
         Ok(T::from_bytes(&self.to_bytes()?))
     }
 
-    /// The elements in row-major order, converted to f64.
+    /// Copies the elements to the host in row-major order, converted to f64.
     ///
     /// # Errors
-    /// If an earlier op failed on the device.
+    /// Returns an error if an earlier op failed on the device.
     pub fn to_vec_f64(&self) -> Result<Vec<f64>> {
         fn convert<T: Element>(bytes: &[u8]) -> Vec<f64> {
             T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()
@@ -210,10 +213,10 @@ impl Tensor {
         Ok(crate::dtype::with_element!(self.dtype(), T => convert::<T>(&bytes)))
     }
 
-    /// The bytes of the elements in row-major order.
+    /// Copies the bytes of the elements to the host in row-major order.
     ///
     /// # Errors
-    /// If there is no memory, or an earlier op failed on the device.
+    /// Returns an error if there is not enough memory, or if an earlier op failed on the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let dense = crate::autograd::no_grad(|| self.contiguous())?;
         let size = self.dtype().size();
@@ -224,10 +227,10 @@ impl Tensor {
         Ok(bytes)
     }
 
-    /// The only element.
+    /// Returns the only element.
     ///
     /// # Errors
-    /// If there are several or none, or `T` is not the tensor's dtype.
+    /// Returns an error if there is not exactly one element, or if `T` is not the tensor's dtype.
     pub fn item<T: Element>(&self) -> Result<T> {
         if self.elements() != 1 {
             return Err(Error::invalid(
@@ -241,10 +244,10 @@ impl Tensor {
         Ok(self.to_vec::<T>()?[0])
     }
 
-    /// The only element, converted to f64.
+    /// Returns the only element, converted to f64.
     ///
     /// # Errors
-    /// If there are several or none.
+    /// Returns an error if there is not exactly one element.
     pub fn item_f64(&self) -> Result<f64> {
         if self.elements() != 1 {
             return Err(Error::invalid(
@@ -255,26 +258,27 @@ impl Tensor {
         Ok(self.to_vec_f64()?[0])
     }
 
-    /// This tensor if it is dense in row-major order, else a copy that is.
+    /// Returns this tensor if it is contiguous in row-major order, otherwise a contiguous copy.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
     }
 
-    /// A dense copy in new memory.
+    /// Returns a contiguous copy in new memory.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn copy(&self) -> Result<Tensor> {
         crate::dispatch::apply_one(crate::ops::copy::Copy { dtype: self.dtype() }, &[self])
     }
 
-    /// The values in another dtype; this tensor itself if it has that dtype. Conversions are told by [`Copy`](crate::ops::copy::Copy).
+    /// Converts the values to another dtype. Returns this tensor itself if it already has that
+    /// dtype. [`Copy`](crate::ops::copy::Copy) describes the conversions.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         if dtype == self.dtype() {
             Ok(self.clone())
@@ -283,10 +287,12 @@ impl Tensor {
         }
     }
 
-    /// The values on another device; this tensor itself if it is there. Gradients flow back.
+    /// Copies the values to another device. Returns this tensor itself if that is its device.
+    /// Gradients flow back.
     ///
     /// # Errors
-    /// No memory there, or an earlier op failed on either device.
+    /// Returns an error if there is not enough memory on that device, or if an earlier op failed on
+    /// either device.
     pub fn to_device(&self, device: &Device) -> Result<Tensor> {
         if self.device().is(device) {
             return Ok(self.clone());
@@ -297,10 +303,11 @@ impl Tensor {
         crate::autograd::record_transfer(self, moved)
     }
 
-    /// Overwrites this tensor with `source`, broadcast and cast.
+    /// Overwrites this tensor with `source`, broadcast and converted.
     ///
     /// # Errors
-    /// If shapes do not fit, this tensor overlaps itself, or gradients would be lost (see [`apply_into`](crate::dispatch::apply_into)).
+    /// Returns an error if shapes are incompatible, if this tensor overlaps itself, or if gradients
+    /// would be lost (see [`apply_into`](crate::dispatch::apply_into)).
     pub fn copy_(&self, source: &Tensor) -> Result<()> {
         crate::dispatch::apply_into(crate::ops::copy::Copy { dtype: self.dtype() }, &[source], self)
     }
@@ -308,17 +315,18 @@ impl Tensor {
     /// Overwrites every element with `value`.
     ///
     /// # Errors
-    /// As [`copy_`](Tensor::copy_).
+    /// Same as [`copy_`](Tensor::copy_).
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
         let op = crate::ops::create::Fill { shape: *self.shape(), dtype: self.dtype(), value: value.into() };
         crate::dispatch::apply_into(op, &[], self)
     }
 }
 
-/// `count` values in the host's memory, `value` of each place: a list as long as a caller's number asks for.
+/// Creates a list of `count` values in host memory, with `value(index)` for each index. Use it if
+/// the length comes from the caller.
 ///
 /// # Errors
-/// No memory.
+/// Returns an error if there is not enough memory.
 pub fn host_values<T>(count: usize, value: impl FnMut(usize) -> T) -> Result<Vec<T>> {
     let mut values = Vec::new();
     if values.try_reserve_exact(count).is_err() {
@@ -328,7 +336,7 @@ pub fn host_values<T>(count: usize, value: impl FnMut(usize) -> T) -> Result<Vec
     Ok(values)
 }
 
-/// Zeros in the host's memory.
+/// Allocates zeros in host memory.
 fn host_bytes(count: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if bytes.try_reserve_exact(count).is_err() {

@@ -1,14 +1,15 @@
-//! Spans of time: which op, which node of a backward pass, which step of an optimiser runs from when to when. They are told to a [`SpanSink`] while one listens.
+//! Spans: time intervals in which an op, a node of a backward pass or an optimizer step runs. They
+//! are reported to the installed [`SpanSink`]s.
 
 use crate::observe;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-/// What a span is of.
+/// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SpanKind {
-    /// The forward of a layer.
+    /// The forward pass of a layer.
     Layer,
     /// An op that is called, whether the device runs or composes it.
     Op,
@@ -16,14 +17,14 @@ pub enum SpanKind {
     Backward,
     /// The gradient of one node, inside a backward pass.
     Node,
-    /// A step of an optimiser.
+    /// An optimizer step.
     Step,
-    /// A part of a program that names itself.
+    /// A part of a program, with its own name.
     Other,
 }
 
 impl SpanKind {
-    /// One word for it.
+    /// Returns the name in one word.
     pub const fn name(self) -> &'static str {
         match self {
             SpanKind::Layer => "layer",
@@ -39,11 +40,11 @@ impl SpanKind {
 /// A span that begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span<'a> {
-    /// What it is of.
+    /// The kind of the span.
     pub kind: SpanKind,
-    /// The type of the layer, the name of the op or of the optimiser.
+    /// The type of the layer, or the name of the op or optimizer.
     pub name: &'a str,
-    /// The key of the layer in its model; empty where there is none.
+    /// The key of the layer in its model; empty for other spans.
     pub key: &'a str,
 }
 
@@ -57,14 +58,16 @@ impl fmt::Display for Span<'_> {
     }
 }
 
-/// Who is told of spans. They nest: each `end` is that of the last span that began and has not ended, also where something fails.
+/// A receiver of spans. Spans nest: each `end` belongs to the most recent span that began and has
+/// not ended, also after an error.
 ///
-/// Times are those of the host, which queues work for a GPU and goes on. What the GPU does when is told by its profiler, to which a sink can pass the spans on.
+/// Times are those of the host, which submits work to a GPU and continues. When the GPU runs it is
+/// recorded by its profiler, to which a sink can pass the spans.
 pub trait SpanSink {
-    /// A span begins.
+    /// Called when a span begins.
     fn begin(&self, span: &Span<'_>);
 
-    /// The last span that began ends.
+    /// Called when the most recent span ends.
     fn end(&self);
 }
 
@@ -73,9 +76,11 @@ thread_local! {
     static SINKS: RefCell<Vec<Rc<dyn SpanSink>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `f`; `sink` is told of the ops, backward passes and steps of optimisers of this thread inside it. Several sinks may listen at a time.
+/// Runs `f`. During it, `sink` is notified of the ops, backward passes and optimizer steps of this
+/// thread. There can be several sinks at a time.
 ///
-/// Layers are told by `ternion_nn::trace`, which knows their keys. While no sink listens, an op costs what it cost without spans, a node and a step one flag read more.
+/// Layers are reported by `ternion_nn::trace`, which knows their keys. Without a sink, an op costs
+/// the same as without spans, and a node or a step one additional check of a flag.
 pub fn with_sink<T>(sink: Rc<dyn SpanSink>, f: impl FnOnce() -> T) -> T {
     struct Leave(bool);
     impl Drop for Leave {
@@ -90,13 +95,13 @@ pub fn with_sink<T>(sink: Rc<dyn SpanSink>, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Whether a sink listens on this thread.
+/// Returns whether there is a sink on this thread.
 #[inline]
 pub fn is_traced() -> bool {
     TRACED.get()
 }
 
-/// Runs `f` as a span, if a sink listens.
+/// Runs `f` as a span, if there is a sink.
 #[inline]
 pub fn in_span<T>(kind: SpanKind, name: &str, key: &str, f: impl FnOnce() -> T) -> T {
     if is_traced() { told(&Span { kind, name, key }, f) } else { f() }
@@ -104,7 +109,7 @@ pub fn in_span<T>(kind: SpanKind, name: &str, key: &str, f: impl FnOnce() -> T) 
 
 #[cold]
 fn told<T>(span: &Span<'_>, f: impl FnOnce() -> T) -> T {
-    /// Ends the span where a panic leaves `f`, too.
+    /// Ends the span, also if `f` panics.
     struct End(Vec<Rc<dyn SpanSink>>);
     impl Drop for End {
         fn drop(&mut self) {

@@ -1,4 +1,5 @@
-//! What core sees to when a step is recorded, on a device that pretends to record: ops run while it does, and replays do nothing.
+//! The checks of core when a step is recorded, on a device that simulates recording: ops run while
+//! it records, and replays do nothing.
 
 use ternion_core::{DType, Result, Tensor};
 use ternion_testing::recording;

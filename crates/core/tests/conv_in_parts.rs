@@ -1,10 +1,11 @@
-//! Convolutions whose patches are not laid out all at once. A file of its own: the number of patches is the process's.
+//! Convolutions whose patches are not all in memory at once. In a separate file, because the
+//! maximum number of patches is global to the process.
 
 use std::sync::atomic::Ordering;
 use ternion_core::ops::conv::MOST_PATCHES;
 use ternion_core::{Conv2dOptions, DType, Result, Tensor, decorators::Composed};
 
-/// The convolution and its gradients, by im2col and products alone.
+/// Computes the convolution and its gradients, only with im2col and matrix products.
 fn all(dtype: DType) -> Result<Vec<Vec<f64>>> {
     let device = Composed::new(ternion_cpu::device());
     let numbers = |count: usize, seed: usize| {
@@ -32,7 +33,7 @@ fn parts_of_the_images_give_what_all_of_them_give() -> Result<()> {
     for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 1e-5), (DType::BF16, 1e-2)] {
         MOST_PATCHES.store(usize::MAX, Ordering::Relaxed);
         let whole = all(dtype)?;
-        // An image has 4 * 9 * 3 * 5 elements of patches: parts of one, two and three images.
+        // An image has 4 * 9 * 3 * 5 patch elements: parts of one, two and three images.
         for most in [1, 2 * 540 + 100, 3 * 540] {
             MOST_PATCHES.store(most, Ordering::Relaxed);
             for (at, (parts, whole)) in all(dtype)?.iter().zip(&whole).enumerate() {

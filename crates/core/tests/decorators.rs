@@ -1,4 +1,4 @@
-//! Devices that wrap a device: what they see, what they say, and that they change nothing else.
+//! Devices that wrap a device: what they observe and report, and that they change nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use ternion_core::{
     no_grad, with_precision,
 };
 
-/// A device that does one op wrong: it changes the last element of the first output.
+/// A device that computes one op incorrectly: it changes the last element of the first output.
 #[derive(Debug)]
 struct Faulty {
     inner: Device,
@@ -69,7 +69,8 @@ impl Backend for Faulty {
     }
 }
 
-/// A step of training with views, broadcasting, random numbers, positions, in-place changes and a backward pass.
+/// A training step with views, broadcasting, random numbers, indices, in-place changes and a
+/// backward pass.
 fn program(device: &Device) -> Result<Vec<f64>> {
     device.seed(7);
     let x = Tensor::rand([5, 8], DType::F32, device)?;
@@ -149,7 +150,7 @@ fn checked_tells_nan_from_numbers_and_integers_from_their_neighbours() {
     let device = Checked::new(faulty, ternion_cpu::device());
     let x = Tensor::full([3], 1.0f32, DType::F32, &device).unwrap();
     assert!(detail(x.add(&x)).contains("got NaN, want 2e0"));
-    // NaN on both sides agrees.
+    // NaN on both devices agrees.
     x.neg().unwrap().log().unwrap();
     let (faulty, _) = Faulty::device("add", Fault::Adds(1.0));
     let device = Checked::new(faulty, ternion_cpu::device());
@@ -159,7 +160,7 @@ fn checked_tells_nan_from_numbers_and_integers_from_their_neighbours() {
 
 #[test]
 fn checked_forgives_what_rounding_explains_and_nothing_more() {
-    // A sum that cancels to almost nothing: its error is that of its terms.
+    // A sum that cancels to almost nothing: its error is relative to its terms.
     let cpu = ternion_cpu::device();
     let terms: Vec<f32> = (0..3000).map(|at| ((at * 7919 % 3001) as f32).sin() * 1000.0).collect();
     let mut balanced = terms.clone();
@@ -200,7 +201,7 @@ fn fallback_runs_the_named_ops_elsewhere() {
     assert_eq!(y.to_vec_f64().unwrap(), want);
     assert_eq!((there.counts().launches_of("exp"), here.counts().launches_of("exp")), (1, 0));
     assert_eq!((there.counts().launches_of("matmul"), here.counts().launches_of("matmul")), (1, 0));
-    // Into a slice: what lies around it stays.
+    // A copy to a slice: the elements around it are unchanged.
     let wide = Tensor::zeros([4, 4], DType::F32, &device).unwrap();
     wide.narrow(0, 1, 2).unwrap().narrow(1, 1, 2).unwrap().copy_(&x).unwrap();
     let sum: f64 = wide.to_vec_f64().unwrap().iter().sum();
@@ -216,7 +217,7 @@ fn fallback_takes_the_gradients_of_an_op_along() {
     assert!(there.counts().launches() > 0);
     assert_eq!(there.counts().launches_of("square"), 0);
     let names: Vec<&str> = there.counts().ops.keys().copied().collect();
-    // Whether fused there or composed, the logarithm's op was not touched.
+    // Whether softmax was fused or composed there, log_softmax was not used.
     assert!(!names.contains(&"log_softmax"), "{names:?}");
 }
 
@@ -291,7 +292,7 @@ fn counting_knows_launches_and_bytes() {
     let sum = x.t().unwrap().t().unwrap().add(&row).unwrap();
     let counts = counter.counts();
     assert_eq!((counts.launches(), counts.launches_of("add"), counts.allocations), (1, 1, 1));
-    // The row is read once, however often it is repeated.
+    // The row is read once, although it is broadcast.
     assert_eq!((counts.bytes_read(), counts.bytes_written()), (120 + 12, 120));
     sum.to_vec::<f32>().unwrap();
     assert_eq!(counter.counts().bytes_downloaded, 120);
@@ -331,15 +332,15 @@ fn nan_check_names_the_op_that_made_the_first_nan() {
 #[test]
 fn nan_check_blames_only_who_made_it() {
     let device = NanCheck::new(ternion_cpu::device());
-    // Written by the program: no op's fault, also further on and in place.
+    // Written by the program: not the fault of an op, also not of later and in-place ops.
     let nan = Tensor::full([3], f64::NAN, DType::F32, &device).unwrap();
     nan.exp().unwrap().add_(&nan).unwrap();
     nan.mul_scalar_(2.0).unwrap();
     Tensor::ones([2], DType::F32, &device).unwrap().mul_scalar(f64::NAN).unwrap();
-    // In place, the input is gone when the output is there: it was read before.
+    // In place, the input is overwritten when the output is checked: it was read before.
     let x = Tensor::from_slice(&[-1.0f32, 1.0], [2], &device).unwrap();
     assert!(detail(x.log_()).starts_with("log: NaN in 1 of 2 elements"));
-    // Infinity is watched for on demand only.
+    // Infinity is checked only if requested.
     let large = Tensor::full([2], 1000.0f32, DType::F32, &device).unwrap();
     assert_eq!(large.exp().unwrap().to_vec::<f32>().unwrap(), [f32::INFINITY; 2]);
     let strict = NanCheck::with_infinity(ternion_cpu::device());
@@ -353,7 +354,7 @@ fn nan_check_blames_only_who_made_it() {
 fn nan_check_finds_the_op_within_a_composition() {
     let device = NanCheck::new(Composed::new(ternion_cpu::device()));
     let x = Tensor::full([2, 3], f64::NEG_INFINITY, DType::F32, &device).unwrap();
-    // -infinity less -infinity: the first step of softmax.
+    // -infinity minus -infinity: the first step of softmax.
     assert!(detail(x.softmax(1)).starts_with("sub: NaN in 6 of 6"));
 }
 
@@ -417,12 +418,13 @@ fn against_cpu(on_difference: OnDifference) -> CheckConfig {
 
 #[test]
 fn a_scope_lets_a_right_device_pass() -> Result<()> {
-    // Composed ops round otherwise than kernels: of the scope, the numbers are the same.
+    // Composed ops round differently from kernels, but in the scope the values are the same as
+    // without it.
     let device = Composed::new(ternion_cpu::device());
     let want = program(&device)?;
     let (got, report) = check_ops(against_cpu(OnDifference::Fail), || program(&device))?;
     assert_eq!(got?, want);
-    // Those of the program, and the gradients': about as many as it calls.
+    // The ops of the program and of its gradients.
     assert!(report.compared > 20 && report.differences.is_empty(), "{report:?}");
     let half = || with_precision(Precision::Bf16, || program(&device));
     check_ops(against_cpu(OnDifference::Fail), half)?.0?;
@@ -431,7 +433,8 @@ fn a_scope_lets_a_right_device_pass() -> Result<()> {
 
 #[test]
 fn a_scope_names_the_op_that_is_wrong_forward_and_backward() -> Result<()> {
-    // A fault in an op that the program calls, in one that only its backward calls, and in one that changes its input.
+    // A fault in an op that the program calls, in one that only its backward pass calls, and in one
+    // that changes its input.
     for op in ["matmul", "log_softmax_grad", "copy", "scatter_add"] {
         let (faulty, struck) = Faulty::device(op, Fault::Adds(0.01));
         let (result, report) = check_ops(against_cpu(OnDifference::Fail), || program(&faulty))?;
@@ -457,7 +460,7 @@ fn a_scope_collects_and_the_program_goes_on() -> Result<()> {
     assert!((first[5] - first[4] - 0.5).abs() < 1e-6 && (second[5] - second[4] - 1.0).abs() < 1e-6);
     assert_eq!((report.compared, report.differences.len()), (3, 2));
     assert!(report.differences[0].to_string().starts_with("exp: faulty and cpu differ"), "{report:?}");
-    // Nobody looks any more.
+    // There is no scope any more.
     assert_eq!(x.exp()?.to_vec::<f32>()?, first);
     Ok(())
 }
@@ -474,7 +477,8 @@ fn a_scope_allows_what_it_is_told_to() -> Result<()> {
     assert!(checked(1.0)?.is_ok());
     assert!(matches!(checked(0.0)?, Err(Error::Mismatch { op: "sin", .. })));
     assert!(detail(checked(-1.0)).contains("factor -1, expected a finite number of at least 0"));
-    // On the reference itself there is nothing to compare; of two scopes the inner one compares.
+    // On the reference itself there is nothing to compare. If scopes are nested, the inner one
+    // compares.
     let own = Tensor::full([4], 0.5f32, DType::F32, &cpu)?;
     assert_eq!(check_ops(against_cpu(OnDifference::Fail), || own.sin())?.1.compared, 1);
     let on_itself = CheckConfig { against: cpu.clone(), ..against_cpu(OnDifference::Fail) };

@@ -1,4 +1,4 @@
-//! Ops whose inputs are the tensor that they change, or share its memory.
+//! In-place ops whose inputs are identical to the tensor that they change, or share its memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -69,10 +69,10 @@ fn a_source_that_overlaps_the_destination_is_read_first() {
     assert_eq!(x.to_vec::<f32>().unwrap(), [5.0, 8.0, 5.0, 8.0]);
 }
 
-/// How often each op was compared.
+/// Number of comparisons of each op.
 type Compared = Rc<RefCell<BTreeMap<&'static str, usize>>>;
 
-/// Which input an op with a form in place may overwrite.
+/// Returns the input that an op may overwrite, if it can run in place.
 fn reused(call: &OpCall<'_>) -> Option<usize> {
     let metas: Vec<Meta<'_>> = call.inputs.iter().map(|input| input.view().meta()).collect();
     match call.op.rule().infer(&metas).ok()?.as_slice() {
@@ -88,7 +88,8 @@ fn is_like(tensor: &Tensor, shape: &ternion_core::Shape, dtype: DType) -> bool {
     tensor.shape() == shape && tensor.dtype() == dtype
 }
 
-/// The op of `call` with the tensor that it changes in the place of some of its other inputs, then of all that it fits, beside the same with copies.
+/// Runs the op of `call` with the destination as each of its other inputs that it fits, then as all
+/// of them, and compares the results with those of copies.
 fn compare_aliased(call: &OpCall<'_>, compared: &Compared) -> Result<()> {
     let Some(reused) = reused(call) else { return Ok(()) };
     let model = call.inputs[reused];
@@ -100,7 +101,8 @@ fn compare_aliased(call: &OpCall<'_>, compared: &Compared) -> Result<()> {
         let destination = model.copy()?;
         let apart = |at: usize| if at == reused || choice.contains(&at) { model } else { call.inputs[at] };
         let apart: Vec<Tensor> = (0..call.inputs.len()).map(|at| apart(at).copy()).collect::<Result<_>>()?;
-        // Values that are no places, where an index is the destination, are errors either way.
+        // Values that are not valid indices, where an index is the destination, are errors in both
+        // cases.
         let Ok(expected) = apply_one(call.op.clone(), &apart.iter().collect::<Vec<_>>()) else { continue };
         let is_destination = |at: usize| at == reused || choice.contains(&at);
         let inputs =
@@ -114,7 +116,7 @@ fn compare_aliased(call: &OpCall<'_>, compared: &Compared) -> Result<()> {
     Ok(())
 }
 
-/// Every op that a row of the table calls.
+/// Compares every op that a row of the table calls.
 fn sweep(row: &OpCase, dtype: DType, compared: &Compared) {
     let (Some(run), device) = (&row.run, ternion_cpu::device()) else { return };
     let is_small = |shape: &Vec<usize>| shape.iter().map(|&size| size as f64).product::<f64>() < 65536.0;
@@ -160,7 +162,7 @@ fn diagonals_and_strided_elements_are_views() -> Result<()> {
     assert_eq!(windows.to_vec::<f32>()?, [1.0, 2.0, 2.0, 0.0, 0.0, 0.0]);
     let message = windows.fill_(1).unwrap_err().to_string();
     assert!(message.contains("whose elements share memory"), "{message}");
-    // A stride along which no step is taken may be anything.
+    // The stride of an axis with one element may be anything.
     assert_eq!(x.as_strided(&[1], &[usize::MAX], 4)?.unfold(0, 1, 3)?.to_vec::<f32>()?, [5.0]);
     assert_eq!(x.as_strided(&[0, 2], &[1, usize::MAX], usize::MAX)?.elements(), 0);
     Ok(())

@@ -1,9 +1,9 @@
-//! Every kind of error in the names of Rust, and of a language whose names are others.
+//! Every kind of error with the names of Rust, and with those of another language.
 
 use ternion_core::error::{Dialect, Term};
 use ternion_core::{DType, Error, GradOptions, Shape, Tensor, grad, text};
 
-/// Names as a binding gives them: PyTorch's.
+/// Names as in a binding: PyTorch's.
 struct Binding;
 
 impl Dialect for Binding {
@@ -33,14 +33,14 @@ impl Dialect for Binding {
     }
 }
 
-/// `error` in Rust, and in the binding.
+/// Checks the text of `error` in Rust, and in the binding.
 fn reads(error: &Error, in_rust: &str, in_binding: &str) {
     assert_eq!(error.to_string(), in_rust);
     assert_eq!(format!("{error:?}"), in_rust);
     assert_eq!(error.in_dialect(&Binding).to_string(), in_binding);
 }
 
-/// An error that reads alike in both.
+/// Checks an error that has the same text in both.
 fn reads_alike(error: &Error, text: &str) {
     reads(error, text, text);
 }
@@ -110,7 +110,7 @@ fn what_a_call_cannot_take() {
     );
 }
 
-/// What users named, and primitives that a device ran, keep their names.
+/// Names from users, and of primitives that a device ran, are not translated.
 #[test]
 fn what_failed() {
     reads_alike(

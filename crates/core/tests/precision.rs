@@ -1,4 +1,5 @@
-//! Scopes of mixed precision: which op computes in which dtype, what is cast how often, and that nothing of a scope outlives it.
+//! Precision scopes: which op computes in which dtype, how often tensors are cast, and that a scope
+//! leaves nothing behind.
 
 #[path = "precision/attention.rs"]
 mod attention;
@@ -20,7 +21,7 @@ fn device() -> Device {
     ternion_cpu::device()
 }
 
-/// Numbers between -1 and 1 that halves do not hold.
+/// Numbers between -1 and 1 that half precision cannot represent exactly.
 fn numbers(shape: &[usize], device: &Device) -> Tensor {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|at| ((at * 37 + 11) % 101) as f32 / 50.7 - 1.0).collect();
@@ -31,12 +32,12 @@ fn leaf(shape: &[usize], device: &Device) -> Result<Tensor> {
     numbers(shape, device).requires_grad()
 }
 
-/// The values, bit by bit.
+/// Returns the bytes of the values.
 fn bits(tensor: &Tensor) -> Result<Vec<u8>> {
     tensor.to_bytes()
 }
 
-/// The ops that `f` applies, in order: name and dtype of the first output.
+/// Returns the ops that `f` applies, in order, with their names.
 fn ops_of<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, Vec<(String, Op)>)> {
     let ops = Rc::new(RefCell::new(Vec::new()));
     let seen = ops.clone();
@@ -321,7 +322,7 @@ fn casts_are_given_back_when_the_outermost_scope_ends() -> Result<()> {
         without_precision(|| with_precision(Precision::Bf16, || x.linear(&w, None)).map(drop))
     })?;
     assert_eq!(device.memory().in_use, before);
-    // Of parameters that are gone, not more and more.
+    // Casts of parameters that no longer exist do not accumulate.
     with_precision(Precision::Bf16, || -> Result<()> {
         for _ in 0..1000 {
             x.linear(&leaf(&[64, 64], &device)?, None)?;
@@ -388,7 +389,8 @@ fn a_checkpointed_segment_runs_again_in_its_precision() -> Result<()> {
         for warm in [false, true] {
             let loss = with_precision(precision, || {
                 if warm {
-                    // The weight is cast already when the segment runs, and is not when it runs again.
+                    // The weight's cast is cached when the segment runs first, and is not when it
+                    // runs again.
                     x.linear(&w, None)?;
                 }
                 let held = w.clone();
@@ -449,7 +451,7 @@ fn a_step_that_is_not_recorded_keeps_its_precision() -> Result<()> {
     Ok(())
 }
 
-/// For each product among `ops`, whether it may be rounded to TF32.
+/// Returns for each product among `ops` whether it may be rounded to TF32.
 fn tf32_of(ops: &[(String, Op)]) -> Vec<(&str, bool)> {
     let tf32 = |(name, op): &'_ (String, Op)| match op {
         Op::Matmul(matmul) => Some(matmul.tf32),
@@ -487,7 +489,7 @@ fn tf32_is_allowed_by_its_scope_alone_and_in_gradients_too() -> Result<()> {
         let loss = || scope.map_or_else(forward, |scope| with_precision(scope, forward));
         let (_, ops) = ops_of(|| loss()?.backward())?;
         let products = tf32_of(&ops);
-        // 3 products and their 6 gradients, 2 convolutions and their 4.
+        // 3 products and their 6 gradients, 2 convolutions and their 4 gradients.
         assert_eq!(products.len(), 15, "{products:?}");
         assert!(products.iter().all(|&(_, tf32)| tf32 == allowed), "{scope:?}: {products:?}");
     }
@@ -531,7 +533,7 @@ fn parts_of_bf16_are_allowed_unless_a_scope_or_the_product_forbids_them() -> Res
             .find_map(|(_, op)| if let Op::Matmul(product) = op { Some(product.bf16x6) } else { None }))
     };
     assert_eq!([in_place(Precision::F32)?, in_place(Precision::Ieee)?], [Some(true), Some(false)]);
-    // A backend without such units computes what it always does.
+    // A backend without such units computes the same as always.
     let plain: Vec<f32> = x.matmul(&w)?.to_vec()?;
     assert_eq!(x.matmul_with(&w, forbidden())?.to_vec::<f32>()?, plain);
     Ok(())

@@ -1,4 +1,4 @@
-//! Statistics formed on a device equal those of the values.
+//! Statistics that are computed on a device equal those of the values on the host.
 
 use ternion_core::decorators::{Counting, NanCheck};
 use ternion_core::{DType, DeviceStats, Result, Stats, Tensor};
@@ -63,7 +63,8 @@ fn one_read_serves_tensors_of_all_sizes_dtypes_and_devices() -> Result<()> {
     let downloaded = || (counter.counts().bytes_downloaded, other.counts().bytes_downloaded);
     assert_eq!(downloaded(), (0, 0), "nothing is read before");
     let read = DeviceStats::read(&stats)?;
-    // Seven numbers a tensor, in f64 on the device that has one of that dtype; nothing of the empty one.
+    // Seven numbers per tensor, in f64 on the device that has an f64 tensor; nothing for the empty
+    // one.
     assert_eq!(downloaded(), (3 * 7 * 8, 2 * 7 * 4));
     for (tensor, read) in tensors.iter().zip(&read) {
         close(read, &tensor.stats()?, 1e-6);
@@ -73,7 +74,7 @@ fn one_read_serves_tensors_of_all_sizes_dtypes_and_devices() -> Result<()> {
     Ok(())
 }
 
-/// Whoever looks for the first NaN is not led astray by the tool that counts them.
+/// The counts of NaN do not mislead a search for the first NaN.
 #[test]
 fn they_make_no_infinity_or_nan_of_their_own() -> Result<()> {
     let device = NanCheck::with_infinity(ternion_cpu::device());

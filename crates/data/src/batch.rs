@@ -1,4 +1,4 @@
-//! Batches as tensors on a device: the only file of this crate that makes tensors.
+//! Batches as tensors on a device. This is the only file of the crate that creates tensors.
 
 use crate::error::{DataError, Result};
 use crate::order::{BatchPlan, HostBatch, HostBatches, LastBatch, Normalisation, Order};
@@ -7,16 +7,17 @@ use crate::split::Split;
 use crate::transform::{Transform, Transforms};
 use ternion_core::{Device, Tensor};
 
-/// Some examples of a split, on a device.
+/// A batch of examples of a split, on a device.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// `[batch, channels, rows, cols]`, f32.
     pub images: Tensor,
     /// `[batch]`, i64.
     pub labels: Tensor,
-    /// `[batch]`, f32: 1 for an example, 0 for filling. Only with [`LastBatch::PadWithMask`].
+    /// `[batch]`, f32: 1 for an example, 0 for padding. `Some` only with
+    /// [`LastBatch::PadWithMask`].
     pub mask: Option<Tensor>,
-    /// How many examples there are, without filling.
+    /// The number of examples, without padding.
     pub size: usize,
 }
 
@@ -37,7 +38,7 @@ impl Batch {
     }
 }
 
-/// A split whose examples come in another random order in each epoch, made by [`Split::shuffled`].
+/// A split whose examples are shuffled differently in each epoch. Created by [`Split::shuffled`].
 #[derive(Debug, Clone)]
 pub struct Shuffled {
     split: Split,
@@ -45,35 +46,36 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// Cuts the split into batches on `device`: see [`Batches`].
+    /// Divides the split into batches on `device`: see [`Batches`].
     pub fn batches(&self, batch_size: usize, device: &Device) -> Batches {
         Batches::new(&self.split, Order::Shuffled { seed: self.seed }, batch_size, device)
     }
 
-    /// The positions of the examples, in the order in which [`batches`](Shuffled::batches) of this epoch have them: for programs that keep a split on the
-    /// device and pick its examples there.
+    /// Returns the indices of the examples in the order in which [`batches`](Shuffled::batches) of
+    /// this epoch yields them, for programs that keep a split on the device and gather its examples
+    /// there.
     pub fn order(&self, epoch: u64) -> Vec<usize> {
         Order::Shuffled { seed: self.seed }.positions(self.split.len(), epoch)
     }
 }
 
 impl Split {
-    /// The same examples in random order. The order of an epoch is a matter of `seed`, the number of the
-    /// epoch and the length of the split alone: equal on every platform.
+    /// Returns the same examples in random order. The order of an epoch depends only on `seed`, the
+    /// epoch and the length of the split. It is the same on every platform.
     pub fn shuffled(&self, seed: u64) -> Shuffled {
         Shuffled { split: self.clone(), seed }
     }
 
-    /// Cuts the split into batches on `device`, in the order as stored: see [`Batches`].
+    /// Divides the split into batches on `device`, in stored order: see [`Batches`].
     pub fn batches(&self, batch_size: usize, device: &Device) -> Batches {
         Batches::new(self, Order::AsStored, batch_size, device)
     }
 }
 
-/// One epoch of batches, to be iterated over; each item is a `Result<Batch>`.
+/// One epoch of batches. Iterating over it yields a `Result<Batch>` per batch.
 ///
-/// By default it is epoch 0, the last batch may be smaller, pixels are divided by 255, and nothing is
-/// prefetched. The batch size must not be 0; otherwise the only item is that error.
+/// By default, the epoch is 0, the last batch may be smaller, pixels are divided by 255, and no
+/// batch is prefetched. The batch size must not be 0; otherwise the only item is that error.
 ///
 /// ```
 /// # use ternion_data::{LastBatch, Split};
@@ -111,68 +113,73 @@ impl Batches {
         Batches { plan, device: device.clone(), prefetched: 0 }
     }
 
-    /// The batches of another epoch: in another order, if shuffled.
+    /// Returns the batches of another epoch: in another order, if shuffled.
     pub fn epoch(&self, epoch: u64) -> Batches {
         let mut batches = self.clone();
         batches.plan.epoch = epoch;
         batches
     }
 
-    /// What becomes of a last batch that is not full.
+    /// Sets how a last batch that is not full is handled.
     pub fn last_batch(mut self, last_batch: LastBatch) -> Self {
         self.plan.last_batch = last_batch;
         self
     }
 
-    /// Makes up to `count` batches (of an epoch at most) ahead on a thread; 0 makes each when it is asked for.
+    /// Prepares up to `count` batches ahead on a separate thread, at most one epoch. With 0, each
+    /// batch is prepared when it is requested.
     ///
-    /// What is made ahead is in the host's memory. The thread that asks for a batch puts it on the device, so that it may record a step
-    /// ([`Device::capture`]) between two batches: while one thread records, a device refuses what others upload.
+    /// Prefetched batches are in host memory. The thread that requests a batch uploads it to the
+    /// device, so that this thread may record a step ([`Device::capture`]) between two batches:
+    /// while one thread records, a device rejects uploads from other threads.
     ///
-    /// The thread ends with the iterator, also with one that is dropped early. An error of the thread, even a
-    /// panic, is the last item.
+    /// The prefetching thread ends with the iterator, even if the iterator is dropped early. An
+    /// error of the thread, including a panic, is the last item.
     pub fn prefetch(mut self, count: usize) -> Self {
         self.prefetched = count;
         self
     }
 
-    /// Pixels become `(pixel / 255 - mean) / deviation`; for MNIST, 0.1307 and 0.3081 are customary.
+    /// Sets the normalization of pixels to `(pixel / 255 - mean) / deviation`. For MNIST, 0.1307
+    /// and 0.3081 are customary.
     ///
     /// # Errors
-    /// If a number is not finite, or the deviation is not above 0.
+    /// If a number is not finite, or the deviation is not positive.
     pub fn normalise(mut self, mean: f32, deviation: f32) -> Result<Self> {
         self.plan.normalisation = vec![Normalisation::new(mean, deviation)?; self.plan.split.channels()];
         Ok(self)
     }
 
-    /// As [`normalise`](Batches::normalise), with a mean and a deviation for each channel.
+    /// Like [`normalise`](Batches::normalise), with a mean and a deviation for each channel.
     ///
     /// # Errors
-    /// As [`normalise`](Batches::normalise), and if there are not as many of each as channels.
+    /// As for [`normalise`](Batches::normalise), and if the number of means or deviations is not
+    /// the number of channels.
     pub fn normalise_channels(mut self, means: &[f32], deviations: &[f32]) -> Result<Self> {
         self.plan.normalisation = Normalisation::of_channels(means, deviations, self.plan.split.channels())?;
         Ok(self)
     }
 
-    /// Changes each image at random, in the order of this list, after it was normalised.
+    /// Applies random transforms to each image, in the order of `list`, after normalization.
     ///
-    /// What becomes of an image is a matter of `seed`, the epoch and the example's position in the split alone:
-    /// the same in every batch, thread and resumed run, and on every platform.
+    /// The result depends only on `seed`, the epoch and the index of the example in the split. It
+    /// is the same in every batch, on every thread, in a resumed run and on every platform.
     ///
     /// # Errors
-    /// If the images do not allow one of the transforms.
+    /// If a transform is not possible with the size of the images.
     pub fn transforms(mut self, list: &[Transform], seed: u64) -> Result<Self> {
         let split = &self.plan.split;
         self.plan.transforms = Transforms::new(list, seed, [split.rows(), split.cols()])?;
         Ok(self)
     }
 
-    /// How many batches the epoch has.
+    /// Returns the number of batches in the epoch.
     pub fn len(&self) -> usize {
         self.plan.batch_count()
     }
 
-    /// Whether the epoch has no batch: a short split with [`LastBatch::Drop`], or a batch size of 0.
+    /// Returns whether the epoch has no batches: a short split with [`LastBatch::Drop`], or a batch
+    /// size of 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -206,7 +213,7 @@ impl IntoIterator for &Batches {
     }
 }
 
-/// The batches of one epoch, one after the other. Ends after the first error.
+/// An iterator over the batches of one epoch. It ends after the first error.
 #[derive(Debug)]
 pub struct BatchIterator {
     making: Making,
@@ -217,7 +224,7 @@ pub struct BatchIterator {
 enum Making {
     OnDemand(Box<HostBatches>),
     Ahead(Prefetched<HostBatch>),
-    /// `None` once the error is told, or the first one has come.
+    /// `None` once the error has been returned, or after another item was an error.
     Failed(Option<DataError>),
 }
 

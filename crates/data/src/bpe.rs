@@ -1,4 +1,4 @@
-//! GPT-2's byte-level byte-pair encoding, from its two published files.
+//! GPT-2's byte-level byte-pair encoding, read from its two published files.
 
 use crate::error::{DataError, Result};
 use crate::file::read_utf8;
@@ -17,39 +17,44 @@ const GPT2: LocalSet = LocalSet {
     layouts: &[&["encoder.json", "vocab.bpe"], &["vocab.json", "merges.txt"]],
     published: "https://openaipublic.blob.core.windows.net/gpt-2/encodings/main/",
 };
-/// What GPT-2 was trained to see between two documents.
+/// The token that separates two documents in GPT-2's training data.
 const END_OF_TEXT: &str = "<|endoftext|>";
 
-/// GPT-2's tokens: words and parts of words, merged from bytes, so that no text is unknown.
+/// GPT-2's tokenizer. Tokens are words and parts of words, merged from bytes, so that every text
+/// can be encoded.
 ///
-/// Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.2. Text is text: also
-/// `<|endoftext|>` in it is encoded as its characters.
+/// Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.2.
+/// Special tokens in the text are not recognized: `<|endoftext|>` is encoded as its characters.
 #[derive(Debug, Clone)]
 pub struct BpeTokenizer {
     tokenizer: tokenizers::Tokenizer,
-    /// The text of each token, each byte as the character that stands for it.
+    /// The text of each token. Each byte is represented by the character that GPT-2 maps it to.
     entries: Vec<String>,
 }
 
 impl BpeTokenizer {
-    /// GPT-2's own 50,257 tokens.
+    /// Loads GPT-2's vocabulary of 50,257 tokens.
     ///
-    /// Looked for as `encoder.json` and `vocab.bpe`, or `vocab.json` and `merges.txt`, which are the same, in the
-    /// subfolder `gpt2` of a data directory or there itself.
+    /// The files are `encoder.json` and `vocab.bpe`, or `vocab.json` and `merges.txt`, which have
+    /// the same content. They are searched in the subfolder `gpt2` of a data directory, then in the
+    /// directory itself.
     ///
     /// # Errors
-    /// If they are not found (there is no download and nothing synthetic), or as [`BpeTokenizer::read`].
+    /// If the files are not found (there is no download and no synthetic data), and as for
+    /// [`BpeTokenizer::read`].
     pub fn gpt2(source: DataSource) -> Result<BpeTokenizer> {
         let files = GPT2.open(&source)?.files;
         BpeTokenizer::read(&files[0], &files[1])
     }
 
-    /// Reads a vocabulary (JSON: tokens to numbers) and its merges (text: after a line that begins with `#version`,
-    /// two tokens a line, the pair that is merged first on top).
+    /// Reads a vocabulary and its merges. The vocabulary is JSON that maps tokens to ids. The
+    /// merges are a text file: an optional first line that starts with `#version`, then two tokens
+    /// per line, highest merge priority first.
     ///
     /// # Errors
-    /// If a file cannot be read, the numbers are not 0 and up, each once, a byte has no token, or a merge is not
-    /// of two tokens that together are a third: with file and line.
+    /// If a file cannot be read, the ids are not 0, 1, 2, .. with each id used once, a byte has no
+    /// token, or a merge does not consist of two tokens whose concatenation is a token. The error
+    /// names file and line.
     pub fn read(vocabulary: impl AsRef<Path>, merges: impl AsRef<Path>) -> Result<BpeTokenizer> {
         let numbers = read_vocabulary(vocabulary.as_ref())?;
         let merges = read_merges(merges.as_ref(), &numbers)?;
@@ -65,7 +70,7 @@ impl BpeTokenizer {
         Ok(BpeTokenizer { tokenizer, entries })
     }
 
-    /// The token between two documents, if the vocabulary has one: 50256 in GPT-2's.
+    /// Returns the token that separates documents, if the vocabulary has one: 50256 in GPT-2's.
     pub fn end_of_text(&self) -> Option<i64> {
         self.entries.iter().position(|entry| entry == END_OF_TEXT).map(|token| token as i64)
     }
@@ -91,7 +96,8 @@ impl Tokenizer for BpeTokenizer {
     }
 }
 
-/// Words as GPT-2's regular expression cuts them, and a character for each byte.
+/// GPT-2's pre-tokenizer: splits text into words by its regular expression, and maps each byte to a
+/// character.
 fn byte_level() -> ByteLevel {
     let (add_prefix_space, trim_offsets, use_regex) = (false, false, true);
     ByteLevel::new(add_prefix_space, trim_offsets, use_regex)
@@ -101,7 +107,7 @@ fn refuse(file: &Path, line: usize, reason: String) -> DataError {
     DataError::Tokenizer { file: file.to_path_buf(), line, reason }
 }
 
-/// The numbers of all tokens: 0 and up, each once, and one for every byte.
+/// Reads the ids of all tokens: 0, 1, 2, .., each used once, with a token for every byte.
 fn read_vocabulary(file: &Path) -> Result<BTreeMap<String, u32>> {
     let numbers: BTreeMap<String, u32> = serde_json::from_str(&read_utf8(file)?)
         .map_err(|error| refuse(file, error.line(), format!("expected tokens and their numbers: {error}")))?;
@@ -120,7 +126,7 @@ fn read_vocabulary(file: &Path) -> Result<BTreeMap<String, u32>> {
             Some(owner) => *owner = Some(token),
         }
     }
-    // A byte without a token would vanish from the text.
+    // A byte without a token would be dropped from the text.
     match ByteLevel::alphabet().iter().map(char::to_string).filter(|byte| !numbers.contains_key(byte)).min() {
         Some(byte) => Err(refuse(file, 1, format!("no token {byte:?}: each of the 256 bytes needs one"))),
         None => Ok(numbers),
@@ -157,7 +163,8 @@ mod tests {
 
     const VERSION: &str = "#version: 0.2\n";
 
-    /// The bytes in the order of their characters, then these tokens.
+    /// Returns a vocabulary of the 256 byte tokens in character order, followed by the tokens in
+    /// `merged`.
     fn vocabulary(merged: &[&str]) -> String {
         let mut bytes: Vec<String> = ByteLevel::alphabet().iter().map(char::to_string).collect();
         bytes.sort();
@@ -166,7 +173,7 @@ mod tests {
         serde_json::to_string(&numbers).unwrap()
     }
 
-    /// A tokenizer of these files; messages come without the folder's name.
+    /// Builds a tokenizer from the contents of both files. Error messages omit the folder name.
     fn read(vocabulary: &str, merges: &str) -> std::result::Result<BpeTokenizer, String> {
         let folder = tempfile::tempdir().unwrap();
         let files = [folder.path().join("encoder.json"), folder.path().join("vocab.bpe")];
@@ -191,7 +198,8 @@ mod tests {
             ["low", " low", "er", " ", "s", "low"]
         );
         assert_eq!((tokenizer.vocabulary_size(), tokenizer.end_of_text()), (262, Some(261)));
-        // Words are cut before they are merged: the blank of "s low" is not at the end of a word.
+        // Text is split into words before merging: the space in "s low" does not belong to the
+        // preceding word.
         assert_eq!(text_of(tokenizer.encode("s low").unwrap()), ["s", " low"]);
     }
 

@@ -1,4 +1,4 @@
-//! California housing: found and read in either of its published forms.
+//! California housing: finds the data set and reads it in either of its published formats.
 
 use crate::error::{CellFault, Result};
 use crate::local::{Found, LocalSet};
@@ -27,14 +27,16 @@ const ORIGINAL_COLUMNS: [&str; 9] = [
     "medianIncome",
     "medianHouseValue",
 ];
-/// Dollars in a unit of the target.
+/// The unit of the target column, in dollars.
 const TARGET_UNIT: f64 = 100_000.0;
 
-/// Districts of California in the census of 1990: eight features of each, and what a house there was worth.
+/// Districts of California in the census of 1990: eight features and the median house value of
+/// each.
 ///
-/// Pace and Barry, "Sparse Spatial Autoregressions" (1997); 20,640 rows, with the columns and units of
-/// scikit-learn's `fetch_california_housing`: `MedInc`, `HouseAge`, `AveRooms`, `AveBedrms`, `Population`,
-/// `AveOccup`, `Latitude`, `Longitude`, and the target `MedHouseVal` in 100,000 dollars.
+/// Pace and Barry, "Sparse Spatial Autoregressions" (1997). The data set has 20,640 rows, with the
+/// columns and units of scikit-learn's `fetch_california_housing`: `MedInc`, `HouseAge`,
+/// `AveRooms`, `AveBedrms`, `Population`, `AveOccup`, `Latitude`, `Longitude`, and the target
+/// `MedHouseVal` in 100,000 dollars.
 #[derive(Debug, Clone)]
 pub struct CaliforniaHousing {
     table: Table,
@@ -43,10 +45,10 @@ pub struct CaliforniaHousing {
 }
 
 impl CaliforniaHousing {
-    /// The column that is to be predicted: the median value of a house, in 100,000 dollars.
+    /// The target column: the median value of a house, in units of 100,000 dollars.
     pub const TARGET: &'static str = "MedHouseVal";
 
-    /// The features in their order, then the target.
+    /// The features in order, followed by the target.
     pub const COLUMNS: [&'static str; 9] = [
         "MedInc",
         "HouseAge",
@@ -59,22 +61,24 @@ impl CaliforniaHousing {
         CaliforniaHousing::TARGET,
     ];
 
-    /// Loads `cal_housing.data` as published, or else `california_housing.csv` with scikit-learn's columns.
+    /// Loads `cal_housing.data` as published, or `california_housing.csv` with scikit-learn's
+    /// columns.
     ///
-    /// They are looked for in the subfolder `california-housing` (or `CaliforniaHousing`, as the archive has it) of a
-    /// data directory or there itself; a file of any number of rows is taken.
+    /// The files are searched in the subfolder `california-housing` of a data directory (or
+    /// `CaliforniaHousing`, the name in the published archive), then in the directory itself. Files
+    /// with any number of rows are accepted.
     ///
     /// # Errors
-    /// If there is neither file (there is no download and nothing synthetic), or a cell is at fault: with file, line
-    /// and column.
+    /// If neither file is found (there is no download and no synthetic data), or a cell is invalid.
+    /// The error then names file, line and column.
     pub fn load(source: DataSource) -> Result<CaliforniaHousing> {
         CaliforniaHousing::read(CALIFORNIA_HOUSING.open(&source)?)
     }
 
-    /// As [`DataSource::Auto`], but in these places.
+    /// Like [`CaliforniaHousing::load`] with [`DataSource::Auto`], but with this search.
     ///
     /// # Errors
-    /// As [`CaliforniaHousing::load`].
+    /// As for [`CaliforniaHousing::load`].
     pub fn find(search: &Search) -> Result<CaliforniaHousing> {
         CaliforniaHousing::read(CALIFORNIA_HOUSING.find(search)?)
     }
@@ -87,12 +91,12 @@ impl CaliforniaHousing {
         Ok(CaliforniaHousing { table, origin: found.origin, notices: found.notices })
     }
 
-    /// Eight features and the target.
+    /// Returns the table of eight features and the target.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Four fifths of the districts to train on, one fifth held out, all standardised.
+    /// Splits the districts into four fifths for training and one fifth held out, all standardized.
     ///
     /// # Errors
     /// If there are fewer than two districts.
@@ -100,12 +104,12 @@ impl CaliforniaHousing {
         Regression::new(&self.table, &[CaliforniaHousing::TARGET], seed)
     }
 
-    /// From where the data came.
+    /// Returns where the data came from.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// What the user should know of the way to the data: see [`crate::Mnist::notices`].
+    /// Returns messages for the user about how the data was found: see [`crate::Mnist::notices`].
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
     use crate::error::DataError;
 
-    /// The first two rows of each form.
+    /// The first two rows in each format.
     const ORIGINAL: &str = "-122.230000,37.880000,41.000000,880.000000,129.000000,322.000000,126.000000,8.325200,452600.000000\n\
         -122.220000,37.860000,21.000000,7099.000000,1106.000000,2401.000000,1138.000000,8.301400,358500.000000\n";
     const DERIVED: &str = "MedInc,HouseAge,AveRooms,AveBedrms,Population,AveOccup,Latitude,Longitude,MedHouseVal\n\

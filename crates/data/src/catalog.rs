@@ -1,44 +1,47 @@
-//! What is known of the published data sets: file names, checksums, mirrors, classes. No input or output.
+//! Facts about the published data sets: file names, checksums, mirrors, classes. No input or
+//! output.
 
-/// A published data set of the MNIST family: four gzip-packed IDX files of 28 x 28 grey images in ten
-/// classes.
+/// A published data set of the MNIST family: four gzip-compressed IDX files with grayscale images
+/// of 28 x 28 pixels in ten classes.
 ///
-/// The mirrors may be replaced, by those of an own network for one: the checksums stay what decides.
+/// Mirrors can be replaced, for example by those of a private network. Files are still verified by
+/// their checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalog {
-    /// Name for messages, and of no other use.
+    /// The name in messages. It has no other use.
     pub name: &'static str,
-    /// Subfolder of a data directory and of the cache in which the files are looked for.
+    /// The subfolder of a data directory and of the cache in which the files are searched.
     pub folder: &'static str,
-    /// Its folder in a directory that torchvision filled; the files are in `raw` there.
+    /// The name of the data set's folder in a directory that torchvision created. The files are in
+    /// its subfolder `raw`.
     pub torchvision_folder: &'static str,
     /// Training images, training labels, test images, test labels.
     pub files: [RemoteFile; 4],
-    /// Addresses that end in `/`, tried in order; the file name is put behind.
+    /// URLs that end in `/`, tried in order. The file name is appended.
     pub mirrors: Vec<String>,
     /// What the labels 0 to 9 mean.
     pub class_names: [&'static str; 10],
-    /// The first ten test labels: they tell apart data sets that use the same file names.
+    /// The first ten test labels. They distinguish data sets that use the same file names.
     pub first_test_labels: [u8; 10],
-    /// Whether synthetic digits may stand in for this data set.
+    /// Whether synthetic digits may replace this data set.
     pub subject: Subject,
 }
 
-/// One file as the mirrors hold it.
+/// One file as stored on the mirrors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteFile {
-    /// Name at the mirrors and in the cache, with `.gz`.
+    /// The name on the mirrors and in the cache, with `.gz`.
     pub name: String,
-    /// SHA-256 of the packed file, 64 lower-case hexadecimal digits.
+    /// The SHA-256 of the compressed file, as 64 lower-case hexadecimal digits.
     pub sha256: String,
 }
 
-/// What the images of a data set show.
+/// The subject of the images of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// Handwritten digits: synthetic digits are a substitute.
+    /// Handwritten digits, which synthetic digits can replace.
     Digits,
-    /// Pieces of clothing: there is no substitute.
+    /// Pieces of clothing, for which there is no synthetic data.
     Clothing,
 }
 
@@ -106,18 +109,18 @@ impl Catalog {
         }
     }
 
-    /// The file names, without `.gz`.
+    /// Returns the file names, without `.gz`.
     pub(crate) fn plain_names(&self) -> Vec<String> {
         self.files.iter().map(|file| plain_name(&file.name).to_string()).collect()
     }
 }
 
-/// The name of the unpacked file.
+/// Returns the name of the uncompressed file.
 pub(crate) fn plain_name(name: &str) -> &str {
     name.strip_suffix(".gz").unwrap_or(name)
 }
 
-/// The name of the unpacked file as it is written, too: `train-images.idx3-ubyte`.
+/// Returns the other common name of the uncompressed file: `train-images.idx3-ubyte`.
 pub(crate) fn dotted_name(name: &str) -> String {
     plain_name(name).replacen("-idx", ".idx", 1)
 }

@@ -1,4 +1,4 @@
-//! CIFAR-10: found, and its binary records read into two splits.
+//! CIFAR-10: finds the data set and reads its binary records into two splits.
 
 use crate::error::{DataError, Result};
 use crate::file::read_bytes;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// `[channels, rows, cols]`
 const IMAGE_SIZE: [usize; 3] = [3, 32, 32];
 const IMAGE_BYTES: usize = 3 * 32 * 32;
-/// A label, then an image.
+/// A label followed by an image.
 const RECORD_BYTES: usize = 1 + IMAGE_BYTES;
 const CLASSES: usize = 10;
 
@@ -33,13 +33,15 @@ const CIFAR10: LocalSet = LocalSet {
     published: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
 };
 
-/// Reads a file of CIFAR-10's binary records: a label and 3,072 pixels, red, green, blue, each row by row.
+/// Reads a file of CIFAR-10's binary records: a label and 3,072 pixels, as a red, a green and a
+/// blue plane, each in row-major order.
 ///
 /// # Shapes
 /// Pixels `[count, 3, 32, 32]` and labels `[count]`.
 ///
 /// # Errors
-/// If the file cannot be read, is empty, holds no whole number of records, or a label is above 9.
+/// If the file cannot be read or is empty, its size is not a multiple of the record size, or a
+/// label is above 9.
 pub fn read_cifar10(file: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
     let bytes = read_bytes(file)?;
     if bytes.is_empty() {
@@ -58,7 +60,7 @@ pub fn read_cifar10(file: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((records.flat_map(|record| &record[1..]).copied().collect(), labels))
 }
 
-/// CIFAR-10: a training and a test split of 32 x 32 colour images in ten classes.
+/// CIFAR-10: training and test splits of 32 x 32 color images in ten classes.
 ///
 /// Krizhevsky, "Learning Multiple Layers of Features from Tiny Images" (2009).
 #[derive(Debug, Clone)]
@@ -70,30 +72,31 @@ pub struct Cifar10 {
 }
 
 impl Cifar10 {
-    /// Mean of red, green and blue over the 50,000 training images, in units of 255.
+    /// The means of red, green and blue over the 50,000 training images, divided by 255.
     pub const MEANS: [f32; 3] = [0.4914, 0.4822, 0.4465];
-    /// Their standard deviations.
+    /// The corresponding standard deviations.
     pub const DEVIATIONS: [f32; 3] = [0.2470, 0.2435, 0.2616];
-    /// What the labels mean: `CLASS_NAMES[label]`.
+    /// The class names: `CLASS_NAMES[label]`.
     pub const CLASS_NAMES: [&'static str; CLASSES] =
         ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
-    /// Loads the five training batches and the test batch of the binary version, or else
-    /// `cifar10-subset-train.bin` and `cifar10-subset-test.bin` of the same records.
+    /// Loads the five training batches and the test batch of the binary version, or
+    /// `cifar10-subset-train.bin` and `cifar10-subset-test.bin` with the same record format.
     ///
-    /// They are looked for in the subfolder `cifar10` (or `cifar-10-batches-bin`, as the archive has it) of a data
-    /// directory or there itself; files of any number of records are taken.
+    /// The files are searched in the subfolder `cifar10` of a data directory (or
+    /// `cifar-10-batches-bin`, the name in the published archive), then in the directory itself.
+    /// Files with any number of records are accepted.
     ///
     /// # Errors
-    /// If they are not found (there is no download and nothing synthetic), or are damaged.
+    /// If the files are not found (there is no download and no synthetic data), or are corrupt.
     pub fn load(source: DataSource) -> Result<Cifar10> {
         Cifar10::read(CIFAR10.open(&source)?)
     }
 
-    /// As [`DataSource::Auto`], but in these places.
+    /// Like [`Cifar10::load`] with [`DataSource::Auto`], but with this search.
     ///
     /// # Errors
-    /// As [`Cifar10::load`].
+    /// As for [`Cifar10::load`].
     pub fn find(search: &Search) -> Result<Cifar10> {
         Cifar10::read(CIFAR10.find(search)?)
     }
@@ -108,22 +111,22 @@ impl Cifar10 {
         })
     }
 
-    /// The training set, `[3, 32, 32]` each.
+    /// Returns the training set, with images of `[3, 32, 32]`.
     pub fn train(&self) -> &Split {
         &self.train
     }
 
-    /// The test set.
+    /// Returns the test set.
     pub fn test(&self) -> &Split {
         &self.test
     }
 
-    /// From where the data came.
+    /// Returns where the data came from.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// What the user should know of the way to the data: see [`crate::Mnist::notices`].
+    /// Returns messages for the user about how the data was found: see [`crate::Mnist::notices`].
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -143,7 +146,8 @@ fn read_split(files: &[PathBuf]) -> Result<Split> {
 mod tests {
     use super::*;
 
-    /// One record for each label; red is the label, green 100, blue 200, but for the first red pixel, which is 255.
+    /// Returns one record for each label. Red equals the label, green is 100 and blue is 200. The
+    /// first red pixel is 255.
     fn records(labels: &[u8]) -> Vec<u8> {
         let record = |&label: &u8| {
             let mut record = [vec![label], vec![label; 1024], vec![100; 1024], vec![200; 1024]].concat();

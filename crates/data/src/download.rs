@@ -1,5 +1,5 @@
-//! Fetching the files of a data set into a folder: from several mirrors, verified, each file whole or not at
-//! all.
+//! Downloads the files of a data set into a folder: from several mirrors, verified, and written
+//! atomically.
 
 use crate::catalog::{Catalog, RemoteFile};
 use crate::error::{DataError, Result};
@@ -10,20 +10,24 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
-/// No file of these data sets is larger packed; a mirror that sends on and on is cut off here.
+/// No compressed file of these data sets is larger. The download stops at this limit if a mirror
+/// keeps sending.
 const LIMIT_BYTES: u64 = 64 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_TIMEOUT: Duration = Duration::from_secs(600);
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Downloads those files of `catalog` that `folder` lacks, or holds with another checksum than the published one.
+/// Downloads those files of `catalog` that are missing in `folder`, or whose checksum there is not
+/// the published one.
 ///
-/// A file comes under its name only when its SHA-256 is right: it is written beside it under a temporary name
-/// and renamed, so that neither an interruption nor a second process leaves half a file behind.
+/// A file gets its final name only after its SHA-256 has been verified: it is written to a
+/// temporary file in the same folder, which is then renamed. Neither an interruption nor a second
+/// process leaves a partial file.
 ///
 /// # Errors
-/// If the folder cannot be written, or all mirrors fail for a file: with every address and its reason.
+/// If the folder cannot be written, or all mirrors fail for a file. The error lists each URL with
+/// its reason.
 pub fn download_missing(catalog: &Catalog, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|source| DataError::Io { file: folder.to_path_buf(), source })?;
     let agent = agent();
@@ -31,7 +35,7 @@ pub fn download_missing(catalog: &Catalog, folder: &Path) -> Result<()> {
     wanting.into_iter().try_for_each(|file| download_file(&agent, file, &catalog.mirrors, folder))
 }
 
-/// Whether what lies at `path` is the published file. What cannot be read is not.
+/// Returns whether the file at `path` is the published one. An unreadable file is not.
 fn is_published(path: &Path, file: &RemoteFile) -> bool {
     std::fs::read(path).is_ok_and(|bytes| hexadecimal(&Sha256::digest(bytes)) == file.sha256)
 }
@@ -51,7 +55,7 @@ fn agent() -> ureq::Agent {
         .new_agent()
 }
 
-/// Tries one mirror after the other.
+/// Tries the mirrors in order.
 fn download_file(agent: &ureq::Agent, file: &RemoteFile, mirrors: &[String], folder: &Path) -> Result<()> {
     let mut attempts = Vec::new();
     for mirror in mirrors {
@@ -67,8 +71,8 @@ fn download_file(agent: &ureq::Agent, file: &RemoteFile, mirrors: &[String], fol
     Err(DataError::Download { file: file.name.clone(), attempts })
 }
 
-/// One attempt. The outer error is the disk's, which another mirror would not cure; the inner is the
-/// mirror's.
+/// Makes one attempt. The outer error is a disk error, which another mirror would not fix. The
+/// inner error comes from the mirror.
 fn fetch(
     agent: &ureq::Agent,
     address: &str,
@@ -93,7 +97,7 @@ fn fetch(
     Ok(outcome)
 }
 
-/// Copies a body to a file and compares its checksum. Errors as [`fetch`].
+/// Copies a response body to a file and compares its checksum. Errors as for [`fetch`].
 fn copy_verified(
     body: impl Read,
     file: &mut impl Write,
@@ -125,7 +129,8 @@ fn copy_verified(
     })
 }
 
-/// Drawn on the standard error stream, and only if that is a terminal.
+/// Returns a progress bar. It is drawn on the standard error stream, and only if that is a
+/// terminal.
 fn progress_bar(name: &str, length_bytes: Option<u64>) -> ProgressBar {
     const KNOWN: &str = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
     const UNKNOWN: &str = "{msg} {spinner} {bytes} {bytes_per_sec}";

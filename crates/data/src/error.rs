@@ -1,11 +1,12 @@
-//! The errors of this crate: what was expected, what was found, and in which file.
+//! The errors of this crate: the expected value, the found value, and the file.
 
 use std::path::PathBuf;
 
-/// Result of an operation of this crate.
+/// The result of an operation of this crate.
 pub type Result<T> = std::result::Result<T, DataError>;
 
-/// Everything that can go wrong between a file, a mirror or a split and a batch.
+/// An error of this crate: a file, download, table, text or image is invalid, or a split or batch
+/// cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -14,7 +15,7 @@ pub enum DataError {
     Io {
         /// The file or directory.
         file: PathBuf,
-        /// The system's reason.
+        /// The reason given by the operating system.
         source: std::io::Error,
     },
     /// The first four bytes are not those of the expected IDX type.
@@ -30,49 +31,51 @@ pub enum DataError {
         /// The first four bytes, big-endian.
         found: u32,
     },
-    /// The (unpacked) content ends before the header's promise is kept.
+    /// The uncompressed content ends before the size in the header.
     #[error("{}: truncated: expected {expected_bytes} bytes, found {found_bytes}", file.display())]
     Truncated {
         /// The file.
         file: PathBuf,
-        /// Unpacked bytes that the header, or the header's own length, calls for.
+        /// The number of uncompressed bytes that the header requires, or the length of the header
+        /// itself.
         expected_bytes: u64,
-        /// Unpacked bytes that there are.
+        /// The number of uncompressed bytes found.
         found_bytes: u64,
     },
-    /// The content holds more items than the header promises.
+    /// The content has more items than the header states.
     #[error("{}: wrong count: the header promises {expected} items, the file holds {found}{}", file.display(), and_bytes(*rest_bytes))]
     WrongCount {
         /// The file.
         file: PathBuf,
-        /// Items by the header.
+        /// Items according to the header.
         expected: u64,
-        /// Whole items by the length of the content.
+        /// Complete items according to the length of the content.
         found: u64,
-        /// What follows them.
+        /// The number of bytes after the last complete item.
         rest_bytes: u64,
     },
-    /// The header promises more than any file of this kind holds; nothing was read or allocated for it.
+    /// The header states more bytes than any file of this kind has. Nothing was read or allocated
+    /// for it.
     #[error("{}: the header promises {promised_bytes} bytes, the limit is {limit_bytes}", file.display())]
     TooLarge {
         /// The file.
         file: PathBuf,
-        /// Bytes by the header; saturates at `u64::MAX`.
+        /// Bytes according to the header; saturates at `u64::MAX`.
         promised_bytes: u64,
         /// The limit of this crate.
         limit_bytes: u64,
     },
-    /// A gzip stream that does not decode, or whose checksum is wrong.
+    /// A gzip stream that cannot be decoded, or whose checksum is wrong.
     #[error("{}: corrupt gzip stream after {unpacked_bytes} unpacked bytes: {source}", file.display())]
     CorruptGzip {
         /// The file.
         file: PathBuf,
-        /// Bytes that could be unpacked before the fault.
+        /// The number of bytes decompressed before the error.
         unpacked_bytes: u64,
-        /// The decoder's reason.
+        /// The reason given by the decoder.
         source: std::io::Error,
     },
-    /// Images of another size than the data set's.
+    /// The size of the images differs from that of the data set.
     #[error(
         "{}: expected images of {} x {} pixels, found {} x {}",
         file.display(), expected[0], expected[1], found[0], found[1]
@@ -82,13 +85,13 @@ pub enum DataError {
         file: PathBuf,
         /// `[rows, cols]` of the data set.
         expected: [usize; 2],
-        /// `[rows, cols]` by the header.
+        /// `[rows, cols]` according to the header.
         found: [usize; 2],
     },
-    /// The pixels given are not `count * channels * rows * cols` for any count.
+    /// The number of pixels given is not `count * channels * rows * cols` for any count.
     #[error("{pixels} pixels are no whole number of images of {channels} x {rows} x {cols}")]
     RaggedImages {
-        /// Bytes given.
+        /// The number of bytes given.
         pixels: usize,
         /// Channels of an image.
         channels: usize,
@@ -97,93 +100,93 @@ pub enum DataError {
         /// Columns of an image.
         cols: usize,
     },
-    /// As many labels as images are needed.
+    /// The number of labels differs from the number of images.
     #[error(
         "{} holds {images} images, but {} holds {labels} labels",
         images_file.display(), labels_file.display()
     )]
     LengthMismatch {
-        /// Where the images are from.
+        /// The source of the images.
         images_file: PathBuf,
-        /// How many images.
+        /// The number of images.
         images: usize,
-        /// Where the labels are from.
+        /// The source of the labels.
         labels_file: PathBuf,
-        /// How many labels.
+        /// The number of labels.
         labels: usize,
     },
-    /// A label that names no class.
+    /// A label that is not a class.
     #[error(
         "{}: label {label} at position {index} is out of range: there are {classes} classes",
         file.display()
     )]
     LabelOutOfRange {
-        /// Where the labels are from.
+        /// The source of the labels.
         file: PathBuf,
-        /// Position of the first bad label.
+        /// The index of the first invalid label.
         index: usize,
         /// The label.
         label: u8,
         /// Labels must be below this.
         classes: usize,
     },
-    /// More classes than labels tell apart.
+    /// More classes than labels can distinguish.
     #[error("{classes} classes, expected at most {most}")]
     ClassCount {
-        /// Classes asked for.
+        /// The number of classes requested.
         classes: usize,
-        /// The most that there can be.
+        /// The largest possible number of classes.
         most: usize,
     },
-    /// A file that holds no example at all.
+    /// A file without any example.
     #[error("{}: holds 0 examples, expected at least 1", file.display())]
     Empty {
         /// The file.
         file: PathBuf,
     },
-    /// A text file without a character.
+    /// A text file without any character.
     #[error("{}: no text: 0 characters, expected at least 1", file.display())]
     NoText {
         /// The file.
         file: PathBuf,
     },
-    /// A file of tokens without one.
+    /// A token file without any token.
     #[error("{}: no tokens: 0 bytes, expected at least 2", file.display())]
     NoTokens {
         /// The file.
         file: PathBuf,
     },
-    /// A table has no other columns than those that are left out.
+    /// All columns of a table are excluded.
     #[error("{}: no column is left beside {}, expected at least 1", file.display(), left_out.join(", "))]
     NoColumnLeft {
         /// The file.
         file: PathBuf,
-        /// The columns that are left out.
+        /// The excluded columns.
         left_out: Vec<String>,
     },
-    /// The files belong to a data set that uses the same file names.
+    /// The files belong to another data set that uses the same file names.
     #[error("{}: these are the files of {found}, not of {expected}", file.display())]
     OtherDataSet {
-        /// The file by which it was told.
+        /// The file that showed this.
         file: PathBuf,
-        /// The data set that was asked for.
+        /// The requested data set.
         expected: &'static str,
-        /// The data set that is there.
+        /// The data set found.
         found: &'static str,
     },
     /// A directory lacks files of the data set.
     #[error("{}: no complete {data_set} here: missing {}{}", directory.display(), missing.join(", "), instead(others))]
     Missing {
-        /// The directory that was named.
+        /// The given directory.
         directory: PathBuf,
         /// The data set.
         data_set: &'static str,
-        /// The names that were looked for and not found, with or without `.gz`.
+        /// The names that were not found, neither with nor without `.gz`.
         missing: Vec<String>,
-        /// Folders of the directory that hold other data sets of this form.
+        /// Subfolders of the directory with other data sets of this format.
         others: Vec<PathBuf>,
     },
-    /// Neither a local copy nor a download gave the data set.
+    /// The data set was found neither locally nor by download.
     #[error(
         "{data_set} is nowhere to be found.\n  looked in: {}\n{}  download: {download}\n  \
          Put the files ({}) into a directory and name it (--data DIR, or TERNION_DATA=DIR).",
@@ -192,16 +195,16 @@ pub enum DataError {
     NotFound {
         /// The data set.
         data_set: &'static str,
-        /// Every directory that was looked into.
+        /// Every directory that was searched.
         searched: Vec<PathBuf>,
-        /// What the directories that were named lack, one line each.
+        /// What the given directories lack, one line each.
         passed_over: Vec<String>,
-        /// Why there was no download.
+        /// Why nothing was downloaded.
         download: String,
         /// The file names of the data set.
         files: Vec<String>,
     },
-    /// A file in the cache is damaged and could not be downloaded again.
+    /// A file in the cache is corrupt and could not be downloaded again.
     #[error(
         "{damage}\n  It is in the cache, and could not be downloaded again: {download}\n  \
          Delete it from {}, and it will be downloaded when the network is there.",
@@ -210,12 +213,13 @@ pub enum DataError {
     DamagedCache {
         /// The folder of the cache.
         folder: PathBuf,
-        /// What is wrong with which file.
+        /// The error of the corrupt file.
         damage: Box<DataError>,
-        /// Why there was no download.
+        /// Why nothing was downloaded.
         download: String,
     },
-    /// The name of a directory is empty: it would stand for the working directory, which nobody meant.
+    /// The name of a directory is empty. It would mean the working directory, which is never
+    /// intended.
     #[error("the name of the data directory is empty: expected a directory, \"auto\" or \"synthetic\"")]
     EmptyDirectoryName,
     /// Every mirror failed for one file.
@@ -223,41 +227,41 @@ pub enum DataError {
     Download {
         /// Name of the file.
         file: String,
-        /// One line a mirror: its address and what went wrong.
+        /// One entry per mirror: its URL and the reason.
         attempts: Vec<String>,
     },
-    /// There is no such synthetic data set.
+    /// The data set has no synthetic version.
     #[error(
         "{data_set}: nothing is drawn in its place, expected a directory or \"auto\" and not \"synthetic\""
     )]
     NoSynthetic {
-        /// The data set that was asked for.
+        /// The requested data set.
         data_set: &'static str,
     },
-    /// A batch needs at least one example.
+    /// The batch size is 0. A batch needs at least one example.
     #[error("batches: batch size 0, expected at least 1")]
     ZeroBatchSize,
-    /// A batch that is filled up to its size must fit into memory.
+    /// The batch size is too large: a padded batch must fit in memory.
     #[error(
         "batches: batch size {batch_size} for {examples} examples, expected at most {limit} for batches that are filled up"
     )]
     LargeBatchSize {
-        /// The size that was asked for.
+        /// The requested size.
         batch_size: usize,
         /// Examples in the split.
         examples: usize,
-        /// The largest possible one.
+        /// The largest allowed size.
         limit: usize,
     },
-    /// More drawn images than memory can hold.
+    /// More synthetic images than fit in memory.
     #[error("synthetic images: {count}, expected at most {limit}")]
     LargeCount {
-        /// The number that was asked for.
+        /// The requested number.
         count: usize,
-        /// The largest possible one.
+        /// The largest allowed number.
         limit: usize,
     },
-    /// Pixels can be normalised only by a finite mean and a finite, positive deviation.
+    /// The normalization of pixels needs a finite mean and a finite, positive deviation.
     #[error("normalise: mean {mean} and deviation {deviation}: both must be finite, the deviation above 0")]
     Normalisation {
         /// The mean given.
@@ -265,29 +269,29 @@ pub enum DataError {
         /// The standard deviation given.
         deviation: f32,
     },
-    /// A text file holds bytes that are not UTF-8.
+    /// A text file has bytes that are not UTF-8.
     #[error("{}: line {line}, column {column}: not UTF-8 text (byte {byte_offset} of the file)", file.display())]
     NotText {
         /// The file.
         file: PathBuf,
-        /// Line of the first such byte, from 1.
+        /// The line of the first invalid byte, from 1.
         line: usize,
-        /// The character of that line that it would begin, from 1.
+        /// The column of the first invalid byte in that line, in characters, from 1.
         column: usize,
-        /// Bytes before it.
+        /// The number of bytes before it.
         byte_offset: usize,
     },
-    /// A text without a character, or too short for two parts.
+    /// A text without any character, or too short for two parts.
     #[error("{what}: a text of {found} characters, expected at least {expected}")]
     ShortText {
-        /// The file, or what was asked for.
+        /// The file, or the operation.
         what: String,
-        /// The least number of characters.
+        /// The minimum number of characters.
         expected: usize,
-        /// Characters that there are.
+        /// The number of characters found.
         found: usize,
     },
-    /// A character that the vocabulary lacks.
+    /// A character that is not in the vocabulary.
     #[error(
         "encode: character {character:?} at position {position} (line {line}, column {column}) is not among the \
          {vocabulary_size} of the vocabulary"
@@ -295,61 +299,61 @@ pub enum DataError {
     UnknownCharacter {
         /// The first such character.
         character: char,
-        /// Characters before it.
+        /// The number of characters before it.
         position: usize,
         /// Its line, from 1.
         line: usize,
-        /// Its place in that line in characters, from 1.
+        /// Its column in that line, in characters, from 1.
         column: usize,
-        /// Characters of the vocabulary.
+        /// The number of characters in the vocabulary.
         vocabulary_size: usize,
     },
-    /// A token that no vocabulary entry has.
+    /// A token without an entry in the vocabulary.
     #[error("decode: token {token} at position {position}: expected 0 to {}", vocabulary_size - 1)]
     UnknownToken {
         /// The first such token.
         token: i64,
-        /// Tokens before it.
+        /// The number of tokens before it.
         position: usize,
-        /// Tokens of the vocabulary; at least 1.
+        /// The number of tokens in the vocabulary; at least 1.
         vocabulary_size: usize,
     },
-    /// Too few tokens for a window and the token after it, or a window of none.
+    /// Too few tokens for a window and the token after it, or a window of length 0.
     #[error(
         "windows: context {context} of {tokens} tokens: the context must be at least 1 and less than the tokens"
     )]
     Context {
-        /// Tokens of a window.
+        /// Tokens per window.
         context: usize,
         /// Tokens of the text.
         tokens: usize,
     },
-    /// A batch of windows must fit into memory.
+    /// The batch size is too large: a batch of windows must fit in memory.
     #[error("windows: batches of {batch_size} windows of {context} tokens, expected at most {limit} tokens")]
     LargeTokenBatch {
-        /// Windows that were asked for.
+        /// The requested number of windows.
         batch_size: usize,
-        /// Tokens of a window.
+        /// Tokens per window.
         context: usize,
-        /// The largest number of tokens.
+        /// The largest allowed number of tokens.
         limit: usize,
     },
-    /// A line of a tokenizer's file that does not fit the rest.
+    /// An invalid line in a tokenizer's file.
     #[error("{}: line {line}: {reason}", file.display())]
     Tokenizer {
         /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What was expected and found.
+        /// The expected and the found content.
         reason: String,
     },
-    /// A cell of a table that is not what its column needs.
+    /// A cell of a table that is not valid in its column.
     #[error("{}: line {line}, column {column} ({name}): {fault}", file.display())]
     Cell {
         /// The file.
         file: PathBuf,
-        /// The line, from 1; the header's is line 1.
+        /// The line, from 1; the header is line 1.
         line: usize,
         /// The column, from 1.
         column: usize,
@@ -358,49 +362,49 @@ pub enum DataError {
         /// What is wrong.
         fault: CellFault,
     },
-    /// A column that a table does not have.
+    /// A column that is not in the table.
     #[error("{}: line 1: no column {name}; there are {}", file.display(), columns.join(", "))]
     NoColumn {
         /// The file.
         file: PathBuf,
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         columns: Vec<String>,
     },
-    /// Cells cannot be separated by this character.
+    /// A character that cannot separate cells.
     #[error(
         "csv: delimiter {delimiter:?}, expected an ASCII character other than a quotation mark or a line end"
     )]
     Delimiter {
-        /// The character given.
+        /// The given character.
         delimiter: char,
     },
-    /// The cells given are not `rows * columns` for any number of rows.
+    /// The number of cells given is not `rows * columns` for any number of rows.
     #[error("{cells} cells are no whole number of rows of {columns} columns")]
     RaggedTable {
-        /// Cells given.
+        /// The number of cells given.
         cells: usize,
         /// Columns of the table.
         columns: usize,
     },
-    /// Columns that do not stand in the order in which they were standardised.
+    /// The columns differ from those that were standardized, or are in another order.
     #[error("standardise: columns {}, expected {}", found.join(", "), expected.join(", "))]
     OtherColumns {
-        /// The columns of the standardisation.
+        /// The columns of the standardization.
         expected: Vec<String>,
         /// The columns of the table.
         found: Vec<String>,
     },
-    /// A table too short to hold rows out.
+    /// A table with too few rows for a held-out part.
     #[error("{}: {rows} rows, expected at least 2: some to train on and some held out", file.display())]
     FewRows {
         /// The file.
         file: PathBuf,
-        /// Rows that there are.
+        /// The number of rows found.
         rows: usize,
     },
-    /// A file of records of one length that is cut off, or is another kind of file.
+    /// A file of fixed-length records that is truncated, or is another kind of file.
     #[error("{}: {found_bytes} bytes are no whole number of records of {record_bytes} bytes", file.display())]
     RaggedRecords {
         /// The file.
@@ -410,46 +414,46 @@ pub enum DataError {
         /// Bytes of a record.
         record_bytes: u64,
     },
-    /// A file of tokens holds, or would have to hold, one that is too large.
+    /// A token file contains, or would have to contain, a token that is too large.
     #[error("{}: token {token} at position {position}, expected 0 to {largest}", file.display())]
     ForeignToken {
         /// The file.
         file: PathBuf,
         /// The first such token.
         token: i64,
-        /// Tokens before it.
+        /// The number of tokens before it.
         position: usize,
-        /// The largest token of the vocabulary, or that two bytes hold.
+        /// The largest token of the vocabulary, or the largest that fits in two bytes.
         largest: usize,
     },
-    /// Tokens that a file of tokens does not have.
+    /// A range of tokens outside a token file.
     #[error("{}: {count} tokens from {start} on, expected no more than its {tokens}", file.display())]
     TokenRange {
         /// The file.
         file: PathBuf,
-        /// The first token that was asked for.
+        /// The first requested token.
         start: usize,
-        /// How many were asked for.
+        /// The number of requested tokens.
         count: usize,
         /// Tokens of the file.
         tokens: usize,
     },
-    /// Each channel, or column, needs one mean and one deviation.
+    /// The number of means or deviations is wrong: each channel, or column, needs one of each.
     #[error("normalise: {means} means and {deviations} deviations, expected {expected} of each")]
     ScaleCount {
         /// Channels of the images, or columns of the table.
         expected: usize,
-        /// Means given.
+        /// The number of means given.
         means: usize,
-        /// Deviations given.
+        /// The number of deviations given.
         deviations: usize,
     },
-    /// A transform that the images do not allow.
+    /// A transform that is not possible with the size of the images.
     #[error("{transform}: {reason}")]
     Transform {
         /// The transform.
         transform: &'static str,
-        /// What was expected and found.
+        /// The expected and the found value.
         reason: String,
     },
     /// An image file that cannot be decoded or written.
@@ -457,11 +461,11 @@ pub enum DataError {
     ImageFile {
         /// The file.
         file: PathBuf,
-        /// The reason, in the words of the format's library.
+        /// The reason given by the library for the format.
         reason: String,
     },
-    /// A tensor could not be made on the device.
-    // Boxed: that error holds shapes, and would make every `Result` of this crate as large.
+    /// A tensor could not be created on the device.
+    // Boxed: the error contains shapes, and would make every `Result` of this crate that large.
     #[error(transparent)]
     Tensor(Box<ternion_core::Error>),
     /// The prefetching thread could not be started.
@@ -476,16 +480,16 @@ pub enum DataError {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CellFault {
-    /// Text that is no number.
+    /// Text that is not a number.
     #[error("expected a number, found {0:?}")]
     NotANumber(String),
-    /// Nothing between two commas.
+    /// An empty cell.
     #[error("expected a number, found an empty cell")]
     Empty,
-    /// A number that is infinite or not a number, or too large for one.
+    /// A number that is infinite or NaN, or that overflows f64.
     #[error("expected a finite number, found {0:?}")]
     NotFinite(String),
-    /// A number by which others are divided.
+    /// A divisor that is not positive.
     #[error("expected a number above 0, found {0}")]
     NotPositive(f64),
     /// The line ends before this column.
@@ -496,7 +500,7 @@ pub enum CellFault {
         /// Cells of the line.
         found: usize,
     },
-    /// The line goes on after the last column.
+    /// The line continues after the last column.
     #[error("surplus: expected {expected} cells, found {found}")]
     Surplus {
         /// Columns of the table.
@@ -504,39 +508,40 @@ pub enum CellFault {
         /// Cells of the line.
         found: usize,
     },
-    /// Cells that stand apart by another character than was said, so that all of a line are one.
+    /// The cells are separated by another delimiter than configured, so that each line is a single
+    /// cell.
     #[error("the cells seem to be separated by {found:?}, expected {expected:?}")]
     Delimiter {
-        /// What was said.
+        /// The configured delimiter.
         expected: char,
-        /// What stands in the header.
+        /// The delimiter found in the header.
         found: char,
     },
-    /// A number that becomes infinite in a dtype, or equal to another of its column.
+    /// A number that becomes infinite or 0 in a dtype, or equal to another number of its column.
     #[error("{number} becomes infinite, 0 or equal to another number in {dtype}: f64 (float64) holds it")]
     Inexact {
         /// The number.
         number: String,
-        /// The dtype that does not hold it.
+        /// The dtype that cannot represent it.
         dtype: String,
     },
-    /// Names of columns that are numbers: a file without a header.
+    /// Column names that are all numbers: the file has no header.
     #[error(
         "the header is a line of numbers, {0:?} among them: has the file no header, names of the columns are needed"
     )]
     NumberAsName(String),
-    /// A quotation mark that nothing closes, or that is followed by text.
+    /// A quotation mark that is never closed, or that is followed by text.
     #[error("quotation marks do not pair up")]
     Quotation,
     /// A column of the header without a name.
     #[error("the column has no name")]
     Unnamed,
-    /// Two columns of one name.
+    /// Two columns with the same name.
     #[error("column {0} has the same name")]
     Repeated(usize),
 }
 
-/// What follows the last whole item, in words.
+/// Describes the bytes after the last complete item.
 fn and_bytes(rest: u64) -> String {
     if rest == 0 { String::new() } else { format!(" and {rest} bytes of another") }
 }
@@ -556,12 +561,12 @@ impl From<DataError> for ternion_core::Error {
     }
 }
 
-/// A line for each.
+/// Returns one line per text.
 fn lines(texts: &[String]) -> String {
     texts.iter().map(|text| format!("  {text}\n")).collect()
 }
 
-/// The folders that may be named in the place of the directory.
+/// Returns a suggestion of the folders that can be given instead of the directory.
 fn instead(others: &[PathBuf]) -> String {
     match others {
         [] => String::new(),
@@ -569,7 +574,7 @@ fn instead(others: &[PathBuf]) -> String {
     }
 }
 
-/// Paths in one line, or `none` where there are none.
+/// Returns the paths on one line, or `none` if there are none.
 fn list(paths: &[PathBuf], none: &str) -> String {
     if paths.is_empty() {
         return none.to_string();

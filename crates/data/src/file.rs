@@ -1,4 +1,4 @@
-//! Reading a whole file, as bytes or as text. Knows nothing of what the file holds.
+//! Reads a whole file, as bytes or as text. This module is independent of the file's format.
 
 use crate::error::{DataError, Result};
 use std::path::Path;
@@ -10,7 +10,7 @@ pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>> {
 }
 
 /// # Errors
-/// If the file cannot be read, or is not UTF-8: with line and column.
+/// If the file cannot be read, or is not UTF-8. The error then has line and column.
 pub(crate) fn read_utf8(file: &Path) -> Result<String> {
     String::from_utf8(read_bytes(file)?).map_err(|error| {
         let byte_offset = error.utf8_error().valid_up_to();
@@ -20,7 +20,8 @@ pub(crate) fn read_utf8(file: &Path) -> Result<String> {
     })
 }
 
-/// Line and column, both from 1, of what follows `before`; columns count characters.
+/// Returns line and column, both from 1, of the text that follows `before`. Columns count
+/// characters.
 pub(crate) fn line_and_column(before: &str) -> (usize, usize) {
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

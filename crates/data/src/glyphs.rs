@@ -1,6 +1,7 @@
-//! How each digit may be written: strokes in a unit box, several styles a digit. Draws nothing.
+//! The shapes of the digits: strokes in a unit box, several styles per digit. This module draws
+//! nothing.
 //!
-//! x grows to the right, y downwards; a digit fills about `0.1..0.9` by `0..1`.
+//! x increases to the right, y downward. A digit fills about `0.1..0.9` by `0..1`.
 
 /// A point `[x, y]`.
 pub(crate) type Point = [f64; 2];
@@ -8,11 +9,11 @@ pub(crate) type Point = [f64; 2];
 /// One movement of the pen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stroke {
-    /// Straight from point to point.
+    /// Straight lines between the points.
     Line(&'static [Point]),
-    /// Smoothly through the points.
+    /// A smooth curve through the points.
     Curve(&'static [Point]),
-    /// Smoothly through the points and back to the first.
+    /// A smooth closed curve through the points.
     Loop(&'static [Point]),
 }
 

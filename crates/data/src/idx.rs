@@ -1,6 +1,7 @@
-//! Reading IDX files, plain or gzip. Knows nothing of any data set.
+//! Reads IDX files, plain or gzip. This module is independent of the data set.
 //!
-//! An IDX file of bytes is: a magic number, one length per axis, then the items, all integers big-endian u32.
+//! An IDX file of bytes consists of a magic number, one length per axis, and the items. Magic
+//! number and lengths are big-endian u32.
 
 use crate::error::{DataError, Result};
 use flate2::bufread::MultiGzDecoder;
@@ -13,13 +14,14 @@ const IMAGES_MAGIC: u32 = 2051;
 /// Magic number of a rank-1 file of bytes: `[count]`.
 const LABELS_MAGIC: u32 = 2049;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Content above this is refused before a byte of it is read: the largest relatives of MNIST hold 0.7 GB.
+/// Larger content is rejected before any of it is read. The largest data sets of the MNIST family
+/// have 0.7 GB.
 const LIMIT_BYTES: u64 = 1 << 30;
 
 /// The content of an image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdxImages {
-    /// Pixels, `[count, rows, cols]` row by row.
+    /// Pixels, `[count, rows, cols]` in row-major order.
     pub pixels: Vec<u8>,
     /// Rows of an image.
     pub rows: usize,
@@ -27,20 +29,23 @@ pub struct IdxImages {
     pub cols: usize,
 }
 
-/// Reads an image file (magic number 2051), plain or gzip: told apart by content, not by name.
+/// Reads an image file (magic number 2051), plain or gzip. The format is detected from the content,
+/// not from the name.
 ///
 /// # Errors
-/// If the file cannot be read, is no IDX image file, or holds less or more than its header promises.
+/// If the file cannot be read, is not an IDX image file, or is shorter or longer than its header
+/// states.
 pub fn read_images(file: &Path) -> Result<IdxImages> {
     let (dims, pixels) = read_file::<3>(file, IMAGES_MAGIC)?;
     let [_count, rows, cols] = dims;
     Ok(IdxImages { pixels, rows: rows as usize, cols: cols as usize })
 }
 
-/// Reads a label file (magic number 2049), plain or gzip: told apart by content, not by name.
+/// Reads a label file (magic number 2049), plain or gzip. The format is detected from the content,
+/// not from the name.
 ///
 /// # Errors
-/// As [`read_images`].
+/// As for [`read_images`].
 pub fn read_labels(file: &Path) -> Result<Vec<u8>> {
     let ([_count], labels) = read_file::<1>(file, LABELS_MAGIC)?;
     Ok(labels)
@@ -51,7 +56,7 @@ fn read_file<const RANK: usize>(file: &Path, magic: u32) -> Result<([u32; RANK],
     read_stream(BufReader::new(opened), file, magic)
 }
 
-/// Reads from any stream; `file` is for the messages.
+/// Reads from any stream. `file` is used in messages.
 fn read_stream<const RANK: usize>(
     mut stream: impl BufRead,
     file: &Path,
@@ -65,7 +70,7 @@ fn read_stream<const RANK: usize>(
     }
 }
 
-/// The unpacked content of a file, with the position for the messages.
+/// The uncompressed content of a file, with the read position for messages.
 struct Content<'a, R> {
     stream: R,
     file: &'a Path,
@@ -111,7 +116,8 @@ impl<R: Read> Content<'_, R> {
         Ok(items)
     }
 
-    /// The next `count` bytes. Memory grows with what is really there, never with what is promised.
+    /// Reads the next `count` bytes. The allocation grows with the bytes that are read, not with
+    /// the size that the header states.
     fn read_exactly(&mut self, count: u64, expected_bytes: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let outcome = (&mut self.stream).take(count).read_to_end(&mut bytes);
@@ -128,7 +134,8 @@ impl<R: Read> Content<'_, R> {
         Ok(bytes)
     }
 
-    /// Reads on to the end: nothing may follow. This is also where a gzip stream's checksum is verified.
+    /// Reads to the end of the stream and checks that no bytes follow. This also verifies the
+    /// checksum of a gzip stream.
     fn expect_end(&mut self, dims: &[u32], promised_bytes: u64) -> Result<()> {
         let surplus_bytes = io::copy(&mut (&mut self.stream).take(LIMIT_BYTES), &mut io::sink())
             .map_err(|source| self.read_error(source))?;
@@ -145,7 +152,7 @@ impl<R: Read> Content<'_, R> {
     fn read_error(&self, source: io::Error) -> DataError {
         let file = self.file.to_path_buf();
         match source.kind() {
-            // What flate2 reports for a bad header, bad blocks and a bad checksum.
+            // flate2 reports these for an invalid header, invalid blocks and a wrong checksum.
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
                 DataError::CorruptGzip { file, unpacked_bytes: self.read_bytes, source }
             }

@@ -1,4 +1,4 @@
-//! PNG and JPEG files as tensors and back.
+//! Reads PNG and JPEG files as tensors, and writes tensors as PNG files.
 
 use crate::error::{DataError, Result};
 use image::{ColorType, DynamicImage, ImageFormat, ImageReader};
@@ -7,19 +7,22 @@ use std::io::BufReader;
 use std::path::Path;
 use ternion_core::{Device, Tensor};
 
-/// Reads a PNG or JPEG file as red, green and blue; told apart by content, not by name.
+/// Reads a PNG or JPEG file as red, green and blue. The format is detected from the content, not
+/// from the name.
 ///
-/// Grey becomes three equal channels, transparency is dropped, and 16 bits a channel keep their precision.
+/// Grayscale images get three equal channels, the alpha channel is dropped, and 16 bits per channel
+/// keep their precision.
 ///
 /// # Shapes
 /// `[3, rows, cols]` f32, from 0 to 1.
 ///
 /// # Errors
-/// If the file cannot be read, is neither format, is damaged, or is so large that it is refused unread.
+/// If the file cannot be read, is not in either format, is corrupt, or exceeds the size limit of
+/// the decoder.
 pub fn read_image(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
     let file = file.as_ref();
     let in_file = |source| DataError::Io { file: file.to_path_buf(), source };
-    // Without a name: the format must not be guessed from that.
+    // The reader does not get the file name: the format must not be guessed from it.
     let reader = ImageReader::new(BufReader::new(File::open(file).map_err(in_file)?));
     let reader = reader.with_guessed_format().map_err(in_file)?;
     if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) {
@@ -34,13 +37,13 @@ pub fn read_image(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
     Ok(Tensor::from_vec(values, [3, rows, cols], device)?)
 }
 
-/// Writes a PNG file of 8 bits a channel; what lies outside 0 to 1 becomes 0 or 1.
+/// Writes a PNG file with 8 bits per channel. Values are clamped to the range from 0 to 1.
 ///
 /// # Shapes
-/// `[3, rows, cols]`, or `[1, rows, cols]` for grey, of any float dtype.
+/// `[3, rows, cols]`, or `[1, rows, cols]` for grayscale, of any float dtype.
 ///
 /// # Errors
-/// If the tensor has another shape or is not finite, or the file cannot be written.
+/// If the tensor has another shape or non-finite values, or the file cannot be written.
 pub fn write_png(image: &Tensor, file: impl AsRef<Path>) -> Result<()> {
     let file = file.as_ref();
     let (colour, channels, rows, cols) = match *image.dims() {
@@ -69,7 +72,7 @@ pub fn write_png(image: &Tensor, file: impl AsRef<Path>) -> Result<()> {
         .map_err(|error| refused(file, error))
 }
 
-/// Red, green and blue from 0 to 1, each the correctly rounded quotient: `[rows, cols, 3]`.
+/// Returns red, green and blue from 0 to 1, each a correctly rounded quotient: `[rows, cols, 3]`.
 fn unit_rgb(decoded: DynamicImage) -> Vec<f32> {
     let colour = decoded.color();
     if colour.bytes_per_pixel() > colour.channel_count() {
@@ -87,7 +90,7 @@ fn refused(file: &Path, reason: impl ToString) -> DataError {
 mod tests {
     use super::*;
 
-    /// 2 x 3 pixels whose values are whole 255ths.
+    /// 2 x 3 pixels whose values are integers divided by 255.
     fn picture(channels: usize) -> Tensor {
         let values: Vec<f32> = (0..channels * 6).map(|index| (index * 14) as f32 / 255.0).collect();
         Tensor::from_vec(values, [channels, 2, 3], &ternion_cpu::device()).unwrap()

@@ -1,22 +1,26 @@
-//! Data sets and loaders of Ternion: from files, a download or a drawing hand to batches of tensors.
+//! Data sets and data loaders of Ternion: from files, downloads or synthetic data to batches of
+//! tensors.
 //!
-//! | what | types |
-//! |---|---|
-//! | labelled images | [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`], [`synthetic_shapes`]: each a [`Split`], cut by [`Batches`] |
-//! | random changes of images in training | [`Transform`]: crop, flip, cutout |
-//! | text | [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`], [`BpeTokenizer`]), [`Tokens`] or a [`TokenFile`] and their [`Windows`] |
-//! | tables of numbers | [`Table`] from CSV files, [`Standardisation`], [`Regression`], [`CaliforniaHousing`] |
-//! | single images | [`read_image`] (PNG and JPEG), [`write_png`] |
+//! - Labeled images: [`Mnist`] (MNIST and Fashion-MNIST), [`Cifar10`], [`synthetic_digits`] and
+//!   [`synthetic_shapes`]. Each consists of one or more [`Split`]s, which [`Batches`] divides into
+//!   batches.
+//! - Data augmentation of images: [`Transform`] (crop, flip, cutout).
+//! - Text: [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`], [`BpeTokenizer`]),
+//!   [`Tokens`] or a [`TokenFile`], and their [`Windows`].
+//! - Numeric tables: [`Table`] from CSV files, [`Standardisation`], [`Regression`],
+//!   [`CaliforniaHousing`].
+//! - Single images: [`read_image`] (PNG and JPEG), [`write_png`].
 //!
-//! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the user's cache.
-//! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
-//! they are published.
+//! Every data set takes a [`DataSource`]: a directory, or a [`Search`] of `$TERNION_DATA` and the
+//! user's cache. MNIST and Fashion-MNIST are downloaded if they are not found. The others are not
+//! downloaded; their error names the URL where they are published.
 //!
-//! Two features, both on by default, may be left out to compile less: `image` for image files, and `tokenizers` for
-//! `BpeTokenizer`.
+//! Two features, both on by default, can be disabled to reduce compile time: `image` for image
+//! files, and `tokenizers` for `BpeTokenizer`.
 //!
-//! The same seed gives the same digits, orders, windows, parts and transforms on every platform. Each of them is a
-//! matter of a seed and a number (an epoch, a position), which is all that a checkpoint needs to keep.
+//! The same seed gives the same digits, orders, windows, splits and transforms on every platform.
+//! Each of them depends only on a seed and a number (an epoch, a position), which is all that a
+//! checkpoint needs to store.
 //!
 //! ```no_run
 //! use ternion_data::{DataSource, Mnist};

@@ -1,4 +1,5 @@
-//! Data sets that are found on this machine but not downloaded: the search of MNIST, without its last step.
+//! Data sets that are found on this machine but are not downloaded. The search is that of MNIST
+//! without the download.
 
 use crate::error::{DataError, Result};
 use crate::mnist::{DataSource, Origin};
@@ -6,27 +7,28 @@ use crate::search::Search;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What is known of a data set that is published in an archive, or under a name that anybody may choose.
+/// A data set that is published as an archive, or whose files have no fixed names.
 pub(crate) struct LocalSet {
-    /// Name for messages.
+    /// The name in messages.
     pub name: &'static str,
-    /// Subfolders of a data directory and of the cache, best first; the directory itself comes after them.
+    /// Subfolders of a data directory and of the cache, in order of preference. The directory
+    /// itself is searched last.
     pub folders: &'static [&'static str],
-    /// File names that are the whole data set together; the first of these lists that is complete is taken.
+    /// Lists of file names, each a complete data set. The first complete list is used.
     pub layouts: &'static [&'static [&'static str]],
-    /// Where it is published, for the message.
+    /// The URL where it is published, for messages.
     pub published: &'static str,
 }
 
 /// The files of a [`LocalSet`].
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Which of the layouts.
+    /// The index of the layout.
     pub layout: usize,
-    /// One path for each name of the layout.
+    /// One path for each name in the layout.
     pub files: Vec<PathBuf>,
     pub origin: Origin,
-    /// Directories that were named and lack the data set, one line each.
+    /// The given directories that lack the data set, one line each.
     pub notices: Vec<String>,
 }
 
@@ -34,7 +36,7 @@ impl LocalSet {
     /// Finds the files, and prints the notices to the standard error stream.
     ///
     /// # Errors
-    /// If they are nowhere, or synthetic data is asked for.
+    /// If the files are not found, or synthetic data is requested.
     pub(crate) fn open(&self, source: &DataSource) -> Result<Found> {
         let found = match source {
             DataSource::Auto => self.find(&Search::from_environment()),
@@ -42,7 +44,7 @@ impl LocalSet {
             DataSource::Synthetic { .. } => Err(DataError::NoSynthetic { data_set: self.name }),
         }?;
         for notice in &found.notices {
-            // Where a warning cannot be printed there is no one to read it.
+            // If the warning cannot be printed, the error is ignored.
             let _ = writeln!(std::io::stderr(), "warning: {notice}");
         }
         Ok(found)
@@ -51,7 +53,7 @@ impl LocalSet {
     /// Finds the files in the directories of `search`, then in its cache.
     ///
     /// # Errors
-    /// If they are nowhere: with every folder that was looked into.
+    /// If the files are not found. The error lists every folder that was searched.
     pub(crate) fn find(&self, search: &Search) -> Result<Found> {
         let mut notices = Vec::new();
         for directory in &search.directories {
@@ -107,7 +109,8 @@ impl LocalSet {
         Some(Found { layout, files, origin, notices: Vec::new() })
     }
 
-    /// What the most complete layout lacks; every layout, where no file of any is there.
+    /// Returns the files that the most complete layout lacks, or the files of all layouts if no
+    /// file of any layout exists.
     fn least_missing(&self, folders: &[PathBuf]) -> Vec<String> {
         let pairs = folders.iter().flat_map(|folder| self.layouts.iter().map(move |names| (folder, *names)));
         let missing = pairs.map(|(folder, names)| (absent(folder, names), names.len()));
@@ -124,7 +127,7 @@ impl LocalSet {
     }
 }
 
-/// The names that are no files of `folder`.
+/// Returns the names that are not files in `folder`.
 fn absent(folder: &Path, names: &[&str]) -> Vec<String> {
     names.iter().filter(|name| !folder.join(name).is_file()).map(|name| (*name).to_string()).collect()
 }

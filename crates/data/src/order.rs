@@ -1,19 +1,21 @@
-//! Which examples make up which batch, and their pixels as numbers. On the host: no tensors.
+//! Which examples are in which batch, and their pixels as floats. This module works on the host and
+//! does not use tensors.
 
 use crate::error::{DataError, Result};
 use crate::random::Philox;
 use crate::split::Split;
 use crate::transform::{Image, Transforms};
 
-/// What becomes of a last batch that is not full.
+/// How a last batch that is not full is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LastBatch {
-    /// It is smaller than the others.
+    /// The last batch is smaller than the others.
     #[default]
     Keep,
-    /// It is left out.
+    /// The last batch is dropped.
     Drop,
-    /// It is filled up with black images of label 0; every batch has a mask: 1 for an example, 0 for filling.
+    /// The last batch is padded with black images of label 0. Every batch has a mask: 1 for an
+    /// example, 0 for padding.
     PadWithMask,
 }
 
@@ -25,7 +27,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// The positions of `count` examples in the order of `epoch`.
+    /// Returns the indices of `count` examples in the order of `epoch`.
     pub(crate) fn positions(self, count: usize, epoch: u64) -> Vec<usize> {
         let mut positions: Vec<usize> = (0..count).collect();
         if let Order::Shuffled { seed } = self {
@@ -43,7 +45,7 @@ pub(crate) struct Normalisation {
 }
 
 impl Default for Normalisation {
-    /// `pixel / 255`, exactly: the other two steps change no bit.
+    /// `pixel / 255`, exactly: subtracting 0 and dividing by 1 change no bit.
     fn default() -> Self {
         Normalisation { mean: 0.0, deviation: 1.0 }
     }
@@ -51,7 +53,7 @@ impl Default for Normalisation {
 
 impl Normalisation {
     /// # Errors
-    /// If a number is not finite or the deviation not positive.
+    /// If a number is not finite, or the deviation is not positive.
     pub(crate) fn new(mean: f32, deviation: f32) -> Result<Self> {
         if mean.is_finite() && deviation.is_finite() && deviation > 0.0 {
             Ok(Normalisation { mean, deviation })
@@ -60,10 +62,10 @@ impl Normalisation {
         }
     }
 
-    /// One for each of `channels`.
+    /// Returns one normalization for each of `channels`.
     ///
     /// # Errors
-    /// As [`Normalisation::new`], and if there are not as many means and deviations as channels.
+    /// As for [`Normalisation::new`], and if the number of means or deviations is not `channels`.
     pub(crate) fn of_channels(means: &[f32], deviations: &[f32], channels: usize) -> Result<Vec<Self>> {
         if means.len() != channels || deviations.len() != channels {
             let (means, deviations) = (means.len(), deviations.len());
@@ -78,7 +80,7 @@ impl Normalisation {
     }
 }
 
-/// How an epoch is cut into batches.
+/// How an epoch is divided into batches.
 #[derive(Debug, Clone)]
 pub(crate) struct BatchPlan {
     pub split: Split,
@@ -86,13 +88,13 @@ pub(crate) struct BatchPlan {
     pub epoch: u64,
     pub batch_size: usize,
     pub last_batch: LastBatch,
-    /// One for each channel.
+    /// One normalization per channel.
     pub normalisation: Vec<Normalisation>,
     pub transforms: Transforms,
 }
 
 impl BatchPlan {
-    /// How many batches an epoch has; 0 for a batch size of 0.
+    /// Returns the number of batches in an epoch; 0 for a batch size of 0.
     pub(crate) fn batch_count(&self) -> usize {
         let count = self.split.len();
         match self.last_batch {
@@ -102,15 +104,16 @@ impl BatchPlan {
         }
     }
 
-    /// The batches of the epoch.
+    /// Returns the batches of the epoch.
     ///
     /// # Errors
-    /// If the batch size is 0, or so large that filling a batch up to it exhausts memory.
+    /// If the batch size is 0, or so large that a padded batch would exhaust memory.
     pub(crate) fn host_batches(self) -> Result<HostBatches> {
         if self.batch_size == 0 {
             return Err(DataError::ZeroBatchSize);
         }
-        // Far more than any use of it: a batch that is all filling but for one example.
+        // Far above any useful size: at twice the number of examples, at least half of a batch is
+        // padding.
         let (examples, limit) = (self.split.len(), self.split.len().saturating_mul(2).max(1 << 20));
         if self.last_batch == LastBatch::PadWithMask && self.batch_size > limit {
             return Err(DataError::LargeBatchSize { batch_size: self.batch_size, examples, limit });
@@ -121,7 +124,7 @@ impl BatchPlan {
     }
 }
 
-/// A batch before it is a tensor.
+/// A batch before conversion to tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HostBatch {
     /// `[capacity, channels, rows, cols]`
@@ -130,7 +133,7 @@ pub(crate) struct HostBatch {
     pub labels: Vec<i64>,
     /// `[capacity]`
     pub mask: Option<Vec<f32>>,
-    /// Examples, without filling.
+    /// The number of examples, without padding.
     pub size: usize,
     /// `[channels, rows, cols]` of an image.
     pub image_size: [usize; 3],
@@ -166,7 +169,7 @@ impl HostBatches {
         HostBatch { images, labels, mask, size: positions.len(), image_size }
     }
 
-    /// Normalises and transforms the image at `position`.
+    /// Appends the image at `position`, normalized and transformed.
     fn extend_by_image(&self, images: &mut Vec<f32>, position: usize) {
         let BatchPlan { split, epoch, normalisation, transforms, .. } = &self.plan;
         let size = [split.rows(), split.cols()];
@@ -185,7 +188,7 @@ impl HostBatches {
         }
     }
 
-    /// The value of black in each channel.
+    /// Returns the value of black in each channel.
     fn black(&self) -> Vec<f32> {
         self.plan.normalisation.iter().map(|scale| scale.apply(0)).collect()
     }
@@ -228,14 +231,14 @@ mod tests {
         batches
     }
 
-    /// The numbers of the images, read back from their first pixels.
+    /// Returns the indices of the images, recovered from their first pixels.
     fn numbers(batches: &[HostBatch]) -> Vec<usize> {
         let first_pixel = |image: &[f32]| (image[0] * 255.0).round() as usize;
         batches.iter().flat_map(|batch| batch.images.chunks(2).map(first_pixel)).collect()
     }
 
-    /// These orders are a promise: the same seed gives the same training on every platform and in every
-    /// version.
+    /// These orders must not change: the same seed gives the same training run on every platform
+    /// and in every version.
     #[test]
     fn shuffled_orders_are_pinned() {
         let order = |seed, epoch| Order::Shuffled { seed }.positions(10, epoch);
@@ -275,7 +278,7 @@ mod tests {
         let last = &batches[2];
         assert_eq!((last.size, last.labels.as_slice()), (2, &[2, 0, 0, 0][..]));
         assert_eq!(last.mask, Some(vec![1.0, 1.0, 0.0, 0.0]));
-        // Black is -2 by this normalisation.
+        // Black is -2 with this normalization.
         assert_eq!(last.images[4..], [-2.0; 4]);
         assert_eq!(last.images[3], 2.0);
     }

@@ -1,4 +1,4 @@
-//! Running an iterator ahead on a thread of its own. Knows nothing of images.
+//! Runs an iterator ahead on a separate thread. This module is independent of images.
 
 use crate::error::{DataError, Result};
 use std::any::Any;
@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// The items of an iterator, made up to `ahead` items before they are asked for.
+/// An iterator whose items are produced up to `ahead` items before they are requested.
 ///
-/// The first error ends it, and so does a panic of the iterator, which becomes an error. Dropping it stops
-/// the thread after the item at hand, and waits for that.
+/// The first error ends it. A panic of the inner iterator also ends it, and is returned as an
+/// error. Dropping it stops the thread after the current item, and waits for the thread.
 #[derive(Debug)]
 pub(crate) struct Prefetched<T> {
     /// `None` once the iteration has ended.
@@ -18,7 +18,7 @@ pub(crate) struct Prefetched<T> {
 }
 
 impl<T: Send + 'static> Prefetched<T> {
-    /// Starts the thread. At most `ahead` finished items wait; `ahead` is at least 1.
+    /// Starts the thread. At most `ahead` finished items are queued. `ahead` is at least 1.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -37,10 +37,10 @@ impl<T: Send + 'static> Prefetched<T> {
 
 impl<T> Prefetched<T> {
     fn stop(&mut self) {
-        // Without its receiver, the thread's next or waiting send fails, and the thread ends.
+        // Without the receiver, the thread's pending or next send fails, and the thread ends.
         self.receiver = None;
         if let Some(thread) = self.thread.take() {
-            // The thread catches panics of the items; a panic beyond them has nobody left to hear of it.
+            // The thread catches panics of the items. The result of any other panic is ignored.
             let _ = thread.join();
         }
     }
@@ -73,7 +73,7 @@ fn send_all<T>(items: impl Iterator<Item = Result<T>>, sender: &SyncSender<Resul
         }
     }));
     if let Err(payload) = caught {
-        // Fails only if nobody listens any more.
+        // The send fails only if the receiver has been dropped.
         let _ = sender.send(Err(DataError::PrefetchPanic(panic_text(&*payload))));
     }
 }
@@ -89,7 +89,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Counts upwards and tells how far it got, and when it is dropped.
+    /// A counter that exposes how many items it produced, and whether it has been dropped.
     struct Counter {
         made: Arc<AtomicUsize>,
         _alive: Arc<()>,
@@ -126,7 +126,8 @@ mod tests {
             assert_eq!(items.next().unwrap().unwrap(), 0);
             drop(items);
             assert_eq!(Arc::strong_count(&alive), 1, "the thread still holds its iterator");
-            // One taken, `ahead - 1` waiting, one in the hands of the thread, and one taken in between.
+            // One item received, `ahead - 1` queued, one held by the thread, and one received in
+            // between.
             assert!(made.load(Ordering::SeqCst) <= ahead + 3, "ahead {ahead}: {made:?}");
         }
     }

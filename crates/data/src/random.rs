@@ -3,10 +3,10 @@
 use ternion_core::philox::philox4x32;
 
 /// A sequence of random numbers from the counter-based generator Philox4x32-10, which core also
-/// draws tensors with ([`philox4x32`]).
+/// uses to generate random tensors ([`philox4x32`]).
 ///
-/// A `(seed, stream)` pair names one sequence; no two pairs share a counter, so sequences never
-/// overlap.
+/// Each `(seed, stream)` pair selects one sequence. No two pairs share a counter, so sequences
+/// never overlap.
 #[derive(Debug, Clone)]
 pub struct Philox {
     key: [u32; 2],
@@ -17,12 +17,12 @@ pub struct Philox {
 }
 
 impl Philox {
-    /// The sequence number `stream` of `seed`, from its beginning.
+    /// Creates the generator at the start of sequence `stream` of `seed`.
     pub fn new(seed: u64, stream: u64) -> Self {
         Philox { key: halves(seed), stream: halves(stream), next_block: 0, words: [0; 4], words_used: 4 }
     }
 
-    /// The next 32 random bits.
+    /// Returns the next 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         if self.words_used == self.words.len() {
             let [block_low, block_high] = halves(self.next_block);
@@ -35,15 +35,16 @@ impl Philox {
         word
     }
 
-    /// The next 64 random bits; the first word drawn is the low half.
+    /// Returns the next 64 random bits. The first word drawn is the low one.
     pub fn next_u64(&mut self) -> u64 {
         let low = u64::from(self.next_u32());
         low | u64::from(self.next_u32()) << 32
     }
 
-    /// An integer in `0..bound`, each equally likely; 0 where `bound` is 0.
+    /// Returns a uniformly distributed integer in `0..bound`, or 0 if `bound` is 0.
     ///
-    /// The range is cut down to a multiple of `bound` by drawing again, so there is no modulo bias.
+    /// Values from the incomplete last multiple of `bound` are rejected and drawn again, so there
+    /// is no modulo bias.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound <= 1 {
             return 0;
@@ -57,18 +58,19 @@ impl Philox {
         }
     }
 
-    /// A multiple of 2^-53 in `[0, 1)`.
+    /// Returns a uniformly distributed multiple of 2^-53 in `[0, 1)`.
     pub fn uniform(&mut self) -> f64 {
-        // 53 bits fit a double exactly, and the scale is a power of two: no rounding.
+        // 53 bits fit an f64 exactly, and the scale is a power of two: no rounding.
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// A number in `[low, high)`, up to rounding.
+    /// Returns a uniformly distributed number in `[low, high)`, up to rounding.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// Puts `items` into an order of which each is equally likely (Fisher and Yates, from the back).
+    /// Shuffles `items` so that every order is equally likely (Fisher-Yates, starting from the last
+    /// item).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let chosen = self.below(last as u64 + 1) as usize;
@@ -77,7 +79,7 @@ impl Philox {
     }
 }
 
-/// Low and high half.
+/// Returns the low and the high word.
 fn halves(bits: u64) -> [u32; 2] {
     [bits as u32, (bits >> 32) as u32]
 }
@@ -86,7 +88,7 @@ fn halves(bits: u64) -> [u32; 2] {
 mod tests {
     use super::*;
 
-    /// Data sets and splits are made of these numbers, so they must never change.
+    /// Data sets and splits are derived from these numbers, so they must never change.
     #[test]
     fn sequences_are_pinned() {
         let mut random = Philox::new(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210);
@@ -135,9 +137,10 @@ mod tests {
         for _ in 0..60_000 {
             counts[random.below(6) as usize] += 1;
         }
-        // 10,000 expected with deviation 91: five deviations.
+        // 10,000 expected, with standard deviation 91: five standard deviations.
         assert!(counts.iter().all(|&count| (9_543..=10_457).contains(&count)), "{counts:?}");
-        // Two thirds of this range would be folded on its lower half by a plain remainder.
+        // With a plain remainder, two thirds of the results would be in the lower half of this
+        // range.
         let bound = u64::MAX / 3 * 2;
         let upper_half = (0..3_000).filter(|_| random.below(bound) >= bound / 2).count();
         assert!((1_363..=1_637).contains(&upper_half), "{upper_half}");
@@ -163,7 +166,7 @@ mod tests {
             *counts.entry(items).or_insert(0_u32) += 1;
         }
         assert_eq!(counts.len(), 24);
-        // 1,000 expected with deviation 31: five deviations.
+        // 1,000 expected, with standard deviation 31: five standard deviations.
         assert!(counts.values().all(|count| (845..=1_155).contains(count)), "{counts:?}");
     }
 }

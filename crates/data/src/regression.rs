@@ -1,4 +1,4 @@
-//! Tables as examples of a regression: features and targets, standardised, in batches.
+//! Tables as regression examples: features and targets, standardized, in batches.
 
 use crate::error::{DataError, Result};
 use crate::order::Order;
@@ -6,24 +6,26 @@ use crate::standardisation::Standardisation;
 use crate::table::Table;
 use ternion_core::{Device, Tensor};
 
-/// Rows to train on and rows held out, both in units of the training part's means and deviations.
+/// Training rows and held-out rows, both standardized by the means and deviations of the training
+/// part.
 #[derive(Debug, Clone)]
 pub struct Regression {
     /// About four fifths of the rows.
     pub train: RegressionSplit,
-    /// The others.
+    /// The remaining rows.
     pub held_out: RegressionSplit,
-    /// How the features were standardised.
+    /// The standardization of the features.
     pub feature_scale: Standardisation,
-    /// How the targets were standardised: brings predictions back into real units.
+    /// The standardization of the targets. It converts predictions back to the original units.
     pub target_scale: Standardisation,
 }
 
 impl Regression {
-    /// Splits and standardises a table; the columns that are no targets are the features.
+    /// Splits and standardizes a table. All columns that are not targets are features.
     ///
     /// # Errors
-    /// If there are fewer than two rows, a target is no column, or no column is left for the features.
+    /// If there are fewer than two rows, a target is not a column, or no column is left for the
+    /// features.
     pub fn new(table: &Table, targets: &[&str], seed: u64) -> Result<Regression> {
         let (train, held_out) = table.train_held_out(seed)?;
         let parts = |table: &Table| Ok::<_, DataError>((table.without(targets)?, table.select(targets)?));
@@ -44,55 +46,55 @@ impl Regression {
     }
 }
 
-/// Features and targets of the same rows; at least one row. A clone shares the numbers.
+/// Features and targets of the same rows; at least one row. Clones share the numbers.
 #[derive(Debug, Clone)]
 pub struct RegressionSplit {
     features: Table,
     targets: Table,
 }
 
-/// Some rows, on a device.
+/// A batch of rows, on a device.
 #[derive(Debug, Clone)]
 pub struct RegressionBatch {
     /// `[batch, features]`, f32.
     pub features: Tensor,
     /// `[batch, targets]`, f32.
     pub targets: Tensor,
-    /// How many rows there are.
+    /// The number of rows.
     pub size: usize,
 }
 
 impl RegressionSplit {
-    /// How many rows there are; at least 1.
+    /// Returns the number of rows; at least 1.
     pub fn len(&self) -> usize {
         self.features.rows()
     }
 
-    /// Always false: a table has a row.
+    /// Always returns false: a table has at least one row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The features.
+    /// Returns the features.
     pub fn features(&self) -> &Table {
         &self.features
     }
 
-    /// The targets.
+    /// Returns the targets.
     pub fn targets(&self) -> &Table {
         &self.targets
     }
 
-    /// All rows as one batch, as stored.
+    /// Returns all rows as one batch, in stored order.
     ///
     /// # Errors
-    /// If the tensors cannot be made.
+    /// If the tensors cannot be created.
     pub fn to_batch(&self, device: &Device) -> Result<RegressionBatch> {
         let (features, targets) = (self.features.to_tensor(device)?, self.targets.to_tensor(device)?);
         Ok(RegressionBatch { features, targets, size: self.len() })
     }
 
-    /// Batches of all rows as stored; the last batch may be smaller.
+    /// Returns batches of all rows in stored order. The last batch may be smaller.
     ///
     /// # Errors
     /// If `batch_size` is 0.
@@ -100,7 +102,8 @@ impl RegressionSplit {
         RegressionBatches::new(self, Order::AsStored.positions(self.len(), 0), batch_size, device)
     }
 
-    /// The same in random order; `epoch` of a [`RegressionOrder`] is another order each.
+    /// Returns batches of all rows in random order. Each `epoch` of a [`RegressionOrder`] is a
+    /// different order.
     ///
     /// # Errors
     /// If `batch_size` is 0.
@@ -120,16 +123,16 @@ impl RegressionSplit {
     }
 }
 
-/// What decides the order of shuffled rows, equally on every platform.
+/// Determines the order of shuffled rows, which is the same on every platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegressionOrder {
-    /// Another seed, other orders.
+    /// The seed of all orders.
     pub seed: u64,
-    /// Another epoch, another order.
+    /// The epoch. Each one has a different order.
     pub epoch: u64,
 }
 
-/// The batches of one epoch.
+/// An iterator over the batches of one epoch.
 #[derive(Debug, Clone)]
 pub struct RegressionBatches {
     split: RegressionSplit,
@@ -186,7 +189,7 @@ impl ExactSizeIterator for RegressionBatches {}
 mod tests {
     use super::*;
 
-    /// Fifty rows; the target is three times the first feature plus 7.
+    /// Fifty rows. The target is three times the first feature plus 7.
     fn regression(seed: u64) -> Regression {
         let cells = (0..50).flat_map(|row| [f64::from(row), 3.0 * f64::from(row) + 7.0, f64::from(row % 5)]);
         let table = Table::new(&["x", "y", "z"], cells.collect()).unwrap();
@@ -230,7 +233,8 @@ mod tests {
         assert_eq!(sorted(second), sorted(whole));
         let batch = epoch(5).next().unwrap().unwrap();
         assert_eq!((batch.features.dims(), batch.targets.dims()), (&[16, 2][..], &[16, 1][..]));
-        // x and y rise together, so their standardised values are equal.
+        // x and y are linearly related with a positive factor, so their standardized values are
+        // equal.
         let x = batch.features.to_vec::<f32>().unwrap();
         let y = batch.targets.to_vec::<f32>().unwrap();
         assert!(x.chunks(2).zip(&y).all(|(row, y)| (row[0] - y).abs() < 1e-5), "{x:?} {y:?}");

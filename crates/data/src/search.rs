@@ -1,35 +1,36 @@
-//! Where a data set is looked for on this machine. Reads no file and downloads nothing.
+//! Where a data set is searched on this machine. This module reads no file and downloads nothing.
 
 use crate::catalog::{Catalog, dotted_name, plain_name};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The places of a search, in order, and what may be done when nothing is found.
+/// The locations of a search, in order, and whether a download is allowed if nothing is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Directories that are looked into first; nothing is written there.
+    /// Directories that are searched first. Nothing is written to them.
     pub directories: Vec<PathBuf>,
-    /// Looked into last; a download goes to its subfolder for the data set.
+    /// The cache directory, which is searched last. Downloads go to its subfolder for the data set.
     pub cache: Option<PathBuf>,
     /// Whether the network may be used.
     pub network: Network,
 }
 
-/// Whether a search may download.
+/// Whether a search may download files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// Missing files are downloaded into the cache.
     Allowed,
-    /// Only what is on this machine counts.
+    /// Only files on this machine are used.
     Forbidden,
 }
 
 impl Search {
-    /// The search of [`crate::DataSource::Auto`], from the environment of the process.
+    /// Returns the search of [`crate::DataSource::Auto`], from the environment variables of the
+    /// process.
     ///
-    /// `$TERNION_DATA`, then the user's cache directory (`$XDG_CACHE_HOME` or `~/.cache`, on macOS
-    /// `~/Library/Caches`, on Windows `%LOCALAPPDATA%`, each with `/ternion`), then a download into that,
-    /// unless `$TERNION_OFFLINE` is set and not empty.
+    /// The order is `$TERNION_DATA`, then the user's cache directory (`$XDG_CACHE_HOME` or
+    /// `~/.cache`, on macOS `~/Library/Caches`, on Windows `%LOCALAPPDATA%`, each with `/ternion`
+    /// appended), then a download into the cache, unless `$TERNION_OFFLINE` is set and not empty.
     pub fn from_environment() -> Self {
         Search::from_variables(|name| std::env::var_os(name), Platform::current())
     }
@@ -46,28 +47,30 @@ impl Search {
         }
     }
 
-    /// Every folder that may hold the files, best first.
+    /// Returns every folder that may contain the files, in order of preference.
     pub(crate) fn candidates(&self, catalog: &Catalog) -> Vec<PathBuf> {
         let named = self.directories.iter().flat_map(|directory| folders_of(directory, catalog));
         named.chain(self.cache_folder(catalog)).collect()
     }
 
-    /// The folder of the cache for this data set.
+    /// Returns the folder in the cache for this data set.
     pub(crate) fn cache_folder(&self, catalog: &Catalog) -> Option<PathBuf> {
         self.cache.as_ref().map(|cache| cache.join(catalog.folder))
     }
 }
 
-/// The folders of a data directory in which files of this data set may lie.
+/// Returns the folders of a data directory that may contain files of this data set.
 ///
-/// The subfolder comes first: data sets of this family use the same file names.
+/// The data set's subfolder comes first, because the data sets of this family use the same file
+/// names.
 pub(crate) fn folders_of(directory: &Path, catalog: &Catalog) -> [PathBuf; 4] {
     let raw = Path::new("raw");
     let by_torchvision = directory.join(catalog.torchvision_folder).join(raw);
     [directory.join(catalog.folder), directory.to_path_buf(), by_torchvision, directory.join(raw)]
 }
 
-/// The folders that torchvision made in a directory for data sets of this form, by their names: those that hold all four files.
+/// Returns the folders in `directory` that torchvision created for data sets of this format, sorted
+/// by name. Only folders with all four files are included.
 pub(crate) fn torchvision_sets(directory: &Path, catalog: &Catalog) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let raw = entries.flatten().map(|entry| entry.path().join("raw"));
@@ -76,16 +79,17 @@ pub(crate) fn torchvision_sets(directory: &Path, catalog: &Catalog) -> Vec<PathB
     sets
 }
 
-/// A file of a data set as it lies in a folder: packed, plain, or both.
+/// A file of a data set in a folder: compressed, uncompressed, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Copies {
-    /// What is read first: the packed file where there is one.
+    /// The file that is read first: the compressed one if it exists.
     pub first: PathBuf,
-    /// The plain file beside a packed one.
+    /// The uncompressed file, if both exist.
     pub other: Option<PathBuf>,
 }
 
-/// The four files of a data set in `folder`, with or without `.gz`, or the names of those that are missing.
+/// Finds the four files of a data set in `folder`, with or without `.gz`. The error is the list of
+/// missing names.
 pub(crate) fn files_in(folder: &Path, catalog: &Catalog) -> Result<[Copies; 4], Vec<String>> {
     let found = catalog.files.each_ref().map(|file| {
         let dotted = dotted_name(&file.name);
@@ -126,8 +130,8 @@ impl Platform {
     }
 }
 
-/// The user's cache directory. `$XDG_CACHE_HOME` decides everywhere, if it is absolute, as its specification
-/// asks.
+/// Returns the user's cache directory. `$XDG_CACHE_HOME` has priority on every platform if it is
+/// absolute, as its specification requires.
 fn cache_directory(variable: impl Fn(&str) -> Option<OsString>, platform: Platform) -> Option<PathBuf> {
     let explicit = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || variable("HOME").map(PathBuf::from);

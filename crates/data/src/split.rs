@@ -4,9 +4,10 @@ use crate::error::{DataError, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Labelled images of one size, grey or of several channels: a training or a test set.
+/// Labeled images of one size, with one or more channels, such as the training or test set of a
+/// data set.
 ///
-/// A clone shares the pixels.
+/// Clones share the pixels.
 #[derive(Debug, Clone)]
 pub struct Split {
     examples: Arc<Examples>,
@@ -21,32 +22,33 @@ struct Examples {
     cols: usize,
 }
 
-/// Where the parts of a split are from, for the messages.
+/// The source files of a split, for messages.
 pub(crate) struct Provenance<'a> {
     pub images: &'a Path,
     pub labels: &'a Path,
 }
 
 impl Split {
-    /// Puts grey images and labels together.
+    /// Creates a split from grayscale images and labels.
     ///
     /// # Shapes
-    /// `pixels` is `[count, rows, cols]` row by row, `labels` is `[count]`.
+    /// `pixels` is `[count, rows, cols]` in row-major order, `labels` is `[count]`.
     ///
     /// # Errors
-    /// If there is no example, the pixels make no whole number of images, there are not as many labels as
-    /// images, or a label is not below `classes`.
+    /// If there are no examples, the number of pixels is not a multiple of the image size, the
+    /// number of labels is not the number of images, or a label is not below `classes`.
     pub fn new(pixels: Vec<u8>, labels: Vec<u8>, [rows, cols]: [usize; 2], classes: usize) -> Result<Self> {
         Split::with_channels(pixels, labels, [1, rows, cols], classes)
     }
 
-    /// As [`Split::new`], for images of several channels.
+    /// Like [`Split::new`], for images with several channels.
     ///
     /// # Shapes
-    /// `pixels` is `[count, channels, rows, cols]`: of each image one channel after the other.
+    /// `pixels` is `[count, channels, rows, cols]`: the channels of an image are stored one after
+    /// another.
     ///
     /// # Errors
-    /// As [`Split::new`].
+    /// As for [`Split::new`].
     pub fn with_channels(
         pixels: Vec<u8>,
         labels: Vec<u8>,
@@ -87,58 +89,59 @@ impl Split {
         Ok(Split { examples: Arc::new(Examples { pixels, labels, channels, rows, cols }) })
     }
 
-    /// How many examples there are; at least 1.
+    /// Returns the number of examples; at least 1.
     pub fn len(&self) -> usize {
         self.examples.labels.len()
     }
 
-    /// Always false: a split without an example cannot be made.
+    /// Always returns false: a split has at least one example.
     pub fn is_empty(&self) -> bool {
         self.examples.labels.is_empty()
     }
 
-    /// Channels of an image: 1 for grey, 3 for red, green and blue.
+    /// Returns the number of channels of an image: 1 for grayscale, 3 for red, green and blue.
     pub fn channels(&self) -> usize {
         self.examples.channels
     }
 
-    /// Rows of an image.
+    /// Returns the number of rows of an image.
     pub fn rows(&self) -> usize {
         self.examples.rows
     }
 
-    /// Columns of an image.
+    /// Returns the number of columns of an image.
     pub fn cols(&self) -> usize {
         self.examples.cols
     }
 
-    /// All pixels, `[count, channels, rows, cols]`; 0 is black.
+    /// Returns all pixels, `[count, channels, rows, cols]`. 0 is black.
     pub fn pixels(&self) -> &[u8] {
         &self.examples.pixels
     }
 
-    /// All labels, `[count]`.
+    /// Returns all labels, `[count]`.
     pub fn labels(&self) -> &[u8] {
         &self.examples.labels
     }
 
-    /// Pixels of an image, all channels counted; at least 1.
+    /// Returns the number of bytes of an image, over all channels; at least 1.
     pub(crate) fn image_bytes(&self) -> usize {
         self.channels() * self.rows() * self.cols()
     }
 
-    /// The pixels of one image, `[channels, rows, cols]`; `None` past the end.
+    /// Returns the pixels of one image, `[channels, rows, cols]`, or `None` if `index` is out of
+    /// range.
     pub fn image(&self, index: usize) -> Option<&[u8]> {
         let image_bytes = self.image_bytes();
         self.examples.pixels.chunks_exact(image_bytes).nth(index)
     }
 
-    /// The label of one image; `None` past the end.
+    /// Returns the label of one image, or `None` if `index` is out of range.
     pub fn label(&self, index: usize) -> Option<u8> {
         self.examples.labels.get(index).copied()
     }
 
-    /// The first `count` examples, or all if there are fewer; at least one.
+    /// Returns the first `count` examples, or all if there are fewer; at least one.
     pub fn first(&self, count: usize) -> Split {
         let count = count.clamp(1, self.len());
         let Examples { pixels, labels, channels, rows, cols } = &*self.examples;

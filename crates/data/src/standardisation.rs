@@ -1,4 +1,4 @@
-//! Means and standard deviations of columns, and numbers in units of them and back.
+//! Standardizes columns by their means and standard deviations, and converts back.
 
 use crate::error::{DataError, Result};
 use crate::table::Table;
@@ -6,7 +6,8 @@ use ternion_core::{DType, Tensor};
 
 /// `(x - mean) / deviation` for each column, and its inverse.
 ///
-/// Taken from the training part alone, so that nothing of the held-out part is known in training.
+/// Compute it from the training part only, so that no information about the held-out part is used
+/// in training.
 ///
 /// ```
 /// # use ternion_data::{Standardisation, Table};
@@ -26,9 +27,11 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
-    /// The means and standard deviations of the columns, over all rows (divided by their number, not by one less).
+    /// Computes the mean and the standard deviation of each column over all rows (dividing by the
+    /// number of rows, not by one less).
     ///
-    /// A column of one value alone gets the deviation 1: it becomes 0, and comes back right.
+    /// A constant column gets the deviation 1: its values become 0, and
+    /// [`restore`](Standardisation::restore) recovers them.
     ///
     /// # Errors
     /// If a cell is not finite.
@@ -37,7 +40,7 @@ impl Standardisation {
         for name in table.columns() {
             let column = table.column(name)?;
             let mean = mean(&column);
-            // The rounding of the mean leaves equal values a little beside it.
+            // Because of rounding, the mean of equal values can differ slightly from them.
             let constant = column.iter().all(|value| *value == column[0]);
             means.push(mean);
             deviations.push(if constant { 1.0 } else { deviation(&column, mean) });
@@ -45,10 +48,11 @@ impl Standardisation {
         Standardisation::new(table.columns(), means, deviations)
     }
 
-    /// Puts together what was kept of an earlier one.
+    /// Creates a standardization from stored means and deviations.
     ///
     /// # Errors
-    /// If there is not one mean and one deviation for each column, or one is not finite, or a deviation not above 0.
+    /// If the number of means or deviations is not the number of columns, a number is not finite,
+    /// or a deviation is not positive.
     pub fn new(columns: &[String], means: Vec<f64>, deviations: Vec<f64>) -> Result<Standardisation> {
         if means.len() != columns.len() || deviations.len() != columns.len() {
             let (expected, means, deviations) = (columns.len(), means.len(), deviations.len());
@@ -62,47 +66,48 @@ impl Standardisation {
         Ok(Standardisation { columns: columns.to_vec(), means, deviations })
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// The mean of each column.
+    /// Returns the mean of each column.
     pub fn means(&self) -> &[f64] {
         &self.means
     }
 
-    /// The standard deviation of each column.
+    /// Returns the standard deviation of each column.
     pub fn deviations(&self) -> &[f64] {
         &self.deviations
     }
 
-    /// `(x - mean) / deviation`
+    /// Computes `(x - mean) / deviation`.
     ///
     /// # Errors
-    /// If the columns are not those of this standardisation, in order.
+    /// If the columns or their order differ from those of this standardization.
     pub fn apply(&self, table: &Table) -> Result<Table> {
         self.each(table, |value, mean, deviation| match value - mean {
             apart if apart.is_finite() => apart / deviation,
-            // Of numbers that lie farther apart than the largest one.
+            // The difference overflows: compute it from halved numbers.
             _ => (value / 2.0 - mean / 2.0) / deviation * 2.0,
         })
     }
 
-    /// `x * deviation + mean`
+    /// Computes `x * deviation + mean`.
     ///
     /// # Errors
-    /// As [`Standardisation::apply`].
+    /// As for [`Standardisation::apply`].
     pub fn restore(&self, table: &Table) -> Result<Table> {
         self.each(table, |value, mean, deviation| value * deviation + mean)
     }
 
-    /// [`restore`](Standardisation::restore) for predictions on a device: `[.., columns]` f32 or f64, and the gradient
-    /// goes through.
+    /// Like [`restore`](Standardisation::restore), for predictions on a device: `[.., columns]` f32
+    /// or f64. Autograd records it.
     ///
     /// # Errors
-    /// If the last axis is not as long as there are columns, or the tensor is neither f32 nor f64; of f32, if a column's deviation is less than the
-    /// steps between numbers of f32 at its mean, as that of times in seconds may be: all would become equal.
+    /// If the size of the last axis is not the number of columns, or the tensor is neither f32 nor
+    /// f64. For f32, also if the deviation of a column is smaller than the spacing of f32 numbers
+    /// near its mean, as for timestamps in seconds: all values would become equal.
     pub fn restore_tensor(&self, values: &Tensor) -> Result<Tensor> {
         if values.dtype() != DType::F64 {
             self.check_distinct_in_f32()?;
@@ -124,7 +129,8 @@ impl Standardisation {
         Ok(((values * on_device(&self.deviations)?)? + on_device(&self.means)?)?)
     }
 
-    /// That f32 tells numbers apart that lie as far from each column's mean as its deviation.
+    /// Checks that, for each column, f32 can distinguish numbers whose distance from the mean is
+    /// the deviation.
     fn check_distinct_in_f32(&self) -> Result<()> {
         let scales = self.columns.iter().zip(self.means.iter().zip(&self.deviations));
         for (name, (&mean, &deviation)) in scales {
@@ -151,7 +157,7 @@ impl Standardisation {
     }
 }
 
-/// The mean, also where the sum would overflow.
+/// Computes the mean, even if the sum would overflow.
 fn mean(column: &[f64]) -> f64 {
     let count = column.len() as f64;
     match column.iter().sum::<f64>() / count {
@@ -160,7 +166,8 @@ fn mean(column: &[f64]) -> f64 {
     }
 }
 
-/// The standard deviation, also where squares would overflow or vanish: of halved distances, in units of the largest.
+/// Computes the standard deviation, even if squares would overflow or underflow: it halves the
+/// differences from the mean and scales them by the largest one.
 fn deviation(column: &[f64], mean: f64) -> f64 {
     let deviations = || column.iter().map(|value| value / 2.0 - mean / 2.0);
     let unit = deviations().fold(0.0, |largest: f64, deviation| largest.max(deviation.abs()));

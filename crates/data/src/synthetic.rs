@@ -1,8 +1,8 @@
-//! Synthetic digits: random handwriting drawn from the strokes of `glyphs`, for where no real data is at
-//! hand.
+//! Synthetic digits: random handwriting drawn from the strokes of `glyphs`, for use when no real
+//! data is available.
 //!
-//! Only integers and `+ - * / sqrt` on doubles, all of them exactly specified: every platform draws the same
-//! bits.
+//! Only integers and `+ - * / sqrt` on f64 are used. All of them are exactly specified, so that
+//! every platform draws the same bits.
 
 use crate::error::{DataError, Result};
 use crate::glyphs::{Point, STYLES, Stroke};
@@ -13,15 +13,15 @@ use std::path::Path;
 /// Rows and columns of an image.
 const SIDE: usize = 28;
 const PIXELS: usize = SIDE * SIDE;
-/// Pixels from top to bottom of an unscaled digit, as in MNIST.
+/// The height in pixels of an unscaled digit, as in MNIST.
 const HEIGHT_PIXELS: f64 = 19.0;
 const WIDTH_PIXELS: f64 = 16.0;
-/// Straight pieces between two points of a curve.
+/// The number of straight segments between two points of a curve.
 const PIECES: usize = 6;
-/// An outline fades over this many pixels.
+/// The width in pixels over which an outline fades.
 const FADE_PIXELS: f64 = 1.0;
 
-/// Which of the two sets of a seed: they share no random number.
+/// Which of the two sets of a seed. The sets share no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The training set.
@@ -30,14 +30,14 @@ pub enum Part {
     Test,
 }
 
-/// More images than any machine that trains on digits holds.
+/// More images than fit in memory on any machine that trains on digits.
 const LARGEST: usize = 1 << 24;
 
-/// Draws `count` labelled digits of 28 x 28 pixels: strokes in several styles with random bends, affine
-/// change, thickness and noise.
+/// Draws `count` labeled digits of 28 x 28 pixels: strokes in several styles, with random bending,
+/// affine transformation, thickness and noise.
 ///
-/// Image `i` depends on `seed`, `part` and `i` alone, so that a larger set begins with the smaller one. Each
-/// ten images in a row are the ten digits in random order.
+/// Image `i` depends only on `seed`, `part` and `i`, so that a larger set starts with the smaller
+/// one. Each group of ten consecutive images contains the ten digits in random order.
 ///
 /// # Errors
 /// If `count` is 0, or more than 2^24 (13 GB).
@@ -61,9 +61,9 @@ pub fn synthetic_digits(count: usize, seed: u64, part: Part) -> Result<Split> {
     Split::new(pixels, labels, [SIDE, SIDE], 10)
 }
 
-/// A random stream of its own for each purpose, part and index.
+/// Returns a separate random stream for each purpose, part and index.
 pub(crate) fn stream(seed: u64, part: Part, purpose: u64, index: usize) -> Philox {
-    // The top byte keeps clear of shuffled orders, which use the epoch as their stream.
+    // The top byte avoids the streams of shuffled orders, which use the epoch as stream.
     let tag = match part {
         Part::Train => 0x7400,
         Part::Test => 0x7500,
@@ -105,18 +105,19 @@ fn draw_digit(image: &mut [u8], digit: usize, random: &mut Philox) {
     canvas.ink(image, random);
 }
 
-/// How a writer distorts a digit: `x, y` of the unit box to pixels.
+/// The distortion of a digit by its writer: maps `x, y` of the unit box to pixels.
 struct Hand {
-    /// Rows of the matrix.
+    /// The rows of the matrix.
     matrix: [Point; 2],
-    /// Quadratic bending of each coordinate along the other.
+    /// The quadratic bending of each coordinate as a function of the other.
     bend: Point,
     centre: Point,
 }
 
 impl Hand {
     fn random(random: &mut Philox) -> Self {
-        // With t = tan(angle / 2), cosine and sine are rational: no library function, up to 18 degrees.
+        // With t = tan(angle / 2), cosine and sine are rational functions of t, so that no library
+        // function is needed. The angle is at most 18 degrees.
         let t = random.between(-0.16, 0.16);
         let (cosine, sine) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
         let shear = random.between(-0.4, 0.25);
@@ -144,7 +145,7 @@ impl Hand {
     }
 }
 
-/// The path of a stroke whose points are each moved by up to `wobble`.
+/// Returns the path of a stroke, with each point moved by up to `wobble`.
 fn flatten(stroke: &Stroke, wobble: f64, random: &mut Philox) -> Vec<Point> {
     let mut moved = |points: &[Point]| -> Vec<Point> {
         let mut shift = |coordinate: f64| coordinate + random.between(-wobble, wobble);
@@ -165,7 +166,8 @@ fn flatten(stroke: &Stroke, wobble: f64, random: &mut Philox) -> Vec<Point> {
     }
 }
 
-/// A Catmull-Rom spline over `spans` spans; span `i` runs from `control(i + 1)` to `control(i + 2)`.
+/// Returns a Catmull-Rom spline with `spans` spans. Span `i` goes from `control(i + 1)` to
+/// `control(i + 2)`.
 fn spline(spans: usize, control: impl Fn(usize) -> Point) -> Vec<Point> {
     let mut path = vec![control(1)];
     for span in 0..spans {
@@ -183,7 +185,8 @@ fn spline(spans: usize, control: impl Fn(usize) -> Point) -> Vec<Point> {
     path
 }
 
-/// Squared distance of every pixel centre to the pen's path, as far as the pen reaches.
+/// The squared distance of every pixel center to the path of the pen, limited to the square of
+/// `reach`.
 struct Canvas {
     reach: f64,
     squared_distance: [f64; PIXELS],
@@ -201,7 +204,7 @@ impl Canvas {
             for col in self.covered(from[0], to[0]) {
                 let offset = [col as f64 + 0.5 - from[0], row as f64 + 0.5 - from[1]];
                 let projection = offset[0] * along[0] + offset[1] * along[1];
-                // A segment of no length is a dot.
+                // A segment of length 0 is a dot.
                 let t =
                     if length_squared > 0.0 { (projection / length_squared).clamp(0.0, 1.0) } else { 0.0 };
                 let [x, y] = [offset[0] - t * along[0], offset[1] - t * along[1]];
@@ -211,7 +214,7 @@ impl Canvas {
         }
     }
 
-    /// A short stroke that belongs to no digit, as of a neighbour on the paper.
+    /// Draws a short stroke that is not part of the digit, as from an adjacent character.
     fn draw_stray_mark(&mut self, random: &mut Philox) {
         let mut anywhere = || random.between(0.0, SIDE as f64);
         let from = [anywhere(), anywhere()];
@@ -219,15 +222,15 @@ impl Canvas {
         self.draw_segment(from, [nearby(from[0]), nearby(from[1])]);
     }
 
-    /// The rows or columns that the pen can touch between two coordinates.
+    /// Returns the rows or columns that the pen can touch between two coordinates.
     fn covered(&self, from: f64, to: f64) -> std::ops::Range<usize> {
-        // A cast from float saturates, so what lies outside the image is cut off.
+        // Casts from float saturate, so values outside the image are clamped.
         let first = (from.min(to) - self.reach) as usize;
         let end = (from.max(to) + self.reach + 1.0) as usize;
         first.min(SIDE)..end.min(SIDE)
     }
 
-    /// Puts ink where the pen was, unevenly, and some dirt elsewhere.
+    /// Adds ink where the pen was, unevenly, and some noise everywhere.
     fn ink(&self, image: &mut [u8], random: &mut Philox) {
         let (darkness, grain) = (random.between(150.0, 255.0), random.between(0.0, 100.0));
         let dirt_one_in = 6 + random.below(100);

@@ -1,6 +1,8 @@
-//! Synthetic colour images: ten simple shapes in random colours, for where no real photographs are at hand.
+//! Synthetic color images: ten simple shapes in random colors, for use when no real photographs are
+//! available.
 //!
-//! As with synthetic digits, only integers and `+ - * /` on doubles: every platform draws the same bits.
+//! As for synthetic digits, only integers and `+ - * /` on f64 are used, so that every platform
+//! draws the same bits.
 
 use crate::error::{DataError, Result};
 use crate::random::Philox;
@@ -8,18 +10,18 @@ use crate::split::Split;
 use crate::synthetic::{Part, draw_labels, stream};
 use std::path::Path;
 
-/// Rows and columns of an image, as of CIFAR-10's.
+/// Rows and columns of an image, as in CIFAR-10.
 const SIDE: usize = 32;
 const PLANE: usize = SIDE * SIDE;
 const CHANNELS: usize = 3;
-/// Points on each side of a pixel at which it is asked what is there.
+/// The number of sample points along each axis of a pixel.
 const SAMPLES: usize = 2;
-/// More images than any machine that trains on shapes holds.
+/// More images than fit in memory on any machine that trains on shapes.
 const LARGEST: usize = 1 << 22;
-/// The streams of the images are others than those of digits.
+/// The images use other random streams than the digits.
 const PURPOSE: u64 = 2;
 
-/// What the labels of [`synthetic_shapes`] mean: `SHAPE_NAMES[label]`.
+/// The class names of [`synthetic_shapes`]: `SHAPE_NAMES[label]`.
 pub const SHAPE_NAMES: [&str; 10] = [
     "disc",
     "ring",
@@ -33,10 +35,11 @@ pub const SHAPE_NAMES: [&str; 10] = [
     "chequers",
 ];
 
-/// Draws `count` labelled colour images of 32 x 32 pixels: one of ten shapes each, of random size, place, slant and colours, with noise.
+/// Draws `count` labeled color images of 32 x 32 pixels. Each contains one of ten shapes with
+/// random size, position, rotation and colors, and noise.
 ///
-/// Image `i` depends on `seed`, `part` and `i` alone, so that a larger set begins with the smaller one. Each
-/// ten images in a row are the ten shapes in random order.
+/// Image `i` depends only on `seed`, `part` and `i`, so that a larger set starts with the smaller
+/// one. Each group of ten consecutive images contains the ten shapes in random order.
 ///
 /// # Errors
 /// If `count` is 0, or more than 2^22 (13 GB).
@@ -55,10 +58,10 @@ pub fn synthetic_shapes(count: usize, seed: u64, part: Part) -> Result<Split> {
     Split::with_channels(pixels, labels, [CHANNELS, SIDE, SIDE], SHAPE_NAMES.len())
 }
 
-/// Where a shape lies: pixels to the square from -1 to 1 in which it is described.
+/// The placement of a shape: maps pixels to the square from -1 to 1 in which the shape is defined.
 struct Placement {
     centre: [f64; 2],
-    /// Cosine and sine of the slant, divided by the shape's half side in pixels.
+    /// Cosine and sine of the rotation angle, divided by half of the shape's side in pixels.
     turn: [f64; 2],
 }
 
@@ -67,7 +70,8 @@ impl Placement {
         let middle = SIDE as f64 / 2.0;
         let half_side = random.between(7.0, 12.0);
         let slack = middle - half_side;
-        // With t = tan(angle / 2), cosine and sine are rational: up to 14 degrees.
+        // With t = tan(angle / 2), cosine and sine are rational functions of t. The angle is at
+        // most 14 degrees.
         let t = random.between(-0.12, 0.12);
         let (cosine, sine) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
         let mut shifted = || middle + random.between(-slack, slack);
@@ -81,10 +85,10 @@ impl Placement {
     }
 }
 
-/// Whether the shape covers a point of the square from -1 to 1.
+/// Returns whether the shape covers a point of the square from -1 to 1.
 fn covers(shape: usize, [x, y]: [f64; 2]) -> bool {
     let (far, square) = (x * x + y * y, x.abs().max(y.abs()));
-    // Quarters of the square: 0 to 3, from left or top.
+    // The quarter of the square, from the left or the top: 0 to 3.
     let quarter = |at: f64| ((at + 1.0) * 2.0) as i64;
     match shape {
         0 => far <= 1.0,
@@ -100,7 +104,7 @@ fn covers(shape: usize, [x, y]: [f64; 2]) -> bool {
     }
 }
 
-/// Two colours that differ clearly in one channel at least.
+/// Returns two colors that differ clearly in at least one channel.
 fn colours(random: &mut Philox) -> [[f64; CHANNELS]; 2] {
     loop {
         let pair: [[f64; CHANNELS]; 2] =
@@ -155,7 +159,7 @@ mod tests {
         }
     }
 
-    /// These pixels are a promise, as of every seed.
+    /// These pixels must not change, as for every seed.
     #[test]
     fn pixels_are_pinned() {
         let split = synthetic_shapes(20, 1, Part::Test).unwrap();

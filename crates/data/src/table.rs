@@ -1,4 +1,4 @@
-//! Tables of numbers with named columns, from CSV files. Knows nothing of any data set.
+//! Numeric tables with named columns, from CSV files. This module is independent of the data set.
 
 mod reading;
 
@@ -10,31 +10,34 @@ use std::path::Path;
 use std::sync::Arc;
 use ternion_core::{DType, Device, Tensor};
 
-/// What a CSV file looks like.
+/// The format of a CSV file.
 ///
-/// Everywhere: cells may stand in double quotes (a doubled one within stands for itself, a line end may not),
-/// blanks around a cell and empty lines do not count, lines end in LF or CRLF.
+/// In every format, cells may be in double quotes (a doubled quote inside stands for one quote; a
+/// line break inside is an error), blanks around a cell and empty lines are ignored, and lines end
+/// in LF or CRLF.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CsvConfig {
-    /// What separates the cells of a line, an ASCII character; a comma by default.
+    /// The character that separates cells, in ASCII; a comma by default.
     pub delimiter: char,
-    /// The names of the columns where the file has no header line; by default the first line is the header.
+    /// The names of the columns if the file has no header line. By default, the first line is the
+    /// header.
     pub names: Option<Vec<String>>,
-    /// The columns that are read, in this order; all by default. Cells of the others may hold anything.
+    /// The columns that are read, in this order; all by default. The other columns may contain
+    /// anything.
     pub columns: Option<Vec<String>>,
-    /// What an empty cell of a column that is read is; an error by default.
+    /// How an empty cell of a column that is read is handled; an error by default.
     pub missing: MissingCells,
 }
 
-/// What becomes of cells without a number.
+/// How empty cells are handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum MissingCells {
     /// They are an error.
     #[default]
     Refused,
-    /// They are this number, which must be finite.
+    /// They are replaced by this number, which must be finite.
     Filled(f64),
-    /// Their lines are left out.
+    /// Their rows are dropped.
     LeftOut,
 }
 
@@ -44,9 +47,9 @@ impl Default for CsvConfig {
     }
 }
 
-/// Rows of finite numbers under named columns: at least one row and one column.
+/// Rows of finite numbers in named columns: at least one row and one column.
 ///
-/// A clone shares the numbers.
+/// Clones share the numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     file: Arc<Path>,
@@ -58,14 +61,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these numbers.
+    /// Creates a table of these numbers.
     ///
     /// # Shapes
-    /// `cells` is `[rows, columns]` row by row.
+    /// `cells` is `[rows, columns]` in row-major order.
     ///
     /// # Errors
-    /// If a name is empty or there twice, there is no row, the cells make no whole number of rows, or a number is
-    /// not finite.
+    /// If a name is empty or repeated, there are no rows, the number of cells is not a multiple of
+    /// the number of columns, or a number is not finite.
     pub fn new(columns: &[&str], cells: Vec<f64>) -> Result<Table> {
         let columns: Vec<String> = columns.iter().map(|name| (*name).to_string()).collect();
         let file = Path::new("table");
@@ -86,7 +89,7 @@ impl Table {
     /// Reads a CSV file whose first line names the columns.
     ///
     /// # Errors
-    /// As [`Table::read_with`].
+    /// As for [`Table::read_with`].
     pub fn read(file: impl AsRef<Path>) -> Result<Table> {
         Table::read_with(file, &CsvConfig::default())
     }
@@ -94,9 +97,10 @@ impl Table {
     /// Reads a CSV file.
     ///
     /// # Errors
-    /// If the file cannot be read, is not UTF-8 or has no row, a name is empty, there twice or not there, a line
-    /// has another number of cells than the header, or a cell is no finite number: with line and column. If the
-    /// delimiter is a quotation mark, a line end or no ASCII character.
+    /// If the file cannot be read, is not UTF-8 or has no rows; if a name is empty, repeated or
+    /// missing, a line has a different number of cells than the header, or a cell is not a finite
+    /// number (with line and column); or if the delimiter is a quotation mark, a line break or not
+    /// ASCII.
     pub fn read_with(file: impl AsRef<Path>, config: &CsvConfig) -> Result<Table> {
         let file = file.as_ref();
         Reading { file, config }.read(&read_utf8(file)?)
@@ -109,39 +113,39 @@ impl Table {
         Ok(Table { file: file.into(), columns: columns.into(), cells: cells.into(), lines: lines.into() })
     }
 
-    /// How many rows there are; at least 1.
+    /// Returns the number of rows; at least 1.
     pub fn rows(&self) -> usize {
         self.cells.len() / self.columns.len()
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// All cells, `[rows, columns]`.
+    /// Returns all cells, `[rows, columns]`.
     pub fn cells(&self) -> &[f64] {
         &self.cells
     }
 
-    /// One row, `[columns]`; `None` past the end.
+    /// Returns one row, `[columns]`, or `None` if `index` is out of range.
     pub fn row(&self, index: usize) -> Option<&[f64]> {
         self.cells.chunks_exact(self.columns.len()).nth(index)
     }
 
-    /// One column, `[rows]`.
+    /// Returns one column, `[rows]`.
     ///
     /// # Errors
-    /// If there is no column of this name.
+    /// If there is no column with this name.
     pub fn column(&self, name: &str) -> Result<Vec<f64>> {
         let index = self.index_of(name)?;
         Ok(self.cells.chunks_exact(self.columns.len()).map(|row| row[index]).collect())
     }
 
-    /// The table of these columns, in this order.
+    /// Returns the table of these columns, in this order.
     ///
     /// # Errors
-    /// If there is no column of one of the names, or a name is there twice, or none is given.
+    /// If a name is not a column or is repeated, or no name is given.
     pub fn select(&self, names: &[&str]) -> Result<Table> {
         let indices = names.iter().map(|name| self.index_of(name)).collect::<Result<Vec<usize>>>()?;
         let columns: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
@@ -151,10 +155,10 @@ impl Table {
         Table::from_parts(&self.file, columns, cells, self.lines.to_vec())
     }
 
-    /// The table without these columns.
+    /// Returns the table without these columns.
     ///
     /// # Errors
-    /// If there is no column of one of the names, or none is left.
+    /// If a name is not a column, or no column is left.
     pub fn without(&self, names: &[&str]) -> Result<Table> {
         names.iter().try_for_each(|name| self.index_of(name).map(|_| ()))?;
         let kept: Vec<&str> =
@@ -166,9 +170,11 @@ impl Table {
         self.select(&kept)
     }
 
-    /// The rows in two parts: about four fifths to train on and a fifth (at least one row) held out.
+    /// Splits the rows in two: about four fifths for training, and one fifth (at least one row)
+    /// held out.
     ///
-    /// Which rows are held out is drawn by `seed`, equally on every platform; both parts keep the table's order.
+    /// The held-out rows are chosen at random by `seed`, identically on every platform. Both parts
+    /// keep the order of the table.
     ///
     /// # Errors
     /// If there are fewer than two rows.
@@ -185,19 +191,21 @@ impl Table {
         Ok((self.take(train)?, self.take(held_out)?))
     }
 
-    /// `[rows, columns]` on a device, f32.
+    /// Returns the table as an f32 tensor of `[rows, columns]` on a device.
     ///
     /// # Errors
-    /// If a number is beyond the range of f32, or so near to 0 that it would become 0, or two different numbers of a column, such as times in seconds, would become equal because f32 has
-    /// no digits left behind the point for them; if the tensor cannot be made. [`to_tensor_of`](Table::to_tensor_of) takes every number in f64.
+    /// If a number is outside the range of f32, or so close to 0 that it would become 0; if two
+    /// different numbers of a column would become equal because f32 has too few digits for them, as
+    /// for timestamps in seconds; or if the tensor cannot be created.
+    /// [`to_tensor_of`](Table::to_tensor_of) with f64 accepts every number.
     pub fn to_tensor(&self, device: &Device) -> Result<Tensor> {
         self.to_tensor_of(DType::F32, device)
     }
 
-    /// `[rows, columns]` on a device, in a floating dtype.
+    /// Returns the table as a tensor of `[rows, columns]` on a device, in a floating dtype.
     ///
     /// # Errors
-    /// As [`to_tensor`](Table::to_tensor), for this dtype; a dtype that is not floating.
+    /// As for [`to_tensor`](Table::to_tensor), with this dtype, and if the dtype is not floating.
     pub fn to_tensor_of(&self, dtype: DType, device: &Device) -> Result<Tensor> {
         let shape = [self.rows(), self.columns.len()];
         if dtype == DType::F64 {
@@ -212,8 +220,10 @@ impl Table {
         Ok(Tensor::from_vec(values, shape, device)?.to_dtype(dtype)?)
     }
 
-    /// That no number of a column becomes infinite in a dtype, none but 0 becomes 0 in f32, and of those above which it has not all whole numbers no two become
-    /// equal: in f32 any two, in half precision, which is asked for where digits do not matter, whole ones.
+    /// Checks that no number of a column becomes infinite in `dtype`, that in f32 no nonzero number
+    /// becomes 0, and that large numbers stay distinct. Numbers are large if `dtype` cannot
+    /// represent all integers of their size. In f32, any two different large numbers must stay
+    /// different; in half precision, where digits after the point do not matter, only integers.
     fn check_column(&self, column: usize, dtype: DType) -> Result<()> {
         let width = self.columns.len();
         let cell = |row: usize| self.cells[row * width + column];
@@ -227,7 +237,8 @@ impl Table {
             return Err(fault(row));
         }
         let is_whole = |number: f64| dtype == DType::F32 || number.fract() == 0.0;
-        // Up to here the dtype has all whole numbers, and what it rounds is behind the point.
+        // Below this limit the dtype represents all integers, and rounds only digits after the
+        // point.
         let last = 2f64.powi(digits(dtype));
         let is_large = |&row: &usize| cell(row).abs() >= last && is_whole(cell(row));
         let mut large: Vec<usize> = (0..self.rows()).filter(is_large).collect();
@@ -239,7 +250,7 @@ impl Table {
         large.windows(2).find(becomes_equal).map_or(Ok(()), |pair| Err(fault(pair[0].max(pair[1]))))
     }
 
-    /// The rows at these positions, which exist.
+    /// Returns the rows at these indices, which must exist.
     pub(crate) fn take(&self, positions: &[usize]) -> Result<Table> {
         let width = self.columns.len();
         let cells = positions.iter().flat_map(|&row| &self.cells[row * width..(row + 1) * width]).copied();
@@ -247,7 +258,7 @@ impl Table {
         Table::from_parts(&self.file, self.columns.to_vec(), cells.collect(), lines)
     }
 
-    /// The same rows of other numbers: `[rows, columns]`.
+    /// Returns a table with the same rows and other numbers: `[rows, columns]`.
     pub(crate) fn with_cells(&self, columns: &[&str], cells: Vec<f64>) -> Result<Table> {
         let columns = columns.iter().map(|name| (*name).to_string()).collect();
         Table::from_parts(&self.file, columns, cells, self.lines.to_vec())
@@ -257,7 +268,7 @@ impl Table {
         index_of(name, &self.columns, &self.file)
     }
 
-    /// The error that this cell is at fault.
+    /// Returns the error for an invalid cell.
     pub(crate) fn fault(&self, row: usize, column: usize, fault: CellFault) -> DataError {
         let line = self.lines.get(row).copied().unwrap_or(row + 1);
         let (file, name) = (self.file.to_path_buf(), self.columns[column].clone());
@@ -265,13 +276,14 @@ impl Table {
     }
 }
 
-/// The least number that becomes infinite in a floating dtype: half a step above its largest one.
+/// Returns the smallest number that becomes infinite in a floating dtype: half a step above the
+/// largest finite one.
 fn least_infinite(dtype: DType) -> f64 {
     let exponent = if dtype == DType::F16 { 16 } else { 128 };
     2f64.powi(exponent) * (1.0 - 2f64.powi(-digits(dtype) - 1))
 }
 
-/// The binary digits of a dtype narrower than f64.
+/// Returns the number of significant bits of a dtype narrower than f64.
 fn digits(dtype: DType) -> i32 {
     match dtype {
         DType::F16 => 11,
@@ -280,7 +292,8 @@ fn digits(dtype: DType) -> i32 {
     }
 }
 
-/// A finite number to nearest even in a dtype narrower than f64, which it is not too small for.
+/// Rounds a finite number to the precision of a dtype narrower than f64, ties to even. The number
+/// must not be subnormal in that dtype.
 fn rounded(number: f64, dtype: DType) -> f64 {
     let drop = 52 - (digits(dtype) - 1);
     let (bits, half) = (number.to_bits(), 1u64 << (drop - 1));
@@ -288,8 +301,9 @@ fn rounded(number: f64, dtype: DType) -> f64 {
     f64::from_bits(((bits + (half - 1) + odd) >> drop) << drop)
 }
 
-/// A number in f32, rounded to odd where it has more digits: what is rounded to half precision from there is what one rounding of the number gives
-/// (Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums, theorem 3).
+/// Converts a number to f32 with rounding to odd. Rounding the result to half precision then equals
+/// rounding the number once (Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums,
+/// theorem 3).
 fn to_odd(number: f64) -> f32 {
     let near = number as f32;
     if f64::from(near) == number || !near.is_finite() {
@@ -307,7 +321,7 @@ fn index_of(name: &str, columns: &[String], file: &Path) -> Result<usize> {
     })
 }
 
-/// Every column has a name of its own.
+/// Checks that every column has a unique, non-empty name.
 fn check_names(columns: &[String], file: &Path, line: usize) -> Result<()> {
     let fault = |index: usize| match columns.iter().position(|name| *name == columns[index]) {
         _ if columns[index].is_empty() => Some(CellFault::Unnamed),

@@ -1,4 +1,5 @@
-//! Text: a corpus, its parts for training and validation, and its tokens by characters or bytes. No tensors.
+//! Text: a corpus, its training and validation parts, and its tokens by characters or bytes. No
+//! tensors.
 
 use crate::error::{DataError, Result};
 use crate::file::{line_and_column, read_utf8};
@@ -14,7 +15,7 @@ const TINY_SHAKESPEARE: LocalSet = LocalSet {
     published: "https://github.com/karpathy/char-rnn (data/tinyshakespeare/input.txt)",
 };
 
-/// A text of at least one character. A clone shares it.
+/// A text of at least one character. Clones share it.
 ///
 /// ```
 /// # use ternion_data::{CharVocabulary, Text, Tokenizer, Tokens};
@@ -34,15 +35,15 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text with this content.
+    /// Creates a text.
     ///
     /// # Errors
-    /// If there is no character.
+    /// If `content` is empty.
     pub fn new(content: impl Into<String>) -> Result<Text> {
         Text::named("text", content.into())
     }
 
-    /// Reads a UTF-8 file as it is, line ends included.
+    /// Reads a UTF-8 file unmodified, including line endings.
     ///
     /// # Errors
     /// If the file cannot be read, is not UTF-8 (with line and column) or is empty.
@@ -51,13 +52,15 @@ impl Text {
         Text::named(&file.display().to_string(), read_utf8(file)?)
     }
 
-    /// The plays of Shakespeare that char-rnn and nanoGPT are tried on: 1,115,394 characters, 65 different ones.
+    /// Loads the plays of Shakespeare that char-rnn and nanoGPT use: 1,115,394 characters, 65 of
+    /// them distinct.
     ///
-    /// Looked for as `tinyshakespeare.txt` or `input.txt` in the subfolders `text` and `tinyshakespeare` of a data
-    /// directory, or there itself.
+    /// The file is `tinyshakespeare.txt` or `input.txt`. It is searched in the subfolders `text`
+    /// and `tinyshakespeare` of a data directory, then in the directory itself.
     ///
     /// # Errors
-    /// If it is not found (there is no download and nothing synthetic), or as [`Text::read`].
+    /// If the file is not found (there is no download and no synthetic data), and as for
+    /// [`Text::read`].
     pub fn tiny_shakespeare(source: DataSource) -> Result<Text> {
         Text::read(&TINY_SHAKESPEARE.open(&source)?.files[0])
     }
@@ -69,18 +72,19 @@ impl Text {
         Ok(Text { content: content.into() })
     }
 
-    /// The characters.
+    /// Returns the characters.
     pub fn as_str(&self) -> &str {
         &self.content
     }
 
-    /// The first 90 % of the characters, to train on, and the rest, to validate on: nanoGPT's parts.
+    /// Splits the text as nanoGPT does: the first 90 % of the characters for training, and the rest
+    /// for validation.
     ///
     /// # Errors
     /// If there are fewer than two characters.
     pub fn train_validation(&self) -> Result<(Text, Text)> {
         let characters = self.content.chars().count();
-        // Python's `int(n * 0.9)`, as nanoGPT's `prepare.py` has it.
+        // The same as `int(n * 0.9)` in nanoGPT's `prepare.py`.
         let train_characters = (characters as f64 * 0.9) as usize;
         match self.content.char_indices().nth(train_characters) {
             Some((cut, _)) if cut > 0 => {
@@ -96,28 +100,28 @@ impl Text {
     }
 }
 
-/// Turns text into tokens, which are numbers from 0 up, and back.
+/// Converts text to tokens, which are integers from 0, and back.
 pub trait Tokenizer {
-    /// How many different tokens there are; at least 1.
+    /// Returns the number of different tokens; at least 1.
     fn vocabulary_size(&self) -> usize;
 
-    /// The tokens of `text`.
+    /// Returns the tokens of `text`.
     ///
     /// # Errors
-    /// If the vocabulary lacks a character: with its place.
+    /// If the vocabulary lacks a character. The error has its position.
     fn encode(&self, text: &str) -> Result<Vec<i64>>;
 
-    /// The text of `tokens`. Bytes that are no UTF-8 become U+FFFD: a model may cut a character in two.
+    /// Returns the text of `tokens`. Invalid UTF-8 becomes U+FFFD: a model may split a character.
     ///
     /// # Errors
-    /// If a token is not of the vocabulary: with its place.
+    /// If a token is not in the vocabulary. The error has its position.
     fn decode(&self, tokens: &[i64]) -> Result<String>;
 }
 
-/// The entry of each token.
+/// Returns the entry of each token.
 ///
 /// # Errors
-/// If a token has none.
+/// If a token has no entry.
 pub(crate) fn look_up<'a, T>(tokens: &'a [i64], entries: &'a [T]) -> impl Iterator<Item = Result<&'a T>> {
     tokens.iter().enumerate().map(|(position, &token)| {
         let entry = usize::try_from(token).ok().and_then(|index| entries.get(index));
@@ -125,7 +129,7 @@ pub(crate) fn look_up<'a, T>(tokens: &'a [i64], entries: &'a [T]) -> impl Iterat
     })
 }
 
-/// A token for each character of a text, numbered in the order of Unicode.
+/// A character-level vocabulary. The tokens are numbered in Unicode order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CharVocabulary {
     /// Sorted and distinct; at least one.
@@ -133,10 +137,10 @@ pub struct CharVocabulary {
 }
 
 impl CharVocabulary {
-    /// The vocabulary of the characters that occur in `text`.
+    /// Creates the vocabulary of the characters that occur in `text`.
     ///
-    /// The text of [`characters`](CharVocabulary::characters) gives the same vocabulary again: save those beside
-    /// a model.
+    /// A text that consists of [`characters`](CharVocabulary::characters) gives the same vocabulary
+    /// again: save them with a model.
     pub fn new(text: &Text) -> CharVocabulary {
         let mut characters: Vec<char> = text.as_str().chars().collect();
         characters.sort_unstable();
@@ -144,7 +148,7 @@ impl CharVocabulary {
         CharVocabulary { characters }
     }
 
-    /// The characters: `characters()[token]`.
+    /// Returns the characters: `characters()[token]`.
     pub fn characters(&self) -> &[char] {
         &self.characters
     }
@@ -172,7 +176,7 @@ impl Tokenizer for CharVocabulary {
     }
 }
 
-/// A token for each byte of the text's UTF-8: 256 tokens, nothing unknown.
+/// A byte-level tokenizer of UTF-8 text: 256 tokens, and every text can be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ByteTokenizer;
 

@@ -1,4 +1,5 @@
-//! Tokens in a file, two bytes each: read in pieces as they are needed, and written from a text of any length.
+//! Tokens in a file, two bytes each. The file is read in pieces as needed, and written from a text
+//! of any length.
 
 use crate::error::{DataError, Result};
 use crate::text::Tokenizer;
@@ -10,12 +11,13 @@ use tempfile::NamedTempFile;
 
 const TOKEN_BYTES: usize = 2;
 
-/// Text is encoded in pieces of about so many bytes.
+/// Text is encoded in pieces of about this many bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A file of tokens, each an unsigned little-endian number of two bytes, without a header: nanoGPT's `.bin` files.
+/// A file of tokens, each an unsigned little-endian integer of two bytes, without a header:
+/// nanoGPT's `.bin` format.
 ///
-/// The tokens stay in the file. A clone shares it.
+/// The tokens are not loaded into memory. Clones share the file.
 #[derive(Debug, Clone)]
 pub struct TokenFile {
     shared: Arc<Shared>,
@@ -30,7 +32,8 @@ struct Shared {
 }
 
 impl TokenFile {
-    /// Opens a file whose tokens are below `vocabulary_size`. That they are is seen when they are read.
+    /// Opens a file whose tokens must be below `vocabulary_size`. This is checked when they are
+    /// read.
     ///
     /// # Errors
     /// If the file cannot be read, is empty, or has an odd number of bytes.
@@ -53,20 +56,21 @@ impl TokenFile {
         Ok(TokenFile { shared: Arc::new(Shared { path, file: Mutex::new(file), tokens, vocabulary_size }) })
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.shared.tokens
     }
 
-    /// Whether there is none: never so, as such a file is not opened.
+    /// Returns whether there are no tokens. Always false, because empty files are rejected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The `count` tokens from `start` on.
+    /// Reads `count` tokens from index `start`.
     ///
     /// # Errors
-    /// If they lie outside the file, it cannot be read, or a token is not below the vocabulary's size: with its place.
+    /// If the range is outside the file, the file cannot be read, or a token is not below the
+    /// vocabulary size. The error then has its position.
     pub fn read(&self, start: usize, count: usize) -> Result<Vec<i64>> {
         let Shared { path, file, tokens, vocabulary_size } = &*self.shared;
         if start.checked_add(count).is_none_or(|end| end > *tokens) {
@@ -74,7 +78,7 @@ impl TokenFile {
         }
         let mut bytes = vec![0; count * TOKEN_BYTES];
         {
-            // Where it stands is set by each use.
+            // Each use sets the file position, so a poisoned lock is harmless.
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
             file.seek(SeekFrom::Start((start * TOKEN_BYTES) as u64))
                 .and_then(|_| file.read_exact(&mut bytes))
@@ -94,14 +98,16 @@ impl TokenFile {
     }
 }
 
-/// Writes the tokens of a UTF-8 text file to a file that [`TokenFile::open`] reads, and tells how many there are.
+/// Writes the tokens of a UTF-8 text file to a file for [`TokenFile::open`], and returns their
+/// number.
 ///
-/// The text is read in pieces, cut before ends of lines that follow something else than white space. There neither
-/// bytes nor characters nor the words of GPT-2 go on, so that the tokens are those of the whole text. The new file appears
-/// whole or not at all.
+/// The text is read in pieces. A piece ends before a line break that follows a non-blank character.
+/// No byte, character or word of GPT-2 crosses such a position, so that the tokens are those of the
+/// whole text. The new file is written atomically.
 ///
 /// # Errors
-/// If a file cannot be read or written, the text is not UTF-8 (with its line) or is empty, or a token needs more than two bytes.
+/// If a file cannot be read or written, the text is not UTF-8 (with its line) or is empty, or a
+/// token does not fit in two bytes.
 pub fn tokenize_file(
     text: impl AsRef<Path>,
     tokenizer: &(impl Tokenizer + ?Sized),
@@ -110,7 +116,7 @@ pub fn tokenize_file(
     let (text, out) = (text.as_ref(), out.as_ref());
     let mut pieces = Pieces::open(text)?;
     let on_disk = |source| DataError::Io { file: out.to_path_buf(), source };
-    // A pipe or a device would be gone if a file took its place.
+    // A pipe or a device must not be replaced by a file.
     if out.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         let file = File::options().write(true).open(out).map_err(on_disk)?;
         return write_tokens(&mut pieces, tokenizer, file, out).map(|(_, count)| count);
@@ -123,7 +129,8 @@ pub fn tokenize_file(
     Ok(count)
 }
 
-/// Writes the tokens of all pieces; gives the writer back, and how many they are. `out` is for messages.
+/// Writes the tokens of all pieces. Returns the writer and the number of tokens. `out` is used in
+/// messages.
 fn write_tokens<W: Write>(
     pieces: &mut Pieces,
     tokenizer: &(impl Tokenizer + ?Sized),
@@ -150,25 +157,25 @@ fn write_tokens<W: Write>(
     Ok((writer, count))
 }
 
-/// A temporary file that others may read once it has its name, as any file that a program writes.
+/// Creates a temporary file that, after renaming, has the usual permissions of a new file.
 fn new_file(folder: &Path) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // What the user's mask forbids is still taken off.
+        // The user's umask still applies.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(folder)
 }
 
-/// A text in pieces between which no word goes on.
+/// A text in pieces whose boundaries do not split a word.
 struct Pieces {
     path: PathBuf,
     reader: BufReader<File>,
-    /// Read and not yet given out.
+    /// Text that was read but not yet returned.
     pending: String,
-    /// Lines read, and their bytes.
+    /// The number of lines read, and their bytes.
     lines: usize,
     bytes: usize,
 }
@@ -180,7 +187,8 @@ impl Pieces {
         Ok(Pieces { path, reader: BufReader::new(file), pending: String::new(), lines: 0, bytes: 0 })
     }
 
-    /// The next piece, of at least `size` bytes where the text has them and a place to cut.
+    /// Returns the next piece. It has at least `size` bytes, unless the text ends or has no
+    /// position to cut.
     fn next_piece(&mut self, size: usize) -> Result<Option<String>> {
         while self.read_line()? {
             if self.pending.len() < size {
@@ -193,7 +201,7 @@ impl Pieces {
         Ok(Some(std::mem::take(&mut self.pending)).filter(|last| !last.is_empty()))
     }
 
-    /// Whether there was another line.
+    /// Reads a line. Returns whether there was one.
     fn read_line(&mut self) -> Result<bool> {
         let mut line = Vec::new();
         let read = self.reader.read_until(b'\n', &mut line);
@@ -211,7 +219,7 @@ impl Pieces {
     }
 }
 
-/// Where the last line begins whose end of line follows something else than white space: before that end.
+/// Returns the position before the last line break that follows a non-blank character.
 fn last_cut(text: &str) -> Option<usize> {
     let ends = text.rmatch_indices('\n').map(|(at, _)| at);
     ends.into_iter().find(|&at| text[..at].chars().next_back().is_some_and(|before| !before.is_whitespace()))
@@ -226,7 +234,8 @@ mod tests {
         tempfile::tempdir().unwrap()
     }
 
-    /// Each word with the blanks before it is a token, as with GPT-2's: cut within one, the tokens would be others.
+    /// Each word with the blanks before it is a token, as in GPT-2. A cut within a word would
+    /// change the tokens.
     struct Words;
 
     impl Tokenizer for Words {

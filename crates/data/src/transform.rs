@@ -1,29 +1,31 @@
-//! Random changes of images in training: crop, flip, cutout. On the host: no tensors.
+//! Random transforms of images in training: crop, flip, cutout. This module works on the host and
+//! does not use tensors.
 
 use crate::error::{DataError, Result};
 use crate::random::Philox;
 
-/// Parts the random numbers of transforms from those of the orders of the same seed.
+/// Separates the random numbers of transforms from those of shuffled orders with the same seed.
 const TRANSFORM_KEY: u64 = 0x7472_616e_7366_6f72;
 
-/// A random change of an image, other for each example and epoch.
+/// A random transform of an image, different for each example and epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Transform {
-    /// Cuts out a part of this size, each place equally likely, after putting `padding` black pixels around.
+    /// Pads the image with `padding` black pixels on each side, and then crops a part of this size.
+    /// Each position is equally likely.
     RandomCrop {
-        /// `[rows, cols]` of the part.
+        /// `[rows, cols]` of the crop.
         size: [usize; 2],
         /// Pixels on each side; at most the longer side of the image.
         padding: usize,
     },
     /// Swaps left and right.
     RandomHorizontalFlip {
-        /// How often, from 0 to 1.
+        /// The probability of a flip, from 0 to 1.
         probability: f64,
     },
-    /// Sets a square to 0 (after normalisation: to the mean), its centre anywhere in the image and the square cut
-    /// off at the image's edge: DeVries and Taylor, arXiv 1708.04552.
+    /// Sets a square to 0 (after normalization: to the mean). Its center is anywhere in the image,
+    /// and the square is clipped at the edge of the image: DeVries and Taylor, arXiv 1708.04552.
     Cutout {
         /// Rows and columns of the square; at least 1.
         side: usize,
@@ -31,10 +33,10 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// The size of what comes out where images of `size` go in, both `[rows, cols]`.
+    /// Returns the output size for input images of `size`, both `[rows, cols]`.
     ///
     /// # Errors
-    /// If images of that size do not allow it.
+    /// If the transform is not possible with images of that size.
     fn output_size(self, size: [usize; 2]) -> Result<[usize; 2]> {
         match self {
             Transform::RandomCrop { size: crop, padding } => check_crop(size, crop, padding),
@@ -60,7 +62,8 @@ fn refuse<T>(transform: &'static str, reason: String) -> Result<T> {
     Err(DataError::Transform { transform, reason })
 }
 
-/// The size of the crop, if images of `[rows, cols]` with this padding hold it.
+/// Checks that padded images of `[rows, cols]` are at least as large as the crop. Returns the size
+/// of the crop.
 fn check_crop([rows, cols]: [usize; 2], crop: [usize; 2], padding: usize) -> Result<[usize; 2]> {
     let [crop_rows, crop_cols] = crop;
     let images = format!("images of {rows} x {cols}");
@@ -80,7 +83,7 @@ fn check_crop([rows, cols]: [usize; 2], crop: [usize; 2], padding: usize) -> Res
     Ok(crop)
 }
 
-/// An image as numbers.
+/// An image as floats.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Image {
     /// `[channels, rows, cols]`
@@ -89,35 +92,35 @@ pub(crate) struct Image {
     pub size: [usize; 2],
 }
 
-/// Transforms in the order in which they are made, with what decides their random numbers.
+/// Transforms in the order in which they are applied, with the seed of their random numbers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transforms {
     list: Vec<Transform>,
     seed: u64,
-    /// `[rows, cols]` of what comes out; `None` where nothing changes.
+    /// `[rows, cols]` of the output; `None` if nothing changes.
     output_size: Option<[usize; 2]>,
 }
 
 impl Transforms {
     /// # Errors
-    /// If images of `size` do not allow one of them.
+    /// If one of the transforms is not possible with images of `size`.
     pub(crate) fn new(list: &[Transform], seed: u64, size: [usize; 2]) -> Result<Transforms> {
         let output = list.iter().try_fold(size, |size, transform| transform.output_size(size))?;
         Ok(Transforms { list: list.to_vec(), seed, output_size: Some(output) })
     }
 
-    /// Whether images stay as they are.
+    /// Returns whether images stay unchanged.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// `[rows, cols]` of the images that come out where those of `size` go in.
+    /// Returns `[rows, cols]` of the output images for input images of `size`.
     pub(crate) fn output_size(&self, size: [usize; 2]) -> [usize; 2] {
         self.output_size.unwrap_or(size)
     }
 
-    /// What becomes of the example at `position` in `epoch`: a matter of the seed and these two alone, whatever
-    /// batch it is in.
+    /// Transforms the example at index `position` in `epoch`. The result depends only on the seed
+    /// and these two values, not on the batch.
     pub(crate) fn apply(&self, image: Image, black: &[f32], epoch: u64, position: usize) -> Image {
         let epoch_seed = Philox::new(self.seed ^ TRANSFORM_KEY, epoch).next_u64();
         let mut random = Philox::new(epoch_seed, position as u64);
@@ -125,7 +128,7 @@ impl Transforms {
     }
 }
 
-/// `black` holds the value of black in each channel.
+/// `black` is the value of black in each channel.
 fn random_crop(image: Image, crop: [usize; 2], padding: usize, black: &[f32], random: &mut Philox) -> Image {
     let [rows, cols] = image.size;
     let mut offset = |side: usize, crop: usize| random.below((side + 2 * padding - crop + 1) as u64) as usize;
@@ -153,7 +156,7 @@ fn cutout(mut image: Image, side: usize, random: &mut Philox) -> Image {
     let [rows, cols] = image.size;
     let mut covered = |length: usize| {
         let centre = random.below(length as u64) as usize;
-        // A square that begins before the edge loses what lies beyond it.
+        // The range starts at 0 if the square begins before the edge.
         centre.saturating_sub(side / 2)..centre.saturating_add(side - side / 2).min(length)
     };
     let (covered_rows, covered_cols) = (covered(rows), covered(cols));
@@ -213,7 +216,7 @@ mod tests {
             let images = outcomes(Transform::RandomHorizontalFlip { probability });
             assert!(images.iter().all(|outcome| *outcome == image() || *outcome == flipped));
             let count = images.iter().filter(|outcome| **outcome == flipped).count();
-            // 0.25: 100 expected with deviation 8.7: five deviations.
+            // 0.25: 100 expected, with standard deviation 8.7: five standard deviations.
             assert!(expected.contains(&count), "{probability}: {count}");
         }
     }
@@ -226,7 +229,7 @@ mod tests {
         let mut counts: Vec<usize> = images.iter().map(zeros).collect();
         counts.sort_unstable();
         counts.dedup();
-        // 2 x 2 in a corner, 2 x 3 at an edge, 3 x 3 within: in both channels.
+        // 2 x 2 in a corner, 2 x 3 at an edge, 3 x 3 inside, each in both channels.
         assert_eq!(counts, [8, 12, 18]);
         let middle = images.iter().find(|image| zeros(image) == 18 && image.values[3] == 4.0).unwrap();
         assert_eq!(middle.values[..12], [0., 0., 0., 4., 0., 0., 0., 8., 0., 0., 0., 12.]);

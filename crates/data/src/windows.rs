@@ -1,4 +1,4 @@
-//! Windows of a long row of tokens: drawn at random for training, one after the other for evaluation.
+//! Windows of a long token sequence: random for training, sequential for evaluation.
 
 use crate::error::{DataError, Result};
 use crate::random::Philox;
@@ -6,56 +6,57 @@ use crate::token_file::TokenFile;
 use std::sync::Arc;
 use ternion_core::{Device, Tensor};
 
-/// Tokens in a batch: far more than any use of it, and 4 GiB.
+/// The maximum number of tokens in a batch: 4 GiB, far above any useful size.
 const BATCH_LIMIT: usize = 1 << 29;
 
-/// A text as tokens, in order. A clone shares them.
+/// The tokens of a text, in order. Clones share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
     tokens: Arc<Vec<i64>>,
 }
 
 impl Tokens {
-    /// The tokens of a text, as a [`Tokenizer`](crate::Tokenizer) gives them.
+    /// Creates the tokens of a text from the output of a [`Tokenizer`](crate::Tokenizer).
     pub fn new(tokens: Vec<i64>) -> Tokens {
         Tokens { tokens: Arc::new(tokens) }
     }
 
-    /// How many there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// All tokens.
+    /// Returns all tokens.
     pub fn as_slice(&self) -> &[i64] {
         &self.tokens
     }
 
-    /// Cuts the tokens into windows of `context` tokens.
+    /// Divides the tokens into windows of `context` tokens.
     ///
     /// # Errors
-    /// If `context` is 0, or there is no token after the first window: it is the last one's target.
+    /// If `context` is 0, or there is no token after the first window: the last target needs it.
     pub fn windows(&self, context: usize) -> Result<Windows> {
         Windows::of(Source::Memory(self.clone()), context)
     }
 }
 
 impl TokenFile {
-    /// As [`Tokens::windows`], of tokens that stay in the file: a batch reads its own.
+    /// Like [`Tokens::windows`], for tokens that stay in the file: each batch reads the tokens it
+    /// needs.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Tokens::windows`].
     pub fn windows(&self, context: usize) -> Result<Windows> {
         Windows::of(Source::File(self.clone()), context)
     }
 }
 
-/// Where the tokens are.
+/// Where the tokens are stored.
 #[derive(Debug, Clone)]
 enum Source {
     Memory(Tokens),
@@ -82,18 +83,18 @@ impl Source {
 #[derive(Debug, Clone)]
 pub struct Windows {
     tokens: Source,
-    /// At least 1, less than the tokens.
+    /// At least 1, and less than the number of tokens.
     context: usize,
 }
 
-/// Some windows, on a device.
+/// A batch of windows, on a device.
 #[derive(Debug, Clone)]
 pub struct TokenBatch {
     /// `[batch, context]`, i64.
     pub inputs: Tensor,
-    /// `[batch, context]`, i64: after each token of the inputs, the one that follows it in the text.
+    /// `[batch, context]`, i64: for each input token, the token that follows it in the text.
     pub targets: Tensor,
-    /// How many windows there are.
+    /// The number of windows.
     pub size: usize,
 }
 
@@ -105,13 +106,14 @@ impl Windows {
         Ok(Windows { tokens, context })
     }
 
-    /// Batches of windows that start anywhere, each start equally likely: an iterator without end.
+    /// Returns an infinite iterator over batches of windows with random starts, each start equally
+    /// likely.
     ///
-    /// A batch is a matter of `seed`, its number, the batch size, the context and the number of tokens alone:
-    /// equal on every platform.
+    /// A batch depends only on `seed`, its index, the batch size, the context and the number of
+    /// tokens. It is the same on every platform.
     ///
     /// # Errors
-    /// If `batch_size` is 0, or so large that a batch exhausts memory.
+    /// If `batch_size` is 0, or so large that a batch would exhaust memory.
     pub fn random(&self, batch_size: usize, seed: u64, device: &Device) -> Result<RandomWindows> {
         let windows = self.batched(batch_size)?;
         let context = self.context;
@@ -121,9 +123,10 @@ impl Windows {
         Ok(RandomWindows { windows, batch_size, seed, position: 0, device: device.clone() })
     }
 
-    /// Batches of the windows that lie side by side from the first token on; the last batch may be smaller.
+    /// Returns batches of consecutive, non-overlapping windows from the first token on. The last
+    /// batch may be smaller.
     ///
-    /// Tokens at the end that do not fill a window are left out.
+    /// Tokens at the end that do not fill a window are dropped.
     ///
     /// # Errors
     /// If `batch_size` is 0.
@@ -132,9 +135,9 @@ impl Windows {
         Ok(SequentialWindows { windows, batch_size, next_window: 0, device: device.clone() })
     }
 
-    /// How many windows lie side by side.
+    /// Returns the number of consecutive, non-overlapping windows.
     pub fn sequential_count(&self) -> usize {
-        // Each needs the token behind it too.
+        // Each window also needs the token after it.
         (self.tokens.len() - 1) / self.context
     }
 
@@ -144,7 +147,7 @@ impl Windows {
 
     fn batch(&self, starts: &[usize], device: &Device) -> Result<TokenBatch> {
         let shape = [starts.len(), self.context];
-        // A window and the token behind it.
+        // A window and the token after it.
         let windows = starts.iter().map(|&start| self.tokens.read(start, self.context + 1));
         let windows = windows.collect::<Result<Vec<_>>>()?;
         let shifted = |by: usize| {
@@ -155,7 +158,7 @@ impl Windows {
     }
 }
 
-/// Batches of random windows, without end: see [`Windows::random`].
+/// An infinite iterator over batches of random windows: see [`Windows::random`].
 ///
 /// ```
 /// # use ternion_data::{ByteTokenizer, Tokenizer, Tokens};
@@ -184,21 +187,21 @@ pub struct RandomWindows {
 }
 
 impl RandomWindows {
-    /// The number of the next batch, from 0: what a checkpoint keeps.
+    /// Returns the index of the next batch, from 0. A checkpoint stores it.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Goes on with batch number `position`, as if all before it had been taken.
+    /// Continues with batch `position`, as if all batches before it had been taken.
     pub fn at(mut self, position: u64) -> Self {
         self.position = position;
         self
     }
 
-    /// The next batch. After an error the position stays.
+    /// Returns the next batch. After an error the position is unchanged.
     ///
     /// # Errors
-    /// If the tensors cannot be made.
+    /// If the tensors cannot be created.
     pub fn batch(&mut self) -> Result<TokenBatch> {
         let batch = self.windows.batch(&self.starts(), &self.device)?;
         self.position = self.position.wrapping_add(1);
@@ -220,7 +223,7 @@ impl Iterator for RandomWindows {
     }
 }
 
-/// Batches of windows side by side: see [`Windows::sequential`].
+/// An iterator over batches of consecutive windows: see [`Windows::sequential`].
 #[derive(Debug, Clone)]
 pub struct SequentialWindows {
     windows: Windows,
@@ -260,7 +263,8 @@ mod tests {
         tensor.to_vec().unwrap()
     }
 
-    /// These starts are a promise: the same seed gives the same training on every platform and in every version.
+    /// These starts must not change: the same seed gives the same training run on every platform
+    /// and in every version.
     #[test]
     fn random_starts_are_pinned() {
         let device = ternion_cpu::device();
@@ -290,7 +294,7 @@ mod tests {
             values(&batches.batch().unwrap().inputs).chunks(5).map(|window| window[0]).collect();
         let counts: Vec<usize> =
             (0..4).map(|start| firsts.iter().filter(|&&first| first == start).count()).collect();
-        // 200 of each of three expected with deviation 12: five deviations.
+        // 200 of each of three expected, with standard deviation 12: five standard deviations.
         assert!(counts[..3].iter().all(|count| (140..=260).contains(count)), "{counts:?}");
         assert_eq!(counts[3], 0);
     }
@@ -319,7 +323,7 @@ mod tests {
             |part: fn(&TokenBatch) -> &Tensor| batches.iter().flat_map(move |batch| values(part(batch)));
         assert!(all(|batch| &batch.inputs).eq(0..20));
         assert!(all(|batch| &batch.targets).eq(1..21));
-        // The last window's target is the last token: it is not lost, and nothing behind it is read.
+        // The last window's target is the last token: it is used, and no token beyond it is read.
         assert_eq!(counting(26).windows(5).unwrap().sequential_count(), 5);
         assert_eq!(counting(25).windows(5).unwrap().sequential_count(), 4);
     }

@@ -6,7 +6,7 @@ use ternion_core::backend::Buffer;
 use ternion_core::{Backend, DType, Device, Result, delegate_backend};
 use ternion_data::{Batch, Batches, DataError, LastBatch, Split, Transform};
 
-/// Ten images of 2 x 3 pixels; image `i` is filled with `10 * i` and has the label `i`.
+/// Ten images of 2 x 3 pixels. Image `i` is filled with `10 * i` and has the label `i`.
 fn split() -> Split {
     let pixels = (0..10).flat_map(|number| [10 * number; 6]).collect();
     Split::new(pixels, (0..10).collect(), [2, 3], 10).unwrap()
@@ -77,7 +77,7 @@ fn prefetched_batches_equal_those_on_demand() {
     drop(early);
 }
 
-/// Notes which threads put something on it.
+/// A device that records which threads upload to it.
 #[derive(Debug)]
 struct Noting {
     inner: Device,
@@ -97,7 +97,7 @@ impl Backend for Noting {
     }
 }
 
-/// A device that records a step refuses what other threads put on it.
+/// A device that records a step rejects uploads from other threads.
 #[test]
 fn batches_that_are_made_ahead_are_put_on_the_device_by_the_thread_that_asks() {
     let threads = Arc::new(Mutex::new(Vec::new()));
@@ -120,7 +120,7 @@ fn normalised_pixels_follow_the_stated_formula() {
     assert!(matches!(refused, Err(DataError::Normalisation { deviation: 0.0, .. })));
 }
 
-/// Six images of 3 channels of 2 x 2 pixels; a pixel is its position in the split.
+/// Six images with 3 channels of 2 x 2 pixels. The value of a pixel is its index in the split.
 fn coloured() -> Split {
     Split::with_channels((0..72).collect(), vec![0, 1, 2, 3, 4, 5], [3, 2, 2], 6).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Loading data sets of the MNIST family from directories, a cache and a mirror, as a user does.
+//! Loads data sets of the MNIST family from directories, a cache and a mirror, as a user does.
 
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
@@ -36,7 +36,7 @@ const NAMES: [&str; 4] = [
     "t10k-labels-idx1-ubyte",
 ];
 
-/// A small whole data set.
+/// A small complete data set.
 fn contents() -> [Vec<u8>; 4] {
     let train: Vec<u8> = (0..TRAIN).map(|number| (number % 10) as u8).collect();
     [images(TRAIN), labels(&train), images(TEST), labels(&[3; TEST])]
@@ -53,7 +53,7 @@ fn from_directory(directory: &Path) -> Result<Mnist, DataError> {
     Mnist::load(DataSource::Directory(directory.to_path_buf()))
 }
 
-/// Loads the data set with one file replaced, and gives the message without the folder's name.
+/// Loads the data set with one file replaced, and returns the message without the folder name.
 fn message_with(replaced: usize, content: Vec<u8>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut contents = contents();
@@ -147,7 +147,7 @@ fn damaged_files_are_named_with_both_numbers() {
     assert_eq!(message_with(2, images(0)), "t10k-images-idx3-ubyte: holds 0 examples, expected at least 1");
 }
 
-/// A small whole data set of square images and these labels.
+/// A small complete data set of square images with these labels.
 fn set_of(size: usize, [train, test]: [&[u8]; 2]) -> [Vec<u8>; 4] {
     let images = |count: usize| {
         let mut bytes = numbers(&[2051, count as u32, size as u32, size as u32]);
@@ -167,7 +167,7 @@ fn files_tell_the_size_of_images_and_the_number_of_classes() {
         assert_eq!((mnist.train().rows(), mnist.test().cols()), (size, size));
         assert_eq!(mnist.class_names().len(), classes);
         assert_eq!(mnist.class_names().last().unwrap(), &last.to_string());
-        // The largest label counts wherever it is.
+        // The largest label determines the number of classes, in whichever split it is.
         write_set(directory.path(), &set_of(size, [&[0, 1], &[last]]));
         assert_eq!(from_directory(directory.path()).unwrap().class_names().len(), classes);
     }
@@ -199,7 +199,7 @@ fn the_only_data_set_of_torchvision_is_taken_and_several_are_listed() {
     assert_eq!((mnist.class_names()[9].as_str(), mnist.test().label(0)), ("Ankle boot", Some(9)));
     assert_eq!(mnist.origin(), &Origin::Files { folder: raw("FashionMNIST") });
     assert!(mnist.notices()[0].ends_with("FashionMNIST/raw is taken"), "{:?}", mnist.notices());
-    // A search for digits is not content with clothes.
+    // A search for digits does not accept clothing.
     let search = offline(&[directory.path()], None);
     assert!(matches!(Mnist::find(&Catalog::mnist(), &search), Err(DataError::NotFound { .. })));
     write_set(&raw("KMNIST"), &contents());
@@ -244,7 +244,7 @@ fn a_search_in_vain_tells_where_it_looked_and_what_to_do() {
     assert!(message.contains("looked in: no directory") && message.contains("HOME"), "{message}");
 }
 
-/// A server that answers every request with the file of that name.
+/// Starts a server that answers every request with the file of that name. Returns its address.
 fn serve(contents: [Vec<u8>; 4]) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
@@ -268,7 +268,7 @@ fn serve(contents: [Vec<u8>; 4]) -> String {
     address
 }
 
-/// The small data set, packed, with its checksums, at mirrors that do not exist and one that does.
+/// The catalog of the small data set, compressed, with its checksums and these mirrors.
 fn served_catalog(mirrors: Vec<String>) -> Catalog {
     let mut catalog = Catalog { mirrors, ..Catalog::mnist() };
     for (file, content) in catalog.files.iter_mut().zip(contents()) {

@@ -1,4 +1,5 @@
-//! The published files themselves, where `$TERNION_DATA` names a directory that holds them; what it lacks is passed over, and said so.
+//! Tests with the published files, if `$TERNION_DATA` names a directory that contains them. Missing
+//! files are skipped with a message.
 
 use std::path::{Path, PathBuf};
 use ternion_data::{
@@ -9,7 +10,7 @@ fn data_directory() -> Option<PathBuf> {
     std::env::var_os("TERNION_DATA").filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// What `load` finds in the data directory; a damaged file fails the test.
+/// Loads a data set from the data directory. A corrupt file fails the test.
 fn loaded<T>(load: impl Fn(DataSource) -> Result<T, DataError>) -> Option<T> {
     match load(DataSource::Directory(data_directory()?)) {
         Ok(found) => Some(found),
@@ -25,7 +26,7 @@ fn file(path: impl AsRef<Path>) -> Option<PathBuf> {
     data_directory().map(|directory| directory.join(path)).filter(|path| path.is_file())
 }
 
-/// The numbers that nanoGPT's `data/shakespeare_char` states.
+/// The numbers stated in nanoGPT's `data/shakespeare_char`.
 #[test]
 fn tiny_shakespeare_by_characters() {
     let Some(text) = loaded(Text::tiny_shakespeare) else { return };
@@ -39,7 +40,7 @@ fn tiny_shakespeare_by_characters() {
     assert_eq!(batches.batch().unwrap().inputs.dims(), [64, 256]);
 }
 
-/// The numbers that nanoGPT's `data/shakespeare` states, and tokens that OpenAI's encoder gives.
+/// The numbers stated in nanoGPT's `data/shakespeare`, and tokens from OpenAI's encoder.
 #[cfg(feature = "tokenizers")]
 #[test]
 fn gpt2_tokens() {
@@ -60,7 +61,7 @@ fn california_housing_in_both_forms() {
     let Some(housing) = loaded(CaliforniaHousing::load) else { return };
     assert_eq!(housing.table().rows(), 20_640);
     let values = housing.table().column(CaliforniaHousing::TARGET).unwrap();
-    // As scikit-learn's description has it.
+    // The value in scikit-learn's description.
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     assert!((mean - 2.068_558_169).abs() < 1e-8, "{mean}");
     let regression = housing.regression(0).unwrap();

@@ -1,21 +1,21 @@
-//! What `#[module(..)]` says of a type or a field.
+//! Parsing of the attribute `#[module(..)]` of a type or a field.
 
 use proc_macro_crate::{FoundCrate, crate_name};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Attribute, DeriveInput, Error, Field, Ident, LitStr, Path, Result};
 
-/// How a field is walked.
+/// How a field is visited.
 pub enum FieldRole {
-    /// Under this key; `None` stands for the field's own name.
+    /// As a member with this key; `None` stands for the field's name.
     Member(Option<LitStr>),
-    /// Its members count as members of the whole.
+    /// The members of the field become members of the whole.
     Flatten,
-    /// Not at all.
+    /// The field is not visited.
     Skip,
 }
 
-/// The path of the crate or module that holds `Module`.
+/// Returns the path of the crate or module that contains `Module`.
 pub fn library_path(input: &DeriveInput) -> Result<TokenStream> {
     let mut named: Option<Path> = None;
     for attribute in module_attributes(&input.attrs) {
@@ -33,9 +33,9 @@ pub fn library_path(input: &DeriveInput) -> Result<TokenStream> {
     }
 }
 
-/// The facade or the crate of layers, by the name that the calling package gives it.
+/// Finds the facade or the crate of layers, by its name in the calling package.
 ///
-/// Both declare `extern crate self`, so that their absolute names hold inside themselves too.
+/// Both declare `extern crate self`, so that their absolute names are also valid within themselves.
 fn find_library() -> Result<TokenStream> {
     let name = |package: &str, own: &str| {
         crate_name(package).ok().map(|found| match found {
@@ -55,7 +55,7 @@ fn find_library() -> Result<TokenStream> {
     ))
 }
 
-/// How `field` is walked.
+/// Returns how `field` is visited.
 pub fn field_role(field: &Field) -> Result<FieldRole> {
     let mut role = FieldRole::Member(None);
     let mut said = false;
@@ -79,7 +79,7 @@ pub fn field_role(field: &Field) -> Result<FieldRole> {
     Ok(role)
 }
 
-/// `text` if it is a key: parts between dots, none of them empty.
+/// Returns `text` if it is a valid key: parts separated by dots, none of them empty.
 fn key(text: LitStr) -> Result<LitStr> {
     if text.value().split('.').any(str::is_empty) {
         return Err(Error::new(text.span(), "a key is one or more names with dots between them"));

@@ -1,4 +1,4 @@
-//! From the definition of a type to its `impl Module`.
+//! Generates `impl Module` from the definition of a type.
 
 use crate::attributes::{FieldRole, field_role, library_path};
 use proc_macro2::{Ident, TokenStream, TokenTree};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::spanned::Spanned;
 use syn::{Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, Generics, Member, Result, Variant};
 
-/// The implementation for `input`.
+/// Returns the implementation for `input`.
 pub fn module(input: &DeriveInput) -> Result<TokenStream> {
     let library = library_path(input)?;
     let body = match &input.data {
@@ -67,7 +67,8 @@ fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
     Ok(quote!(Self::#name { #patterns .. } => { #visits }))
 }
 
-/// Two fields under one key would be one in the state dict. What flattened fields bring along is not known here: that is found at run time.
+/// Rejects two fields with the same key, which would be one entry in the state dict. The keys
+/// within flattened fields are not known here; duplicates among them are errors at run time.
 fn refuse_same_keys(fields: &Fields) -> Result<()> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for (member, field) in members(fields) {
@@ -87,7 +88,7 @@ fn refuse_same_keys(fields: &Fields) -> Result<()> {
     Ok(())
 }
 
-/// The visit of one field, reached by the reference `value`.
+/// Returns the code that visits one field through the reference `value`.
 fn visit_field(field: &Field, name: &str, value: &TokenStream, library: &TokenStream) -> Result<TokenStream> {
     let key = match field_role(field)? {
         FieldRole::Skip => return Ok(TokenStream::new()),
@@ -95,7 +96,7 @@ fn visit_field(field: &Field, name: &str, value: &TokenStream, library: &TokenSt
         FieldRole::Member(Some(renamed)) => renamed.value(),
         FieldRole::Member(None) => name.to_owned(),
     };
-    // The span of the type puts the error of a field that is no module under that field.
+    // With the span of the type, the error for a field that is not a module points to that field.
     Ok(quote_spanned!(field.ty.span()=> walk.field(#key, #value);))
 }
 
@@ -107,7 +108,7 @@ fn members(fields: &Fields) -> impl Iterator<Item = (Member, &Field)> {
     fields.members().zip(fields.iter())
 }
 
-/// A field's name without `r#`, or its position.
+/// Returns a field's name without `r#`, or its index.
 fn key_of(member: &Member) -> String {
     match member {
         Member::Named(name) => syn::ext::IdentExt::unraw(name).to_string(),
@@ -115,9 +116,11 @@ fn key_of(member: &Member) -> String {
     }
 }
 
-/// The generics of the type, with type parameters that occur in walked fields bound by `ModuleField`.
+/// Returns the generics of the type. Type parameters that occur in visited fields are bounded by
+/// `ModuleField`.
 ///
-/// The bound is on the parameter, not on the field's type: a type that holds boxes of itself would otherwise ask for itself without end.
+/// The bound is on the parameter, not on the field's type: a type that contains boxes of itself
+/// would otherwise require itself without end.
 fn with_bounds(input: &DeriveInput, library: &TokenStream) -> Result<Generics> {
     let mut generics = input.generics.clone();
     let mut used = BTreeSet::new();
@@ -142,7 +145,7 @@ fn all_fields(data: &Data) -> Vec<&Field> {
     }
 }
 
-/// Every identifier in a type, however deep.
+/// Collects every identifier in a type, at any depth.
 fn identifiers(tokens: TokenStream, found: &mut BTreeSet<Ident>) {
     for token in tokens {
         match token {

@@ -1,4 +1,5 @@
-//! Cholesky decompositions of symmetric positive definite matrices, and what is solved by them.
+//! Cholesky decompositions of symmetric positive definite matrices, and linear systems solved by
+//! them.
 
 use crate::checks;
 use crate::host::{Matrices, Values};
@@ -10,16 +11,19 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Tensor};
 
-/// The lower triangular `l` with `a = l l^T`, or the upper triangular `u` with `a = u^T u`. Only that triangle of `a` is looked at.
+/// Returns the lower triangular `l` with `a = l l^T`, or the upper triangular `u` with `a = u^T u`.
+/// Only that triangle of `a` is read.
 ///
 /// # Shapes
 /// `[.., n, n]`, unchanged
 ///
 /// # Gradient
-/// `da = l^-T s l^-1` with the symmetric part `s` of the lower triangle of `l^T dl` (Murray 2016, equation 10), symmetric as `a` is.
+/// `da = l^-T s l^-1` with the symmetric part `s` of the lower triangle of `l^T dl` (Murray 2016,
+/// equation 10), symmetric like `a`.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square, one that is not positive definite: the message tells the first leading minor that is not.
+/// Dtypes other than f32 and f64, matrices that are not square, one that is not positive definite:
+/// the message names the first leading minor that is not.
 pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
     const OP: &str = "linalg.cholesky";
     let (found, minors) = either(OP, a, upper)?;
@@ -32,8 +36,9 @@ pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
     Ok(found)
 }
 
-/// As [`cholesky`], also of matrices that are not positive definite: the second result tells for each the order of the first leading minor that is not, or
-/// 0. Where it is not 0 the triangle is NaN.
+/// Like [`cholesky`], but accepts matrices that are not positive definite. The second result is,
+/// for each matrix, the order of the first leading minor that is not positive definite, or 0 if
+/// there is none. If it is not 0 the triangle is NaN.
 ///
 /// # Shapes
 /// `[.., n, n] -> ([.., n, n], [..])`; orders are i32
@@ -45,7 +50,8 @@ pub fn cholesky_ex(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     Ok((found, checks::info(minors, a)?))
 }
 
-/// The triangle, and for each matrix the order of the first leading minor that is not positive, or 0.
+/// Returns the triangle, and for each matrix the order of the first leading minor that is not
+/// positive, or 0.
 fn either(op: &'static str, a: &Tensor, upper: bool) -> Result<(Tensor, Vec<i32>)> {
     checks::square(op, a)?;
     if upper {
@@ -84,24 +90,26 @@ fn lower(op: &'static str, a: &Tensor) -> Result<(Tensor, Vec<i32>)> {
     Ok((with_gradient(op, &[a], vec![l], Saves::OUTPUTS, rule)?.swap_remove(0), minors))
 }
 
-/// `x` with `a x = b`, of the triangular `l` that [`cholesky`] makes of `a` (the upper one if `upper`).
+/// Solves `a x = b` for `x`, given the triangular `l` that [`cholesky`] returns for `a` (the upper
+/// one if `upper`).
 ///
 /// # Shapes
 /// `b`: `[.., n, k]`; `l`: `[.., n, n]`. Axes before those broadcast.
 ///
 /// # Errors
-/// Those of [`solve_triangular`](crate::solve_triangular).
+/// The errors of [`solve_triangular`](crate::solve_triangular).
 pub fn cholesky_solve(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
     by_factor("cholesky_solve", b, l, upper)
 }
 
-/// The inverse of `a`, of the triangular `l` that [`cholesky`] makes of it (the upper one if `upper`).
+/// Returns the inverse of `a`, given the triangular `l` that [`cholesky`] returns for it (the upper
+/// one if `upper`).
 ///
 /// # Shapes
 /// `[.., n, n]`, unchanged
 ///
 /// # Errors
-/// Those of [`solve_triangular`](crate::solve_triangular).
+/// The errors of [`solve_triangular`](crate::solve_triangular).
 pub fn cholesky_inverse(l: &Tensor, upper: bool) -> Result<Tensor> {
     let size = checks::square("cholesky_inverse", l)?;
     by_factor("cholesky_inverse", &checks::identity(size, l)?, l, upper)

@@ -6,15 +6,17 @@ use crate::solve::{Singular, inverse};
 use crate::svd::named_svd;
 use ternion_core::{Result, Tensor};
 
-/// The condition numbers with respect to inversion in a norm: `norm(a) norm(a^-1)`, infinity for a singular matrix. In the 2-norm (the default) the ratio
-/// of the largest and the smallest singular value, also of matrices that are not square (NaN where all are 0); with -2 that of the smallest and the largest.
-/// 0 for matrices without elements.
+/// Returns the condition numbers with respect to inversion in a norm: `norm(a) norm(a^-1)`,
+/// infinity for a singular matrix. In the 2-norm (the default), the ratio of the largest to the
+/// smallest singular value, also for matrices that are not square (NaN if all are 0); with -2, the
+/// ratio of the smallest to the largest. 0 for matrices without elements.
 ///
 /// # Shapes
 /// `[.., m, n] -> [..]`
 ///
 /// # Errors
-/// Dtypes other than f32 and f64; in other norms, matrices that are not square; in the 2-norm, a NaN or an infinity.
+/// Dtypes other than f32 and f64; in other norms, matrices that are not square; in the 2-norm, a
+/// NaN or an infinity.
 pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
     const OP: &str = "linalg.cond";
     let sizes = checks::matrix(OP, a)?;
@@ -32,7 +34,8 @@ pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
             let options = NormOptions::default();
             let singular = crate::det::slogdet(&a.detach())?.0.eq_scalar(0i64)?;
             let harmless = checks::identity(a.dims()[a.rank() - 1], a)?;
-            // A singular matrix is replaced before it is inverted, so that no gradient meets its infinities.
+            // A singular matrix is replaced before it is inverted, so that no gradient involves its
+            // infinities.
             let regular = checks::as_matrices(&singular)?.where_(&harmless, a)?;
             let inverse = inverse(OP, &regular, Singular::Divided)?;
             let product = named_matrix_norm(OP, a, norm, &options)?

@@ -1,4 +1,4 @@
-//! Determinants and their logarithms, of LU decompositions.
+//! Determinants and their logarithms, by LU decomposition.
 
 use crate::checks;
 use crate::host::{Matrices, Values, normalized, not_converged};
@@ -11,13 +11,14 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Result, Tensor};
 
-/// The determinants of square matrices: 1 for a matrix of 0 x 0.
+/// Returns the determinants of square matrices: 1 for a matrix of 0 x 0.
 ///
 /// # Shapes
 /// `[.., n, n] -> [..]`
 ///
 /// # Gradient
-/// The cofactors: `da = dy det(a) a^-T` (Giles 2008, 2.2.4), for singular matrices formed of the singular value decomposition.
+/// The cofactors: `da = dy det(a) a^-T` (Giles 2008, 2.2.4); for singular matrices they are
+/// computed from the singular value decomposition.
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square.
@@ -38,7 +39,7 @@ pub fn det(a: &Tensor) -> Result<Tensor> {
     Ok(with_gradient("linalg.det", &[a], vec![y], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// The derivatives of the determinants `det` of `a` by their elements.
+/// Returns the derivatives of the determinants `det` of `a` with respect to its elements.
 fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     let is_zero = det.eq_scalar(0i64)?;
     if !is_zero.any(..)?.item::<bool>()? {
@@ -48,9 +49,10 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
             Singular::Divided,
         )?)?);
     }
-    // The others are replaced on each side before they are computed, so that neither meets infinities.
+    // For each of the two formulas, the matrices of the other case are replaced first, so that
+    // neither involves infinities.
     let is_zero = checks::as_matrices(&is_zero)?;
-    // A matrix whose singular values differ, for which every formula and its derivative is finite.
+    // A matrix with distinct singular values, for which every formula and its derivative is finite.
     let size = a.dims()[a.rank() - 1];
     let harmless = Tensor::linspace(1.0, size as f64, size, a.dtype(), a.device())?;
     let harmless = checks::with_diagonal(&harmless)?;
@@ -60,7 +62,8 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     is_zero.where_(&cofactors_of_singular(&is_zero.where_(a, &harmless)?)?, &by_inverse)
 }
 
-/// `a = u diag(s) vt` has the cofactors `det(u) det(vt) u diag(the products of all other s) vt`: formed by the host, and rounded once.
+/// Returns the cofactors of singular matrices. `a = u diag(s) vt` has the cofactors `det(u) det(vt)
+/// u diag(the products of all other s) vt`; the host computes them and rounds once.
 fn cofactors_of_singular(a: &Tensor) -> Result<Tensor> {
     let matrices = Matrices::read(a)?;
     matrices.check_finite("linalg.det", a)?;
@@ -73,7 +76,7 @@ fn cofactors_of_singular(a: &Tensor) -> Result<Tensor> {
     if !a.needs_grad() {
         return Ok(exact);
     }
-    // The value is the exact one, its gradient that of the same composed of ops.
+    // The value is the exact one, the gradient is that of the composition.
     let composed = composed(a)?;
     composed.add(&exact.sub(&composed.detach())?)
 }
@@ -92,7 +95,7 @@ fn on_host(a: &Tensor, index: usize, matrix: MatRef<'_, f64>) -> Result<Mat<f64>
 
 fn composed(a: &Tensor) -> Result<Tensor> {
     let (u, s, vt) = svd(a, false)?;
-    // Of orthogonal matrices the determinant is 1 or -1, and its derivative 0.
+    // The determinant of an orthogonal matrix is 1 or -1, and its derivative is 0.
     let sign = det(&u.detach())?.mul(&det(&vt.detach())?)?.round()?;
     let size = s.dims()[s.rank() - 1];
     let eye = Tensor::eye(size, s.dtype(), s.device())?.ne_scalar(0i64)?;
@@ -101,13 +104,15 @@ fn composed(a: &Tensor) -> Result<Tensor> {
     checks::as_matrices(&sign)?.mul(&u.mul(&others.unsqueeze(-2)?)?.matmul(&vt)?)
 }
 
-/// Signs (1, -1, or 0 for a singular matrix) and logarithms of the magnitudes (-infinity for a singular matrix) of determinants.
+/// Returns the signs (1, -1, or 0 for a singular matrix) and the logarithms of the magnitudes
+/// (-infinity for a singular matrix) of determinants.
 ///
 /// # Shapes
 /// `[.., n, n] -> ([..], [..])`
 ///
 /// # Gradient
-/// That of the logarithm: `da = dy a^-T`, not finite for a singular matrix. That of the sign is 0.
+/// That of the logarithm is `da = dy a^-T`, which is not finite for a singular matrix. That of the
+/// sign is 0.
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square.
@@ -138,13 +143,13 @@ fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((sign, logarithm))
 }
 
-/// The logarithms of determinants: -infinity where they are 0, NaN where they are negative.
+/// Returns the logarithms of determinants: -infinity where they are 0, NaN where they are negative.
 ///
 /// # Shapes
 /// `[.., n, n] -> [..]`
 ///
 /// # Gradient
-/// That of [`slogdet`].
+/// Same as [`slogdet`].
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square.

@@ -8,23 +8,25 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Result, Tensor};
 
-/// Which triangle of a symmetric matrix is looked at.
+/// The triangle of a symmetric matrix that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Triangle {
-    /// The lower one.
+    /// The lower triangle.
     Lower,
-    /// The upper one.
+    /// The upper triangle.
     Upper,
 }
 
-/// Eigenvalues in ascending order and eigenvectors, the columns of `v`, of symmetric matrices: `a = v diag(w) v^T`.
+/// Returns the eigenvalues in ascending order and the eigenvectors, the columns of `v`, of
+/// symmetric matrices: `a = v diag(w) v^T`.
 ///
 /// # Shapes
 /// `[.., n, n] -> ([.., n], [.., n, n])`
 ///
 /// # Gradient
-/// `da = v (diag(dw) + skew(v^T dv) / E) v^T` with `E[i, j] = w[j] - w[i]` and `skew(x) = (x - x^T) / 2` (Giles 2008, 3.1), symmetric as `a` is. Where
-/// eigenvalues are equal, that of `v` does not exist: it is not finite; that of `w` alone always is.
+/// `da = v (diag(dw) + skew(v^T dv) / E) v^T` with `E[i, j] = w[j] - w[i]` and `skew(x) = (x - x^T)
+/// / 2` (Giles 2008, 3.1), symmetric like `a`. If eigenvalues are equal, the gradient through `v`
+/// does not exist and is not finite; the gradient through `w` only is always finite.
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square, a NaN or an infinity.
@@ -32,7 +34,7 @@ pub fn eigh(a: &Tensor, triangle: Triangle) -> Result<(Tensor, Tensor)> {
     named_eigh("linalg.eigh", a, triangle)
 }
 
-/// Eigenvalues in ascending order.
+/// Returns the eigenvalues in ascending order.
 ///
 /// # Shapes
 /// `[.., n, n] -> [.., n]`
@@ -46,11 +48,11 @@ pub fn eigvalsh(a: &Tensor, triangle: Triangle) -> Result<Tensor> {
     Ok(named_eigh("linalg.eigvalsh", a, triangle)?.0)
 }
 
-/// [`eigh`] in the name of `op`.
+/// Runs [`eigh`] with errors in the name of `op`.
 pub(crate) fn named_eigh(op: &'static str, a: &Tensor, triangle: Triangle) -> Result<(Tensor, Tensor)> {
     let size = checks::square(op, a)?;
     let (mut values, mut vectors) = (Values::default(), Values::default());
-    // Only one triangle is looked at, also for what is not finite.
+    // Only one triangle is read, also when checking for non-finite elements.
     let (half, upper) = match triangle {
         Triangle::Lower => (a.detach().tril(0)?, false),
         Triangle::Upper => (a.detach().triu(0)?, true),
@@ -80,13 +82,13 @@ pub(crate) fn named_eigh(op: &'static str, a: &Tensor, triangle: Triangle) -> Re
 fn gradient(w: &Tensor, v: &Tensor, dw: Option<&Tensor>, dv: Option<&Tensor>) -> Result<Option<Tensor>> {
     let transposed = checks::transposed(v)?;
     let Some(dv) = dv else {
-        // v diag(dw) v^T: finite whatever the eigenvalues are.
+        // v diag(dw) v^T is finite for all eigenvalues.
         return dw.map(|dw| v.mul(&dw.unsqueeze(-2)?)?.matmul(&transposed)).transpose();
     };
     let eye = Tensor::eye(w.dims()[w.rank() - 1], w.dtype(), w.device())?;
     let differences = w.unsqueeze(-2)?.sub(&w.unsqueeze(-1)?)?.add(&eye)?;
     let turned = transposed.matmul(dv)?;
-    // E is skew, too: the gradient is symmetric.
+    // E is skew-symmetric too: the gradient is symmetric.
     let skew = turned.sub(&checks::transposed(&turned)?)?.mul_scalar(0.5)?;
     let mut inner = skew.div(&differences)?;
     if let Some(dw) = dw {

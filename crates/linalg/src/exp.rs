@@ -7,14 +7,18 @@ use ternion_core::autograd::{Context, Grads, no_grad};
 use ternion_core::op::Saves;
 use ternion_core::{DType, Result, Tensor, without_precision};
 
-/// `e^a = 1 + a + a^2 / 2 + ..` of square matrices, by its Taylor polynomial of degree 18 in a matrix scaled to a norm of at most 1.09 (in f32 3.01), squared again
-/// (Bader, Blanes and Casas 2019, table 3). The 1-norms are read by the host; the products stay on the device.
+/// Returns `e^a = 1 + a + a^2 / 2 + ..` of square matrices, by the Taylor polynomial of degree 18
+/// of a matrix scaled to a norm of at most 1.09 (in f32 3.01), which is then squared repeatedly
+/// (Bader, Blanes and Casas 2019, table 3). The host reads the 1-norms; the products run on the
+/// device.
 ///
 /// # Shapes
-/// `[.., n, n]`, unchanged. f32 and half precision are computed in f64, where the device has it, else in f32, and rounded once.
+/// `[.., n, n]`, unchanged. f32 and half precision are computed in f64 if the device has it, else
+/// in f32, and rounded once.
 ///
 /// # Gradient
-/// The upper right block of the exponential of `[[a^T, dy], [0, a^T]]` (Najfeld and Havel 1995; Higham 2008, 3.16), and gradients of it.
+/// The upper right block of the exponential of `[[a^T, dy], [0, a^T]]` (Najfeld and Havel 1995;
+/// Higham 2008, 3.16), which has gradients too.
 ///
 /// # Errors
 /// A dtype that is not floating, matrices that are not square.
@@ -23,7 +27,8 @@ pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
     checks::floating(OP, a)?;
     let size = checks::square_sizes(OP, a)?;
     if a.dtype() != DType::F64 {
-        // Each squaring doubles the relative error: of norm 40 there are six. wgpu has no f64.
+        // Each squaring doubles the relative error: for a norm of 40 there are six. wgpu has no
+        // f64.
         if let Ok(wide) = a.to_dtype(DType::F64) {
             return matrix_exp(&wide)?.to_dtype(a.dtype());
         }
@@ -38,7 +43,8 @@ pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let transposed = checks::transposed(context.input(0)?)?;
-        // Linear in dy: its size must not make the matrix one that is scaled more than a is.
+        // The result is linear in dy, which is normalized so that a large dy does not cause more
+        // scaling than a needs.
         let unit = dy.detach().abs()?.max_keep([-2, -1])?;
         let unit = unit.masked_fill(&unit.eq_scalar(0i64)?, 1i64)?;
         let above = Tensor::concat(&[&transposed, &dy.div(&unit)?], -1)?;
@@ -50,11 +56,11 @@ pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
     Ok(with_gradient(OP, &[a], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
 }
 
-/// How often each matrix of 1-norm `norm` is halved.
+/// Returns how often each matrix of 1-norm `norm` is halved.
 fn halvings(norm: f64, dtype: DType) -> i32 {
-    // The degree 18 is exact to the dtype up to here.
+    // Up to this norm the polynomial of degree 18 is accurate to the precision of the dtype.
     let largest = if dtype == DType::F64 { 1.090863719290036 } else { 3.010066362817634 };
-    // What is not finite stays so.
+    // Non-finite matrices are not scaled.
     if norm.is_finite() && norm > largest { (norm / largest).log2().ceil() as i32 } else { 0 }
 }
 
@@ -78,7 +84,8 @@ fn value(a: &Tensor) -> Result<Tensor> {
     Ok(y)
 }
 
-/// `sum of x^k / k!` for k up to 18, in seven products (Paterson and Stockmeyer 1973): polynomials of degree 4 in x, of which powers of x^5 are formed.
+/// Returns `sum of x^k / k!` for k up to 18, in seven products (Paterson and Stockmeyer 1973):
+/// polynomials of degree 4 in x as coefficients of powers of x^5.
 fn polynomial(x: &Tensor) -> Result<Tensor> {
     let size = x.dims()[x.rank() - 1];
     let mut powers = vec![checks::identity(size, x)?, x.clone()];

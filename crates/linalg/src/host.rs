@@ -1,4 +1,5 @@
-//! Batches of matrices in the host's memory, in f64 and row-major: read from a device, and written back to it.
+//! Batches of matrices in host memory, in f64 and row-major: downloaded from a device, and uploaded
+//! to it.
 
 use crate::checks;
 use faer::{Mat, MatRef};
@@ -13,7 +14,8 @@ pub(crate) struct Matrices {
 }
 
 impl Matrices {
-    /// Those of `[.., rows, columns]`, in their order. Of matrices without elements there is nothing to look at: none.
+    /// Reads the matrices of `[.., rows, columns]`, in order. Matrices without elements are not
+    /// read: the result is empty.
     pub fn read(tensor: &Tensor) -> Result<Matrices> {
         let [rows, columns] = [tensor.dims()[tensor.rank() - 2], tensor.dims()[tensor.rank() - 1]];
         let values = tensor.to_vec_f64()?;
@@ -21,7 +23,7 @@ impl Matrices {
         Ok(Matrices { count, rows, columns, values })
     }
 
-    /// One after the other.
+    /// Iterates over the matrices.
     pub fn iter(&self) -> impl Iterator<Item = MatRef<'_, f64>> {
         let size = self.rows * self.columns;
         (0..self.count).map(move |index| {
@@ -30,7 +32,8 @@ impl Matrices {
         })
     }
 
-    /// The same with an error, which names `op`, for a matrix with a NaN or an infinity: iterations that would not end.
+    /// Returns an error that names `op` if a matrix contains a NaN or an infinity: the iteration
+    /// would not converge.
     pub fn check_finite(&self, op: &'static str, tensor: &Tensor) -> Result<()> {
         match self.values.iter().position(|value| !value.is_finite()) {
             None => Ok(()),
@@ -42,29 +45,30 @@ impl Matrices {
     }
 }
 
-/// Values that become a tensor.
+/// Values of a tensor under construction.
 #[derive(Default)]
 pub(crate) struct Values(Vec<f64>);
 
 impl Values {
-    /// Adds a matrix.
+    /// Appends a matrix.
     pub fn push_matrix(&mut self, matrix: MatRef<'_, f64>) {
         for row in 0..matrix.nrows() {
             self.0.extend((0..matrix.ncols()).map(|column| matrix[(row, column)]));
         }
     }
 
-    /// Adds the transpose of a matrix.
+    /// Appends the transpose of a matrix.
     pub fn push_transposed(&mut self, matrix: MatRef<'_, f64>) {
         self.push_matrix(matrix.transpose());
     }
 
-    /// Adds numbers.
+    /// Appends numbers.
     pub fn extend(&mut self, values: impl IntoIterator<Item = f64>) {
         self.0.extend(values);
     }
 
-    /// A tensor of the dtype and on the device of `like`: the axes before its last two, then `tail`.
+    /// Returns a tensor with the dtype and on the device of `like`. Its shape is the axes of `like`
+    /// before the last two, then `tail`.
     pub fn into_tensor(self, like: &Tensor, tail: &[usize]) -> Result<Tensor> {
         let shape = checks::shape(checks::lead(like), tail)?;
         match like.dtype() {
@@ -77,7 +81,8 @@ impl Values {
     }
 }
 
-/// A copy of `matrix` divided by a power of two near its largest element, and that power: squares neither overflow nor vanish.
+/// Returns a copy of `matrix` divided by a power of two near its largest element, and that power:
+/// squares neither overflow nor underflow.
 pub(crate) fn normalized(matrix: MatRef<'_, f64>) -> (Mat<f64>, f64) {
     let mut largest = 0.0f64;
     for row in 0..matrix.nrows() {
@@ -86,14 +91,14 @@ pub(crate) fn normalized(matrix: MatRef<'_, f64>) -> (Mat<f64>, f64) {
         }
     }
     let scale = match largest > 0.0 {
-        // Within what both it and its reciprocal can be.
+        // In the range where both it and its reciprocal are finite.
         true => largest.log2().floor().clamp(-1020.0, 1020.0).exp2(),
         false => 1.0,
     };
     (Mat::from_fn(matrix.nrows(), matrix.ncols(), |row, column| matrix[(row, column)] / scale), scale)
 }
 
-/// That the iteration for a matrix of `tensor` did not end.
+/// Returns the error of an iteration that did not converge for a matrix of `tensor`.
 pub(crate) fn not_converged(op: &'static str, tensor: &Tensor, index: usize) -> Error {
     let which = checks::of_batch_element(tensor, index);
     Error::matrix(op, format!("the iteration for the matrix{which} did not converge"))

@@ -1,15 +1,23 @@
-//! Linear algebra with gradients: determinants, inverses, linear systems, decompositions, norms. Names and meanings are those of `torch.linalg`.
+//! Linear algebra with gradients: determinants, inverses, linear systems, decompositions, norms.
+//! Names and semantics are those of `torch.linalg`.
 //!
-//! Functions take one matrix `[rows, columns]` or a batch of them `[.., rows, columns]`, in f32 or f64; other dtypes are errors, but where a function says
-//! otherwise. There are no complex numbers, and so no eigenvalues of matrices that are not symmetric. A matrix without a result (singular, not positive
-//! definite, not finite) is an [`Error::Matrix`](ternion_core::Error::Matrix). **Decompositions run on the host**: the matrices are read from their device, decomposed in f64 by the crate `faer`, rounded once to their dtype
-//! and written back to the device, which waits for it. What is composed of them (products, norms, gradients' products) stays on the device.
+//! Functions take one matrix `[rows, columns]` or a batch of them `[.., rows, columns]`, in f32 or
+//! f64; other dtypes are errors, except where a function says otherwise. There are no complex
+//! numbers, and therefore no eigenvalues of matrices that are not symmetric. A matrix without a
+//! result (singular, not positive definite, not finite) is an
+//! [`Error::Matrix`](ternion_core::Error::Matrix). **Decompositions run on the host**: the matrices
+//! are downloaded from their device, decomposed in f64 by the crate `faer`, rounded once to their
+//! dtype and uploaded to the device; the device is synchronized. Functions that are composed of
+//! them (products, norms, the products in gradients) run on the device.
 //!
-//! Gradients are the published formulas: M. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
-//! differentiation", 2008; I. Murray, "Differentiation of the Cholesky decomposition", 2016; S. Walter and L. Lehmann, "Algorithmic differentiation of linear
-//! algebra functions with application in optimum experimental design", 2010 (QR); J. Townsend, "Differentiating the singular value decomposition", 2016;
-//! G. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973. They are formed of
-//! functions that have gradients themselves, so that gradients of gradients follow.
+//! Gradients are the published formulas: M. Giles, "An extended collection of matrix derivative
+//! results for forward and reverse mode algorithmic differentiation", 2008; I. Murray,
+//! "Differentiation of the Cholesky decomposition", 2016; S. Walter and L. Lehmann, "Algorithmic
+//! differentiation of linear algebra functions with application in optimum experimental design",
+//! 2010 (QR); J. Townsend, "Differentiating the singular value decomposition", 2016; G. Golub and
+//! V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose
+//! variables separate", 1973. They are composed of functions that have gradients themselves, so
+//! double backward works.
 
 mod checks;
 mod cholesky;

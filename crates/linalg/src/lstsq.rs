@@ -4,31 +4,34 @@ use crate::checks;
 use crate::pinv::{PseudoInverse, RankTolerance, pseudo_inverse};
 use ternion_core::{Error, Result, Tensor, without_precision};
 
-/// What [`lstsq`] finds.
+/// The results of [`lstsq`].
 #[derive(Clone, Debug)]
 pub struct Lstsq {
     /// The solution of smallest norm.
     pub solution: Tensor,
-    /// The sums of squares of what is left, for each right side; empty (`[0]`) unless all matrices have more rows than columns and full rank.
+    /// The sums of squared residuals for each right-hand side; empty (`[0]`) unless all matrices
+    /// have more rows than columns and full rank.
     pub residuals: Tensor,
-    /// The numbers of singular values that count, i64.
+    /// The number of singular values that are not treated as 0, i64.
     pub rank: Tensor,
     /// The singular values.
     pub singular_values: Tensor,
 }
 
-/// `x` with the smallest `|a x - b|`, and of those the smallest `|x|`: `pinv(a) b`. Singular values not above `rcond` times the largest count as 0
-/// (`eps max(m, n)` by default).
+/// Returns `x` with the smallest `|a x - b|`, and among those the smallest `|x|`: `pinv(a) b`.
+/// Singular values not above `rcond` times the largest are treated as 0 (`eps max(m, n)` by
+/// default).
 ///
 /// # Shapes
-/// `a`: `[.., m, n]`; `b`: `[.., m, k]`, or vectors `[.., m]` of the shape of `a` without its last axis. Axes before those broadcast. The solution:
-/// `[.., n, k]` or `[.., n]`.
+/// `a`: `[.., m, n]`; `b`: `[.., m, k]`, or vectors `[.., m]` of the shape of `a` without its last
+/// axis. Axes before those broadcast. The solution: `[.., n, k]` or `[.., n]`.
 ///
 /// # Gradient
 /// That of the pseudo-inverse and of the product.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, sizes that do not fit, a NaN or an infinity in `a`.
+/// Dtypes other than f32 and f64 or that differ, sizes that do not match, a NaN or an infinity in
+/// `a`.
 pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<Lstsq> {
     const OP: &str = "linalg.lstsq";
     let [m, n] = checks::matrix(OP, a)?;

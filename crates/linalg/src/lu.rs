@@ -1,4 +1,5 @@
-//! LU decompositions with partial pivoting: on the host for what is solved by them, and as a function with gradients.
+//! LU decompositions with partial pivoting: on the host for solving systems, and as a function with
+//! gradients.
 
 use crate::checks;
 use crate::host::{Matrices, Values};
@@ -11,14 +12,14 @@ use ternion_core::{DType, Error, Result, Tensor, without_precision};
 
 /// `P a = L U` of one matrix.
 pub(crate) struct Factors {
-    /// L below the diagonal, whose own is 1, and U.
+    /// L below the diagonal (its own diagonal is 1), and U.
     packed: Mat<f64>,
     /// Row i of `P a` is this row of a.
     rows: Vec<usize>,
 }
 
 impl Factors {
-    /// Of a matrix of any size.
+    /// Factors a matrix of any size.
     pub fn of(matrix: MatRef<'_, f64>) -> Factors {
         let found = matrix.partial_piv_lu();
         let (lower, upper) = (found.L(), found.U());
@@ -27,21 +28,23 @@ impl Factors {
             false => upper[(row, column)],
         });
         let factors = Factors { packed, rows: found.P().arrays().0.to_vec() };
-        // Blocks meet the reciprocal of a pivot of 0, and infinities of the input, in an order of their own.
+        // A blocked algorithm applies the reciprocal of a pivot of 0, and infinities of the input,
+        // in a different order.
         match factors.is_regular() {
             true => factors,
             false => Factors::by_columns(matrix),
         }
     }
 
-    /// Whether all numbers are finite and no pivot is 0.
+    /// Returns whether all numbers are finite and no pivot is 0.
     fn is_regular(&self) -> bool {
         let packed = &self.packed;
         let is_finite = packed.col_iter().all(|column| column.iter().all(|value| value.is_finite()));
         is_finite && !self.is_singular()
     }
 
-    /// Gaussian elimination column by column (Golub and Van Loan 2013, algorithm 3.4.1); a column whose pivot is 0 is left as it is.
+    /// Gaussian elimination column by column (Golub and Van Loan 2013, algorithm 3.4.1); a column
+    /// with a pivot of 0 is not changed.
     fn by_columns(matrix: MatRef<'_, f64>) -> Factors {
         let mut packed = matrix.to_owned();
         let (rows, columns) = (packed.nrows(), packed.ncols());
@@ -78,24 +81,25 @@ impl Factors {
         (0..self.packed.nrows().min(self.packed.ncols())).map(|k| self.packed[(k, k)])
     }
 
-    /// Whether a pivot is 0.
+    /// Returns whether a pivot is 0.
     pub fn is_singular(&self) -> bool {
         self.first_zero() > 0
     }
 
-    /// The number of the first pivot that is 0, from 1 on; 0 if none is.
+    /// Returns the index of the first pivot that is 0, starting at 1; 0 if there is none.
     pub fn first_zero(&self) -> i32 {
         self.pivots().position(|pivot| pivot == 0.0).map_or(0, |at| at as i32 + 1)
     }
 
-    /// 1 if the rows were exchanged an even number of times, else -1.
+    /// Returns 1 if the number of row exchanges is even, else -1.
     fn parity(&self) -> f64 {
         let swaps = transpositions(&self.rows);
         let odd = swaps.iter().enumerate().filter(|(row, other)| row != *other).count() % 2;
         if odd == 1 { -1.0 } else { 1.0 }
     }
 
-    /// The product of the pivots. Powers of two are kept apart: no factor overflows what another one makes small.
+    /// Returns the product of the pivots. Powers of two are accumulated separately, so that no
+    /// partial product overflows if a later factor makes it small.
     pub fn determinant(&self) -> f64 {
         const LARGE: f64 = 3.273390607896142e150; // 2^500
         let (mut product, mut powers) = (self.parity(), 0i32);
@@ -116,7 +120,7 @@ impl Factors {
         product
     }
 
-    /// Sign and logarithm of the magnitude of the determinant.
+    /// Returns the sign of the determinant and the logarithm of its magnitude.
     pub fn log_determinant(&self) -> (f64, f64) {
         self.pivots().fold((self.parity(), 0.0), |(sign, logarithm), pivot| {
             let own = if pivot == 0.0 { 0.0 } else { pivot.signum() };
@@ -124,7 +128,7 @@ impl Factors {
         })
     }
 
-    /// Replaces `b` by `a^-1 b`. Pivots of 0 divide.
+    /// Replaces `b` by `a^-1 b`, with divisions by pivots of 0.
     pub fn solve_in_place(&self, b: &mut Mat<f64>) {
         let mut x = Mat::from_fn(b.nrows(), b.ncols(), |row, column| b[(self.rows[row], column)]);
         self.packed.solve_unit_lower_triangular_in_place(&mut x);
@@ -133,7 +137,8 @@ impl Factors {
     }
 }
 
-/// The exchanges that bring `rows` about: row i with row `result[i]`, from the first on.
+/// Returns the exchanges that result in the order `rows`: row i with row `result[i]`, for i in
+/// ascending order.
 fn transpositions(rows: &[usize]) -> Vec<usize> {
     let mut current: Vec<usize> = (0..rows.len()).collect();
     let mut place = current.clone();
@@ -148,14 +153,16 @@ fn transpositions(rows: &[usize]) -> Vec<usize> {
     swaps
 }
 
-/// `a = p l u`: a permutation matrix, a lower triangular matrix with 1 on its diagonal, and an upper triangular one, with partial pivoting.
+/// Returns the factors of `a = p l u`: a permutation matrix, a lower triangular matrix with 1 on
+/// its diagonal, and an upper triangular one, with partial pivoting.
 ///
 /// # Shapes
 /// `[.., m, n] -> ([.., m, m], [.., m, k], [.., k, n])` with `k = min(m, n)`
 ///
 /// # Gradient
-/// For square matrices `da = p l^-T (strictly_lower(l^T dl) + upper(du u^T)) u^-T` (Walter and Lehmann 2010); the rows or columns beyond the square follow
-/// from it, being `l2 = a2 u^-1` and `u2 = l^-1 a2`. Not finite for singular matrices.
+/// For square matrices `da = p l^-T (strictly_lower(l^T dl) + upper(du u^T)) u^-T` (Walter and
+/// Lehmann 2010); the rows or columns beyond the square are `l2 = a2 u^-1` and `u2 = l^-1 a2`,
+/// which determines their gradients. Not finite for singular matrices.
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, fewer than two axes.
@@ -165,7 +172,7 @@ pub fn lu(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     Ok((p, l, u))
 }
 
-/// `l` and `u` of the factors in one matrix.
+/// Returns `l` and `u` of the packed factors.
 fn triangles(op: &'static str, packed: &Tensor) -> Result<(Tensor, Tensor)> {
     let [m, n] = checks::sizes(op, packed)?;
     let size = m.min(n);
@@ -174,13 +181,13 @@ fn triangles(op: &'static str, packed: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((lower.add(&ones)?, packed.narrow(-2, 0, size)?.triu(0)?))
 }
 
-/// What [`lu`] gives, of what [`lu_factor`] gives.
+/// Returns the results of [`lu`] from those of [`lu_factor`].
 ///
 /// # Shapes
 /// `lu`: `[.., m, n]`; `pivots`: `[.., min(m, n)]`, i32; the results are those of [`lu`].
 ///
 /// # Errors
-/// Dtypes and sizes that do not fit, pivots that are not i32 between 1 and m.
+/// Dtypes and sizes that do not match, pivots that are not i32 between 1 and m.
 pub fn lu_unpack(lu: &Tensor, pivots: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     const OP: &str = "lu_unpack";
     checks::matrix(OP, lu)?;
@@ -188,17 +195,17 @@ pub fn lu_unpack(lu: &Tensor, pivots: &Tensor) -> Result<(Tensor, Tensor, Tensor
     Ok((permutation(OP, lu, pivots)?, l, u))
 }
 
-/// The factors of [`lu`] in one matrix (the diagonal of ones is left out), and the exchanges of rows as LAPACK counts them: row i, from 1, with row
-/// `pivots[i]`.
+/// Returns the factors of [`lu`] in one matrix (without the diagonal of ones), and the row
+/// exchanges in LAPACK's format: row i, starting at 1, with row `pivots[i]`.
 ///
 /// # Shapes
 /// `[.., m, n] -> ([.., m, n], [.., min(m, n)])`; pivots are i32
 ///
 /// # Gradient
-/// That of [`lu`].
+/// Same as [`lu`].
 ///
 /// # Errors
-/// Those of [`lu`], and a matrix with a pivot of 0.
+/// The errors of [`lu`], and a matrix with a pivot of 0.
 pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
     const OP: &str = "linalg.lu_factor";
     let found = factor(OP, a)?;
@@ -211,25 +218,28 @@ pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((found.packed, found.pivots))
 }
 
-/// As [`lu_factor`], also of matrices with pivots of 0: the last result tells for each the number of the first one, from 1 on, or 0.
+/// Like [`lu_factor`], but accepts matrices with pivots of 0. The last result is, for each matrix,
+/// the index of the first such pivot, starting at 1, or 0 if there is none.
 ///
 /// # Shapes
-/// `[.., m, n] -> ([.., m, n], [.., min(m, n)], [..])`; pivots and numbers are i32
+/// `[.., m, n] -> ([.., m, n], [.., min(m, n)], [..])`; pivots and indices are i32
 ///
 /// # Errors
-/// Those of [`lu`].
+/// The errors of [`lu`].
 pub fn lu_factor_ex(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let found = factor("linalg.lu_factor_ex", a)?;
     Ok((found.packed, found.pivots, checks::info(found.zeros, a)?))
 }
 
-/// `x` with `a x = b` of what [`lu_factor`] gives: with `x a = b` unless `left`, with the transpose of a if `adjoint`.
+/// Solves `a x = b` for `x`, given the results of [`lu_factor`]: `x a = b` unless `left`, with the
+/// transpose of a if `adjoint`.
 ///
 /// # Shapes
-/// `lu`: `[.., n, n]`; `pivots`: `[.., n]`, i32; `b`: `[.., n, k]` (`[.., k, n]` unless `left`). Axes before those broadcast.
+/// `lu`: `[.., n, n]`; `pivots`: `[.., n]`, i32; `b`: `[.., n, k]` (`[.., k, n]` unless `left`).
+/// Axes before those broadcast.
 ///
 /// # Errors
-/// Dtypes and sizes that do not fit, pivots that are not i32 between 1 and n.
+/// Dtypes and sizes that do not match, pivots that are not i32 between 1 and n.
 pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Result<Tensor> {
     const OP: &str = "linalg.lu_solve";
     checks::square(OP, lu)?;
@@ -253,7 +263,7 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     solve_triangular(lu, &solve_triangular(lu, &b, unit)?, upper)
 }
 
-/// The matrices `p` of the exchanges `pivots`.
+/// Returns the permutation matrices `p` of the exchanges `pivots`.
 fn permutation(op: &'static str, lu: &Tensor, pivots: &Tensor) -> Result<Tensor> {
     let [size, columns] = checks::sizes(op, lu)?;
     let count = size.min(columns);
@@ -281,20 +291,20 @@ fn permutation(op: &'static str, lu: &Tensor, pivots: &Tensor) -> Result<Tensor>
     values.into_tensor(lu, &[size, size])
 }
 
-/// Adds `p` of `a = p l u`: column i has its 1 in row `rows[i]`.
+/// Appends `p` of `a = p l u`: column i has its 1 in row `rows[i]`.
 fn push_permutation(values: &mut Values, rows: &[usize]) {
     let size = rows.len();
     values.push_matrix(Mat::from_fn(size, size, |row, column| f64::from(rows[column] == row)).as_ref());
 }
 
-/// What [`factor`] finds.
+/// The results of [`factor`].
 struct Factored {
     p: Tensor,
     /// Both factors in one matrix, which has a gradient.
     packed: Tensor,
-    /// The exchanges of rows.
+    /// The row exchanges.
     pivots: Tensor,
-    /// The number of the first pivot of each matrix that is 0.
+    /// For each matrix the index of the first pivot that is 0.
     zeros: Vec<i32>,
 }
 
@@ -311,7 +321,7 @@ fn factor(op: &'static str, a: &Tensor) -> Result<Factored> {
         pivots.extend(swaps.iter().take(m.min(n)).map(|&row| row as i32 + 1));
     }
     let p = match a.elements() {
-        // Without columns nothing is exchanged.
+        // Without columns no rows are exchanged.
         0 => checks::identity(m, a)?.contiguous()?,
         _ => permutations.into_tensor(a, &[m, m])?,
     };
@@ -326,7 +336,7 @@ fn factor(op: &'static str, a: &Tensor) -> Result<Factored> {
     Ok(Factored { p, packed, pivots, zeros })
 }
 
-/// The gradient of `p^T a` of that of the packed factors.
+/// Returns the gradient of `p^T a`, given the gradient of the packed factors.
 fn gradient(op: &'static str, packed: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let [m, n] = checks::sizes(op, packed)?;
     let size = m.min(n);
@@ -355,7 +365,7 @@ fn gradient(op: &'static str, packed: &Tensor, dy: &Tensor) -> Result<Tensor> {
     square_gradient(op, &factors, &own)
 }
 
-/// `l^-T (strictly_lower(l^T dl) + upper(du u^T)) u^-T`
+/// Returns `l^-T (strictly_lower(l^T dl) + upper(du u^T)) u^-T`.
 fn square_gradient(op: &'static str, factors: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let transposed = checks::transposed(factors)?;
     let eye = Tensor::eye(factors.dims()[factors.rank() - 1], factors.dtype(), factors.device())?;

@@ -7,11 +7,12 @@ use ternion_core::{Axis, DType, Error, Result, Tensor};
 /// A norm of matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MatrixNorm {
-    /// Frobenius: of all elements.
+    /// Frobenius norm: of all elements.
     Fro,
-    /// The sum of the singular values.
+    /// Nuclear norm: the sum of the singular values.
     Nuc,
-    /// 1 or -1: the largest or smallest sum of magnitudes of a column. Infinity or -infinity: of a row. 2 or -2: the largest or smallest singular value.
+    /// 1 or -1: the largest or smallest sum of magnitudes of a column. Infinity or -infinity: that
+    /// of a row. 2 or -2: the largest or smallest singular value.
     Order(f64),
 }
 
@@ -20,35 +21,37 @@ pub enum MatrixNorm {
 pub struct NormOptions {
     /// The axes of rows and of columns.
     pub dim: [isize; 2],
-    /// Whether those axes stay, with size 1.
+    /// Whether those axes are kept with size 1.
     pub keepdim: bool,
-    /// The floating dtype that the input is cast to first: one that holds its numbers.
+    /// The floating dtype to which the input is cast first. It must represent the input's values.
     pub dtype: Option<DType>,
 }
 
 impl Default for NormOptions {
-    /// The last two axes, which are dropped.
+    /// The last two axes, which are removed.
     fn default() -> NormOptions {
         NormOptions { dim: [-2, -1], keepdim: false, dtype: None }
     }
 }
 
-/// The norms of matrices.
+/// Returns the norms of matrices.
 ///
 /// # Shapes
-/// Those of a reduction over the two axes
+/// Shapes of a reduction over the two axes
 ///
 /// # Gradient
-/// That of the singular values, or of the sums. What several rows, columns or singular values reach is shared by them.
+/// That of the singular values, or of the sums. If several rows, columns or singular values attain
+/// the minimum or maximum, they share the gradient.
 ///
 /// # Errors
-/// A dtype that is not floating (f32 or f64 where singular values are taken) or does not hold the numbers of the input, axes that do not exist or are the same, another order, nothing
-/// of which the smallest one is taken (the largest one is 0 then), a NaN or an infinity where singular values are taken.
+/// A dtype that is not floating (f32 or f64 if singular values are used) or cannot represent the
+/// input's values, axes that do not exist or are the same, another order, the smallest of an empty
+/// set (the largest is 0), a NaN or an infinity if singular values are used.
 pub fn matrix_norm(a: &Tensor, norm: MatrixNorm, options: &NormOptions) -> Result<Tensor> {
     named_matrix_norm("linalg.matrix_norm", a, norm, options)
 }
 
-/// [`matrix_norm`] in the name of `op`.
+/// Runs [`matrix_norm`] with errors in the name of `op`.
 pub(crate) fn named_matrix_norm(
     op: &'static str,
     a: &Tensor,
@@ -92,7 +95,7 @@ fn of_order(op: &'static str, a: &Tensor, order: f64, [rows, columns]: [usize; 2
         _ => row_count,
     };
     if reached == 0 && is_largest {
-        // The norm of no numbers.
+        // The norm of an empty matrix.
         return a.sum_keep([rows as isize, columns as isize]);
     }
     if reached == 0 {
@@ -130,11 +133,14 @@ fn of_singular_values(
     f(&named_svd(op, &a.permute(order.as_slice())?, false)?.1)?.reshape(ternion_core::Shape::new(&dims)?)
 }
 
-/// The norm of vectors or of matrices. Without `dim`: without an order, the 2-norm of all elements; with one, that of a vector or of a matrix, which `x` must
-/// be. With one axis, that of vectors; with two axes and an order, that of matrices; without an order, the 2-norm over both.
+/// Returns the norm of vectors or of matrices. Without `dim`: without an order, the 2-norm of all
+/// elements; with an order, that of `x`, which must be a vector or a matrix. With one axis, that of
+/// vectors; with two axes and an order, that of matrices; with two axes and no order, the 2-norm
+/// over both.
 ///
 /// # Errors
-/// Those of [`vector_norm`](crate::vector_norm) and [`matrix_norm`]; another number of axes than one or two, but for all without an order.
+/// The errors of [`vector_norm`](crate::vector_norm) and [`matrix_norm`]; a number of axes other
+/// than one or two, except all axes without an order.
 pub fn norm(x: &Tensor, order: Option<MatrixNorm>, options: &VectorNormOptions) -> Result<Tensor> {
     const OP: &str = "linalg.norm";
     let count = options.dim.as_ref().map_or(x.rank(), Vec::len);

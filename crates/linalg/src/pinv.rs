@@ -8,17 +8,19 @@ use ternion_core::autograd::{Context, Grads, no_grad};
 use ternion_core::op::Saves;
 use ternion_core::{DType, Result, Tensor, without_precision};
 
-/// Which singular values count as 0: those not above the larger one of `atol` and `rtol` times the largest singular value.
+/// The singular values that are treated as 0: those not above the larger of `atol` and `rtol` times
+/// the largest singular value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RankTolerance {
-    /// The absolute part; 0 by default.
+    /// The absolute tolerance; 0 by default.
     pub atol: Option<f64>,
-    /// The relative part; by default `eps max(m, n)` of the dtype, and 0 if there is an absolute part above 0.
+    /// The relative tolerance; by default `eps max(m, n)` of the dtype, and 0 if the absolute
+    /// tolerance is above 0.
     pub rtol: Option<f64>,
 }
 
 impl RankTolerance {
-    /// Which of `magnitudes` `[.., k]` are above the tolerance.
+    /// Returns which of `magnitudes` `[.., k]` are above the tolerance.
     fn above(self, magnitudes: &Tensor, [m, n]: [usize; 2]) -> Result<Tensor> {
         let atol = self.atol.unwrap_or(0.0);
         let default = if atol > 0.0 { 0.0 } else { checks::epsilon(magnitudes.dtype()) * m.max(n) as f64 };
@@ -31,31 +33,34 @@ impl RankTolerance {
     }
 }
 
-/// The Moore-Penrose inverses: of symmetric matrices by their eigenvalues if `hermitian`, of which the lower triangle is looked at.
+/// Returns the Moore-Penrose inverses: if `hermitian`, those of symmetric matrices by their
+/// eigenvalues; only the lower triangle is read.
 ///
 /// # Shapes
 /// `[.., m, n] -> [.., n, m]`
 ///
 /// # Gradient
-/// With the pseudo-inverse `p` (Golub and Pereyra 1973, equation 4.12):
-/// `da = -p^T dp p^T + (1 - a p) dp^T p p^T + p^T p dp^T (1 - p a)`, that of a matrix whose rank stays the same. If `hermitian`, its symmetric part.
+/// With the pseudo-inverse `p` (Golub and Pereyra 1973, equation 4.12): `da = -p^T dp p^T + (1 - a
+/// p) dp^T p p^T + p^T p dp^T (1 - p a)`, which holds for perturbations that keep the rank. If
+/// `hermitian`, its symmetric part.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, fewer than two axes, a NaN or an infinity; if `hermitian`, matrices that are not square.
+/// Dtypes other than f32 and f64, fewer than two axes, a NaN or an infinity; if `hermitian`,
+/// matrices that are not square.
 pub fn pinv(a: &Tensor, tolerance: RankTolerance, hermitian: bool) -> Result<Tensor> {
     Ok(pseudo_inverse("linalg.pinv", a, tolerance, hermitian)?.inverse)
 }
 
-/// A pseudo-inverse and what it was made of.
+/// A pseudo-inverse and the values that it was computed from.
 pub(crate) struct PseudoInverse {
     pub inverse: Tensor,
     /// Singular values, or magnitudes of eigenvalues.
     pub magnitudes: Tensor,
-    /// How many of them are above the tolerance, i64.
+    /// The number of them above the tolerance, i64.
     pub rank: Tensor,
 }
 
-/// [`pinv`] in the name of `op`.
+/// Runs [`pinv`] with errors in the name of `op`.
 pub(crate) fn pseudo_inverse(
     op: &'static str,
     a: &Tensor,
@@ -68,7 +73,7 @@ pub(crate) fn pseudo_inverse(
         let a = context.input(0)?;
         let da = match hermitian {
             true => {
-                // What is looked at, and its reflection.
+                // The triangle that is read, and its reflection.
                 let a = a.tril(0)?.add(&checks::transposed(&a.tril(-1)?)?)?;
                 let da = gradient(&a, context.output(0)?, dp)?;
                 da.add(&checks::transposed(&da)?)?.mul_scalar(0.5)?
@@ -110,13 +115,14 @@ fn gradient(a: &Tensor, p: &Tensor, dp: &Tensor) -> Result<Tensor> {
     regular.add(&first)?.add(&second)
 }
 
-/// How many singular values (magnitudes of eigenvalues if `hermitian`) are above the tolerance.
+/// Returns the number of singular values (magnitudes of eigenvalues if `hermitian`) above the
+/// tolerance.
 ///
 /// # Shapes
 /// `[.., m, n] -> [..]`, i64. It has no gradient.
 ///
 /// # Errors
-/// Those of [`pinv`].
+/// The errors of [`pinv`].
 pub fn matrix_rank(a: &Tensor, tolerance: RankTolerance, hermitian: bool) -> Result<Tensor> {
     const OP: &str = "linalg.matrix_rank";
     let sizes = checks::matrix(OP, a)?;

@@ -1,17 +1,20 @@
-//! Functions that are composed of products: they run on the device, and have the gradients of what they are composed of.
+//! Functions that are composed of products: they run on the device, and their gradients are those
+//! of the composition.
 
 use crate::checks;
 use crate::record::constant;
 use crate::solve::{Singular, inverse};
 use ternion_core::{Axis, DType, Error, Result, Shape, Tensor, without_precision};
 
-/// The n-th power of square matrices, by repeated squaring; of the inverse if n is negative; identity matrices if it is 0.
+/// Returns the n-th power of square matrices, by repeated squaring; of the inverse if n is
+/// negative; identity matrices if it is 0.
 ///
 /// # Shapes
 /// `[.., n, n]`, unchanged
 ///
 /// # Errors
-/// Matrices that are not square; for a negative power, dtypes other than f32 and f64 and a singular matrix.
+/// Matrices that are not square; for a negative power, dtypes other than f32 and f64 and a singular
+/// matrix.
 pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
     const OP: &str = "linalg.matrix_power";
     let size = checks::square_sizes(OP, a)?;
@@ -19,7 +22,7 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
         return constant(OP, &[a], checks::identity(size, a)?.contiguous()?);
     }
     if n == 1 {
-        // Of its own memory, as all other powers are.
+        // A separate buffer, as for all other powers.
         return a.copy();
     }
     let mut power = if n < 0 { inverse(OP, a, Singular::Refused)? } else { a.clone() };
@@ -39,13 +42,15 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
     }
 }
 
-/// The product of two or more matrices, in the order of products that needs fewest multiplications (Cormen et al., "Introduction to Algorithms", 15.2).
+/// Returns the product of two or more matrices, in the order of products with the fewest
+/// multiplications (Cormen et al., "Introduction to Algorithms", 15.2).
 ///
 /// # Shapes
-/// `[m, k] x [k, l] x .. x [.., n] -> [m, n]`; the first may be a vector `[k]`, a row, and the last one a column, and their axis is dropped.
+/// `[m, k] x [k, l] x .. x [.., n] -> [m, n]`; the first may be a vector `[k]`, treated as a row,
+/// and the last one a vector treated as a column; their axis is dropped.
 ///
 /// # Errors
-/// Fewer than two tensors, others of another rank, sizes that do not fit.
+/// Fewer than two tensors, tensors of another rank, sizes that do not match.
 pub fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
     const OP: &str = "linalg.multi_dot";
     let [first, .., last] = tensors else {
@@ -78,7 +83,7 @@ pub fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
     if first.rank() == 1 { product.squeeze(0) } else { Ok(product) }
 }
 
-/// Where the product of matrices i to j is cut first, at `[i][j]`.
+/// Returns at `[i][j]` where the product of matrices i to j is split first.
 fn splits(matrices: &[Tensor]) -> Vec<Vec<usize>> {
     let count = matrices.len();
     let mut sizes = vec![matrices[0].dims()[0] as f64];
@@ -108,7 +113,8 @@ fn chain(matrices: &[Tensor], cuts: &[Vec<usize>], i: usize, j: usize) -> Result
     chain(matrices, cuts, i, cut)?.matmul(&chain(matrices, cuts, cut + 1, j)?)
 }
 
-/// `f` of both in the dtype that sums accumulate in, broadcast to `shape` in it, and rounded once to theirs: so are the gradients.
+/// Applies `f` to both, converted to their accumulator dtype and broadcast to `shape`, and rounds
+/// the result once to their dtype. The same applies to the gradients.
 fn accumulated(
     x: &Tensor,
     y: &Tensor,
@@ -119,13 +125,13 @@ fn accumulated(
     f(&wide(x)?, &wide(y)?)?.to_dtype(x.dtype())
 }
 
-/// The cross products of vectors of three elements along an axis.
+/// Returns the cross products of vectors of three elements along an axis.
 ///
 /// # Shapes
 /// Both of the same rank, broadcast, with size 3 along `dim`
 ///
 /// # Errors
-/// Dtypes that differ, ranks that differ, shapes that do not broadcast, another size than 3.
+/// Dtypes that differ, ranks that differ, shapes that do not broadcast, a size other than 3.
 pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     const OP: &str = "linalg.cross";
     checks::same_dtype(OP, x, y)?;
@@ -147,13 +153,14 @@ pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     })
 }
 
-/// The inner products of vectors along an axis of the common shape.
+/// Returns the inner products of vectors along an axis of the broadcast shape.
 ///
 /// # Shapes
 /// Both broadcast; `dim` is dropped. Half precision is computed in f32 and rounded once.
 ///
 /// # Errors
-/// Dtypes that are not floating or differ, shapes that do not broadcast, an axis that does not exist.
+/// Dtypes that are not floating or differ, shapes that do not broadcast, an axis that does not
+/// exist.
 pub fn vecdot(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     const OP: &str = "linalg.vecdot";
     checks::floating(OP, x)?;
@@ -163,7 +170,8 @@ pub fn vecdot(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     accumulated(x, y, shape, |x, y| x.mul(y)?.sum(axis as isize))
 }
 
-/// Vandermonde matrices: the powers 0 to `columns - 1` of each element (as many as there are elements by default).
+/// Returns Vandermonde matrices: the powers 0 to `columns - 1` of each element (by default as many
+/// columns as elements).
 ///
 /// # Shapes
 /// `[.., n] -> [.., n, columns]`
@@ -185,7 +193,8 @@ pub fn vander(x: &Tensor, columns: Option<usize>) -> Result<Tensor> {
     checks::shape(x.dims(), &[columns])?;
     let wide = x.dtype().accumulator();
     x.device().check_room(&[x.dims(), &[columns]].concat(), wide)?;
-    // Products and not a logarithm: as many powers again, times the one that follows.
+    // By products instead of logarithms: each iteration doubles the number of powers by multiplying
+    // them by the next power.
     let base = x.unsqueeze(-1)?.to_dtype(wide)?;
     let (mut powers, mut step) = (base.ones_like()?, base);
     loop {
@@ -200,13 +209,15 @@ pub fn vander(x: &Tensor, columns: Option<usize>) -> Result<Tensor> {
     powers.narrow(-1, 0, columns)?.to_dtype(x.dtype())
 }
 
-/// The first n columns of the product of the reflections `1 - tau[i] v[i] v[i]^T`, where `v[i]` is column i of `a` below its diagonal, 1 on it and 0 above.
+/// Returns the first n columns of the product of the reflections `1 - tau[i] v[i] v[i]^T`, where
+/// `v[i]` is column i of `a` below its diagonal, 1 on it and 0 above.
 ///
 /// # Shapes
-/// `a`: `[.., m, n]` with `m >= n`; `tau`: `[.., k]` with `k <= n`, and the same axes before. The result has the shape of `a`.
+/// `a`: `[.., m, n]` with `m >= n`; `tau`: `[.., k]` with `k <= n`, and the same axes before. The
+/// result has the shape of `a`.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, shapes that do not fit.
+/// Dtypes other than f32 and f64 or that differ, shapes that do not match.
 pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
     const OP: &str = "linalg.householder_product";
     let [m, n] = checks::matrix(OP, a)?;

@@ -8,29 +8,32 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Tensor};
 
-/// How much of a QR decomposition is made.
+/// Which parts of a QR decomposition are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QrMode {
-    /// As many columns of Q as `min(rows, columns)`.
+    /// Q has `min(rows, columns)` columns.
     Reduced,
-    /// A square Q.
+    /// Q is square.
     Complete,
-    /// R alone: Q is empty. It has no gradient.
+    /// Only R: Q is empty. It has no gradient.
     R,
 }
 
-/// `a = q r` with orthonormal columns of `q` and an upper triangular `r`.
+/// Returns the factors of `a = q r` with orthonormal columns of `q` and an upper triangular `r`.
 ///
 /// # Shapes
-/// `[.., m, n] -> ([.., m, k], [.., k, n])` with `k = min(m, n)`, or `m` for [`QrMode::Complete`]; for [`QrMode::R`] `q` has shape `[0]`.
+/// `[.., m, n] -> ([.., m, k], [.., k, n])` with `k = min(m, n)`, or `m` for [`QrMode::Complete`];
+/// for [`QrMode::R`] `q` has shape `[0]`.
 ///
 /// # Gradient
-/// `da = (dq + q sym(r dr^T - dq^T q)) r^-T`, where `sym` reflects the lower triangle (Walter and Lehmann 2010); the columns of a wide matrix beyond the
-/// square follow from `r2 = q^T a2`. The first k columns must be independent. Of a complete decomposition only that of a matrix with as many columns as
-/// rows, or more, has one.
+/// `da = (dq + q sym(r dr^T - dq^T q)) r^-T`, where `sym` reflects the lower triangle (Walter and
+/// Lehmann 2010); the gradient of the columns of a wide matrix beyond the square follows from `r2 =
+/// q^T a2`. The first k columns must be linearly independent. A complete decomposition has a
+/// gradient only if the matrix has at least as many columns as rows.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, fewer than two axes; in the backward pass, a mode without a gradient.
+/// Dtypes other than f32 and f64, fewer than two axes; in the backward pass, a mode without a
+/// gradient.
 pub fn qr(a: &Tensor, mode: QrMode) -> Result<(Tensor, Tensor)> {
     const OP: &str = "linalg.qr";
     let [m, n] = checks::matrix(OP, a)?;
@@ -67,7 +70,7 @@ fn decompose(a: &Tensor, mode: QrMode, size: usize) -> Result<(Tensor, Tensor)> 
     }
     let q = match mode {
         QrMode::R => Tensor::zeros([0], a.dtype(), a.device())?,
-        // Of a matrix without columns every orthogonal matrix is right.
+        // For a matrix without columns every orthogonal matrix is correct.
         _ if a.elements() == 0 => {
             let eye = Tensor::eye(m, a.dtype(), a.device())?.narrow(1, 0, size)?;
             eye.expand(checks::shape(checks::lead(a), &[m, size])?)?.contiguous()?
@@ -77,7 +80,7 @@ fn decompose(a: &Tensor, mode: QrMode, size: usize) -> Result<(Tensor, Tensor)> 
     Ok((q, second.into_tensor(a, &[size, n])?))
 }
 
-/// Zeros in place of a gradient that is not there.
+/// Returns zeros for a missing gradient.
 fn given(grad: Option<&Tensor>, like: &Tensor) -> Result<Tensor> {
     grad.map_or_else(|| like.zeros_like(), |grad| Ok(grad.clone()))
 }

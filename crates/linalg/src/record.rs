@@ -1,11 +1,11 @@
-//! How results get their gradients.
+//! How results are recorded with their gradient rules.
 
 use ternion_core::autograd::{self, Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Result, Tensor, without_precision};
 
-/// [`with_gradient`](autograd::with_gradient) with a rule that runs as outside of any scope of precision: products in half precision would lose what
-/// decompositions are exact for.
+/// Calls [`with_gradient`](autograd::with_gradient) with a rule that runs outside of any autocast
+/// scope: half-precision products would lose the accuracy of decompositions.
 pub(crate) fn with_gradient(
     op: &'static str,
     inputs: &[&Tensor],
@@ -18,7 +18,7 @@ pub(crate) fn with_gradient(
     autograd::with_gradient(op, inputs, outputs, saves, backward)
 }
 
-/// `output`, which no input changes: its gradients are zeros.
+/// Records `output` as independent of all inputs: their gradients are zeros.
 pub(crate) fn constant(op: &'static str, inputs: &[&Tensor], output: Tensor) -> Result<Tensor> {
     let like: Vec<Tensor> = inputs.iter().map(|input| input.detach()).collect();
     let rule = move |_: &Context<'_>, _: &[Option<Tensor>]| {

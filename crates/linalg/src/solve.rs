@@ -9,48 +9,51 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Shape, Tensor};
 
-/// What a matrix without an inverse is.
+/// How a singular matrix is handled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Singular {
-    /// An error.
+    /// As an error.
     Refused,
-    /// Divided by its zeros: infinities and NaN.
+    /// By division by its zero pivots: the result has infinities and NaN.
     Divided,
 }
 
-/// `x` with `a x = b`, or with `x a = b` unless `left`.
+/// Solves `a x = b` for `x`, or `x a = b` unless `left`.
 ///
 /// # Shapes
-/// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`), or vectors `[.., n]`: one axis, or the shape of `a` without its last axis. Axes
-/// before those broadcast. The result has the shape of `b`, broadcast.
+/// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`), or vectors `[.., n]`: one
+/// axis, or the shape of `a` without its last axis. Axes before those broadcast. The result has the
+/// shape of `b`, broadcast.
 ///
 /// # Gradient
-/// `db = a^-T dx`, `da = -db x^T` (Giles 2008, 2.3.1), and gradients of it.
+/// `db = a^-T dx`, `da = -db x^T` (Giles 2008, 2.3.1), which have gradients too.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, matrices that are not square, sizes that do not fit, a singular matrix.
+/// Dtypes other than f32 and f64 or that differ, matrices that are not square, sizes that do not
+/// match, a singular matrix.
 pub fn solve(a: &Tensor, b: &Tensor, left: bool) -> Result<Tensor> {
     Ok(named_solve("linalg.solve", a, b, left, Singular::Refused)?.0)
 }
 
-/// As [`solve`], also of singular matrices: the second result tells for each matrix of `a` the number of its first pivot that is 0, from 1 on, or 0. Where
-/// it is not 0 the solution is infinite or NaN.
+/// Like [`solve`], but accepts singular matrices. The second result is, for each matrix of `a`, the
+/// index of its first pivot that is 0, starting at 1, or 0 if there is none. If it is not 0 the
+/// solution is infinite or NaN.
 ///
 /// # Shapes
-/// Those of [`solve`]; the numbers have the axes of `a` before the last two, and are i32.
+/// Same as [`solve`]; the indices have the axes of `a` before the last two, and are i32.
 ///
 /// # Errors
-/// Those of [`solve`] but a singular matrix.
+/// The errors of [`solve`] except a singular matrix.
 pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> {
     let (x, mut zeros) = named_solve("linalg.solve_ex", a, b, left, Singular::Divided)?;
-    // They are those of a broadcast to b.
+    // The indices are for `a` broadcast to `b`.
     let mut common = x.dims().to_vec();
     common.truncate(common.len() - if is_vector(a, b) { 1 } else { 2 });
     if common.contains(&0) {
         return Ok((x, checks::info(Vec::new(), a)?));
     }
     let common = Shape::new(&common)?;
-    // None was found where the matrices have no elements.
+    // The matrices have no elements, and so no zero pivot was found.
     zeros.resize(common.elements(), 0);
     let mut zeros = Tensor::from_vec(zeros, common, a.device())?;
     for axis in 0..common.rank() {
@@ -60,7 +63,7 @@ pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> 
     Ok((x, zeros.reshape(Shape::new(checks::lead(a))?)?.contiguous()?))
 }
 
-/// Whether the right sides `b` of `a` are vectors.
+/// Returns whether the right-hand sides `b` of `a` are vectors.
 fn is_vector(a: &Tensor, b: &Tensor) -> bool {
     b.rank() == 1 || b.dims() == &a.dims()[..a.rank() - 1]
 }
@@ -99,7 +102,7 @@ fn named_solve(
     Ok((if is_vector { x.squeeze(-1)? } else { x }, zeros))
 }
 
-/// The inverses of square matrices, which have gradients of every order.
+/// Returns the inverses of square matrices, which have gradients of every order.
 ///
 /// # Shapes
 /// `[.., n, n]`, unchanged
@@ -113,11 +116,12 @@ pub fn inv(a: &Tensor) -> Result<Tensor> {
     inverse("linalg.inv", a, Singular::Refused)
 }
 
-/// As [`inv`], also of singular matrices: the second result tells for each the number of its first pivot that is 0, from 1 on, or 0. Where it is not 0 the
-/// inverse is infinite or NaN.
+/// Like [`inv`], but accepts singular matrices. The second result is, for each matrix, the index of
+/// its first pivot that is 0, starting at 1, or 0 if there is none. If it is not 0 the inverse is
+/// infinite or NaN.
 ///
 /// # Shapes
-/// `[.., n, n] -> ([.., n, n], [..])`; the numbers are i32
+/// `[.., n, n] -> ([.., n, n], [..])`; the indices are i32
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square.
@@ -126,12 +130,13 @@ pub fn inv_ex(a: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((y, checks::info(zeros, a)?))
 }
 
-/// [`inv`] in the name of `op`.
+/// Runs [`inv`] with errors in the name of `op`.
 pub(crate) fn inverse(op: &'static str, a: &Tensor, singular: Singular) -> Result<Tensor> {
     Ok(inverse_and_zeros(op, a, singular)?.0)
 }
 
-/// The inverses, and for each matrix the number of its first pivot that is 0, or 0.
+/// Returns the inverses, and for each matrix the index of its first pivot that is 0, starting at 1,
+/// or 0.
 fn inverse_and_zeros(op: &'static str, a: &Tensor, singular: Singular) -> Result<(Tensor, Vec<i32>)> {
     let size = checks::square(op, a)?;
     let (mut values, mut zeros) = (Values::default(), Vec::new());
@@ -160,7 +165,8 @@ fn refuse(op: &'static str, a: &Tensor, index: usize, factors: &Factors, singula
     Err(Error::matrix(op, format!("the matrix{} is singular", checks::of_batch_element(a, index))))
 }
 
-/// `a^-1 b` and for each matrix the number of its first pivot that is 0, or 0, for `a` `[.., n, n]` and `b` `[.., n, k]` with the same axes before.
+/// Returns `a^-1 b`, and for each matrix the index of its first pivot that is 0, starting at 1, or
+/// 0, for `a` `[.., n, n]` and `b` `[.., n, k]` with the same axes before.
 fn solved(op: &'static str, a: &Tensor, b: &Tensor, singular: Singular) -> Result<(Tensor, Vec<i32>)> {
     let tail = [b.dims()[b.rank() - 2], b.dims()[b.rank() - 1]];
     let (mut values, mut zeros) = (Values::default(), Vec::new());
@@ -170,7 +176,7 @@ fn solved(op: &'static str, a: &Tensor, b: &Tensor, singular: Singular) -> Resul
         let factors = Factors::of(matrix);
         refuse(op, a, index, &factors, singular)?;
         zeros.push(factors.first_zero());
-        // None where there are no right sides: the matrix is checked all the same.
+        // `None` if there are no right-hand sides; the matrix is still checked.
         if let Some(right) = rights.next() {
             let mut x = right.to_owned();
             factors.solve_in_place(&mut x);

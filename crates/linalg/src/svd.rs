@@ -7,16 +7,20 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Result, Tensor};
 
-/// `a = u diag(s) vt`: orthonormal columns of `u` and rows of `vt`, and singular values in descending order.
+/// Returns the factors of `a = u diag(s) vt`: orthonormal columns of `u` and rows of `vt`, and
+/// singular values in descending order.
 ///
 /// # Shapes
-/// `[.., m, n] -> ([.., m, k], [.., k], [.., k, n])` with `k = min(m, n)`; with `full_matrices` `u` and `vt` are square.
+/// `[.., m, n] -> ([.., m, k], [.., k], [.., k, n])` with `k = min(m, n)`; with `full_matrices` `u`
+/// and `vt` are square.
 ///
 /// # Gradient
-/// With `E[i, j] = s[j]^2 - s[i]^2` and `skew(x) = x - x^T` (Townsend 2016):
-/// `da = u (skew(u^T du) / E diag(s) + diag(s) skew(v^T dv) / E + diag(ds)) vt`, and for a matrix with more rows than columns, or more columns than rows,
-/// `(1 - u u^T) du diag(1 / s) vt` or `u diag(1 / s) dvt (1 - v v^T)`. Where singular values are equal, that of `u` and `vt` does not exist: it is not
-/// finite; that of `s` alone always is. Columns of `u` and rows of `vt` beyond the first k, which are not determined, have none.
+/// With `E[i, j] = s[j]^2 - s[i]^2` and `skew(x) = x - x^T` (Townsend 2016): `da = u (skew(u^T du)
+/// / E diag(s) + diag(s) skew(v^T dv) / E + diag(ds)) vt`, and for a matrix with more rows than
+/// columns, or more columns than rows, also `(1 - u u^T) du diag(1 / s) vt` or `u diag(1 / s) dvt
+/// (1 - v v^T)`. If singular values are equal, the gradient through `u` and `vt` does not exist and
+/// is not finite; the gradient through `s` only is always finite. Columns of `u` and rows of `vt`
+/// beyond the first k are not uniquely determined, and have no gradient.
 ///
 /// # Errors
 /// Dtypes other than f32 and f64, fewer than two axes, a NaN or an infinity.
@@ -24,7 +28,7 @@ pub fn svd(a: &Tensor, full_matrices: bool) -> Result<(Tensor, Tensor, Tensor)> 
     named_svd("linalg.svd", a, full_matrices)
 }
 
-/// Singular values in descending order.
+/// Returns the singular values in descending order.
 ///
 /// # Shapes
 /// `[.., m, n] -> [.., min(m, n)]`
@@ -38,7 +42,7 @@ pub fn svdvals(a: &Tensor) -> Result<Tensor> {
     Ok(named_svd("linalg.svdvals", a, false)?.1)
 }
 
-/// [`svd`] in the name of `op`.
+/// Runs [`svd`] with errors in the name of `op`.
 pub(crate) fn named_svd(op: &'static str, a: &Tensor, full: bool) -> Result<(Tensor, Tensor, Tensor)> {
     let [m, n] = checks::matrix(op, a)?;
     let outputs = decompose(op, a, full)?;
@@ -85,7 +89,7 @@ fn decompose(op: &'static str, a: &Tensor, full: bool) -> Result<Vec<Tensor>> {
     Ok(vec![u.into_tensor(a, &[m, columns])?, s.into_tensor(a, &[k])?, vt.into_tensor(a, &[rows, n])?])
 }
 
-/// `x - x^T`
+/// Returns `x - x^T`.
 fn skew(x: &Tensor) -> Result<Tensor> {
     x.sub(&checks::transposed(x)?)
 }
@@ -98,7 +102,7 @@ fn gradient(
     dvt: Option<&Tensor>,
 ) -> Result<Option<Tensor>> {
     if du.is_none() && dvt.is_none() {
-        // u diag(ds) vt: finite whatever the singular values are.
+        // u diag(ds) vt is finite for all singular values.
         return ds.map(|ds| u.mul(&ds.unsqueeze(-2)?)?.matmul(&vt)).transpose();
     }
     let (rows, columns) = (s.unsqueeze(-1)?, s.unsqueeze(-2)?);

@@ -1,16 +1,17 @@
-//! Inverses and linear systems of tensors, as of matrices.
+//! Inverses and linear systems of tensors that are reshaped to matrices.
 
 use crate::checks;
 use crate::solve::{Singular, inverse, solve};
 use ternion_core::{Error, Result, Shape, Tensor};
 
-/// The inverse of a tensor with respect to the contraction over its first `ind` axes.
+/// Returns the inverse of a tensor with respect to the contraction over its first `ind` axes.
 ///
 /// # Shapes
-/// `[a.., b..] -> [b.., a..]`: `ind` axes a, which have as many elements as the others, b
+/// `[a.., b..] -> [b.., a..]`: `ind` axes a, which have as many elements as the other axes, b
 ///
 /// # Errors
-/// `ind` of 0 or beyond the rank, numbers of elements that differ, and those of [`inv`](crate::inv).
+/// `ind` of 0 or beyond the rank, numbers of elements that differ, and those of
+/// [`inv`](crate::inv).
 pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
     const OP: &str = "linalg.tensorinv";
     checks::dtype(OP, a)?;
@@ -28,13 +29,15 @@ pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
     inverse(OP, &a.reshape(Shape::new(&[rows, columns])?)?, Singular::Refused)?.reshape(shape)
 }
 
-/// `x` with `sum a[b.., x..] x[x..] = b[b..]`; the axes `dims` of `a` are moved to its end first.
+/// Solves `sum a[b.., x..] x[x..] = b[b..]` for `x`; the axes `dims` of `a` are moved to its end
+/// first.
 ///
 /// # Shapes
 /// `a`: `[b.., x..]`, with as many elements along both; `b`: `[b..]`; the result: `[x..]`
 ///
 /// # Errors
-/// Axes that do not exist or come twice, numbers of elements that do not fit, and those of [`solve`].
+/// Axes that do not exist or are repeated, numbers of elements that do not match, and those of
+/// [`solve`].
 pub fn tensorsolve(a: &Tensor, b: &Tensor, dims: Option<&[isize]>) -> Result<Tensor> {
     const OP: &str = "linalg.tensorsolve";
     checks::dtype(OP, a)?;

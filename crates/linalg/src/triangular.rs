@@ -8,14 +8,14 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Tensor};
 
-/// Which triangle of a matrix is taken, and on which side of `x` it stands.
+/// Which triangle of a matrix is used, and on which side of `x` it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TriangularOptions {
-    /// The upper triangle, not the lower one.
+    /// Uses the upper triangle instead of the lower one.
     pub upper: bool,
-    /// `a x = b`, not `x a = b`.
+    /// Solves `a x = b` instead of `x a = b`.
     pub left: bool,
-    /// The diagonal is 1, whatever the matrix has there.
+    /// Treats the diagonal as 1, whatever the matrix contains there.
     pub unitriangular: bool,
 }
 
@@ -26,21 +26,23 @@ impl Default for TriangularOptions {
     }
 }
 
-/// `x` with `a x = b` (or `x a = b`) of one triangle of `a`; what lies beyond it is not looked at. A 0 on the diagonal divides.
+/// Solves `a x = b` (or `x a = b`) for `x`, with one triangle of `a`; the rest is not read. A 0 on
+/// the diagonal is a division by zero.
 ///
 /// # Shapes
 /// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`). Axes before those broadcast.
 ///
 /// # Gradient
-/// `db = a^-T dx`, `da` = the triangle of `-db x^T` (Giles 2008, 2.3.1), and gradients of it.
+/// `db = a^-T dx`, `da` = the triangle of `-db x^T` (Giles 2008, 2.3.1), which have gradients too.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, a matrix that is not square, sizes that do not fit.
+/// Dtypes other than f32 and f64 or that differ, a matrix that is not square, sizes that do not
+/// match.
 pub fn solve_triangular(a: &Tensor, b: &Tensor, options: TriangularOptions) -> Result<Tensor> {
     triangular("linalg.solve_triangular", a, b, options)
 }
 
-/// [`solve_triangular`] in the name of `op`.
+/// Runs [`solve_triangular`] with errors in the name of `op`.
 pub(crate) fn triangular(
     op: &'static str,
     a: &Tensor,

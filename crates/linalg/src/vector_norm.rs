@@ -6,42 +6,47 @@ use ternion_core::autograd::{Context, Grads, no_grad};
 use ternion_core::op::Saves;
 use ternion_core::{Axes, AxisSet, DType, Error, Result, Tensor, text};
 
-/// Along which axes a norm is formed, and in which dtype.
+/// The axes along which a norm is computed, and its dtype.
 #[derive(Clone, Debug, Default)]
 pub struct VectorNormOptions {
-    /// The axes; all of them where it is `None` or empty.
+    /// The axes; all of them if it is `None` or empty.
     pub dim: Option<Vec<isize>>,
-    /// Whether those axes stay, with size 1.
+    /// Whether those axes are kept with size 1.
     pub keepdim: bool,
-    /// The floating dtype that the input is cast to first: one that holds its numbers.
+    /// The floating dtype to which the input is cast first. It must represent the input's values.
     pub dtype: Option<DType>,
 }
 
-/// The p-norms `(sum |x|^p)^(1/p)` of all orders: infinity gives the largest magnitude, -infinity the smallest, 0 the number of elements that are not 0.
-/// Neither overflows nor vanishes where the norm itself does not.
+/// Returns the p-norms `(sum |x|^p)^(1/p)` of all orders: infinity gives the largest magnitude,
+/// -infinity the smallest, 0 the number of nonzero elements. Intermediate results do not overflow
+/// or underflow if the norm itself does not.
 ///
 /// # Shapes
-/// Those of a reduction. Half precision is computed in f32 and rounded once.
+/// Shapes of a reduction. Half precision is computed in f32 and rounded once.
 ///
 /// # Gradient
-/// `dx = dy sign(x) (|x| / y)^(p - 1)`, 0 where x is 0; at infinity it is shared by the largest ones.
+/// `dx = dy sign(x) (|x| / y)^(p - 1)`, 0 where x is 0; for infinity the elements of largest
+/// magnitude share it.
 ///
 /// # Errors
-/// A dtype that is not floating or does not hold the numbers of the input, axes that do not exist, no elements along them where the order is negative or infinite.
+/// A dtype that is not floating or cannot represent the input's values, axes that do not exist, no
+/// elements along them if the order is negative or infinite.
 pub fn vector_norm(x: &Tensor, order: f64, options: &VectorNormOptions) -> Result<Tensor> {
     named_vector_norm("linalg.vector_norm", x, order, options)
 }
 
-/// The `order`-norm of all differences of two tensors, broadcast: [`vector_norm`] of `x - other`, as PyTorch's `dist`.
+/// Returns the `order`-norm of all differences of two tensors, broadcast: [`vector_norm`] of `x -
+/// other`, like PyTorch's `dist`.
 ///
 /// # Shapes
 /// `[..]` and `[..]` -> `[]`. Half precision is computed in f32 and rounded once.
 ///
 /// # Gradient
-/// That of [`vector_norm`], and of `other` its negative.
+/// Same as [`vector_norm`], and its negative for `other`.
 ///
 /// # Errors
-/// Dtypes that differ or are not floating, shapes that do not broadcast, an order that is NaN, no elements where it is negative or infinite.
+/// Dtypes that differ or are not floating, shapes that do not broadcast, an order that is NaN, no
+/// elements if it is negative or infinite.
 pub fn dist(x: &Tensor, other: &Tensor, order: f64) -> Result<Tensor> {
     let op = "dist";
     checks::floating(op, x)?;
@@ -55,13 +60,15 @@ pub fn dist(x: &Tensor, other: &Tensor, order: f64) -> Result<Tensor> {
     named_vector_norm(op, &differences, order, &VectorNormOptions::default())?.to_dtype(x.dtype())
 }
 
-/// Each vector along `axis` divided by its `order`-norm, or by `eps` if that is more, through which no gradient flows: as PyTorch's `normalize`.
+/// Divides each vector along `axis` by its `order`-norm, or by `eps` if that is larger; `eps` has
+/// no gradient. Like PyTorch's `normalize`.
 ///
 /// # Shapes
 /// `[..]`, unchanged. Half precision is computed in f32 and rounded once.
 ///
 /// # Errors
-/// A dtype that is not floating, an axis that does not exist, no elements along it where the order is negative or infinite.
+/// A dtype that is not floating, an axis that does not exist, no elements along it if the order is
+/// negative or infinite.
 pub fn normalize(x: &Tensor, order: f64, axis: isize, eps: f64) -> Result<Tensor> {
     let op = "normalize";
     checks::floating(op, x)?;
@@ -71,7 +78,7 @@ pub fn normalize(x: &Tensor, order: f64, axis: isize, eps: f64) -> Result<Tensor
     wide.div(&norms.clamp(eps, f64::INFINITY)?)?.to_dtype(x.dtype())
 }
 
-/// [`vector_norm`] in the name of `op`.
+/// Runs [`vector_norm`] with errors in the name of `op`.
 pub(crate) fn named_vector_norm(
     op: &'static str,
     x: &Tensor,
@@ -92,7 +99,7 @@ pub(crate) fn named_vector_norm(
     if options.keepdim { Ok(kept) } else { kept.reshape(axes.drop_from(x.shape())) }
 }
 
-/// `x`, which must be floating, as `dtype`, which must be so too and hold its numbers.
+/// Casts `x` to `dtype`. Both must be floating, and `dtype` must represent the values of `x`.
 pub(crate) fn cast(op: &'static str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     checks::floating(op, x)?;
     match dtype {
@@ -122,7 +129,8 @@ fn of_order(op: &'static str, x: &Tensor, order: f64, axes: AxisSet) -> Result<T
     Ok(with_gradient(op, &[x], vec![y], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// The largest or smallest magnitude. Its gradient is shared by those that equal it, a NaN, whose sign is 0, by NaN: the numbers beside it get 0.
+/// Returns the largest or smallest magnitude. Elements that equal it share its gradient. If it is
+/// NaN, the NaN elements share it with a sign of 0, and the other elements get 0.
 fn extreme(op: &'static str, x: &Tensor, is_largest: bool, axes: AxisSet) -> Result<Tensor> {
     let y = no_grad(|| if is_largest { x.abs()?.max_keep(axes) } else { x.abs()?.min_keep(axes) })?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
@@ -138,7 +146,8 @@ fn extreme(op: &'static str, x: &Tensor, is_largest: bool, axes: AxisSet) -> Res
     Ok(with_gradient(op, &[x], vec![y], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// The norms of `magnitudes`, formed of their ratios to the largest one (for a negative order, the smallest one), which counts most.
+/// Returns the norms of `magnitudes`, computed from their ratios to the largest one (for a negative
+/// order, the smallest one), which dominates.
 fn value(magnitudes: &Tensor, order: f64, axes: AxisSet) -> Result<Tensor> {
     if order == 0.0 {
         return magnitudes.ne_scalar(0i64)?.to_dtype(magnitudes.dtype())?.sum_keep(axes);
@@ -161,7 +170,8 @@ fn gradient(x: &Tensor, y: &Tensor, dy: &Tensor, order: f64) -> Result<Tensor> {
     if order == 1.0 {
         return dy.mul(&x.sign()?);
     }
-    // A norm of 0 has the gradient 0: of a positive order all elements are 0, of a negative one its limit is 0 whatever the others are.
+    // A norm of 0 has the gradient 0: for a positive order all elements are 0, for a negative one
+    // the limit is 0 whatever the other elements are.
     let is_zero = y.eq_scalar(0i64)?;
     let (divisor, dy) = (y.masked_fill(&is_zero, 1i64)?, dy.masked_fill(&is_zero, 0i64)?);
     if order == 2.0 {

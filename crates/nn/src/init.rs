@@ -1,21 +1,23 @@
-//! First values of parameters, by the formulas of PyTorch's `torch.nn.init`.
+//! Initialization of parameters, with the formulas of PyTorch's `torch.nn.init`.
 //!
-//! Every value comes from the device's random numbers, so [`Device::seed`] decides them, equally on every device.
+//! All values are drawn from the device's random number generator. [`Device::seed`] therefore
+//! determines them, and they are the same on every device.
 
 use ternion_core::{DType, Device, Error, IntoShape, Result, Shape, Tensor, no_grad};
 
-/// From which distribution the first values are drawn.
+/// A distribution from which a parameter is initialized.
 ///
-/// Fans are of weights `[out, in, ..]`: fan-in is `in` and fan-out is `out`, each times the product of the sizes behind.
+/// Fans are those of a weight `[out, in, ..]`: fan-in is `in` and fan-out is `out`, each times the
+/// product of the remaining sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
-    /// This value everywhere.
+    /// The same value for all elements.
     Constant(f64),
-    /// Even over `low..high`.
+    /// Uniform on `low..high`.
     Uniform {
-        /// Smallest value.
+        /// Lower bound, inclusive.
         low: f64,
-        /// Bound of the values.
+        /// Upper bound, exclusive.
         high: f64,
     },
     /// The normal distribution.
@@ -25,54 +27,56 @@ pub enum Init {
         /// Its standard deviation.
         std: f64,
     },
-    /// The normal distribution between two bounds.
+    /// The normal distribution, truncated to an interval.
     TruncatedNormal {
-        /// The mean of the whole distribution.
+        /// The mean of the distribution before truncation.
         mean: f64,
-        /// The standard deviation of the whole distribution.
+        /// The standard deviation of the distribution before truncation.
         std: f64,
         /// Smallest value.
         low: f64,
         /// Largest value.
         high: f64,
     },
-    /// Even over `-b..b` with `b = gain * sqrt(3 / fan)` (He et al. 2015).
+    /// Uniform on `-b..b` with `b = gain * sqrt(3 / fan)` (He et al. 2015).
     KaimingUniform {
-        /// Whose variance is kept: that of the outputs, or of the gradients.
+        /// Whether the variance of the outputs or of the gradients is preserved.
         fan: Fan,
-        /// What follows the weight.
+        /// The nonlinearity that follows the weight.
         nonlinearity: Nonlinearity,
     },
     /// Normal with standard deviation `gain / sqrt(fan)` (He et al. 2015).
     KaimingNormal {
-        /// Whose variance is kept: that of the outputs, or of the gradients.
+        /// Whether the variance of the outputs or of the gradients is preserved.
         fan: Fan,
-        /// What follows the weight.
+        /// The nonlinearity that follows the weight.
         nonlinearity: Nonlinearity,
     },
-    /// Even over `-b..b` with `b = gain * sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010, eq. 16).
+    /// Uniform on `-b..b` with `b = gain * sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010,
+    /// eq. 16).
     XavierUniform {
         /// A factor, see [`Nonlinearity::gain`].
         gain: f64,
     },
-    /// Normal with standard deviation `gain * sqrt(2 / (fan_in + fan_out))` (Glorot and Bengio 2010).
+    /// Normal with standard deviation `gain * sqrt(2 / (fan_in + fan_out))` (Glorot and Bengio
+    /// 2010).
     XavierNormal {
         /// A factor, see [`Nonlinearity::gain`].
         gain: f64,
     },
 }
 
-/// Which of a weight's two fans counts.
+/// Which of a weight's two fans is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// Inputs of an output: keeps the variance of outputs.
+    /// Inputs of an output: preserves the variance of outputs.
     #[default]
     In,
-    /// Outputs of an input: keeps the variance of gradients.
+    /// Outputs of an input: preserves the variance of gradients.
     Out,
 }
 
-/// What follows a weight, which decides how much its values must be scaled.
+/// The nonlinearity that follows a weight, which determines the scale of its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nonlinearity {
     /// Nothing, a convolution or a sigmoid: gain 1.
@@ -88,7 +92,7 @@ pub enum Nonlinearity {
 }
 
 impl Nonlinearity {
-    /// The factor by which the standard deviation is scaled, as PyTorch's `calculate_gain`.
+    /// Returns the factor by which the standard deviation is scaled, as PyTorch's `calculate_gain`.
     pub fn gain(self) -> f64 {
         match self {
             Nonlinearity::Linear => 1.0,
@@ -101,15 +105,17 @@ impl Nonlinearity {
 }
 
 impl Init {
-    /// What PyTorch's linear and convolution layers start from: `kaiming_uniform(a = sqrt 5)`, even over `-1/sqrt(fan_in)..1/sqrt(fan_in)`.
+    /// Returns the default of PyTorch's linear and convolution layers: `kaiming_uniform(a = sqrt
+    /// 5)`, uniform on `-1/sqrt(fan_in)..1/sqrt(fan_in)`.
     pub fn layer_default() -> Init {
         Init::KaimingUniform { fan: Fan::In, nonlinearity: Nonlinearity::LeakyReLU(5f64.sqrt()) }
     }
 
-    /// A tensor with first values. Halves are drawn in f32 and rounded.
+    /// Returns a tensor with initial values. Half-precision values are drawn in f32 and rounded.
     ///
     /// # Errors
-    /// A shape without the two axes that fans need, bounds in the wrong order, a dtype that is not floating, no memory.
+    /// Returns an error if the shape lacks the two axes that fans need, bounds are in the wrong
+    /// order, the dtype is not floating, or memory is exhausted.
     pub fn tensor(self, shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         if !dtype.is_float() {
             return Err(Error::dtype("init", "parameter", dtype, "a floating dtype"));
@@ -118,10 +124,12 @@ impl Init {
         no_grad(|| draw(self.distribution(&shape)?, shape, dtype, device))
     }
 
-    /// The distribution for a weight of this shape, with its numbers: uniform, normal, truncated normal or constant.
+    /// Returns the distribution for a weight of this shape with its parameters computed: uniform,
+    /// normal, truncated normal or constant.
     ///
     /// # Errors
-    /// A shape without the two axes that fans need, bounds in the wrong order, a number that is not finite.
+    /// Returns an error if the shape lacks the two axes that fans need, bounds are in the wrong
+    /// order, or a number is not finite.
     pub fn distribution(self, shape: &Shape) -> Result<Init> {
         let symmetric = |bound: f64| Init::Uniform { low: -bound, high: bound };
         let centred = |std: f64| Init::Normal { mean: 0.0, std };
@@ -153,10 +161,10 @@ impl Init {
     }
 }
 
-/// Fan-in and fan-out of a weight `[out, in, ..]`.
+/// Returns fan-in and fan-out of a weight `[out, in, ..]`.
 ///
 /// # Errors
-/// Fewer than two axes.
+/// Returns an error for fewer than two axes.
 pub fn fans(shape: &Shape) -> Result<[usize; 2]> {
     let [outputs, inputs, receptive @ ..] = shape.dims() else {
         return Err(Error::Rank { op: "init", expected: "at least 2".into(), shape: Box::new(*shape) });
@@ -165,7 +173,7 @@ pub fn fans(shape: &Shape) -> Result<[usize; 2]> {
     Ok([inputs * field, outputs * field])
 }
 
-/// One fan, at least 1: a weight without elements has no values to scale.
+/// Returns one fan, at least 1: a weight without elements has no values to scale.
 fn fan_of(shape: &Shape, fan: Fan) -> Result<f64> {
     let [fan_in, fan_out] = fans(shape)?;
     Ok(match fan {
@@ -180,9 +188,9 @@ fn fan_sum(shape: &Shape) -> Result<f64> {
     Ok((fan_in + fan_out).max(1) as f64)
 }
 
-/// Values of a distribution that has its numbers.
+/// Draws values of a distribution whose parameters are known.
 fn draw(distribution: Init, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
-    // Random ops know f32 and f64.
+    // Random ops support f32 and f64.
     let drawn = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let values = match distribution {
         Init::Constant(value) => return Tensor::full(shape, value, dtype, device),
@@ -200,7 +208,8 @@ fn draw(distribution: Init, shape: Shape, dtype: DType, device: &Device) -> Resu
     values.to_dtype(dtype)
 }
 
-/// By inversion: uniform numbers between the distribution function at the bounds, mapped back through its inverse. On the host: there is no such op.
+/// Draws by inversion: uniform numbers between the values of the distribution function at the
+/// bounds are mapped through its inverse. Runs on the host, because there is no such op.
 fn truncated_normal(
     [mean, std]: [f64; 2],
     [low, high]: [f64; 2],
@@ -216,7 +225,8 @@ fn truncated_normal(
     Tensor::from_vec(values, shape, device)
 }
 
-/// The normal distribution function, by its Taylor series near 0 and the continued fraction of its tail (Abramowitz and Stegun 26.2.10, 26.2.14).
+/// The normal distribution function, by its Taylor series near 0 and the continued fraction of its
+/// tail (Abramowitz and Stegun 26.2.10, 26.2.14).
 fn normal_cdf(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if x.abs() < 3.0 {
@@ -233,7 +243,7 @@ fn normal_cdf(x: f64) -> f64 {
     if x > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The inverse of [`normal_cdf`]: bisection, to the last bit that the distribution function can tell.
+/// The inverse of [`normal_cdf`], by bisection up to the resolution of the distribution function.
 fn normal_quantile(probability: f64) -> f64 {
     let (mut low, mut high) = (-40.0, 40.0);
     while high - low > 1e-13 {
@@ -247,7 +257,7 @@ fn normal_quantile(probability: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Values of mpmath's `ncdf`, computed with 30 digits.
+    /// Reference values are mpmath's `ncdf`, computed with 30 digits.
     #[test]
     fn normal_distribution_matches_reference() {
         let pairs = [

@@ -1,12 +1,17 @@
-//! Layers, losses and optimisers, with PyTorch's names, defaults and state-dict keys. Everything is made of `Tensor` methods and knows no device.
+//! Layers, losses and optimizers, with PyTorch's names, defaults and state-dict keys. The crate
+//! uses only `Tensor` methods and contains no device-specific code.
 //!
-//! A layer is made by `new`, with PyTorch's defaults, or by `with_config`, with a `..Config` that documents them; layers without parameters of their own (activations, pools,
-//! [`Upsample`], [`Flatten`]), and losses, have their settings as public fields. Defaults differ from PyTorch's in the block of transformers alone, where
-//! [`TransformerBlockConfig`] tells them; and batches come first everywhere, also in [`MultiHeadAttention`], [`LSTM`] and [`GRU`].
+//! A layer is created by `new` with PyTorch's defaults, or by `with_config` with a `..Config`
+//! struct that documents them. Layers without parameters (activations, pooling, [`Upsample`],
+//! [`Flatten`]) and losses have their settings as public fields. Two things differ from PyTorch:
+//! transformer blocks have other defaults, which [`TransformerBlockConfig`] documents, and the
+//! batch is always the first axis, also in [`MultiHeadAttention`], [`LSTM`] and [`GRU`].
 //!
-//! Reading order: a [`Module`] is a tree of [`Param`]s, which `#[derive(Module)]` walks; [`Forward`] is a module that turns a tensor
-//! into a tensor, and the layers are such; losses compare with a target; [`optim`] changes parameters by gradients, at the rates of a [`schedule`], and [`Ema`] averages them;
-//! [`checkpoint`] keeps them on disk, and [`huggingface`] reads and writes GPT-2's.
+//! Reading order: a [`Module`] is a tree of [`Param`]s, which `#[derive(Module)]` traverses.
+//! [`Forward`] is a module that maps one tensor to one tensor; layers implement it. Losses compare
+//! an output with a target. [`optim`] updates parameters from gradients, with the learning rates of
+//! a [`schedule`], and [`Ema`] averages parameters. [`checkpoint`] saves them to disk, and
+//! [`huggingface`] reads and writes GPT-2 weights.
 //!
 //! ```
 //! use ternion_core::{DType, Result, Tensor};
@@ -32,7 +37,7 @@
 //! # }
 //! ```
 
-// `#[derive(Module)]` names this crate by its absolute path, also inside it.
+// `#[derive(Module)]` refers to this crate by its absolute path, also within the crate.
 extern crate self as ternion_nn;
 
 mod formats;

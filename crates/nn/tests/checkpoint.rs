@@ -1,4 +1,5 @@
-//! Weights on disk: back as they were, whole or not at all, and an error in words for whatever a file can be.
+//! Weights on disk: they are restored exactly, files are written atomically, and every invalid file
+//! gives an error with a message.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -131,7 +132,7 @@ fn files_that_are_not_there_or_cannot_be_written_are_named() -> Result<()> {
     let nowhere = folder.file("no-folder").join("model.safetensors");
     let message = save(&model, &nowhere).expect_err("no such folder").to_string();
     assert!(message.starts_with(&format!("{}: cannot be written: ", nowhere.display())), "{message}");
-    // A folder in the file's place: the renaming fails, and the temporary file is gone again.
+    // A folder has the name of the file: renaming fails, and the temporary file is removed.
     fs::create_dir(folder.file("occupied")).expect("the folder can be written");
     assert!(save(&model, folder.file("occupied")).is_err());
     assert!(save(&model, Path::new("/")).is_err());
@@ -139,7 +140,8 @@ fn files_that_are_not_there_or_cannot_be_written_are_named() -> Result<()> {
     Ok(())
 }
 
-/// Cut off anywhere, or with any byte of its header changed: read as it was promised, or an error, never a panic.
+/// Files truncated at any length, or with any byte of the header changed: they are read as the
+/// header says, or give an error, but never panic.
 #[test]
 fn damaged_files_are_errors() -> Result<()> {
     let (device, folder) = (device(), Folder::new("damaged"));
@@ -160,7 +162,8 @@ fn damaged_files_are_errors() -> Result<()> {
             let mut damaged = whole.clone();
             damaged[position] ^= flip;
             fs::write(&file, damaged).expect("the folder can be written");
-            // A changed name or an exchanged digit may still make sense; what counts is that it returns.
+            // A changed name or digit may still be valid. The test only requires that the call
+            // returns.
             let _ = read(&file, &device);
         }
     }
@@ -204,7 +207,7 @@ fn headers_that_lie_are_errors() {
         &[0],
         "tensor w: shape:",
     );
-    // Sizes whose product, and offsets whose sum with the header's length, exceed what can be counted.
+    // Sizes whose product, and offsets whose sum with the header's length, overflow.
     check(
         r#"{"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}}"#,
         &[0; 4],
@@ -247,7 +250,8 @@ fn an_optimiser_that_has_stepped_takes_over_what_it_loads() -> Result<()> {
     let (start, unused) = (model.state_dict()?, adam.state_dict()?);
     let (once, state) = (train(&mut adam, 1)?, adam.state_dict()?);
     let thrice = train(&mut adam, 2)?;
-    // From after the first step again, then from before it: moments and step counts are those that were loaded.
+    // Resume from the state after the first step, then from the one before it: moments and step
+    // counts are those that were loaded.
     model.load_state_dict(&once)?;
     adam.load_state_dict(&state)?;
     same(&train(&mut adam, 2)?, &thrice)?;
@@ -312,7 +316,7 @@ fn an_optimiser_goes_on_from_a_file_as_if_it_had_never_stopped() -> Result<()> {
     Ok(())
 }
 
-/// A module with a parameter and a buffer of `dtype`.
+/// A module with a parameter and a buffer.
 #[derive(Module)]
 struct Scaled {
     weight: Param,
@@ -342,7 +346,8 @@ fn floating_dtypes_are_cast_to_those_of_the_model_in_both_directions() -> Result
         }
         model.load_state_dict(&read(&file, &device)?)?;
     }
-    // Rounded to nearest even, as by any other cast: 1 + 2^-11 lies between two numbers of f16.
+    // Rounded to nearest, ties to even, as in any other cast: 1 + 2^-11 is halfway between two f16
+    // numbers.
     let model = scaled([0.0, 0.0], DType::F16, DType::F16)?;
     save(&scaled([1.0 + 2f64.powi(-11), 3.0], DType::F64, DType::F64)?, &file)?;
     load(&model, &file)?;
@@ -400,14 +405,15 @@ fn two_tensors_of_one_key_are_an_error_that_names_it() -> Result<()> {
     }
     assert_eq!(folder.names(), ["model.safetensors"]);
 
-    // One tensor under one key, met twice, is no loss.
+    // A tensor that occurs twice under the same key is stored once, without loss.
     let shared = Flat {
         first: Linear { weight: model.first.weight.clone(), bias: None },
         second: Linear { weight: model.first.weight.clone(), bias: None },
     };
     assert_eq!(shared.state_dict()?.len(), 1);
 
-    // An optimiser knows parameters, not modules: it tells those of one name apart, whatever they are called.
+    // An optimizer knows parameters, not modules. It distinguishes parameters of the same name,
+    // whatever names they have.
     let mut params = model.parameters();
     params.push(params[0].clone().named("weight#2"));
     params.swap_remove(0);
@@ -460,7 +466,7 @@ fn an_empty_file_name_is_shown_as_such() -> Result<()> {
     Ok(())
 }
 
-/// A file in the place of a pipe would be a pipe lost, and its reader would wait for ever.
+/// If a file replaced a pipe, the pipe would be lost and its reader would wait forever.
 #[test]
 #[cfg(unix)]
 fn a_pipe_stays_and_its_reader_has_it_all() -> Result<()> {
@@ -488,7 +494,7 @@ fn a_symbolic_link_stays_and_what_it_points_to_is_replaced() -> Result<()> {
     fs::create_dir(folder.file("versions")).expect("the folder can be written");
     symlink("versions/one", folder.file("latest")).expect("a link");
     symlink("latest", folder.file("link to link")).expect("a link");
-    // To a file that is yet to come, then to one that is there.
+    // First the target does not exist, then it does.
     for _ in 0..2 {
         save(&model, folder.file("link to link"))?;
         load(&model, folder.file("versions").join("one"))?;

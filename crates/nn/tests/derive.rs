@@ -1,4 +1,5 @@
-//! `#[derive(Module)]`: what is found, under which keys, and what the rest of `Module` makes of it.
+//! `#[derive(Module)]`: the members that it visits, their keys, and the methods of `Module` that
+//! are based on them.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -137,7 +138,7 @@ fn every_kind_of_field_is_found_under_its_key() -> Result<()> {
     assert_eq!(model.named_buffers().iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["state"]);
     assert_eq!(model.state_dict()?.len(), expected.len() + 1);
 
-    // Plain fields are there for the model itself.
+    // Plain fields are only used by the model itself.
     assert_eq!((model.width, model.name.as_str(), &model.style), (3, "everything", &Style::Plain));
     assert!(model.skipped.is_loopback() && model.none.is_none() && model.device.name() == "cpu");
     let (_, _, PhantomData) = (&model.empty, model.activation, model.marker);
@@ -162,7 +163,7 @@ fn enums_show_the_variant_that_they_are() {
     assert!(keys(&Either::<Pair>::Nothing).is_empty());
 }
 
-/// A type that holds itself: bounds must not go round in circles.
+/// A type that contains itself: the generated bounds must not be cyclic.
 #[derive(Module)]
 struct Tree<L> {
     leaf: L,
@@ -190,7 +191,7 @@ fn a_shared_parameter_is_trained_once_and_saved_under_each_name() -> Result<()> 
     assert_eq!(trained.len(), 2);
     assert_eq!(trained[0].name(), Some("0.weight"));
     assert!(trained[0].is(&model.1.weight));
-    // Both uses add to the one gradient: d sum(W W x) / dW for W = [[a]], x = 1 is 2a.
+    // Both uses are accumulated in one gradient: d sum(W W x) / dW for W = [[a]], x = 1 is 2a.
     let weight = Param::new(&Tensor::from_slice(&[3f32], [1, 1], &device)?)?;
     let tied = (Linear { weight: weight.clone(), bias: None }, Linear { weight, bias: None });
     let output = tied.1.forward(&tied.0.forward(&Tensor::ones([1, 1], DType::F32, &device)?)?)?;

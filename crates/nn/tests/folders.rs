@@ -1,11 +1,11 @@
-//! The folders of the crate stand one on the other: each imports only from those below it.
+//! The folders of the crate are layered: each imports only from itself and from those below it.
 
 use std::path::{Path, PathBuf};
 
-/// From the ground up.
+/// From the lowest layer to the highest.
 const FOLDERS: [&str; 8] = ["module", "init", "layers", "losses", "models", "optim", "formats", "inspect"];
 
-/// The part of a file that is code: no comments, no tests.
+/// Returns the code of a file, without comments and tests.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).expect("a source");
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -17,7 +17,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// The folders that `code` imports from.
+/// Returns the folders from which `code` imports.
 fn imports(code: &str) -> Vec<&str> {
     let names = code.match_indices("crate::").map(|(at, start)| &code[at + start.len()..]);
     names

@@ -1,4 +1,5 @@
-//! Memory of a training: its peak is told and does not grow, and what the forward pass keeps is freed as the backward pass passes it.
+//! Memory of a training run: its peak is reported and does not grow, and the backward pass frees
+//! the saved tensors of the forward pass as it proceeds.
 
 use std::sync::{Arc, Mutex};
 use ternion_core::decorators::Counting;
@@ -15,7 +16,7 @@ fn device() -> Device {
     device
 }
 
-/// The peak of each of 50 steps of AdamW.
+/// Returns the peak memory of each of 50 steps of AdamW.
 fn peaks<M: Module>(model: &M, device: &Device, loss: impl Fn(&M) -> Result<Tensor>) -> Result<Vec<usize>> {
     let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
     let mut peaks = Vec::new();
@@ -27,7 +28,8 @@ fn peaks<M: Module>(model: &M, device: &Device, loss: impl Fn(&M) -> Result<Tens
     Ok(peaks)
 }
 
-/// All steps but the first, which makes the states, take what the second takes, and more than what is there between them.
+/// Checks that all steps but the first, which creates the states, have the peak of the second, and
+/// that this is more than the memory in use between steps.
 fn constant(peaks: &[usize], between: usize) {
     assert!(peaks[1] > between, "{} over {between}", peaks[1]);
     for (step, &peak) in peaks.iter().enumerate().skip(2) {
@@ -44,7 +46,7 @@ fn the_peak_of_a_step_of_an_mlp_is_told_and_does_not_grow() -> Result<()> {
     let peaks = peaks(&model, &device, |model| model.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
     let between = device.memory().in_use;
     constant(&peaks, between);
-    // Both ReLUs keep their output, 128 x 64 numbers of 4 bytes.
+    // Both ReLUs save their output, 128 x 64 numbers of 4 bytes.
     assert!(peaks[1] >= between + 2 * 128 * 64 * 4, "{} over {between}", peaks[1]);
     Ok(())
 }
@@ -91,7 +93,8 @@ fn bytes(tensor: &Tensor) -> usize {
     tensor.buffer().bytes()
 }
 
-/// A chain whose outputs are much larger than its weights: memory falls from each to the one before it, and in the end nothing of the forward pass is left.
+/// A chain whose outputs are much larger than its weights: memory decreases from each layer to the
+/// previous one, and at the end nothing of the forward pass is left.
 #[test]
 fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
     const LAYERS: usize = 40;
@@ -107,7 +110,8 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
         };
         bytes(&input) + parameters.iter().map(of).sum::<usize>()
     };
-    // `Device::seed` and the first weights leave the state of the random numbers, 16 bytes.
+    // `Device::seed` and the weight initialization leave the state of the random number generator,
+    // 16 bytes.
     let random = device.memory().in_use - held(None);
     assert_eq!(random, 16);
     let readings: Arc<Mutex<Vec<usize>>> = Arc::default();
@@ -127,7 +131,8 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
     drop(loss);
     let readings = readings.lock().expect("one thread").clone();
     assert_eq!(readings.len(), LAYERS);
-    // Each ReLU keeps its output, 256 x 16 numbers of 4 bytes; a layer leaves the gradients of 16 x 16 weights and 16 biases.
+    // Each ReLU saves its output, 256 x 16 numbers of 4 bytes; a layer leaves the gradients of 16 x
+    // 16 weights and 16 biases.
     let (output, gradient) = (256 * 16 * 4, (16 * 16 + 16) * 4);
     for (step, pair) in readings.windows(2).enumerate() {
         assert!(pair[1] < pair[0], "step {step}: {} after {}", pair[1], pair[0]);
@@ -179,7 +184,7 @@ fn the_peak_of_a_part_leaves_that_of_the_whole() -> Result<()> {
     Ok(())
 }
 
-/// What a forward pass under `no_grad` takes is less than one that is recorded.
+/// A forward pass under `no_grad` needs less memory than a recorded one.
 #[test]
 fn recording_is_what_takes_memory() -> Result<()> {
     let device = device();

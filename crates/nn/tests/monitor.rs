@@ -1,4 +1,5 @@
-//! The stats monitor names the layer of each fault that is planted, and says nothing of trainings that are well.
+//! The stats monitor names the layer of each planted fault, and reports nothing for healthy
+//! training runs.
 
 #[path = "monitor/healthy.rs"]
 mod healthy;
@@ -23,7 +24,8 @@ fn each_step() -> StatsConfig {
     StatsConfig { every: 1, ..Default::default() }
 }
 
-/// Trains `model` for `steps` steps by the mean square of what it gives less `target`, and hands out all reports.
+/// Trains `model` for `steps` steps with the mean squared error between its output and `target`,
+/// and returns all reports.
 fn reports(
     model: &impl Forward,
     optimizer: &mut impl Optimizer,
@@ -40,7 +42,7 @@ fn reports(
     Ok(reports)
 }
 
-/// One step of SGD by a learning rate that changes nothing to speak of.
+/// Makes one step of SGD with a learning rate that has no noticeable effect.
 fn first_report(model: &impl Forward, input: &Tensor, target: &Tensor) -> Result<StatsReport> {
     let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 1e-9, ..Default::default() })?;
     Ok(reports(model, &mut sgd, (input, target), 1)?.remove(0))
@@ -78,7 +80,7 @@ fn first_weights_that_are_too_large_explode() -> Result<()> {
     let found = faults(&report);
     assert!(found.contains(&(Fault::ExplodingGradients, "layers.0")), "{report}");
     let outputs = found.iter().find(|(fault, _)| *fault == Fault::ExplodingOutputs).expect("outputs, too");
-    // Four times a layer, a thousand times after five.
+    // A factor of four for each layer makes a thousand after five layers.
     assert!(["layers.4", "layers.5", "layers.6"].contains(&outputs.1), "{report}");
     assert!(report.all_warnings[0].text.contains("those of layers.0 (root mean square"), "{report}");
     Ok(())
@@ -124,7 +126,7 @@ fn relus_that_are_dead_are_named() -> Result<()> {
     let device = device();
     let model = Mlp::new([8, 20, 20, 3], &device)?;
     let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
-    // 19 of 20: as a batch may have it by chance, so only what lasts is told.
+    // 19 of 20 units: a batch may show this by chance, so it is reported only if it persists.
     let mut bias = [-100.0f32; 20];
     bias[3] = 1.0;
     model.layers[1].bias.as_ref().expect("a bias").set(&Tensor::from_slice(&bias, [20], &device)?)?;
@@ -137,11 +139,11 @@ fn relus_that_are_dead_are_named() -> Result<()> {
         let start = "relu after layers.1: 95 % of its units gave 0 for each example in each of the last 5 readings (95 % of";
         assert!(text.starts_with(start), "{text}");
     }
-    // All of them: at once.
+    // All units: reported at once.
     model.layers[1].bias.as_ref().expect("a bias").set(&Tensor::full([20], -100.0, DType::F32, &device)?)?;
     let report = first_report(&model, &input, &target)?;
     assert_eq!(faults(&report), [(Fault::DeadReLU, "layers.1")], "{report}");
-    // The same as a layer.
+    // The same with the ReLU as a layer.
     let layers =
         Sequential::new().with(Linear::new(8, 20, &device)?).with(ReLU).with(Linear::new(20, 3, &device)?);
     layers.named_parameters()[1].1.set(&Tensor::full([20], -100.0, DType::F32, &device)?)?;
@@ -178,7 +180,7 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
     let device = device();
     let model = Mlp::new([8; 6], &device)?;
     let (input, target) = pair(&[4, 8], &[4, 8], &device)?;
-    // In a weight.
+    // NaN in a weight.
     let before = model.layers[2].weight.tensor().to_vec::<f32>()?;
     let mut values = before.clone();
     values[9] = f32::NAN;
@@ -189,7 +191,7 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
     assert!(text.starts_with("layers.2: 4 of 32 outputs are NaN, the first in the order"), "{text}");
     assert!(text.contains("its layers.2.weight holds such numbers already"), "{text}");
     model.layers[2].weight.set(&Tensor::from_vec(before, [8, 8], &device)?)?;
-    // In the input.
+    // Infinity in the input.
     let mut values = input.to_vec::<f32>()?;
     values[3] = f32::INFINITY;
     let broken = Tensor::from_vec(values, [4, 8], &device)?;
@@ -199,7 +201,7 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
         report.all_warnings[0].text.starts_with("input: 1 of 32 numbers are infinite; clean"),
         "{report}"
     );
-    // Made by a layer of one's own, of finite numbers.
+    // NaN that a custom layer computes from finite numbers.
     let own = Sequential::new().with(Linear::new(8, 8, &device)?).with(ReLU).with(Shares {});
     own.named_parameters()[1].1.set(&Tensor::full([8], -100.0, DType::F32, &device)?)?;
     let report = first_report(&own, &input, &target)?;
@@ -213,7 +215,7 @@ fn a_gradient_that_is_nan_alone_is_told() -> Result<()> {
     let model = Mlp::new([4, 6, 2], &device)?;
     let input = Tensor::randn([5, 4], DType::F32, &device)?;
     let mut monitor = StatsMonitor::new(each_step())?;
-    // The derivative of the root of 0 is infinite, times 0.
+    // The derivative of the square root at 0 is infinite, and is multiplied by 0.
     let root = || model.forward(&input)?.mul_scalar(0.0)?.sqrt()?.sum_all();
     let loss = monitor.watch(&model, 0, root)?;
     assert!(loss.item::<f32>()?.is_finite());
@@ -255,7 +257,7 @@ fn a_layer_that_is_left_out_of_the_loss_is_named() -> Result<()> {
     Ok(())
 }
 
-/// An optimizer that was given some of the parameters only.
+/// An optimizer that was given only some of the parameters.
 #[test]
 fn a_layer_that_the_optimizer_does_not_have_is_named() -> Result<()> {
     let device = device();
@@ -269,13 +271,14 @@ fn a_layer_that_the_optimizer_does_not_have_is_named() -> Result<()> {
         report.to_string().contains("layers.1.weight: its gradient is not 0, but the step left it as it was"),
         "{report}"
     );
-    // One that is frozen is meant to stay.
+    // A frozen layer is not meant to change.
     model.layers[1].parameters().iter().for_each(ternion_nn::Param::freeze);
     quiet(&reports(&model, &mut sgd, (&input, &target), 1)?);
     Ok(())
 }
 
-/// A layer that is computed, and whose output is detached: the words are others than of one that is not computed.
+/// A layer that is computed and whose output is detached. The message differs from that for a layer
+/// that is not computed.
 #[test]
 fn a_layer_behind_which_a_branch_is_detached_is_named() -> Result<()> {
     let device = device();
@@ -302,7 +305,8 @@ fn learning_rates_that_are_far_off_are_told() -> Result<()> {
     let model = Mlp::new([8, 32, 3], &device)?;
     let mut adam = Adam::new(model.parameters(), AdamConfig { lr: 1.0, ..Default::default() })?;
     let report = &reports(&model, &mut adam, (&input, &target), 1)?[0];
-    // Of weights that are even over 1/sqrt(32), those of the last layer are the smallest.
+    // The weights are uniform on -1/sqrt(inputs)..1/sqrt(inputs); those of the last layer, with 32
+    // inputs, are the smallest.
     assert_eq!(faults(report), [(Fault::LargeUpdates, "layers.1")], "{report}");
     let text = &report.all_warnings[0].text;
     assert!(text.contains("divide the learning rate by about 10000"), "{text}");
@@ -316,9 +320,9 @@ fn learning_rates_that_are_far_off_are_told() -> Result<()> {
     Ok(())
 }
 
-// ---- Faults that last
+// ---- Persistent faults
 
-/// Two layers side by side; what the loss makes of each may change from step to step.
+/// Two parallel layers; their weights in the loss may change from step to step.
 #[derive(Module)]
 struct Pair {
     one: Linear,
@@ -330,7 +334,8 @@ impl Pair {
         Ok(Pair { one: Linear::new(8, 4, device)?, other: Linear::new(8, 4, device)? })
     }
 
-    /// Trains by `lr` with the loss of each layer times its share of the step.
+    /// Trains with learning rate `lr`. The loss of each layer is multiplied by its weight in the
+    /// step.
     fn reports(&self, lr: f64, steps: u64, shares: impl Fn(u64) -> [f64; 2]) -> Result<Vec<StatsReport>> {
         let input = Tensor::randn([16, 8], DType::F32, &self.one.weight.device())?;
         let mut monitor = StatsMonitor::new(each_step())?;
@@ -350,7 +355,7 @@ impl Pair {
     }
 }
 
-/// The weight that changes most is that of one layer in one reading, and of another in the next.
+/// The weight that changes most belongs to one layer in one reading, and to the other in the next.
 #[test]
 fn small_updates_are_counted_for_the_model_whichever_layer_changes_most() -> Result<()> {
     let turns = |step: u64| if step.is_multiple_of(2) { [1.0, 0.1] } else { [0.1, 1.0] };
@@ -361,7 +366,7 @@ fn small_updates_are_counted_for_the_model_whichever_layer_changes_most() -> Res
     Ok(())
 }
 
-/// A layer without gradients is told, also where one behind it has none now and then.
+/// A layer without gradients is reported, even if the layer after it has none from time to time.
 #[test]
 fn zero_gradients_are_counted_for_each_layer() -> Result<()> {
     let turns = |step: u64| if step.is_multiple_of(2) { [0.0, 0.0] } else { [0.0, 1.0] };
@@ -374,7 +379,8 @@ fn zero_gradients_are_counted_for_each_layer() -> Result<()> {
     Ok(())
 }
 
-/// The outputs of the second layer are too small in every other reading, those of the third in each.
+/// The outputs of the second layer are too small in every other reading, those of the third in
+/// every reading.
 #[test]
 fn vanishing_outputs_are_counted_for_each_layer() -> Result<()> {
     let device = device();
@@ -395,7 +401,7 @@ fn vanishing_outputs_are_counted_for_each_layer() -> Result<()> {
     Ok(())
 }
 
-/// The steps whose reports tell of `fault`.
+/// Returns the steps whose reports warn of `fault`.
 fn told(reports: &[StatsReport], fault: Fault) -> Vec<u64> {
     let tells = |report: &&StatsReport| report.warnings.iter().any(|warning| warning.fault == fault);
     reports.iter().filter(tells).map(|report| report.step).collect()
@@ -403,13 +409,13 @@ fn told(reports: &[StatsReport], fault: Fault) -> Vec<u64> {
 
 #[test]
 fn a_fault_that_stays_is_told_at_doubling_distances() -> Result<()> {
-    // Later the steps become a hundred times smaller, as a schedule would have it.
+    // Later the updates become a hundred times smaller, as with a schedule.
     let turns = |step: u64| {
         let size = if step < 24 { 1.0 } else { 0.01 };
         if step.is_multiple_of(2) { [size, 0.1 * size] } else { [0.1 * size, size] }
     };
     let reports = Pair::new(&device())?.reports(1e-7, 40, turns)?;
-    // The first, second, fourth, eighth, sixteenth and thirty-second that shows it.
+    // The first, second, fourth, eighth, sixteenth and thirty-second reading that shows it.
     assert_eq!(told(&reports, Fault::SmallUpdates), [4, 5, 7, 11, 19, 35]);
     for report in &reports[4..] {
         assert_eq!((report.all_warnings.len(), report.all_warnings[0].since), (1, 4), "{report}");
@@ -420,7 +426,8 @@ fn a_fault_that_stays_is_told_at_doubling_distances() -> Result<()> {
     Ok(())
 }
 
-/// The weights of one layer are 1e5 times too large, later 1e7 times; then they are well for a while.
+/// The weights of one layer are 1e5 times too large, later 1e7 times; then they are normal for a
+/// while.
 #[test]
 fn a_fault_is_told_anew_when_it_grows_and_when_it_comes_back() -> Result<()> {
     let device = device();
@@ -433,7 +440,7 @@ fn a_fault_is_told_anew_when_it_grows_and_when_it_comes_back() -> Result<()> {
         let factor = match step {
             0..10 => 1e5,
             10..15 => 1e7,
-            // Away for less than five readings: still the same.
+            // Absent for fewer than five readings: still the same fault.
             18 | 20..25 => 1.0,
             _ => 1e7,
         };
@@ -447,7 +454,7 @@ fn a_fault_is_told_anew_when_it_grows_and_when_it_comes_back() -> Result<()> {
     Ok(())
 }
 
-// ---- What it costs, and how it is used
+// ---- Cost and use
 
 #[test]
 fn only_steps_that_are_looked_at_cost_anything_and_little_is_read() -> Result<()> {
@@ -476,7 +483,8 @@ fn only_steps_that_are_looked_at_cost_anything_and_little_is_read() -> Result<()
         }
         bytes.push(counts.bytes_downloaded);
     }
-    // Outputs of the input, two layers and a ReLU, the range of the input, silent units, three gradients of outputs, four weights with gradients, two updates and their directions: seven
+    // Outputs of the input, two layers and a ReLU; the range of the input; silent units; three
+    // gradients of outputs; four weights with gradients; two updates and their directions: seven
     // f32 each.
     assert_eq!(bytes[0], (4 + 1 + 1 + 3 + 4 + 4 + 2 * 2) * 7 * 4);
     Ok(())
@@ -502,7 +510,7 @@ fn watching_changes_nothing_of_the_training() -> Result<()> {
     Ok(())
 }
 
-/// A layer that is called several times counts as one, and hooks do not stay on what outlives the pass.
+/// Several calls of a layer are merged, and hooks are removed from tensors that outlive the pass.
 #[test]
 fn calls_of_one_layer_count_together() -> Result<()> {
     let device = device();
@@ -564,13 +572,13 @@ fn settings_that_mean_nothing_and_errors_of_layers_are_errors() -> Result<()> {
     let mut monitor = StatsMonitor::new(each_step())?;
     let wrong = Tensor::randn([5, 7], DType::F32, &device)?;
     assert!(monitor.watch(&model, 0, || model.forward(&wrong)).is_err());
-    // Without a graph: outputs alone.
+    // Without a graph only outputs have statistics.
     let input = Tensor::randn([5, 4], DType::F32, &device)?;
     ternion_core::no_grad(|| monitor.watch(&model, 1, || model.forward(&input)))?;
     let report = monitor.report(&Default::default())?.expect("each step");
     assert!(report.layers.iter().all(|layer| layer.gradient.is_none()));
     assert_eq!(faults(&report), [(Fault::MissingGradient, "layers.0"), (Fault::MissingGradient, "layers.1")]);
-    // What the optimiser refuses is its error.
+    // An error of the optimizer is returned.
     monitor.watch(&model, 2, || model.forward(&input))?;
     let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
     let refused = monitor.step(&mut sgd, &Default::default());
@@ -578,7 +586,8 @@ fn settings_that_mean_nothing_and_errors_of_layers_are_errors() -> Result<()> {
     Ok(())
 }
 
-/// The report that docs/gradients.md shows: its rows, and its sentences word by word. (Figures differ in the last digit from processor to processor.)
+/// The report that docs/gradients.md shows: its rows, and its messages word by word. (Figures
+/// differ in the last digit from CPU to CPU.)
 #[test]
 fn the_page_shows_what_the_monitor_says() -> Result<()> {
     let device = device();

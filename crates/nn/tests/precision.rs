@@ -1,4 +1,5 @@
-//! Training in mixed precision: modules in a precision of their own, losses near those of f32, and loss scales.
+//! Training in mixed precision: modules with a separate precision, losses near those of f32, and
+//! loss scales.
 
 use ternion_core::decorators::Counting;
 use ternion_core::{DType, Device, Gradients, Precision, Reduction, Result, Tensor, no_grad, with_precision};
@@ -48,7 +49,7 @@ fn a_module_in_a_precision_keeps_its_keys_parameters_and_mode() -> Result<()> {
     let gradients = wrapped.forward(&x)?.sum(..)?.backward()?;
     assert_eq!(gradients.len(), 4);
     assert!(gradients.iter().all(|(_, grad)| grad.dtype() == DType::F32));
-    // As a layer among others: f32 inside bf16.
+    // As one of several layers: f32 inside bf16.
     let exact = InPrecision::new(Precision::F32, Linear::new(2, 2, &device)?);
     let model = Sequential::new().with(wrapped).with(exact);
     assert_eq!(model.named_parameters()[0].0, "0.0.weight");
@@ -73,7 +74,8 @@ fn recurrent_layers_cast_each_weight_once_for_all_steps() -> Result<()> {
             assert_eq!(gradients.len(), 4);
             assert!(gradients.iter().all(|(_, grad)| grad.dtype() == DType::F32));
         }
-        // Each further element of the sequence casts the state and three gates that meet it in f32; its weight and bias would be two more.
+        // Each further element of the sequence casts the state and the three gates that are
+        // combined with it in f32. Casts of weight and bias in every step would be two more.
         assert!(copies[1] - copies[0] <= 6 * 4, "{copies:?}");
         assert!(copies[0] >= 4 + 3 * 4, "{copies:?}");
     }
@@ -122,7 +124,7 @@ fn a_step_inside_a_scope_is_that_outside() -> Result<()> {
     for inside in [false, true] {
         device.seed(5);
         let model = Linear::new(4, 3, &device)?;
-        // Products of matrices are part of its step.
+        // Matrix products are part of its step.
         let mut muon = Muon::new(vec![model.weight.clone()], MuonConfig::default())?;
         let gradients = model.forward(&x)?.square()?.mean(..)?.backward()?;
         match inside {
@@ -137,7 +139,8 @@ fn a_step_inside_a_scope_is_that_outside() -> Result<()> {
 
 // ---- Training
 
-/// The mean loss of the last steps of training in `precision`, with a loss scale where it needs one.
+/// Returns the mean loss of the last steps of training in `precision`, with a loss scale if it
+/// needs one.
 fn train(
     model: &impl Module,
     precision: Precision,
@@ -177,8 +180,9 @@ fn an_mlp_learns_in_halves_what_it_learns_in_f32() -> Result<()> {
         let loss = || model.forward(&x)?.mse_loss(&target, Reduction::Mean);
         losses.push(train(&model, precision, 120, loss)?);
     }
-    // Outputs of about 2 are rounded to 8 bits in bf16, an error of up to 2^-8 each, whose square is 1.5e-5; to 11 bits in f16, 2.4e-7. The same is allowed again for
-    // what hidden layers are rounded by, and half of the loss for taking another path down.
+    // Outputs of about 2 are rounded to 8 bits in bf16, with an error of up to 2^-8 each, whose
+    // square is 1.5e-5; to 11 bits in f16, 2.4e-7. The same is allowed again for the rounding in
+    // hidden layers, and half of the loss for a different training path.
     assert!(losses[1] <= 1.5 * losses[0] + 2.0 * 1.6e-5, "{losses:?}");
     assert!(losses[2] <= 1.5 * losses[0] + 2.0 * 2.4e-7, "{losses:?}");
     Ok(())
@@ -189,7 +193,7 @@ fn a_transformer_block_learns_in_halves_what_it_learns_in_f32() -> Result<()> {
     let device = device();
     device.seed(21);
     let x = Tensor::randn([8, 6, 16], DType::F32, &device)?;
-    // Each token's neighbour: attention has to find it.
+    // The target is each token's neighbor: attention has to find it.
     let target = Tensor::concat(&[&x.narrow(1, 1, 5)?, &x.narrow(1, 0, 1)?], 1)?.mul_scalar(0.5)?;
     let position = Tensor::randn([6, 16], DType::F32, &device)?;
     let x = x.add(&position)?;
@@ -200,7 +204,8 @@ fn a_transformer_block_learns_in_halves_what_it_learns_in_f32() -> Result<()> {
         let loss = || block.forward(&x)?.mse_loss(&target, Reduction::Mean);
         losses.push(train(&block, precision, 100, loss)?);
     }
-    // The loss is far above what rounding makes of it (2^-8 of a number of about 1, squared: 1.5e-5): a twentieth is another path down.
+    // The loss is far above the rounding error (2^-8 of a number of about 1, squared: 1.5e-5): a
+    // twentieth is allowed for a different training path.
     assert!(losses[0] > 1e-3, "{losses:?}");
     for loss in &losses[1..] {
         assert!((loss - losses[0]).abs() <= 0.05 * losses[0], "{losses:?}");
@@ -210,7 +215,7 @@ fn a_transformer_block_learns_in_halves_what_it_learns_in_f32() -> Result<()> {
 
 // ---- Loss scales
 
-/// A layer, its input, and the scaled gradients of a loss in f16 that is multiplied by `factor`.
+/// A small model and its input, with a loss in a given precision that is multiplied by `factor`.
 struct Small {
     model: Mlp,
     x: Tensor,
@@ -230,7 +235,7 @@ impl Small {
         self.loss(precision, factor)?.backward()
     }
 
-    /// The gradients one after the other.
+    /// Returns the gradients, concatenated.
     fn listed(&self, gradients: &Gradients) -> Result<Vec<f64>> {
         let mut all = Vec::new();
         for param in self.model.parameters() {
@@ -243,7 +248,7 @@ impl Small {
 #[test]
 fn gradients_that_would_be_0_in_f16_are_there_with_a_scale() -> Result<()> {
     let small = Small::new(&device())?;
-    // f16 ends at 6e-8: gradients of the outputs are about 3e-2 * 1e-7.
+    // The smallest f16 is 6e-8: gradients of the outputs are about 3e-2 * 1e-7.
     let factor = 1e-7;
     let exact = small.listed(&small.gradients(Precision::F32, factor)?)?;
     let lost = small.listed(&small.gradients(Precision::F16, factor)?)?;
@@ -254,7 +259,8 @@ fn gradients_that_would_be_0_in_f16_are_there_with_a_scale() -> Result<()> {
     let largest = exact.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
     assert!(largest > 0.0);
     for (kept, exact) in kept.iter().zip(&exact) {
-        // Eight roundings one after the other, of up to half a unit in 11 bits each; as much again for sums in which something cancels.
+        // Eight consecutive roundings, of up to half an ulp of 11 bits each; as much again for sums
+        // with cancellation.
         assert!((kept - exact).abs() <= 8.0 / 2048.0 * largest, "{kept} {exact}");
     }
     Ok(())
@@ -337,7 +343,7 @@ fn the_scale_rises_after_steps_in_a_row_that_went_well() -> Result<()> {
         scales.push(loss_scale.value());
     }
     assert_eq!(scales, [8.0, 8.0, 2.0, 2.0, 2.0, 8.0, 8.0, 8.0, 32.0]);
-    // Not beyond what f32 divides by.
+    // The scale does not exceed the range in which f32 can divide by it.
     let largest =
         LossScale::new(LossScaleConfig { init_scale: 2f64.powi(125), growth_interval: 1, ..config })?;
     for _ in 0..3 {
@@ -362,7 +368,7 @@ fn a_loss_that_no_scale_helps_is_an_error() -> Result<()> {
 
 type Make = fn(Vec<Param>) -> Result<Box<dyn Optimizer>>;
 
-/// Each optimiser there is.
+/// All optimizers.
 const OPTIMIZERS: [Make; 7] = [
     |params| Ok(Box::new(SGD::new(params, SGDConfig { momentum: 0.9, ..Default::default() })?)),
     |params| Ok(Box::new(Adam::new(params, AdamConfig::default())?)),
@@ -382,7 +388,7 @@ fn a_scale_changes_no_step_of_any_optimizer() -> Result<()> {
         let mut ended = Vec::new();
         for scaled in [false, true] {
             let small = Small::new(&device)?;
-            // Muon takes matrices.
+            // Muon supports only matrices.
             let matrices: Vec<Param> =
                 small.model.parameters().into_iter().filter(|param| param.shape().rank() == 2).collect();
             let mut optimizer = make(matrices)?;
@@ -399,7 +405,7 @@ fn a_scale_changes_no_step_of_any_optimizer() -> Result<()> {
             }
             ended.push(bits(&small.model)?);
         }
-        // A power of two: not a bit differs.
+        // A power of two: the results are bit-identical.
         assert_eq!(ended[0], ended[1]);
     }
     Ok(())
@@ -472,7 +478,7 @@ fn the_state_of_a_scale_can_be_kept() -> Result<()> {
     for factor in [f64::NAN, 1.0] {
         one.unscale(&small.gradients(Precision::F32, factor)?)?;
     }
-    // A tensor of the old scale is on the device already.
+    // A tensor with the old scale is already on the device.
     two.scale(&small.loss(Precision::F32, 1.0)?)?;
     let dict = one.state_dict(&device)?;
     two.load_state_dict(&dict)?;
@@ -529,14 +535,14 @@ fn what_a_scale_does_not_take_is_told() -> Result<()> {
     let loss_scale = LossScale::default();
     let whole = Tensor::from_slice(&[1i32], (), &device)?;
     assert!(message(loss_scale.scale(&whole)).contains("i32"));
-    // Parameters in f16 would lose what the scale has saved.
+    // Gradients of f16 parameters would lose the values that the scale has preserved.
     let model = Linear::new(3, 1, &device)?;
     model.to_dtype(DType::F16)?;
     let x = Tensor::ones([2, 3], DType::F16, &device)?;
     let gradients = loss_scale.scale(&model.forward(&x)?.mean(..)?)?.backward()?;
     let told = message(loss_scale.unscale(&gradients));
     assert!(told.contains("in f16, expected f32"), "{told}");
-    // A loss in f16 is scaled in f32: 65536 is more than f16 holds.
+    // A loss in f16 is scaled in f32: 65536 is above the f16 range.
     let loss = no_grad(|| model.forward(&x)?.mean(..))?;
     let scaled = loss_scale.scale(&loss)?;
     assert_eq!(scaled.item::<f32>()?, 65536.0 * loss.to_dtype(DType::F32)?.item::<f32>()?);

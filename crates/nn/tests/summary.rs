@@ -1,4 +1,4 @@
-//! Summaries against counts by hand, and what they leave as it was.
+//! Compares summaries with counts by hand, and checks that the model is left unchanged.
 
 use ternion_core::{Conv2dOptions, DType, Device, Reduction, Result, Tensor};
 use ternion_nn::{
@@ -23,7 +23,7 @@ fn an_mlp_takes_what_it_takes_by_hand() -> Result<()> {
     let device = device();
     let model = Mlp::new([20, 30, 7], &device)?;
     let summary = summary(&model, &Tensor::randn([16, 20], DType::F32, &device)?)?;
-    // Two for each multiplication with its addition, one for the bias.
+    // 2 for each multiply-add, and 1 for the bias.
     let expected = [
         ("layers.0", "Linear", 20 * 30 + 30, 16 * 30 * (2 * 20 + 1)),
         ("layers.1", "Linear", 30 * 7 + 7, 16 * 7 * (2 * 30 + 1)),
@@ -35,7 +35,8 @@ fn an_mlp_takes_what_it_takes_by_hand() -> Result<()> {
     assert_eq!((summary.trained_parameters, summary.parameter_bytes), (847, 847 * 4));
     assert_eq!(summary.activation_bytes, 16 * (30 + 30 + 7) * 4);
     assert_eq!(summary.layers[1].output.map(|shape| shape.dims().to_vec()), Some(vec![16, 7]));
-    // Nothing is recorded: at most the input and the output of one op are held, and not the first output together with the last.
+    // Nothing is recorded: at most the input and the output of one op are in memory at once, and
+    // never the first output together with the last.
     assert_eq!(summary.peak_bytes, 16 * (30 + 30) * 4);
     assert_eq!(summary.backward_flops, None);
     Ok(())
@@ -64,7 +65,8 @@ fn a_cnn_takes_what_it_takes_by_hand() -> Result<()> {
     let pixels = 2 * 16 * 16;
     let expected = [
         ("0", "Conv2d", 3 * 8 * 9 + 8, pixels * 8 * (2 * 27 + 1)),
-        // In use: the mean off, times the reciprocal deviation, times the weight, plus the bias; and for each channel a sum and a root.
+        // In evaluation mode: subtract the mean, multiply by the reciprocal standard deviation and
+        // by the weight, add the bias; and for each channel a sum and a square root.
         ("1", "BatchNorm2d", 16, pixels * 8 * 4 + 16),
         ("2", "ReLU", 0, pixels * 8),
         ("3", "MaxPool2d", 0, pixels / 4 * 8 * 4),
@@ -111,7 +113,8 @@ fn a_transformer_block_takes_two_operations_a_parameter_and_token_and_attention(
     assert_eq!(flops("", "FeedForward"), Some((0, tokens * 4 * width)), "GELU");
     assert_eq!(flops("", "TransformerBlock"), Some((0, 2 * tokens * width)), "two sums");
     assert_eq!(summary.parameters, block.parameter_count());
-    // The rule of thumb: 2 for each weight of a matrix and each token, and attention. What is elementwise adds little.
+    // The rule of thumb: 2 for each weight of a matrix and each token, plus attention. Elementwise
+    // ops add little.
     let matrices: usize = block
         .parameters()
         .iter()
@@ -136,7 +139,7 @@ fn a_gpt_counts_its_tied_weight_once_and_its_backward_twice() -> Result<()> {
     assert_eq!(summary.parameters, gpt.parameter_count());
     let row = |key: &str| summary.layers.iter().find(|layer| layer.key == key).expect("a row");
     assert_eq!(row("wte").parameters, 50 * 32);
-    // The table of positions is read by the model itself.
+    // The model itself reads the table of positions.
     assert_eq!((row("wpe").parameters, row("wpe").calls, row("wpe").kind), (16 * 32, 0, "Embedding"));
     assert_eq!(summary.layers.iter().map(|layer| layer.parameters).sum::<usize>(), summary.parameters);
     let model = summary.layers.iter().find(|layer| layer.kind == "GPT").expect("the model");
@@ -153,7 +156,7 @@ fn a_gpt_counts_its_tied_weight_once_and_its_backward_twice() -> Result<()> {
     Ok(())
 }
 
-/// 11,173,962 parameters and 0.56 G multiplications with additions are what the field knows of ResNet-18 on CIFAR-10.
+/// 11,173,962 parameters and 0.56 G multiply-adds are the known figures of ResNet-18 on CIFAR-10.
 #[test]
 fn the_resnet_of_cifar_takes_what_the_field_knows() -> Result<()> {
     let device = device();
@@ -162,7 +165,8 @@ fn the_resnet_of_cifar_takes_what_the_field_knows() -> Result<()> {
     assert_eq!(summary.parameters, 11_173_962);
     let weights = |layer: &ternion_nn::LayerSummary| ["Conv2d", "Linear"].contains(&layer.kind);
     let products: u64 = summary.layers.iter().filter(|layer| weights(layer)).map(|layer| layer.flops).sum();
-    // conv1, four blocks of 64 channels at 32 x 32; each stage then a first convolution, three more and the shortcut.
+    // conv1 and four convolutions with 64 channels at 32 x 32; then for each stage a first
+    // convolution, three more and the shortcut.
     let mut known = 2 * 1024 * 64 * 27 + 4 * 2 * 1024 * 64 * 64 * 9;
     for (stage, channels) in [(1u64, 128u64), (2, 256), (3, 512)] {
         let pixels = 1024 >> (2 * stage);
@@ -236,7 +240,8 @@ fn the_columns_are_aligned() -> Result<()> {
     Ok(())
 }
 
-/// Mode layer by layer, running statistics to the identity of their memory, random numbers, gradients; also where the model fails.
+/// The mode of each layer, running statistics including the identity of their buffers, random
+/// numbers and gradients are unchanged; also if the model fails.
 #[test]
 fn a_summary_leaves_all_as_it_was() -> Result<()> {
     let device = device();
@@ -278,7 +283,7 @@ fn a_summary_leaves_all_as_it_was() -> Result<()> {
     drop(wrong);
     assert_eq!(device.memory().in_use, held.in_use, "nothing is left");
     assert!(!texts[0].contains("backward") && texts[1].contains("backward"));
-    // A model in use stays in use.
+    // A model in evaluation mode stays in evaluation mode.
     model.eval();
     summary_with(&model, &device, SummaryPass::ForwardBackward, || model.forward(&input))?;
     assert!(!model.is_training());
@@ -303,7 +308,7 @@ fn own_layers_and_errors() -> Result<()> {
     assert!(counted.to_string().contains("(model)"), "{counted}");
     let error = summary_of_shape(&ReLU, [4, 3], SummaryPass::Forward).expect_err("no device").to_string();
     assert!(error.contains("give an input"), "{error}");
-    // Nothing to go back from.
+    // Nothing is recorded for a backward pass.
     let plain = Tensor::ones([2, 3], DType::F32, &device)?;
     let backward = summary_with(&ReLU, &device, SummaryPass::ForwardBackward, || plain.relu());
     assert!(backward.is_err());

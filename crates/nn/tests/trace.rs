@@ -1,4 +1,4 @@
-//! Spans nest, are balanced, and say which layer, op, node and step they are of.
+//! Spans are nested and balanced, and name their layer, op, node and step.
 
 use serde_json::Value;
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ fn device() -> Device {
     device
 }
 
-/// Spans as a tree, indented.
+/// Spans as an indented tree.
 #[derive(Default)]
 struct Tree {
     depth: RefCell<usize>,
@@ -68,7 +68,7 @@ fn a_training_step_is_told_in_spans_that_nest() -> Result<()> {
     assert!(lines.iter().any(|line| line == "  op relu_grad"), "{lines:#?}");
     assert!(at(" node relu backward") < at("step adamw"));
     assert_eq!(lines[at("step adamw")..], ["step adamw", " op adam_step"], "{lines:#?}");
-    // Nobody listens any more.
+    // The sink is no longer installed.
     step(&model, &mut adam, &input)?;
     assert_eq!(tree.lines.borrow().len(), lines.len());
     Ok(())
@@ -92,7 +92,7 @@ fn spans_end_where_something_fails_and_several_sinks_listen() -> Result<()> {
     }));
     assert!(panicked.is_err());
     assert_eq!(*outer.depth.borrow(), 0);
-    // A watcher of layers inside hides nothing from the trace outside, nor the other way round.
+    // A layer observer within a trace does not hide layers from the trace, nor the other way round.
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = seen.clone();
     let note = move |call: &ternion_nn::LayerCall, _: &Tensor| {
@@ -110,7 +110,8 @@ fn file(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ternion-{name}-{}.json", std::process::id()))
 }
 
-/// Every begin has an end, times never go back, and the ends are those of the last begins: checked as a viewer reads them.
+/// Checks as a viewer reads it that every begin event has an end event, times do not decrease, and
+/// each end event closes the last open span.
 fn check_chrome(text: &str) -> (Vec<(String, String, usize)>, usize) {
     let trace: Value = serde_json::from_str(text).expect("JSON");
     let (mut open, mut last, mut spans, mut deepest) = (0, 0.0, Vec::new(), 0);
@@ -196,7 +197,7 @@ fn a_timeline_that_is_written_amid_a_step_ends_its_spans() -> Result<()> {
     Ok(())
 }
 
-/// What reaches the `tracing` crate: a subscriber of a few lines.
+/// Collects what reaches the `tracing` crate: a minimal subscriber.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,5 @@
-//! Layers over one and three axes, and of channels: that they are the functions of their names, with PyTorch's defaults.
+//! Layers over one and three axes, and layers of channels, compute the functions of the same names,
+//! with PyTorch's defaults.
 
 use ternion_core::{
     Conv3dOptions, ConvTranspose1dOptions, ConvTranspose3dOptions, DType, Device, PoolOptions, Result, Tensor,

@@ -1,4 +1,4 @@
-//! Arguments of Python as those of Ternion: operands, sizes, axes.
+//! Conversion of Python arguments to operands, sizes and axes.
 
 use crate::error::{Failure, Outcome};
 use crate::promote::Number;
@@ -16,9 +16,9 @@ pub enum Operand {
     Number(Number),
 }
 
-/// A number of Python, or of NumPy; `None` for anything else.
+/// Returns the number in a Python or NumPy scalar, or `None` for anything else.
 pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
-    // Exact kinds first: they are what nearly all numbers are.
+    // The exact types first: nearly all numbers have one of them.
     if let Ok(value) = object.cast_exact::<PyFloat>() {
         return Ok(Some(Number::Float(value.value())));
     }
@@ -31,7 +31,8 @@ pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
     if object.is_instance_of::<PyFloat>() {
         return Ok(Some(Number::Float(object.extract::<f64>()?)));
     }
-    // NumPy's numbers tell their kind by their dtype; so do its arrays, which have axes.
+    // NumPy's scalars have a dtype, which determines their kind. So have its arrays, which have
+    // axes.
     let Ok(dtype) = object.getattr("dtype") else { return Ok(None) };
     if !object.getattr("shape")?.cast::<PyTuple>().is_ok_and(|shape| shape.is_empty()) {
         return Ok(None);
@@ -44,7 +45,7 @@ pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
     })
 }
 
-/// A whole number of Python, which has no bounds, as one that has those of int64 or uint64.
+/// Converts an int of Python, which is unbounded, if it is in the range of int64 or uint64.
 fn integer(object: &Bound<'_, PyAny>) -> Outcome<i128> {
     if let Ok(value) = object.extract::<i64>() {
         return Ok(value.into());
@@ -58,7 +59,8 @@ fn integer(object: &Bound<'_, PyAny>) -> Outcome<i128> {
 }
 
 impl Operand {
-    /// The operand, or `None` for what arithmetic is not for: Python asks the other side then.
+    /// Returns the operand, or `None` for a type that arithmetic does not support: Python then
+    /// tries the reflected method of the other operand.
     #[inline]
     pub fn of(object: &Bound<'_, PyAny>) -> Outcome<Option<Operand>> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
@@ -67,7 +69,8 @@ impl Operand {
         Ok(number(object)?.map(Operand::Number))
     }
 
-    /// As `of`; an array of NumPy, too: its numbers as they are now, on the device of `tensor`.
+    /// Same as `of`, but also accepts a NumPy array, whose current values are copied to the device
+    /// of `tensor`.
     #[inline]
     pub fn beside(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Operand>> {
         match Operand::of(object)? {
@@ -76,7 +79,8 @@ impl Operand {
         }
     }
 
-    /// As `beside`, of the argument of a function of this name, which must be one of these.
+    /// Same as `beside` for the argument of the function `op`, which must be one of the supported
+    /// types.
     pub fn named(op: &str, object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Operand> {
         if let Some(found) = Operand::beside(object, tensor)? {
             return Ok(found);
@@ -88,16 +92,17 @@ impl Operand {
 
 static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Whether an object is an array of NumPy, which need not be there.
+/// Returns whether an object is a NumPy array. NumPy need not be installed.
 fn is_array(object: &Bound<'_, PyAny>) -> Outcome<bool> {
-    // Nearly all that is no array has no such interface, and NumPy is not looked for.
+    // Nearly all objects that are not arrays lack this interface, and then NumPy is not imported.
     if !object.hasattr("__array_interface__")? {
         return Ok(false);
     }
     Ok(object.is_instance(ARRAY.import(object.py(), "numpy", "ndarray")?)?)
 }
 
-/// The array of NumPy that an object is, as a tensor on the device of another. It is copied, for gradients need its numbers later.
+/// Returns a NumPy array as a tensor on the device of another tensor. The array is copied, because
+/// gradients need its values later.
 #[cold]
 fn array_beside(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Tensor>> {
     if !is_array(object)? {
@@ -108,7 +113,7 @@ fn array_beside(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Te
     Ok(Some(wait(object.py(), || array.to_device(tensor.device()))?))
 }
 
-/// The tensor that an argument of `op` must be.
+/// Returns an argument of `op` that must be a tensor.
 pub fn operand(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(tensor.get().tensor());
@@ -121,7 +126,8 @@ pub fn operand(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Outcome<T
     Err(Failure::kind(told))
 }
 
-/// What is given one by one, or by its name as one: `zeros(2, 3)`, `zeros(size=(2, 3))`.
+/// Returns arguments that are given one by one or as one keyword argument: `zeros(2, 3)`,
+/// `zeros(size=(2, 3))`.
 pub fn by_name<'py>(
     arguments: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
@@ -142,11 +148,12 @@ pub fn by_name<'py>(
     }
 }
 
-/// Whole numbers that were given one by one, or as one tuple or list: `x.reshape(2, 3)`, `x.reshape((2, 3))`.
+/// Extracts integers that were given one by one, or as one tuple or list: `x.reshape(2, 3)`,
+/// `x.reshape((2, 3))`.
 pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<isize>> {
     if arguments.len() == 1 {
         let only = arguments.get_item(0)?;
-        // NumPy's numbers, and all that has `__index__`, are no lists.
+        // NumPy's scalars, and all objects with `__index__`, are not lists.
         if !only.is_instance_of::<PyInt>() && only.cast::<PyTensor>().is_err() && only.try_iter().is_ok() {
             return listed(&only, function);
         }
@@ -154,7 +161,7 @@ pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<is
     listed(arguments, function)
 }
 
-/// Numbers that are given one by one, or as one list by the name that the argument has in PyTorch.
+/// Returns numbers that are given one by one, or as one list under PyTorch's name of the argument.
 pub fn one_way<'py>(
     function: &str,
     given: &Bound<'py, PyTuple>,
@@ -191,7 +198,7 @@ pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> 
     Ok(all)
 }
 
-/// Sizes that were given one by one or as one tuple.
+/// Extracts sizes that were given one by one or as one tuple.
 pub fn sizes(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<usize>> {
     numbers(arguments, function)?.into_iter().map(|number| size(number, function)).collect()
 }
@@ -201,13 +208,16 @@ pub fn size(number: isize, function: &str) -> Outcome<usize> {
         .map_err(|_| Failure::value(format!("{function}: a size of {number}, expected 0 or more")))
 }
 
-/// A number that is a setting and not an operand. No gradient flows through it, so that a tensor with one is refused.
+/// A number that is a setting and not an operand. No gradient flows through it, so a tensor that
+/// requires a gradient is rejected.
 ///
-/// Arguments of functions are of this type, not of `f64`: that would be made of any tensor with one element.
+/// Arguments of functions have this type instead of `f64`, because `f64` accepts every tensor with
+/// one element.
 #[derive(Clone, Copy)]
 pub struct Real(pub f64);
 
-/// What is said of a tensor in the place of a number that its gradient does not flow through.
+/// The error text for a tensor where a number is expected, if the tensor requires a gradient, which
+/// would be lost.
 pub const LOST_GRADIENT: &str =
     "expected a number, got a tensor with a gradient, which does not flow through a number: detach() it";
 
@@ -231,28 +241,30 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Real {
     }
 }
 
-/// The number that an argument is, as `float` makes it, but for a tensor with a gradient, which would be lost.
+/// Returns an argument as `float` converts it, but rejects a tensor that requires a gradient, which
+/// would be lost.
 #[pyfunction]
 #[pyo3(signature = (value, /))]
 fn _number(value: Real) -> f64 {
     value.0
 }
 
-/// Puts the function into the module.
+/// Adds the function to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_number, module)?)
 }
 
-/// A whole number of at least 0.
+/// An integer of at least 0.
 #[derive(Clone, Copy)]
 pub struct Count(pub usize);
 
-/// A whole number where the core takes a narrower one; outside its range the error says the function's rule, `told`.
+/// Converts an integer to the narrower type of the core; outside its range, returns an error with
+/// the text `told`.
 pub fn within<T: TryFrom<i64>>(number: i64, told: impl FnOnce() -> String) -> Outcome<T> {
     T::try_from(number).map_err(|_| Failure::value(told()))
 }
 
-/// One of two names of one argument: `dim`, PyTorch's, and `axis`, NumPy's.
+/// Returns the value of an argument with two names: `dim`, PyTorch's, and `axis`, NumPy's.
 pub fn either<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Option<T>> {
     match (dim, axis) {
         (Some(_), Some(_)) => Err(Failure::kind(format!("{function}: both dim and axis, which are one"))),
@@ -260,27 +272,27 @@ pub fn either<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Opt
     }
 }
 
-/// As `either`, of which one is needed.
+/// Same as `either` for a required argument.
 pub fn one_of<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<T> {
     either(function, dim, axis)?.ok_or_else(|| Failure::kind(format!("{function}: expected dim")))
 }
 
-/// A shape that is one argument: a size or several.
+/// A shape that is one argument: one size or several.
 pub struct ShapeArgument(pub Vec<usize>);
 
 /// One axis or several.
 pub struct AxesArgument(pub Vec<isize>);
 
-/// The axes that were named; all of them if none was.
+/// Returns the given axes, or all axes if none is given.
 pub fn axes(named: Option<AxesArgument>) -> Axes {
     match named {
-        // As in PyTorch: no axis in a list means all.
+        // As in PyTorch: an empty list means all axes.
         Some(AxesArgument(list)) if !list.is_empty() => Axes::from(&list[..]),
         _ => Axes::All,
     }
 }
 
-/// A seed of Python, which may be negative, as one of Ternion: PyTorch's rule.
+/// A Python seed, which may be negative, converted to an unsigned one by PyTorch's rule.
 pub struct Seed(pub u64);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Seed {

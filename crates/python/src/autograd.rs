@@ -1,4 +1,4 @@
-//! Gradients as PyTorch has them: gathered in `grad` of the tensors that ask for them.
+//! Gradients as in PyTorch: accumulated in `grad` of the tensors that require them.
 
 mod leaves;
 pub mod scales;
@@ -23,35 +23,40 @@ use ternion::autograd::TensorId;
 use ternion::nn::Param;
 use ternion::{GradOptions, Gradients, Tensor, grad};
 
-/// Where the gradient of a tensor is gathered.
+/// The state of a tensor's `grad`: the accumulated gradient, its origin and its hooks.
 #[derive(Default)]
 pub struct Slot {
-    /// The number of the backward pass that gathered last; 0 before.
+    /// The index of the last backward pass that accumulated into it; 0 before the first.
     pub(crate) turn: AtomicU64,
-    /// One more than the version of the gradient's memory when an optimizer used it; 0 if none has used it, or it has become another since.
+    /// One more than the version of the gradient's buffer when an optimizer used it; 0 if no
+    /// optimizer has used it, or if the gradient has been replaced since.
     pub(crate) used: AtomicU64,
-    /// Whether a gradient was added to one that an optimizer had used already.
+    /// Whether a gradient was added to one that an optimizer had already used.
     pub(crate) is_stale: AtomicBool,
     grad: Mutex<Option<Py<PyTensor>>>,
-    /// Of which losses the gradient is, where that is known.
+    /// The losses that the gradient belongs to, where they are known.
     origin: Mutex<Option<Box<scales::Origin>>>,
-    /// Of a parameter alone: most tensors do without.
+    /// Set only for parameters: most tensors do not need it.
     param: OnceLock<Box<Trained>>,
-    /// Of other tensors that have hooks.
+    /// The hooks of other tensors.
     hooks: OnceLock<Box<Mutex<Vec<Hooked>>>>,
-    /// Of the output of a checkpoint: its function, which the graph runs again.
+    /// For the output of a checkpoint: its function, which the graph runs again.
     segment: OnceLock<Hooked>,
 }
 
-/// A hook that the graph calls, with or without the object that it was registered on, and that this object shows Python's collector: often the hook refers to it.
+/// A hook that the graph calls, whether or not the object on which it was registered still exists.
+/// This object shows the hook to Python's garbage collector, because a hook often refers to the
+/// object.
 pub type Hooked = Arc<Mutex<Option<Py<PyAny>>>>;
 
-/// A parameter as its object knows it.
+/// The data of a parameter's Python object.
 struct Trained {
     param: Param,
-    /// The class that has it and its name there, for when it is gone.
+    /// The class that has the parameter, and the parameter's name there; used when the parameter no
+    /// longer exists.
     name: Mutex<String>,
-    /// Here rather than in the graph, so that Python's collector sees what they refer to: often the module that has the parameter.
+    /// Stored here rather than in the graph, so that Python's garbage collector sees the objects
+    /// that they refer to: often the module that has the parameter.
     hooks: Mutex<Vec<(u64, Py<PyAny>)>>,
 }
 
@@ -68,29 +73,32 @@ impl Trained {
     }
 }
 
-/// The slot of an object, made when it is first needed: most tensors do without, and an allocation is a twentieth of the time of a small op. An empty one is all zeros, which is
-/// what the collector may find: CPython 3.11 and 3.12 may collect while they make an object's dict, before the object's own memory is initialized.
+/// The slot of an object, created when it is first needed: most tensors do not need one, and an
+/// allocation takes a twentieth of the time of a small op. An empty slot is all zeros, which is
+/// safe for the collector: CPython 3.11 and 3.12 may run it while they create an object's dict,
+/// before the object's own memory is initialized.
 #[derive(Default)]
 pub struct OwnSlot(OnceBox<Arc<Slot>>);
 
 impl OwnSlot {
-    /// The slot, if it was needed before: enough for reading.
+    /// Returns the slot if it was created before, which is enough for reading.
     #[inline]
     pub fn made(&self) -> Option<&Slot> {
         self.0.get().map(Arc::as_ref)
     }
 
-    /// The gradient that was gathered.
+    /// Returns the accumulated gradient.
     pub fn grad(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
         self.made().and_then(|slot| slot.get(py))
     }
 
-    /// Leaves no gradient.
+    /// Sets the gradient to `None`.
     pub fn clear_grad(&self) {
         self.made().into_iter().for_each(|slot| slot.set(None));
     }
 
-    /// The number of the backward pass that gathered last; 0 if none has.
+    /// Returns the index of the last backward pass that accumulated a gradient; 0 if there was
+    /// none.
     pub fn turn(&self) -> u64 {
         self.made().map_or(0, |slot| slot.turn.load(Relaxed))
     }
@@ -105,7 +113,7 @@ impl std::ops::Deref for OwnSlot {
 }
 
 static NEXT_HOOK: AtomicU64 = AtomicU64::new(0);
-/// The number of the next backward pass.
+/// The index of the next backward pass.
 static NEXT_TURN: AtomicU64 = AtomicU64::new(1);
 
 impl Slot {
@@ -117,12 +125,12 @@ impl Slot {
         self.used.store(0, Relaxed);
         self.is_stale.store(false, Relaxed);
         *self.origin.lock() = None;
-        // The old one is dropped behind the lock.
+        // The old gradient is dropped after the lock is released.
         let old = std::mem::replace(&mut *self.grad.lock(), grad);
         drop(old);
     }
 
-    /// The gradient that is there, or `grad` if none is.
+    /// Returns the existing gradient, or stores `grad` if there is none.
     fn get_or_set(&self, py: Python<'_>, grad: &Tensor) -> Outcome<Option<Py<PyTensor>>> {
         if let Some(there) = self.get(py) {
             return Ok(Some(there));
@@ -136,7 +144,8 @@ impl Slot {
         Ok(None)
     }
 
-    /// Adds a gradient to what is there. Another thread may do so while the sum is formed: it is formed anew then.
+    /// Adds a gradient to the existing one. If another thread does the same while the sum is
+    /// computed, the sum is recomputed.
     fn gather(&self, py: Python<'_>, grad: &Tensor) -> Outcome<()> {
         let used = self.used.swap(0, Relaxed);
         while let Some(there) = self.get_or_set(py, grad)? {
@@ -152,20 +161,21 @@ impl Slot {
         Ok(())
     }
 
-    /// Whether hooks see the gradient before it is gathered.
+    /// Returns whether hooks see the gradient before it is accumulated.
     fn has_hooks(&self) -> bool {
         self.param.get().is_some_and(|own| !own.hooks.lock().is_empty())
             || self.hooks.get().is_some_and(|hooks| !hooks.lock().is_empty())
     }
 
-    /// Notes what a parameter is called.
+    /// Stores the name of a parameter.
     pub(crate) fn note_name(&self, name: String) {
         self.param.get().into_iter().for_each(|own| own.name.lock().clone_from(&name));
     }
 
-    /// Shows the collector what the hooks refer to.
+    /// Shows the collector the objects that the hooks refer to.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // While a hook is put there by another thread the tensor is in use, and nothing of it is to be collected.
+        // While another thread adds a hook, the tensor is in use, and nothing that it refers to can
+        // be collected.
         if let Some(hooks) = self.param.get().and_then(|own| own.hooks.try_lock()) {
             hooks.iter().try_for_each(|(_, hook)| visit.call(hook))?;
         }
@@ -176,24 +186,25 @@ impl Slot {
         Ok(())
     }
 
-    /// Shows the collector the function of a checkpoint. To be called if nothing but the tensor's object keeps the node that runs it again.
+    /// Shows the collector the function of a checkpoint. Call this only if the tensor's object is
+    /// the only owner of the node that runs the function again.
     pub fn traverse_segment(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Some(segment) = self.segment.get().and_then(|segment| segment.try_lock()) else { return Ok(()) };
         segment.as_ref().map_or(Ok(()), |function| visit.call(function))
     }
 
-    /// Keeps the function of a checkpoint in the sight of the collector.
+    /// Stores the function of a checkpoint where the collector sees it.
     pub fn show_segment(&self, segment: &Hooked) {
         self.segment.get_or_init(|| segment.clone());
     }
 
-    /// Lets the function of a checkpoint go.
+    /// Releases the function of a checkpoint.
     pub fn forget_segment(&self) {
         let function = self.segment.get().and_then(|segment| segment.lock().take());
         drop(function);
     }
 
-    /// Lets the hooks go.
+    /// Releases the hooks.
     pub fn forget_hooks(&self) {
         let hooks = self.param.get().map(|own| std::mem::take(&mut *own.hooks.lock()));
         drop(hooks);
@@ -204,7 +215,7 @@ impl Slot {
         });
     }
 
-    /// Keeps a hook in the sight of the collector.
+    /// Stores a hook where the collector sees it.
     fn show(&self, hook: Py<PyAny>) -> Hooked {
         let hooked = Arc::new(Mutex::new(Some(hook)));
         let mut hooks = self.hooks.get_or_init(Box::default).lock();
@@ -225,24 +236,30 @@ fn gather(py: Python<'_>, gradients: &Gradients, pass: &Pass) -> Outcome<()> {
     Ok(())
 }
 
-/// The gradient with memory of its own: what is done to `grad` in place is seen in no other gradient, nor in the weights that `backward` was given.
+/// Returns the gradient in a separate buffer: an in-place change of `grad` must not change another
+/// gradient, nor the weights that were passed to `backward`.
 fn own(py: Python<'_>, grad: &Tensor) -> Outcome<Tensor> {
     if grad.is_sole_owner() { Ok(grad.clone()) } else { wait(py, || grad.copy()) }
 }
 
 #[pymethods]
 impl PyTensor {
-    /// Adds the gradient of this tensor to `grad` of every tensor that it was computed from and that asks for one.
+    /// Computes the gradient of this tensor and accumulates it in `grad` of every tensor that it
+    /// was computed from and that requires a gradient.
     ///
     /// Args:
-    ///     gradient: weights of the elements, of this tensor's shape; needed unless it is a single element.
-    ///     retain_graph: keep what was saved, so that the graph can be walked again.
-    ///     create_graph: record the walk itself, so that gradients have gradients.
-    ///     inputs: the tensors whose gradients are gathered; those of all others are left alone.
+    ///     gradient: weights of the elements, of this tensor's shape; required unless the tensor
+    ///         has
+    ///         exactly one element.
+    ///     retain_graph: keep the saved tensors, so that backward can be called again on the graph.
+    ///     create_graph: record the backward pass itself, to allow higher-order gradients.
+    ///     inputs: the tensors whose gradients are accumulated; all others are left unchanged.
     ///
     /// Raises:
-    ///     RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
-    ///     ValueError: a `gradient` of another shape.
+    ///     RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph
+    ///         was
+    ///         already freed by an earlier backward pass.
+    ///     ValueError: `gradient` has another shape.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
@@ -276,7 +293,7 @@ impl PyTensor {
         gather(py, &gradients, &pass)
     }
 
-    /// The gradient that was gathered, or None.
+    /// The accumulated gradient, or None.
     #[getter]
     fn grad(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
         self.slot.grad(py)
@@ -303,13 +320,14 @@ impl PyTensor {
         Ok(())
     }
 
-    /// `del x.grad`: there is none then.
+    /// `del x.grad`: sets the gradient to None.
     #[deleter]
     fn delete_grad(&self) {
         self.slot.clear_grad();
     }
 
-    /// Whether a gradient flows to this tensor. To set it makes the tensor ask for one itself.
+    /// Whether this tensor requires a gradient. Set it to True to make the tensor a leaf that
+    /// requires one.
     #[getter]
     fn requires_grad(&self) -> bool {
         self.tensor().needs_grad()
@@ -342,11 +360,11 @@ impl PyTensor {
         self.replace(tensor.detach())
     }
 
-    /// Asks for a gradient, or no longer; the tensor itself.
+    /// Sets whether this tensor requires a gradient, in place. Returns the tensor.
     ///
     /// Raises:
-    ///     TypeError: no floating dtype.
-    ///     RuntimeError: a computed tensor is to ask no longer.
+    ///     TypeError: the dtype is not floating.
+    ///     RuntimeError: `requires_grad` is False for a computed tensor.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_<'py>(
         slf: &Bound<'py, Self>,
@@ -356,7 +374,8 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// Whether the tensor was made by its user rather than computed from one that a gradient flows to.
+    /// Whether the tensor was created by the user rather than computed from a tensor that requires
+    /// a gradient.
     #[getter]
     fn is_leaf(&self) -> bool {
         let tensor = self.tensor();
@@ -370,12 +389,14 @@ impl PyTensor {
         tensor.node().filter(|_| !tensor.is_leaf()).map(|node| node.function().name())
     }
 
-    /// The same memory without history: no gradient flows through it.
+    /// Returns a tensor with the same memory, detached from the graph: no gradient flows through
+    /// it.
     fn detach(&self) -> PyTensor {
         PyTensor::new(apart(self.tensor().detach()))
     }
 
-    /// Forgets the history, in place: no gradient flows through it any more. The tensor itself.
+    /// Detaches the tensor from the graph, in place: no gradient flows through it any more. Returns
+    /// the tensor.
     fn detach_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
         let tensor = slf.get().tensor();
         if tensor.needs_grad() {
@@ -384,7 +405,7 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// The same memory without history.
+    /// The same memory, detached from the graph.
     #[getter]
     fn data(&self) -> PyTensor {
         PyTensor::new(apart(self.tensor().detach()))
@@ -401,10 +422,10 @@ impl PyTensor {
         self.replace(leaf)
     }
 
-    /// Gathers the gradient of this tensor too, though it was computed.
+    /// Accumulates the gradient in `grad` of this tensor too, although it is not a leaf.
     ///
     /// Raises:
-    ///     RuntimeError: no gradient flows to this tensor.
+    ///     RuntimeError: the tensor does not require a gradient.
     fn retain_grad(&self) -> Outcome<()> {
         let (tensor, slot) = (self.tensor(), Arc::downgrade(&self.slot));
         if tensor.is_leaf() {
@@ -422,13 +443,14 @@ impl PyTensor {
         Ok(hook.map(drop)?)
     }
 
-    /// Calls `hook` with the gradient of this tensor when it is final; what it returns, if not None, takes the gradient's place.
+    /// Registers a function that is called with the gradient of this tensor when it is final. If
+    /// the function returns a tensor, it replaces the gradient.
     ///
     /// Returns:
-    ///     what removes the hook when its `remove()` is called.
+    ///     a handle that removes the hook by `handle.remove()`.
     ///
     /// Raises:
-    ///     RuntimeError: no gradient flows to this tensor.
+    ///     RuntimeError: the tensor does not require a gradient.
     fn register_hook(&self, hook: Py<PyAny>) -> Outcome<PyHook> {
         let tensor = self.tensor();
         if !tensor.needs_grad() {
@@ -459,7 +481,7 @@ impl PyTensor {
     }
 }
 
-/// What a hook makes of a gradient.
+/// Returns the gradient that a hook returns, or `None` if the hook leaves it unchanged.
 fn changed(hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::Result<Option<Tensor>> {
     let call = || -> PyResult<Option<Tensor>> {
         let given = hook.call1((PyTensor::new(grad.clone()),))?;
@@ -482,7 +504,7 @@ fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -
     GradOptions { create_graph, retain_graph: retain_graph.unwrap_or(create_graph), allow_unused }
 }
 
-/// The weights of the elements of `output`: 1 for a single element if none are given.
+/// Returns the weights of the elements of `output`. The default, for a single element, is 1.
 fn weights_of(output: &Tensor, given: Option<&Bound<'_, PyTensor>>) -> Outcome<Tensor> {
     if !output.needs_grad() {
         return Err(Failure::state(
@@ -534,22 +556,22 @@ fn _grad(
     drop(weights);
     let object = |grad: Option<Tensor>| -> Outcome<Option<PyTensor>> {
         let Some(grad) = grad else { return Ok(None) };
-        // With a history it is a tensor of the graph, which nobody changes in place unseen.
+        // A gradient with a history is a tensor of the graph, where in-place changes are detected.
         Ok(Some(PyTensor::new(if grad.needs_grad() { grad } else { own(py, &grad)? })))
     };
     found.into_iter().map(object).collect()
 }
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_grad, module)?)
 }
 
-/// A hook that was registered.
+/// A handle of a registered hook.
 #[pyclass(name = "HookHandle", module = "ternion", frozen)]
 pub struct PyHook {
     handle: Mutex<Option<ternion::autograd::HookHandle>>,
-    /// Where a parameter keeps the hook, and its number there.
+    /// For a hook of a parameter: the slot that stores it, and its key there.
     own: Option<(Weak<Slot>, u64)>,
     /// The hook of another tensor.
     hooked: Option<Hooked>,
@@ -570,14 +592,15 @@ impl PyHook {
             let mut hooks = own.hooks.lock();
             let at = hooks.iter().position(|(other, _)| other == number);
             let hook = at.map(|at| hooks.remove(at));
-            // What the hook refers to is let go behind the lock: it may have this parameter.
+            // The objects that the hook refers to are released after the lock: they may include
+            // this parameter.
             drop(hooks);
             drop(hook);
         }
     }
 }
 
-/// The sum of the elements, each by its weight.
+/// Returns the sum of the elements, each multiplied by its weight.
 fn weighted(tensor: &Tensor, weights: &Tensor) -> ternion::Result<Tensor> {
     if tensor.shape() != weights.shape() {
         return Err(ternion::Error::Shape {

@@ -1,8 +1,10 @@
-//! The buffer protocol (PEP 3118): `memoryview(tensor)`, `numpy.frombuffer(tensor)` and all that read such memory.
+//! The buffer protocol (PEP 3118): `memoryview(tensor)`, `numpy.frombuffer(tensor)` and every other
+//! reader of such memory.
 //!
-//! PyO3 has methods for it from CPython 3.11 on, where the limited API of C tells of it. CPython itself has taken the two slots of a type's specification
-//! since 3.9 ("Slots in PyBufferProcs may be set", PyType_Slot), with the numbers and the structure that the limited API froze later. So they are handed
-//! over as PyO3's macros hand over theirs.
+//! PyO3 has methods for it only from CPython 3.11 on, where it is part of the limited C API.
+//! CPython itself has accepted the two slots in a type's specification since 3.9 ("Slots in
+//! PyBufferProcs may be set", PyType_Slot), with the numbers and the structure that the limited API
+//! froze later. So they are registered here in the same way as PyO3's macros register theirs.
 
 use crate::error::Failure;
 use crate::foreign::address;
@@ -20,7 +22,8 @@ use ternion::{DType, Layout, Tensor};
 const GET: c_int = 1;
 const RELEASE: c_int = 2;
 
-/// What a reader asks for: `PyBUF_WRITABLE`, `PyBUF_FORMAT`, `PyBUF_ND`, `PyBUF_STRIDES`, and in which order elements must lie.
+/// Flags of a request: `PyBUF_WRITABLE`, `PyBUF_FORMAT`, `PyBUF_ND`, `PyBUF_STRIDES`, and the
+/// required order of the elements.
 const WRITABLE: c_int = 0x1;
 const FORMAT: c_int = 0x4;
 const SHAPE: c_int = 0x8;
@@ -45,14 +48,15 @@ struct Buffer {
     internal: *mut c_void,
 }
 
-/// What lives as long as a view does: the tensor as it was, and the lists that the view points to.
+/// The data that lives as long as a view: the tensor at the time of the request, and the arrays
+/// that the view points to.
 struct Kept {
     _tensor: Tensor,
     shape: Vec<ffi::Py_ssize_t>,
     strides: Vec<ffi::Py_ssize_t>,
 }
 
-/// The letter of the module `struct`.
+/// Returns the format character of the module `struct`.
 fn format(dtype: DType) -> Option<&'static CStr> {
     Some(match dtype {
         DType::F64 => c"d",
@@ -75,7 +79,7 @@ fn asks(flags: c_int, what: c_int) -> bool {
     flags & what == what
 }
 
-/// Whether the elements lie one after the other, the first axis running fastest.
+/// Returns whether the elements are contiguous with the first axis varying fastest.
 fn is_column_major(layout: &Layout) -> bool {
     let mut step = 1;
     layout.shape().dims().iter().zip(layout.strides()).all(|(&size, &stride)| {
@@ -85,7 +89,7 @@ fn is_column_major(layout: &Layout) -> bool {
     })
 }
 
-/// The error of a reader that asks for what the tensor is not.
+/// Returns the error text for a request that the tensor does not satisfy.
 fn refusal(tensor: &Tensor, flags: c_int, is_read_only: bool) -> Option<String> {
     let (rows, columns) = (tensor.is_contiguous(), is_column_major(tensor.layout()));
     if asks(flags, WRITABLE) && is_read_only {
@@ -111,7 +115,7 @@ fn refusal(tensor: &Tensor, flags: c_int, is_read_only: bool) -> Option<String> 
     })
 }
 
-/// Fills `view` with the memory of `tensor`, all but its owner.
+/// Fills in all fields of `view` for the memory of `tensor`, except its owner.
 fn fill(tensor: Tensor, flags: c_int, view: &mut Buffer) -> PyResult<()> {
     let refused = |message: String| Err(PyBufferError::new_err(message));
     let (device, dtype) = (tensor.device().name(), tensor.dtype());
@@ -143,7 +147,8 @@ fn fill(tensor: Tensor, flags: c_int, view: &mut Buffer) -> PyResult<()> {
 }
 
 unsafe extern "C" fn get(object: *mut ffi::PyObject, view: *mut c_void, flags: c_int) -> c_int {
-    // SAFETY: the interpreter calls this with itself held, an object of the type, and a view that is NULL or may be written.
+    // SAFETY: the interpreter calls this while holding the GIL, with an object of the type, and a
+    // view that is NULL or may be written.
     let (object, view) = unsafe { (object, view.cast::<Buffer>().as_mut()) };
     Python::attach(|py| {
         let Some(view) = view else {
@@ -161,7 +166,7 @@ unsafe extern "C" fn get(object: *mut ffi::PyObject, view: *mut c_void, flags: c
             .unwrap_or_else(|_| Err(PyBufferError::new_err("an error within ternion, please report it")));
         match filled {
             Ok(()) => {
-                // SAFETY: the object lives, and whoever has the view gives this reference back.
+                // SAFETY: the object is alive, and the owner of the view releases this reference.
                 unsafe { ffi::Py_IncRef(object) };
                 view.obj = object;
                 0
@@ -175,7 +180,7 @@ unsafe extern "C" fn get(object: *mut ffi::PyObject, view: *mut c_void, flags: c
 }
 
 unsafe extern "C" fn release(_: *mut ffi::PyObject, view: *mut c_void) {
-    // SAFETY: `view` was filled above, once, and is released once.
+    // SAFETY: `view` was filled in above, once, and is released once.
     unsafe {
         let view = &mut *view.cast::<Buffer>();
         if !view.internal.is_null() {

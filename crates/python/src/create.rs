@@ -1,4 +1,4 @@
-//! Functions that make tensors.
+//! Functions that create tensors.
 
 pub mod nested;
 
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyTuple};
 use ternion::{DType, Device, Result, Scalar, Shape, Tensor};
 
-/// The tensor as an object that asks for its gradient if that is wanted.
+/// Wraps the tensor in an object, which requires a gradient if `requires_grad` is set.
 pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if !requires_grad {
         return Ok(PyTensor::new(tensor));
@@ -32,12 +32,12 @@ pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     Ok(object)
 }
 
-/// The dtype that was asked for, or another.
+/// Returns the requested dtype, or `other` if none is given.
 pub fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
     dtype.map_or(other, |dtype| dtype.0)
 }
 
-/// What `ternion.Tensor(..)` makes.
+/// Implements `ternion.Tensor(..)`.
 pub fn legacy(
     py: Python<'_>,
     given: &Bound<'_, PyTuple>,
@@ -64,19 +64,20 @@ pub fn legacy(
     run(py, shape.elements(), || Tensor::zeros(shape, default_dtype(), &device)).map(PyTensor::new)
 }
 
-/// A tensor with these values: a number, nested lists of numbers, an array of NumPy or a tensor, which is copied.
+/// Creates a tensor from `data`: a number, nested lists of numbers, a NumPy array or a tensor. The
+/// data is copied.
 ///
 /// Shapes: a number -> []; m lists of n numbers -> [m, n]
 ///
 /// Args:
 ///     data: the values.
-///     dtype: that of the values by default; float32 for numbers of Python with a point, int64 for those without.
+///     dtype: by default the dtype of the values; float32 for Python floats, int64 for ints.
 ///     device: by default that of get_default_device().
-///     requires_grad: whether a gradient is gathered for it.
+///     requires_grad: whether the tensor requires a gradient.
 ///
 /// Raises:
-///     ValueError: lists of different lengths, a number that the dtype does not hold.
-///     TypeError: something that is no number.
+///     ValueError: lists of different lengths, or a number that does not fit the dtype.
+///     TypeError: a value that is not a number.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
 fn tensor(
@@ -111,9 +112,10 @@ fn tensor(
     object(wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?, requires_grad)
 }
 
-/// The values as a tensor, without a copy where that can be: a tensor itself, an array of NumPy that shares its memory.
+/// Converts `data` to a tensor, without a copy if possible: a tensor is returned itself, and a
+/// NumPy array shares its memory.
 ///
-/// Args and errors are those of `tensor`.
+/// Arguments and errors are those of `tensor`.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, device=None))]
 fn as_tensor<'py>(
@@ -149,7 +151,7 @@ fn as_tensor<'py>(
     Ok(Bound::new(py, PyTensor::new(made))?.into_any())
 }
 
-/// What decides how a tensor is made, besides its shape.
+/// The properties of a tensor to be created.
 pub struct Making {
     shape: Shape,
     dtype: DType,
@@ -196,11 +198,12 @@ macro_rules! of_a_shape {
             ///     size: the sizes, one by one or as a tuple.
             ///     dtype: float32 by default.
             ///     device: by default that of get_default_device().
-            ///     requires_grad: whether a gradient is gathered for it.
+            ///     requires_grad: whether the tensor requires a gradient.
             ///
             /// Raises:
             ///     ValueError: a negative size.
-            ///     TypeError: sizes that are no whole numbers, a gradient for no floating dtype.
+            ///     TypeError: a size that is not an integer, or a gradient for a dtype that is not
+            ///         floating.
             #[pyfunction]
             #[pyo3(
                 signature = (*size, dtype=None, device=None, requires_grad=false, **named),
@@ -227,26 +230,26 @@ macro_rules! of_a_shape {
 }
 
 of_a_shape! {
-    /// A tensor of zeros.
+    /// Returns a tensor filled with zeros.
     zeros => Tensor::zeros;
-    /// A tensor of ones.
+    /// Returns a tensor filled with ones.
     ones => Tensor::ones;
-    /// A tensor whose contents nobody has decided: zeros here.
+    /// Returns a tensor with unspecified contents, which are zeros in this implementation.
     empty => Tensor::zeros;
 }
 
-/// A tensor of one value.
+/// Returns a tensor filled with `fill_value`.
 ///
 /// Shapes: -> [*size]
 ///
 /// Args:
 ///     size: the sizes, a tuple.
 ///     fill_value: the value.
-///     dtype: that of the value by default: float32, int64 or bool.
+///     dtype: by default the dtype of the value: float32, int64 or bool.
 ///     device: by default that of get_default_device().
 ///
 /// Raises:
-///     TypeError: a value that is no number.
+///     TypeError: a value that is not a number.
 ///     ValueError: a negative size.
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, dtype=None, device=None, requires_grad=false))]
@@ -265,7 +268,7 @@ fn full(
     object(made, requires_grad)
 }
 
-/// A number of Python, or an error that says that one is expected.
+/// Returns a Python number, or an error that says that one is expected.
 pub fn given(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     match object.cast::<PyTensor>() {
         Ok(tensor) if tensor.get().tensor().needs_grad() => {
@@ -275,12 +278,13 @@ pub fn given(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     }
 }
 
-/// What is said of a tensor of another number of elements in the place of a number.
+/// Returns the error for a tensor that is given for a number but does not have exactly one element.
 pub fn one_expected(function: &str, tensor: &Tensor) -> Failure {
     Failure::kind(format!("{function}: expected a number, got a tensor of shape {:?}", tensor.dims()))
 }
 
-/// As `given`, of the value of a tensor with a gradient, too, where none is recorded.
+/// Same as `given`, but also reads the value of a tensor that requires a gradient; for calls that
+/// record none.
 pub fn value_of(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         let tensor = tensor.get().tensor();
@@ -302,15 +306,16 @@ pub fn value_of(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     }
 }
 
-/// Numbers from `start` up to, not including, `end`, `step` apart: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
+/// Returns the numbers from `start` up to, but not including, `end` with distance `step`:
+/// `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
 ///
-/// The dtype is int64 if all of them are whole numbers of Python, else float32.
+/// The dtype is int64 if all arguments are ints, otherwise float32.
 ///
 /// Shapes: -> [n]
 ///
 /// Raises:
-///     ValueError: a step of 0, or away from the end.
-///     TypeError: something that is no number.
+///     ValueError: a step of 0, or a step that leads away from `end`.
+///     TypeError: an argument that is not a number.
 #[pyfunction]
 #[pyo3(signature = (start, end=None, step=None, dtype=None, device=None, requires_grad=false))]
 fn arange(
@@ -335,7 +340,8 @@ fn arange(
     object(made, requires_grad)
 }
 
-/// `steps` numbers from `start` to `end`, both included, evenly apart; of integers the fractions of both ends are cut off, then those of the numbers.
+/// Returns `steps` evenly spaced numbers from `start` to `end`, both included. For integer dtypes
+/// `start` and `end` are truncated first, and then the results.
 ///
 /// Shapes: -> [steps]
 ///
@@ -356,7 +362,8 @@ fn linspace(
     object(run(py, steps, || Tensor::linspace(start, end, steps, dtype, &device))?, requires_grad)
 }
 
-/// Ones on the diagonal of a matrix of `n` rows and `m` columns, by default as many, and zeros elsewhere.
+/// Returns a matrix of `n` rows and `m` columns (`n` by default) with ones on the diagonal and
+/// zeros elsewhere.
 ///
 /// Shapes: -> [n, m]
 ///
@@ -388,7 +395,8 @@ fn eye(
     object(made, requires_grad)
 }
 
-/// Even over [0, 1): of 24 bits, as they are within the framework, but in float64 of all 53 that it has, in three draws.
+/// Returns uniform random numbers in [0, 1): with 24 random bits, as in the core, but with all 53
+/// bits of float64, from three draws.
 pub fn uniform(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
     let high = Tensor::rand(shape, dtype, device)?;
     if dtype != DType::F64 {
@@ -409,7 +417,7 @@ macro_rules! like {
             /// Shapes: [..] -> the same
             ///
             /// Raises:
-            ///     TypeError: an input that is no tensor, a dtype that does not fit.
+            ///     TypeError: an input that is not a tensor, or an unsuitable dtype.
             #[pyfunction]
             #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
             fn $name(
@@ -438,24 +446,26 @@ macro_rules! like {
 }
 
 like! {
-    /// Zeros of the shape, dtype and device of `input`.
+    /// Returns zeros with the shape, dtype and device of `input`.
     zeros_like => |shape, dtype, device| Tensor::zeros(shape, dtype, device);
-    /// Ones of the shape, dtype and device of `input`.
+    /// Returns ones with the shape, dtype and device of `input`.
     ones_like => |shape, dtype, device| Tensor::ones(shape, dtype, device);
-    /// A tensor of the shape, dtype and device of `input` whose contents nobody has decided: zeros here.
+    /// Returns a tensor with unspecified contents (zeros in this implementation), with the shape,
+    /// dtype and device of `input`.
     empty_like => |shape, dtype, device| Tensor::zeros(shape, dtype, device);
-    /// Random numbers from 0 up to, not including, 1, of the shape, dtype and device of `input`.
+    /// Returns uniform random numbers in [0, 1), with the shape, dtype and device of `input`.
     rand_like => uniform;
-    /// Random numbers of a normal distribution, of the shape, dtype and device of `input`.
+    /// Returns random numbers from the standard normal distribution, with the shape, dtype and
+    /// device of `input`.
     randn_like => |shape, dtype, device| Tensor::randn(shape, dtype, device);
 }
 
-/// One value in the shape, dtype and on the device of `input`.
+/// Returns a tensor filled with `fill_value`, with the shape, dtype and device of `input`.
 ///
 /// Shapes: [..] -> the same
 ///
 /// Raises:
-///     TypeError: a value that is no number.
+///     TypeError: a value that is not a number.
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false, memory_format=None))]
 fn full_like(
@@ -475,7 +485,7 @@ fn full_like(
     object(run(py, input.elements(), || Tensor::full(*input.shape(), value, dtype, &device))?, requires_grad)
 }
 
-/// A tensor from the bytes of its elements: what `pickle` keeps of one.
+/// Creates a tensor from the bytes of its elements, which `pickle` has stored.
 #[pyfunction]
 fn _rebuild(
     py: Python<'_>,
@@ -499,7 +509,8 @@ fn _rebuild(
 
 #[pymethods]
 impl PyTensor {
-    /// The values, for `pickle` and `copy`: a tensor of another device comes back on the processor.
+    /// Returns the values for `pickle` and `copy`. A tensor of another device is restored on the
+    /// CPU.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Outcome<Reduced<'py>> {
         let (py, own) = (slf.py(), slf.get().tensor());
         let bytes = wait(py, || own.to_bytes())?;
@@ -512,10 +523,10 @@ impl PyTensor {
     }
 }
 
-/// A function and what it takes to make the object again.
+/// A function and the arguments with which it recreates the object.
 type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Vec<usize>, &'static str, bool));
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_shapes(module)?;
     register_likes(module)?;

@@ -1,4 +1,4 @@
-//! The native part of `ternion.data`: data sets, and the batches that a training takes from them.
+//! The native part of `ternion.data`: data sets, and the batches that training reads from them.
 
 use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
@@ -17,7 +17,7 @@ use ternion::data::{
 };
 use ternion::{DType, Tensor};
 
-/// The names of columns, and the numbers of each.
+/// The names of columns, and the rows of their values.
 type NamedColumns = (Vec<String>, Vec<Vec<f64>>);
 
 impl From<DataError> for Failure {
@@ -37,7 +37,7 @@ impl From<DataError> for Failure {
     }
 }
 
-/// "auto", "synthetic", a directory, or how many examples to draw for training and for tests.
+/// "auto", "synthetic", a directory, or the numbers of training and test examples to generate.
 enum Source {
     Named(String),
     Drawn(usize, usize),
@@ -68,12 +68,12 @@ impl Source {
     }
 }
 
-/// Runs what reads files, with the interpreter let go.
+/// Runs a function that reads files, with the GIL released.
 fn read<T: Send>(py: Python<'_>, f: impl FnOnce() -> Result<T, DataError> + Send) -> Outcome<T> {
     Ok(wait(py, || Ok(f()))??)
 }
 
-/// As `read`, of what may take long: Ctrl-C ends the waiting.
+/// Same as `read` for a function that may take long: Ctrl-C ends the wait.
 fn load<T: Send + 'static>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T, DataError> + Send + 'static,
@@ -81,7 +81,7 @@ fn load<T: Send + 'static>(
     Ok(wait_apart(py, || Ok(f()))??)
 }
 
-/// Images and the number of the class of each.
+/// Images and the class index of each.
 #[pyclass(name = "Split", module = "ternion.data", frozen)]
 struct PySplit(Split);
 
@@ -91,7 +91,7 @@ impl PySplit {
         self.0.len()
     }
 
-    /// The pixels as they are stored: uint8, [images, channels, rows, columns], on the processor.
+    /// The pixels as stored: uint8, [images, channels, rows, columns], on the CPU.
     #[getter]
     fn images(&self, py: Python<'_>) -> Outcome<PyTensor> {
         let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
@@ -100,7 +100,7 @@ impl PySplit {
         wait(py, || Tensor::from_slice(split.pixels(), shape, &cpu)).map(PyTensor::new)
     }
 
-    /// The numbers of the classes, int64, [images], on the processor.
+    /// The class indices, int64, [images], on the CPU.
     #[getter]
     fn labels(&self, py: Python<'_>) -> Outcome<PyTensor> {
         let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
@@ -108,13 +108,14 @@ impl PySplit {
             .map(PyTensor::new)
     }
 
-    /// The first `count` images.
+    /// Returns the first `count` images.
     fn first(&self, #[pyo3(from_py_with = of::first)] count: usize) -> PySplit {
         PySplit(self.0.first(count))
     }
 
-    /// The numbers of the images in the order in which an epoch has them, shuffled by `seed`: int64, [images], on the processor. For programs that keep the
-    /// images on a device and pick batches there.
+    /// Returns the indices of the images in the order of an epoch, shuffled by `seed`: int64,
+    /// [images], on the CPU. For programs that keep the images on a device and select batches
+    /// there.
     fn order(
         &self,
         py: Python<'_>,
@@ -129,15 +130,20 @@ impl PySplit {
         Ok(PyTensor::new(order))
     }
 
-    /// Batches of images (float32, [batch, channels, rows, columns], from 0 to 1) and labels (int64, [batch]), one pass over all of them.
+    /// Returns batches of images (float32, [batch, channels, rows, columns], from 0 to 1) and
+    /// labels (int64, [batch]), one pass over all of them.
     ///
     /// Args:
     ///     batch_size: images in a batch.
-    ///     shuffle: a seed that decides the order, which is another in each epoch; None for the order as stored.
-    ///     drop_last: leaves out a last batch that is not full.
-    ///     mean, std: a number for each channel, by which the images are normalised.
-    ///     padding, flip: random crops out of images with so many black pixels around, and random reflections, in training.
-    ///     prefetch: batches that are made ahead by a thread.
+    ///     shuffle: a seed that determines the order, which differs in each epoch; None for the
+    ///         stored
+    ///         order.
+    ///     drop_last: whether to omit a last batch that is not full.
+    ///     mean, std: a number for each channel, with which the images are normalized.
+    ///     padding, flip: random crops of the images padded with this many black pixels on each
+    ///         side, and
+    ///         random horizontal flips, for training.
+    ///     prefetch: the number of batches that a thread prepares ahead.
     #[pyo3(signature = (batch_size, shuffle=None, device=None, drop_last=false, mean=None, std=None, padding=0, flip=false, prefetch=0))]
     #[allow(clippy::too_many_arguments, reason = "all by name")]
     fn batches(
@@ -182,7 +188,8 @@ impl PySplit {
     }
 }
 
-/// Batches of a split: each `for` loop over them is another epoch, in another order if they are shuffled.
+/// Batches of a split. Each `for` loop over them is a new epoch, in another order if they are
+/// shuffled.
 #[pyclass(name = "Batches", module = "ternion.data", frozen)]
 struct PyBatches {
     batches: Batches,
@@ -202,7 +209,7 @@ impl PyBatches {
         PyBatchIterator(Mutex::new(batches.into_iter()))
     }
 
-    /// The batches of one epoch, by its number.
+    /// Returns the batches of the epoch with this number.
     fn epoch(&self, #[pyo3(from_py_with = of::epoch)] number: u64) -> PyBatchIterator {
         PyBatchIterator(Mutex::new(self.batches.epoch(number).into_iter()))
     }
@@ -230,7 +237,7 @@ impl PyBatchIterator {
     }
 }
 
-/// Two splits, the names of the classes, and a line that tells where the images came from.
+/// Two splits, the names of the classes, and a line that says where the images came from.
 type Images = (PySplit, PySplit, Vec<String>, String);
 
 fn images(mnist: &Mnist) -> Images {
@@ -271,10 +278,12 @@ struct PyTable(Table);
 
 #[pymethods]
 impl PyTable {
-    /// A table of these rows, each with a number for each column.
+    /// Creates a table from rows, each with one number per column.
     ///
     /// Raises:
-    ///     ValueError: a row of another length, no row, a name that is empty or there twice, a number that is not finite.
+    ///     ValueError: a row of another length, no rows, an empty or duplicate name, or a number
+    ///         that is
+    ///         not finite.
     #[new]
     fn new(columns: Vec<String>, rows: Vec<Vec<f64>>) -> Outcome<PyTable> {
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
@@ -295,7 +304,7 @@ impl PyTable {
         self.0.columns().to_vec()
     }
 
-    /// Only these columns, in this order.
+    /// Returns a table with only these columns, in this order.
     ///
     /// Raises:
     ///     ValueError: a name that no column has.
@@ -304,7 +313,7 @@ impl PyTable {
         Ok(PyTable(self.0.select(&names)?))
     }
 
-    /// All columns but these.
+    /// Returns a table with all columns except these.
     ///
     /// Raises:
     ///     ValueError: a name that no column has.
@@ -313,7 +322,7 @@ impl PyTable {
         Ok(PyTable(self.0.without(&names)?))
     }
 
-    /// Four fifths of the rows to learn from, and a fifth to be tested on, by a seed.
+    /// Splits the rows by a seed into four fifths for training and one fifth for testing.
     fn train_held_out(
         &self,
         #[pyo3(from_py_with = of::train_held_out)] seed: Seed,
@@ -322,14 +331,16 @@ impl PyTable {
         Ok((PyTable(train), PyTable(test)))
     }
 
-    /// The numbers, [rows, columns].
+    /// Returns the numbers as a tensor, [rows, columns].
     ///
     /// Args:
     ///     dtype: a floating dtype; float32 by default.
     ///
     /// Raises:
-    ///     ValueError: a number that becomes infinite, or equal to another of its column, in this dtype: float64 holds all.
-    ///     TypeError: no floating dtype.
+    ///     ValueError: in this dtype a number becomes infinite, or equal to a different number of
+    ///         its
+    ///         column; float64 represents all numbers exactly.
+    ///     TypeError: the dtype is not floating.
     #[pyo3(signature = (device=None, dtype=None))]
     fn tensor(
         &self,
@@ -352,13 +363,13 @@ impl PyTable {
     }
 }
 
-/// Means and deviations of columns, by which tables are made comparable.
+/// Means and standard deviations of columns, with which tables are standardized.
 #[pyclass(name = "Standardisation", module = "ternion.data", frozen)]
 struct PyStandardisation(Standardisation);
 
 #[pymethods]
 impl PyStandardisation {
-    /// Of the columns of a table.
+    /// Computes the statistics of the columns of a table.
     #[new]
     fn new(table: &Bound<'_, PyTable>) -> Outcome<PyStandardisation> {
         Ok(PyStandardisation(Standardisation::of(&table.get().0)?))
@@ -376,7 +387,7 @@ impl PyStandardisation {
         self.0.deviations().to_vec()
     }
 
-    /// The table with mean 0 and deviation 1 in each column.
+    /// Returns the table with mean 0 and standard deviation 1 in each column.
     fn apply(&self, table: &Bound<'_, PyTable>) -> Outcome<PyTable> {
         Ok(PyTable(self.0.apply(&table.get().0)?))
     }
@@ -386,10 +397,11 @@ impl PyStandardisation {
         Ok((made_by, (self.0.columns().to_vec(), self.0.means().to_vec(), self.0.deviations().to_vec())))
     }
 
-    /// Standardised numbers, [rows, columns], float32 or float64, in their own units again.
+    /// Converts standardized numbers, [rows, columns], float32 or float64, back to their original
+    /// units.
     ///
     /// Raises:
-    ///     ValueError: other columns; float32, where it does not tell the numbers of a column apart.
+    ///     ValueError: other columns, or float32 if it cannot distinguish the numbers of a column.
     fn restore(&self, py: Python<'_>, values: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let values = values.get().tensor();
         Ok(PyTensor::new(read(py, || self.0.restore_tensor(&values))?))
@@ -399,7 +411,7 @@ impl PyStandardisation {
 /// Columns, means and deviations.
 type Scales = (Vec<String>, Vec<f64>, Vec<f64>);
 
-/// What was kept of a Standardisation.
+/// Restores a pickled `Standardisation`.
 #[pyfunction]
 fn _standardisation(
     columns: Vec<String>,
@@ -409,7 +421,7 @@ fn _standardisation(
     Ok(PyStandardisation(Standardisation::new(&columns, means, deviations)?))
 }
 
-/// What an empty cell is: None, a number, or "drop".
+/// Converts the value for empty cells: None, a number, or "drop".
 fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
     let Some(missing) = missing.filter(|missing| !missing.is_none()) else {
         return Ok(MissingCells::Refused);
@@ -426,16 +438,20 @@ fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
     }
 }
 
-/// A table of numbers from a CSV file.
+/// Reads a table of numbers from a CSV file.
 ///
 /// Args:
 ///     delimiter: the character between the cells of a line.
-///     names: the names of the columns of a file without a header; by default they stand in its first line.
-///     columns: those that are read, in this order; all by default. The others may hold texts.
-///     missing: what an empty cell is: an error by default, a number, or "drop", which leaves its line out.
+///     names: the names of the columns of a file without a header; by default they are in its first
+///         line.
+///     columns: the columns to read, in this order; all by default. The others may contain text.
+///     missing: the value of an empty cell: None for an error (the default), a number, or "drop" to
+///         omit its line.
 ///
 /// Raises:
-///     FileNotFoundError, ValueError: what is wrong, with file, line and column; a first line of numbers, where no names are given.
+///     FileNotFoundError, ValueError: a description of the fault with file, line and column; also
+///         if
+///         the first line contains numbers and no names are given.
 #[pyfunction]
 #[pyo3(signature = (file, delimiter=',', names=None, columns=None, missing=None))]
 fn read_csv(
@@ -450,7 +466,8 @@ fn read_csv(
     Ok(PyTable(load(py, move || Table::read_with(&file, &config))?))
 }
 
-/// California's house prices of 1990 (Pace and Barry 1997), and a line that tells where they came from.
+/// Returns California's house prices of 1990 (Pace and Barry 1997), and a line that says where they
+/// came from.
 #[pyfunction]
 fn _california_housing(py: Python<'_>, source: Source) -> Outcome<(PyTable, String)> {
     let source = source.data()?;
@@ -458,7 +475,7 @@ fn _california_housing(py: Python<'_>, source: Source) -> Outcome<(PyTable, Stri
     Ok((PyTable(housing.table().clone()), housing.origin().to_string()))
 }
 
-/// Puts classes and functions into a module.
+/// Adds classes and functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySplit>()?;
     module.add_class::<PyBatches>()?;

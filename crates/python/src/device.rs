@@ -1,4 +1,4 @@
-//! `ternion.device`, and the device on which new tensors are made.
+//! `ternion.device`, and the default device of new tensors.
 
 use crate::arguments::{Count, Seed};
 use crate::error::{Failure, Outcome};
@@ -10,7 +10,8 @@ use pyo3::types::PyDict;
 use std::sync::LazyLock;
 use ternion::Device;
 
-/// Where tensors are made and ops run: "cpu", "cuda", "cuda:1", "wgpu", "wgpu:0", or "auto" for the fastest that is there.
+/// The device on which tensors are stored and ops run: "cpu", "cuda", "cuda:1", "wgpu", "wgpu:0",
+/// or "auto" for the fastest available one.
 #[pyclass(name = "device", module = "ternion", frozen, from_py_object)]
 #[derive(Clone)]
 pub struct PyDevice(pub Device);
@@ -40,13 +41,13 @@ impl PyDevice {
         self.0.name()
     }
 
-    /// What kind of device it is: "cpu", "cuda" or "wgpu".
+    /// The kind of the device: "cpu", "cuda" or "wgpu".
     #[getter]
     fn r#type(&self) -> &str {
         self.0.name().split(':').next().unwrap_or_default()
     }
 
-    /// Its number among those of its kind; None on the processor.
+    /// The index among the devices of its kind; None for the CPU.
     #[getter]
     fn index(&self) -> Option<usize> {
         self.0.name().split_once(':').and_then(|(_, index)| index.parse().ok())
@@ -74,7 +75,7 @@ impl PyDevice {
         (slf.get_type().into_any(), (slf.get().0.name().to_owned(),))
     }
 
-    /// Waits until everything that was submitted to the device has ended.
+    /// Waits until everything that was submitted to the device is complete.
     ///
     /// Raises:
     ///     RuntimeError: an earlier op failed on the device.
@@ -82,12 +83,12 @@ impl PyDevice {
         wait(py, || self.0.synchronize())
     }
 
-    /// Counts the most that was in use from now on.
+    /// Resets the peak of the memory in use to the current value.
     fn reset_peak_memory(&self) {
         self.0.reset_peak_memory();
     }
 
-    /// Gives memory that is kept for reuse back to the system.
+    /// Releases cached memory to the system.
     ///
     /// Raises:
     ///     RuntimeError: an earlier op failed on the device.
@@ -95,7 +96,8 @@ impl PyDevice {
         wait(py, || self.0.release_cached())
     }
 
-    /// Bytes in use, kept for reuse, and the most that was in use: a dict with in_use, cached, peak.
+    /// Returns a dict with the numbers of bytes in use (in_use), cached for reuse (cached), and the
+    /// peak of those in use (peak).
     fn memory<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let memory = self.0.memory();
         let told = PyDict::new(py);
@@ -106,7 +108,7 @@ impl PyDevice {
     }
 }
 
-/// A device as it may be asked for: one, or its name.
+/// A device as an argument: an open device, or a name.
 pub enum DeviceArgument {
     Open(Device),
     Named(String),
@@ -138,7 +140,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArgument {
     }
 }
 
-/// The devices that were opened, which a seed is for, and the one on which tensors are made if none is named.
+/// The devices that were opened, the seed for all of them, and the default device of new tensors.
 struct Known {
     open: Vec<Device>,
     default: Option<Device>,
@@ -152,7 +154,7 @@ fn open(py: Python<'_>, name: &str) -> Outcome<Device> {
     let device = wait(py, || ternion::device(name))?;
     let mut known = KNOWN.write();
     if !known.open.iter().any(|open| open.is(&device)) {
-        // A seed is for every device, also for those that are opened behind it.
+        // A seed applies to every device, including those that are opened later.
         if let Some(seed) = known.seed {
             device.seed(seed);
         }
@@ -161,7 +163,8 @@ fn open(py: Python<'_>, name: &str) -> Outcome<Device> {
     Ok(device)
 }
 
-/// `device`, or the one on which tensors are made if none is named: the processor, unless `set_default_device` named another.
+/// Returns `device`, or the default device of new tensors: the CPU, unless `set_default_device` set
+/// another.
 pub fn or_default(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<Device> {
     if let Some(device) = device {
         return device.open(py);
@@ -174,10 +177,10 @@ pub fn or_default(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<Dev
     Ok(cpu)
 }
 
-/// Makes new tensors on this device if none is named.
+/// Sets the default device of new tensors.
 ///
 /// Raises:
-///     RuntimeError: a device that is not there.
+///     RuntimeError: the device is not available.
 #[pyfunction]
 fn set_default_device(py: Python<'_>, device: DeviceArgument) -> Outcome<()> {
     let device = device.open(py)?;
@@ -185,17 +188,17 @@ fn set_default_device(py: Python<'_>, device: DeviceArgument) -> Outcome<()> {
     Ok(())
 }
 
-/// The device on which tensors are made if none is named.
+/// Returns the default device of new tensors.
 #[pyfunction]
 fn get_default_device(py: Python<'_>) -> Outcome<PyDevice> {
     or_default(py, None).map(PyDevice)
 }
 
-/// Seeds the random numbers of every device, those included that are opened later.
+/// Seeds the random number generators of every device, including those that are opened later.
 ///
 /// Raises:
 ///     ValueError: a seed that is not from -2**63 to 2**64 - 1.
-///     TypeError: a seed that is no whole number.
+///     TypeError: a seed that is not an integer.
 #[pyfunction]
 fn manual_seed(py: Python<'_>, seed: Seed) -> Outcome<()> {
     let Seed(seed) = seed;
@@ -208,7 +211,8 @@ fn manual_seed(py: Python<'_>, seed: Seed) -> Outcome<()> {
     })
 }
 
-/// What is there: a list of dicts with name, hardware and memory (bytes, or None). No device is opened.
+/// Returns the available devices: a list of dicts with name, hardware and memory (bytes, or None).
+/// No device is opened.
 #[pyfunction]
 fn devices(py: Python<'_>) -> Outcome<Vec<Bound<'_, PyDict>>> {
     let found = wait(py, || Ok(ternion::devices()))?;
@@ -222,7 +226,7 @@ fn devices(py: Python<'_>) -> Outcome<Vec<Bound<'_, PyDict>>> {
     Ok(told.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Puts devices into the module.
+/// Adds the class and the functions of devices to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDevice>()?;
     module.add_function(wrap_pyfunction!(set_default_device, module)?)?;

@@ -1,10 +1,10 @@
-//! The names of Python in the framework's messages: of functions, dtypes and terms. Messages come
-//! in parts, `ternion::error::Text`, and are rendered with these.
+//! The names of the Python interface in the framework's messages: functions, dtypes and terms.
+//! Messages consist of parts, `ternion::error::Text`, and are rendered with these names.
 
 use ternion::error::{Dialect, Term};
 use ternion::{DType, Error};
 
-/// Names of each dtype: the first is that of `repr`.
+/// Names of each dtype; the first one is used by `repr`.
 pub const DTYPES: [(DType, &[&str]); 13] = [
     (DType::F64, &["float64", "double"]),
     (DType::F32, &["float32", "float"]),
@@ -79,17 +79,17 @@ impl Dialect for PythonNames {
     }
 }
 
-/// The name of a dtype in Python.
+/// Returns the name of a dtype in Python.
 pub fn dtype_name(dtype: DType) -> &'static str {
     DTYPES.iter().find(|(known, _)| *known == dtype).map_or("", |(_, names)| names[0])
 }
 
-/// The op that an error's message begins with, in the names of Python.
+/// Returns the op that an error's message begins with, by its name in Python.
 pub fn op(error: &Error) -> Option<&'static str> {
     error.op().map(|op| PythonNames.op(op))
 }
 
-/// The message of an error for whoever writes Python.
+/// Renders the message of an error in the names of the Python interface.
 pub fn message(error: &Error) -> String {
     error.in_dialect(&PythonNames).to_string()
 }

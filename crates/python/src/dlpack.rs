@@ -1,4 +1,5 @@
-//! DLPack: tensors shared with PyTorch, JAX, CuPy and others without a copy (https://dmlc.github.io/dlpack, versions 0.8 and 1.0).
+//! DLPack: sharing tensors with PyTorch, JAX, CuPy and others without a copy
+//! (https://dmlc.github.io/dlpack, versions 0.8 and 1.0).
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
@@ -15,17 +16,17 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use ternion::{DType, Device, Tensor};
 
-/// `kDLCPU`, `kDLCUDAHost`: memory of the CPU that CUDA devices reach, too.
+/// `kDLCPU`, `kDLCUDAHost`: CPU memory; in the latter case CUDA devices can access it too.
 const CPU: i32 = 1;
 const CUDA_HOST: i32 = 3;
 
-/// Names of a capsule that nobody has taken yet, and of one that was.
+/// Names of a capsule that has not been consumed yet, and of a consumed one.
 const FRESH: &CStr = c"dltensor";
 const TAKEN: &CStr = c"used_dltensor";
 const FRESH_VERSIONED: &CStr = c"dltensor_versioned";
 const TAKEN_VERSIONED: &CStr = c"used_dltensor_versioned";
 
-/// Set in the flags of memory that may not be written.
+/// Set in the flags of read-only memory.
 const READ_ONLY: u64 = 1;
 
 #[repr(C)]
@@ -83,46 +84,50 @@ const fn data_type(dtype: DType) -> DLDataType {
     DLDataType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
 }
 
-/// The two forms of what is handed over.
+/// The two versions of the structure that a capsule contains.
 trait Managed: Sized {
     const FRESH: &'static CStr;
     const TAKEN: &'static CStr;
     fn new(tensor: DLTensor, context: *mut c_void) -> Self;
     fn tensor(&self) -> &DLTensor;
     fn is_read_only(&self) -> bool;
-    /// Gives `this` back to who made it.
+    /// Releases `this` to its producer.
     ///
     /// # Safety
-    /// It was not given back before.
+    /// It was not released before.
     unsafe fn release(this: *mut Self);
 }
 
-/// What a handed-over tensor needs to live.
+/// The data that an exported tensor needs.
 struct Kept {
     tensor: Tensor,
-    /// On which of CUDA's streams it is used, if it is told.
+    /// The CUDA stream on which the consumer uses the tensor, if it is known.
     stream: Option<usize>,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
 impl Drop for Kept {
-    /// The memory is given out anew behind what its user has queued.
+    /// The memory is reused only after the work that the consumer has queued.
     fn drop(&mut self) {
         if !streams::follow(self.tensor.device(), self.stream) {
-            // Nobody knows when it is free: while a step is recorded nothing can be waited for.
+            // It is unknown when the memory is unused: while a step is recorded the device cannot
+            // wait.
             std::mem::forget(self.tensor.clone());
         }
     }
 }
 
-/// Runs `f` with the interpreter held. Whoever took a tensor gives it back from any thread, and may have let go of the interpreter within a call of ours, where PyO3
-/// still counts it as held: the memory may be that of an array of Python's, whose count must not be changed then.
+/// Runs `f` while holding the GIL. A consumer may release a tensor on any thread, and may have
+/// released the GIL within a call of ours, where PyO3 still counts it as held: the memory may
+/// belong to a Python array, whose reference count must not be changed then.
 fn with_interpreter(f: impl FnOnce()) {
-    // SAFETY: asked of an interpreter that runs; what is ensured is released once, on the same thread.
+    // SAFETY: the interpreter was checked to be running; the acquired state is released once, on
+    // the same thread.
     unsafe {
         if ffi::Py_IsInitialized() == 0 {
-            // At the end of the process nobody needs the memory any more, and nothing of Python's may be touched.
+            // At the end of the process the memory need not be freed, and no Python object may be
+            // accessed.
             return std::mem::forget(f);
         }
         let state = ffi::PyGILState_Ensure();
@@ -138,7 +143,8 @@ macro_rules! managed {
             const TAKEN: &'static CStr = $taken;
             fn new(tensor: DLTensor, context: *mut c_void) -> Self {
                 unsafe extern "C" fn delete(this: *mut $kind) {
-                    // SAFETY: made in `exported` by Box::into_raw, both it and its context; whoever took it calls this once.
+                    // SAFETY: both it and its context were created in `exported` by Box::into_raw;
+                    // the consumer calls this once.
                     let (_, kept) = unsafe {
                         let this = Box::from_raw(this);
                         let kept = Box::from_raw(this.context.cast::<Kept>());
@@ -156,7 +162,7 @@ macro_rules! managed {
                 $read_only
             }
             unsafe fn release(this: *mut Self) {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     if let Some(deleter) = (*this).deleter {
                         deleter(this);
@@ -170,7 +176,7 @@ macro_rules! managed {
 managed! { DLManagedTensor FRESH TAKEN _this => false; }
 managed! { DLManagedTensorVersioned FRESH_VERSIONED TAKEN_VERSIONED this => this.flags & READ_ONLY != 0; major: 1, minor: 0, flags: 0 }
 
-/// The device as DLPack names it.
+/// Returns the device in DLPack's terms.
 fn device_of(device: &Device) -> Outcome<DLDevice> {
     match device.name().split_once(':') {
         None if device.name() == "cpu" => Ok(DLDevice { kind: CPU, index: 0 }),
@@ -183,9 +189,9 @@ fn device_of(device: &Device) -> Outcome<DLDevice> {
     }
 }
 
-/// Removes what a capsule holds, unless somebody took it.
+/// Releases the contents of a capsule unless they were consumed.
 unsafe extern "C" fn forget<M: Managed>(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with the capsule, once, when nobody has it any more.
+    // SAFETY: Python calls this with the capsule, once, when its last reference is gone.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, M::FRESH.as_ptr()) == 1 {
             M::release(ffi::PyCapsule_GetPointer(capsule, M::FRESH.as_ptr()).cast());
@@ -202,7 +208,8 @@ fn exported<M: Managed>(py: Python<'_>, tensor: Tensor, stream: Option<usize>) -
     let (shape, strides) = (kept.shape.as_mut_ptr(), kept.strides.as_mut_ptr());
     let told = DLTensor { data, device, ndim: rank, dtype, shape, strides, byte_offset: 0 };
     let managed = Box::into_raw(Box::new(M::new(told, Box::into_raw(kept).cast())));
-    // SAFETY: the name lives for ever, the pointer is not null; on failure nobody else has it.
+    // SAFETY: the name is static and the pointer is not null; on failure no other reference to it
+    // exists.
     unsafe {
         let capsule = ffi::PyCapsule_New(managed.cast(), M::FRESH.as_ptr(), Some(forget::<M>));
         if capsule.is_null() {
@@ -215,10 +222,12 @@ fn exported<M: Managed>(py: Python<'_>, tensor: Tensor, stream: Option<usize>) -
 
 #[pymethods]
 impl PyTensor {
-    /// The tensor for others, who share its memory: `torch.from_dlpack(x)` and its like ask for this.
+    /// Exports the tensor, with shared memory, to other libraries: `torch.from_dlpack(x)` and
+    /// similar functions call this.
     ///
     /// Raises:
-    ///     BufferError: the tensor is on a device whose memory cannot be shared, or a gradient flows to it.
+    ///     BufferError: the tensor is on a device whose memory cannot be shared, or requires a
+    ///         gradient.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -249,7 +258,8 @@ impl PyTensor {
             tensor = wait(py, || tensor.copy())?;
         }
         if tensor.layout().strides().iter().any(|&stride| stride < 0) {
-            // PyTorch and JAX have no such strides, and speak of other things.
+            // PyTorch and JAX do not support negative strides, and their error messages are
+            // misleading.
             if copy == Some(false) {
                 let told =
                     "the tensor has negative strides, which others do not take: contiguous() copies it";
@@ -265,31 +275,33 @@ impl PyTensor {
         exported::<DLManagedTensor>(py, tensor, stream)
     }
 
-    /// Where the memory is, as DLPack counts: a kind (1: processor, 2: CUDA) and an index.
+    /// Returns the location of the memory in DLPack's terms: a kind (1: CPU, 2: CUDA) and an index.
     fn __dlpack_device__(&self) -> Outcome<(i32, i32)> {
         let DLDevice { kind, index } = device_of(self.tensor().device())?;
         Ok((kind, index))
     }
 }
 
-/// What somebody else handed over, given back when dropped.
+/// A tensor of another library, which is released when this is dropped.
 struct Taken<M: Managed>(NonNull<M>);
 
-// SAFETY: DLPack's deleters may be called from any thread; those of Python's objects ask for the interpreter themselves.
+// SAFETY: DLPack's deleters may be called from any thread; those of Python objects acquire the GIL
+// themselves.
 unsafe impl<M: Managed> Send for Taken<M> {}
-// SAFETY: nothing is read from it but by `imported`, before it is shared.
+// SAFETY: only `imported` reads from it, before it is shared.
 unsafe impl<M: Managed> Sync for Taken<M> {}
 
 impl<M: Managed> Drop for Taken<M> {
     fn drop(&mut self) {
-        // SAFETY: taken once, from a capsule that knows that it was.
+        // SAFETY: consumed once, from a capsule that was renamed.
         unsafe { M::release(self.0.as_ptr()) }
     }
 }
 
 fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
     let raw = capsule.as_ptr();
-    // SAFETY: the name is checked before the pointer is taken, and changed before anybody else can: the interpreter is held all the time.
+    // SAFETY: the name is checked before the pointer is read, and changed before any other thread
+    // can read it: the GIL is held throughout.
     let taken = unsafe {
         if ffi::PyCapsule_IsValid(raw, M::FRESH.as_ptr()) != 1 {
             return Ok(None);
@@ -321,7 +333,7 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
     };
     let rank =
         usize::try_from(tensor.ndim).map_err(|_| Failure::value("from_dlpack: a negative number of axes"))?;
-    // SAFETY: DLPack's word: `ndim` sizes, and as many strides unless it is null.
+    // SAFETY: guaranteed by DLPack: `ndim` sizes, and as many strides unless the pointer is null.
     let (shape, strides) = unsafe {
         let sizes = if rank == 0 { &[] } else { std::slice::from_raw_parts(tensor.shape, rank) };
         let strides =
@@ -335,16 +347,16 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
         |strides| strides.into_iter().map(|stride| stride as isize).collect(),
     );
     let address = tensor.data as usize + tensor.byte_offset as usize;
-    // Memory without elements may be nowhere.
+    // The address of memory without elements may be null.
     let address = if shape.contains(&0) { 64 } else { address };
     let device = or_default(capsule.py(), Some(DeviceArgument::Named(device)))?;
-    // SAFETY: the producer's word; `taken` keeps the memory.
+    // SAFETY: guaranteed by the producer; `taken` owns the memory.
     let shared = unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, Box::new(taken))? };
-    // What may not be written is not shared.
+    // Read-only memory is copied instead of shared.
     Ok(Some(if is_read_only { wait(capsule.py(), || shared.copy())? } else { shared }))
 }
 
-/// A tensor on the memory of `object`, which hands it over by `__dlpack__`.
+/// Returns a tensor that shares the memory of `object`, which exports it by `__dlpack__`.
 pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     if object.cast::<PyCapsule>().is_ok() {
         return of_capsule(object);
@@ -357,7 +369,7 @@ pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     let first = asked.copy()?;
     asked.set_item("max_version", PyTuple::new(py, [1, 0])?)?;
     let capsule = match object.call_method("__dlpack__", (), Some(&asked)) {
-        // Who knows only the first version knows no such argument.
+        // A producer of the first version does not know this argument.
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
             object.call_method("__dlpack__", (), Some(&first))?
         }
@@ -366,7 +378,7 @@ pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     of_capsule(&capsule)
 }
 
-/// A tensor on the memory that a capsule hands over, which is used up by that.
+/// Returns a tensor that shares the memory of a capsule, which is consumed.
 fn of_capsule(capsule: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     match take::<DLManagedTensorVersioned>(capsule)? {
         Some(tensor) => Ok(tensor),
@@ -376,16 +388,17 @@ fn of_capsule(capsule: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     }
 }
 
-/// A tensor on the memory of `x`, an array of another library with `__dlpack__`, or what that gave: a change of one is seen in the other.
+/// Creates a tensor that shares the memory of `x`, an array of another library with `__dlpack__`,
+/// or a capsule that `__dlpack__` returned. A change of one is visible in the other.
 ///
 /// Args:
-///     device: where the tensor is to be; where `x` is by default.
-///     copy: a copy in any case if True, in no case if False.
+///     device: the device of the tensor; by default that of `x`.
+///     copy: True always copies, False never does.
 ///
 /// Raises:
-///     TypeError: `x` has no `__dlpack__`, or a dtype that Ternion does not have.
-///     ValueError: memory that cannot be shared.
-///     BufferError: a copy is needed, and `copy` is False.
+///     TypeError: `x` has no `__dlpack__`, or has a dtype that Ternion does not support.
+///     ValueError: the memory cannot be shared.
+///     BufferError: a copy is necessary, and `copy` is False.
 #[pyfunction]
 #[pyo3(signature = (x, *, device=None, copy=None))]
 fn from_dlpack(
@@ -410,7 +423,7 @@ fn from_dlpack(
     Ok(PyTensor::new(wait(py, || shared.to_device(&device))?))
 }
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(from_dlpack, module)?)
 }

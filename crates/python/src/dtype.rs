@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyType};
 use ternion::DType;
 
-/// The type of a tensor's elements: ternion.float32, ternion.int64 and so on.
+/// The data type of a tensor's elements: ternion.float32, ternion.int64 and so on.
 #[pyclass(name = "dtype", module = "ternion", frozen, eq, hash, from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
@@ -23,28 +23,28 @@ impl PyDType {
         format!("ternion.{}", dtype_name(self.0))
     }
 
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.size()
     }
 
-    /// Whether it is a floating dtype.
+    /// Whether the dtype is floating.
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
     }
 
-    /// Its name in the module, which is all that `pickle` needs.
+    /// Returns the name in the module, which is sufficient for `pickle`.
     fn __reduce__(&self) -> &'static str {
         dtype_name(self.0)
     }
 }
 
-/// One object for each dtype, so that `x.dtype is ternion.float32`.
+/// One object for each dtype, so that `x.dtype is ternion.float32` works.
 static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
-/// The object that stands for a dtype.
+/// Returns the object of a dtype.
 pub fn object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     let objects = OBJECTS.get_or_try_init(py, || {
         DTYPES.iter().map(|&(dtype, _)| Py::new(py, PyDType(dtype))).collect::<PyResult<Vec<_>>>()
@@ -53,7 +53,7 @@ pub fn object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     found.map_or_else(|| Py::new(py, PyDType(dtype)), |(_, object)| Ok(object.clone_ref(py)))
 }
 
-/// Puts the dtypes into the module.
+/// Adds the dtypes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDType>()?;
     for (dtype, names) in DTYPES {
@@ -65,7 +65,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// A dtype as it may be asked for: a `ternion.dtype`, its name, one of NumPy or PyTorch, or Python's `float`, `int`, `bool`, which are float64, int64 and bool.
+/// A dtype as an argument: a `ternion.dtype`, its name, a dtype of NumPy or PyTorch, or Python's
+/// `float`, `int`, `bool`, which mean float64, int64 and bool.
 pub struct DTypeArgument(pub DType);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
@@ -79,7 +80,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
             Ok(class) => of_class(&class),
             Err(_) => object.str()?.to_string(),
         };
-        // NumPy says float32 or <f4, PyTorch torch.float32.
+        // NumPy's dtypes print as float32 or <f4, PyTorch's as torch.float32.
         let last = text.rsplit('.').next().unwrap_or_default();
         named(last).map(DTypeArgument).ok_or_else(|| {
             let known: Vec<&str> = DTYPES.iter().map(|(_, names)| names[0]).collect();

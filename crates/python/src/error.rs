@@ -1,4 +1,4 @@
-//! Errors of Ternion as exceptions of fitting kinds, with the same messages.
+//! Conversion of Ternion's errors to the corresponding exceptions, with the same messages.
 
 use crate::dialect;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
@@ -13,10 +13,10 @@ create_exception!(
     "A matrix for which a function of linear algebra has no result: singular, not positive definite, with a NaN or an infinity."
 );
 
-/// What a function of this module returns.
+/// The result type of the functions of this module.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// What fails in an op on the way is reported in the name of the function that was called.
+/// Reports an error of an inner op under the name of the function that was called.
 pub trait Called {
     fn called(self, function: &'static str) -> Self;
 }
@@ -32,47 +32,47 @@ impl<T> Called for ternion::Result<T> {
 pub struct Failure(PyErr);
 
 impl Failure {
-    /// An argument of a kind that is not taken.
+    /// An argument of an unsupported type.
     pub fn kind(message: impl Into<String>) -> Failure {
         Failure(PyTypeError::new_err(bounded(message.into())))
     }
 
-    /// An argument whose value is not taken.
+    /// An argument with an invalid value.
     pub fn value(message: impl Into<String>) -> Failure {
         Failure(PyValueError::new_err(bounded(message.into())))
     }
 
-    /// An index, or an axis, that is not there.
+    /// An index or an axis out of range.
     pub fn index(message: impl Into<String>) -> Failure {
         Failure(PyIndexError::new_err(bounded(message.into())))
     }
 
-    /// What cannot be done now.
+    /// An operation that is not possible in the current state.
     pub fn state(message: impl Into<String>) -> Failure {
         Failure(PyRuntimeError::new_err(bounded(message.into())))
     }
 }
 
-/// The error that carries an exception through functions of Rust: where it arrives, the exception itself is
-/// raised.
+/// Returns an error that carries an exception through Rust functions: where it reaches Python, the
+/// exception itself is raised.
 pub fn carried(function: &str, exception: PyErr) -> Error {
     Error::callback(function, exception)
 }
 
-/// The exception that an error carries, if it carries one.
+/// Returns the exception that an error carries, if any.
 fn exception_behind(error: &Error) -> Option<PyErr> {
     let Error::Callback { source, .. } = error else { return None };
     let exception = source.downcast_ref::<PyErr>()?;
     Some(Python::attach(|py| exception.clone_ref(py)))
 }
 
-/// What makes an argument one of the dtype that is expected, in the words of whoever writes Python.
+/// Returns a hint, in Python terms, on how to cast an argument to the expected dtype.
 fn cast(error: &Error) -> String {
     let Error::DType { what, expected, .. } = error else { return String::new() };
     let argument = match *what {
         "logits" => "input",
         "input" | "target" | "indices" | "index" | "weight" | "pos_weight" => what,
-        // Of outputs and of operands there is no argument to be cast.
+        // There is no argument to cast for outputs and operands.
         _ => return String::new(),
     };
     match expected.to_string().as_str() {
@@ -103,18 +103,19 @@ impl From<Error> for Failure {
             _ => PyRuntimeError::new_err(message),
         };
         if let Some(op) = op {
-            // For a function of the package that is made of others, and reports in its own name. An exception
-            // that takes no attribute is raised as it is.
+            // For functions of the package that are composed of others and report errors under
+            // their own name. An exception that accepts no attributes is raised unchanged.
             let _ = Python::attach(|py| exception.value(py).setattr("_op", op));
         }
         Failure(exception)
     }
 }
 
-/// Characters at which a message ends: one that shows what a caller gave is as long as that otherwise.
+/// The maximum length of a message in characters: a message that shows a caller's argument would
+/// otherwise be as long as the argument.
 const LONGEST: usize = 4000;
 
-/// A message without its middle, if it is too long to be read.
+/// Returns a message with its middle omitted if it is too long.
 fn bounded(message: String) -> String {
     let count = message.chars().count();
     if count <= LONGEST {
@@ -125,7 +126,8 @@ fn bounded(message: String) -> String {
     format!("{begin} .. ({} characters) .. {end}", count - (LONGEST - 500))
 }
 
-/// An OSError: with the number of the operating system, that of the subclass that Python has for it, such as PermissionError, and the name of the file.
+/// Returns an OSError with the error number of the operating system, the subclass that Python has
+/// for it, such as PermissionError, and the name of the file.
 pub fn os_error(code: Option<i32>, path: &str, detail: &str, message: String) -> PyErr {
     match code {
         Some(code) => {

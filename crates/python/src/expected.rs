@@ -1,6 +1,7 @@
-//! Arguments that are refused in the name of the function that they were given to: `#[pyo3(from_py_with = of::topk)] k: Count`.
+//! Extraction of arguments with errors that name the function: `#[pyo3(from_py_with = of::topk)] k:
+//! Count`.
 //!
-//! What PyO3 says of an argument of another type names no function.
+//! PyO3's own error for an argument of another type does not name the function.
 
 use crate::arguments::{AxesArgument, Count, LOST_GRADIENT, Seed, ShapeArgument, listed, size};
 use crate::error::{Failure, Outcome};
@@ -9,7 +10,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
-/// What an argument of a function of this name is made of.
+/// A type that is extracted from an argument of the function `function`.
 pub trait Expected<'py>: Sized {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self>;
 }
@@ -19,7 +20,8 @@ fn refused(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome
     Ok(Failure::kind(format!("{function}: expected {expected}, got {kind}")))
 }
 
-/// The error of an extraction, in the name of the function where it is about the type or the size.
+/// Converts an extraction error about the type or the size to one that names the function; returns
+/// other errors unchanged.
 fn told(function: &str, object: &Bound<'_, PyAny>, error: PyErr, expected: &str) -> Outcome<Failure> {
     let py = object.py();
     if error.is_instance_of::<PyTypeError>(py) {
@@ -42,7 +44,7 @@ where
     }
 }
 
-/// That an object is no truth value, which Python takes for a whole number.
+/// Returns an error if the object is a bool, which Python treats as an int.
 fn no_truth(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<()> {
     match object.is_exact_instance_of::<PyBool>() {
         true => Err(refused(function, object, expected)?),
@@ -131,7 +133,8 @@ impl<'py> Expected<'py> for String {
     }
 }
 
-/// The whole numbers of an object that is none itself, or is too large a one.
+/// Extracts the integers of an object that is a list, or returns an error for an int that is out of
+/// range.
 fn several(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
     if object.is_instance_of::<PyInt>() {
         return Err(Failure::value(format!("{function}: {} is out of range", object.str()?)));
@@ -171,7 +174,7 @@ impl<'py> Expected<'py> for Bound<'py, PyTensor> {
 
 impl<'py, T: Expected<'py>> Expected<'py> for Vec<T> {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        // A text and a tensor have items, too, of which none is what is meant.
+        // Strings and tensors are iterable too, but neither is meant as a list here.
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyTensor>() {
             return Err(refused(function, object, "a list")?);
         }
@@ -188,7 +191,7 @@ impl<'py, T: Expected<'py>> Expected<'py> for Option<T> {
 
 macro_rules! functions {
     ($($name:ident)*) => {
-        /// What arguments are made of, by functions of the names of those that they are given to.
+        /// Extraction functions, each with the name of the function whose arguments it extracts.
         #[allow(non_snake_case, reason = "some are of classes")]
         pub mod of {
             use super::Expected;

@@ -1,4 +1,5 @@
-//! Memory that is shared with others: where a tensor's lies, and tensors on memory that somebody else owns.
+//! Memory that is shared with other libraries: the address of a tensor, and tensors on memory with
+//! another owner.
 
 use crate::error::{Failure, Outcome};
 use std::any::Any;
@@ -6,7 +7,7 @@ use ternion::capture::refused_while_recording;
 use ternion::{Buffer, DType, Device, Layout, Shape, Tensor};
 use ternion_cpu::CpuBackend;
 
-/// The address of the first element, on the device that the tensor is on.
+/// Returns the address of the first element on the tensor's device.
 pub fn address(tensor: &Tensor) -> Outcome<usize> {
     let device = tensor.device();
     let start = match device.backend().interop() {
@@ -25,9 +26,9 @@ pub fn address(tensor: &Tensor) -> Outcome<usize> {
     Ok(start + tensor.layout().offset() * tensor.dtype().size())
 }
 
-/// What is known of memory that somebody else owns.
+/// A description of memory with another owner.
 pub struct Foreign {
-    /// Where the element with all indices 0 lies.
+    /// The address of the element with all indices 0.
     pub address: usize,
     pub dtype: DType,
     pub shape: Vec<usize>,
@@ -36,7 +37,8 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Elements before the one with all indices 0, and those from there to the last: how far the memory reaches.
+    /// Returns the extent of the memory: the number of elements before the one with all indices 0,
+    /// and the number from that one to the last.
     fn reach(&self) -> Option<(usize, usize)> {
         if self.shape.contains(&0) {
             return Some((0, 0));
@@ -50,7 +52,7 @@ impl Foreign {
         Some((before, behind))
     }
 
-    /// A tensor on this memory, which `owner` keeps alive.
+    /// Returns a tensor on this memory, which `owner` keeps alive.
     ///
     /// # Safety
     /// All elements are readable and writable as long as `owner` lives.
@@ -62,14 +64,14 @@ impl Foreign {
             return Err(Failure::value(format!("memory at an address that is no multiple of {size} bytes")));
         }
         let bytes = (before + behind).checked_mul(size).ok_or_else(too_large)?;
-        // SAFETY: from the lowest element on to the highest, by the caller's word.
+        // SAFETY: the range from the lowest to the highest element; guaranteed by the caller.
         let buffer = unsafe { adopted(device, self.address - before * size, bytes, owner)? };
         let layout = Layout::new(Shape::new(&self.shape)?, &self.strides, before)?;
         Ok(Tensor::from_buffer(buffer, layout, self.dtype, device)?)
     }
 }
 
-/// A buffer on `bytes` bytes from `address` on.
+/// Returns a buffer of `bytes` bytes from `address` on.
 ///
 /// # Safety
 /// They are readable and writable as long as `owner` lives.
@@ -80,12 +82,12 @@ unsafe fn adopted(
     owner: Box<dyn Any + Send + Sync>,
 ) -> Outcome<Buffer> {
     if let Some(backend) = device.downcast::<CpuBackend>() {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         return Ok(unsafe { backend.adopt(address, bytes, owner) });
     }
     #[cfg(feature = "cuda")]
     if let Some(backend) = device.downcast::<ternion_cuda::CudaBackend>() {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         return Ok(unsafe { backend.adopt(address, bytes, owner) }?);
     }
     Err(Failure::value(format!("memory cannot be shared with {}", device.name())))

@@ -1,7 +1,7 @@
-//! The native part of the Python package `ternion`: what is not written in Python (python/ternion).
+//! The native part of the Python package `ternion`; the rest is written in Python (python/ternion).
 //!
-//! Names and meanings are PyTorch's; `docs/python.md` tells where they differ. Errors are exceptions of fitting kinds (`error`), and no panic reaches
-//! Python (`run`).
+//! Names and semantics are PyTorch's; `docs/python.md` lists the differences. Errors are raised as
+//! the corresponding exceptions (`error`), and no panic reaches Python (`run`).
 
 mod arguments;
 mod autograd;

@@ -1,4 +1,5 @@
-//! Methods of `ternion.Tensor`, by topic. Functions of the module have the same names: `ternion.exp(x)` is `x.exp()`.
+//! Methods of `ternion.Tensor`, by topic. Functions of the module have the same names:
+//! `ternion.exp(x)` is `x.exp()`.
 
 pub mod activations;
 mod arithmetic;
@@ -35,7 +36,7 @@ use pyo3::prelude::*;
 /// A tensor among the arguments of a call.
 type TensorArgument<'a, 'py> = &'a Bound<'py, PyTensor>;
 
-/// Puts the functions that are no methods into the module.
+/// Adds the functions that are not methods to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     join::register(module)?;
     compare::register(module)?;

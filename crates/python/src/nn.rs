@@ -1,4 +1,4 @@
-//! The native part of `ternion.nn`: parameters, and their first values.
+//! The native part of `ternion.nn`: parameters and their initialization.
 
 use crate::arguments::{Real, ShapeArgument, operand};
 use crate::device::{DeviceArgument, or_default};
@@ -16,14 +16,14 @@ use ternion::nn::Param;
 use ternion::nn::init::{Fan, Init, Nonlinearity};
 use ternion::{Shape, Tensor};
 
-/// A tensor that is trained: as an attribute of a Module it is among its parameters.
+/// A trainable tensor. As an attribute of a Module it is one of its parameters.
 ///
 /// Args:
-///     data: the values, whose memory the parameter takes over.
-///     requires_grad: whether it is trained.
+///     data: the values; the parameter shares their memory.
+///     requires_grad: whether the parameter is trained.
 ///
 /// Raises:
-///     TypeError: no floating dtype, unless with requires_grad=False.
+///     TypeError: the dtype is not floating, and `requires_grad` is not False.
 #[pyclass(name = "Parameter", module = "ternion.nn", extends = PyTensor, frozen, subclass)]
 pub struct PyParameter {}
 
@@ -33,7 +33,8 @@ impl PyParameter {
     }
 }
 
-/// What a parameter of whole numbers or truth values is: a tensor that no gradient flows to. Cells of layers hold floats alone.
+/// Returns a parameter of integer or bool dtype: a tensor without a gradient. The `Param` of the
+/// core supports only floats.
 fn untrained(data: &Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if requires_grad {
         let name = crate::dialect::dtype_name(data.dtype());
@@ -63,7 +64,8 @@ impl PyParameter {
         Ok(PyParameter::of(PyTensor::of_param(param)))
     }
 
-    /// The tensor shows its hooks, which PyO3 asks it for. Only a class that has this itself is taken out of the collector's sight before it is dropped.
+    /// The base class visits its hooks itself, for which PyO3 calls it. But PyO3 untracks an object
+    /// from the collector before it is dropped only if its class has its own `__traverse__`.
     fn __traverse__(&self, _visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         Ok(())
     }
@@ -88,7 +90,7 @@ impl PyParameter {
     }
 }
 
-/// The first values that a distribution gives.
+/// Returns the initialization with the given distribution.
 fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> Outcome<Init> {
     let fan = match fan {
         "fan_in" => Fan::In,
@@ -121,7 +123,7 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
     })
 }
 
-/// Whether numbers tell a distribution.
+/// Checks that the parameters of a distribution are valid.
 fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
     let are_finite = |numbers: [f64; 2]| numbers.iter().all(|number| number.is_finite());
     let (fits, told) = match *init {
@@ -144,7 +146,7 @@ fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
     if fits { Ok(()) } else { Err(Failure::value(format!("{name}_: {told}"))) }
 }
 
-/// A tensor with first values: what `ternion.nn.init` and layers are made of.
+/// Creates an initialized tensor, for `ternion.nn.init` and layers.
 #[pyfunction]
 #[pyo3(signature = (shape, name, numbers, fan="fan_in", nonlinearity="leaky_relu", dtype=None, device=None, generator=None))]
 #[allow(clippy::too_many_arguments, reason = "called by the Python part alone")]
@@ -168,7 +170,7 @@ fn _initial(
         .map(PyTensor::new)
 }
 
-/// Puts the classes into the module.
+/// Adds the class and the function to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyParameter>()?;
     module.add_function(wrap_pyfunction!(_initial, module)?)

@@ -1,4 +1,4 @@
-//! Arrays of NumPy: a tensor's memory as one, and one's memory as a tensor.
+//! NumPy arrays that share the memory of a tensor, and tensors that share the memory of an array.
 
 use crate::device::or_default;
 use crate::error::{Failure, Outcome};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ternion::{DType, Tensor};
 
-/// How NumPy names a dtype; it has no bfloat16.
+/// Returns NumPy's code of a dtype; it has no bfloat16.
 fn code(dtype: DType) -> Option<&'static str> {
     let is_little = cfg!(target_endian = "little");
     Some(match (dtype, is_little) {
@@ -42,7 +42,7 @@ fn dtype_of(array: &Bound<'_, PyAny>, code_of_array: &str) -> Outcome<DType> {
     DType::ALL.into_iter().find(|&dtype| code(dtype) == Some(code_of_array)).ok_or_else(|| {
         let numpy = DType::ALL.into_iter().filter(|&dtype| code(dtype).is_some());
         let known: Vec<&str> = numpy.map(crate::dialect::dtype_name).collect();
-        // NumPy's name of it, if the array is one of NumPy's.
+        // NumPy's name of the dtype, if the array is a NumPy array.
         let name = array.getattr("dtype").and_then(|dtype| Ok(dtype.str()?.to_string()));
         Failure::kind(format!(
             "an array of dtype {}, expected one of {}: array.astype(..) makes it one",
@@ -52,8 +52,8 @@ fn dtype_of(array: &Bound<'_, PyAny>, code_of_array: &str) -> Outcome<DType> {
     })
 }
 
-/// A tensor on the memory of an array, or of anything else that tells where its elements lie; `None` for what does not. What may not be written is
-/// copied.
+/// Returns a tensor that shares the memory of an array, or of any other object that exports the
+/// address of its elements; `None` for other objects. Read-only memory is copied.
 pub fn viewed(object: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
     if let Ok(interface) = object.getattr("__array_interface__") {
         return of_interface(object, &interface.cast_into::<PyDict>().map_err(PyErr::from)?).map(Some);
@@ -61,7 +61,7 @@ pub fn viewed(object: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
     if object.hasattr("__dlpack__")? {
         return crate::dlpack::imported(object).map(Some);
     }
-    // Pandas and others make an array when they are asked.
+    // Pandas and other libraries create an array on request.
     if object.hasattr("__array__")? {
         let array = object.call_method0("__array__")?;
         if !array.is(object) && array.hasattr("__array_interface__")? {
@@ -78,7 +78,8 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
     let missing = |name: &str| Failure::kind(format!("an array interface without {name}"));
     let dtype = dtype_of(array, &field("typestr")?.ok_or_else(|| missing("typestr"))?.extract::<String>()?)?;
     let shape: Vec<usize> = field("shape")?.ok_or_else(|| missing("shape"))?.extract()?;
-    // Without a tuple of an address and whether it may be read alone the memory is that of a buffer, whose elements NumPy copies.
+    // If the data field is not a tuple of an address and a read-only flag, the memory belongs to a
+    // buffer object, and NumPy copies the elements.
     let Some(data) = field("data")?.filter(|data| data.is_instance_of::<PyTuple>()) else {
         return of_copy(array);
     };
@@ -90,19 +91,22 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
     };
     let fits = strides.iter().all(|stride| stride % size == 0) && address.is_multiple_of(dtype.size());
     if is_read_only || !fits {
-        // A copy of NumPy's own is writable, dense and where it should be.
+        // A copy by NumPy is writable, contiguous and aligned.
         return of_copy(array);
     }
     let strides = strides.into_iter().map(|stride| stride / size).collect();
     let device = or_default_cpu(array.py())?;
-    // The interface, too: that of a scalar is of an array which nothing else keeps.
+    // The interface is an owner too: that of a scalar belongs to a temporary array without another
+    // owner.
     let owner = Box::new((array.clone().unbind(), interface.clone().unbind()));
-    // SAFETY: NumPy's word for its interface; the array and the interface, which are the owner, keep its memory.
+    // SAFETY: guaranteed by NumPy for its interface; the array and the interface, which are the
+    // owner, keep its memory alive.
     unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, owner) }
 }
 
 fn of_copy(array: &Bound<'_, PyAny>) -> Outcome<Tensor> {
-    // A scalar's own `copy` is a scalar again, which some versions of NumPy show read-only.
+    // The `copy` method of a scalar returns a scalar again, which some versions of NumPy export as
+    // read-only.
     let copy = array.py().import("numpy")?.call_method1("array", (array,))?;
     let interface = copy.getattr("__array_interface__")?.cast_into::<PyDict>().map_err(PyErr::from)?;
     let is_read_only = match interface.get_item("data")? {
@@ -134,10 +138,11 @@ fn row_major(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// A tensor on the memory of an array of NumPy: a change of one is seen in the other. A read-only array is copied.
+/// Creates a tensor that shares the memory of a NumPy array: a change of one is visible in the
+/// other. A read-only array is copied.
 ///
 /// Raises:
-///     TypeError: no array, or one of a dtype that Ternion does not have.
+///     TypeError: the argument is not an array, or has a dtype that Ternion does not support.
 #[pyfunction]
 fn from_numpy(array: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
     match array.getattr("__array_interface__") {
@@ -152,7 +157,7 @@ fn from_numpy(array: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
     }
 }
 
-/// What tells NumPy where the elements lie, and keeps them there.
+/// Exports the address of the elements to NumPy, and keeps their memory alive.
 #[pyclass(module = "ternion", frozen)]
 struct Elements {
     interface: Py<PyDict>,
@@ -183,14 +188,15 @@ fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> Outcome<Bound<'py, PyDict
 
 #[pymethods]
 impl PyTensor {
-    /// The tensor's memory as an array of NumPy: a change of one is seen in the other.
+    /// Returns the tensor's memory as a NumPy array: a change of one is visible in the other.
     ///
     /// Args:
-    ///     force: also of a tensor that a gradient flows to, or that is on another device; it is copied then.
+    ///     force: accept also a tensor that requires a gradient or is on another device, which is
+    ///         then copied.
     ///
     /// Raises:
-    ///     TypeError: the tensor is not on the processor, or has a dtype that NumPy lacks.
-    ///     RuntimeError: a gradient flows to the tensor.
+    ///     TypeError: the tensor is not on the CPU, or has a dtype that NumPy lacks.
+    ///     RuntimeError: the tensor requires a gradient.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> Outcome<Bound<'py, PyAny>> {
         let mut tensor = self.tensor();
@@ -211,7 +217,7 @@ impl PyTensor {
         Ok(py.import("numpy")?.call_method1("asarray", (Bound::new(py, elements)?,))?)
     }
 
-    /// NumPy's way to ask for an array.
+    /// NumPy's protocol for conversion to an array.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,
@@ -227,7 +233,8 @@ impl PyTensor {
         Ok(if copy == Some(true) { array.call_method0("copy")? } else { array })
     }
 
-    /// The elements as nested lists of numbers of Python; a number for a tensor without axes.
+    /// Returns the elements as nested lists of Python numbers, or as a number for a tensor without
+    /// axes.
     fn tolist<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
         let wide = match tensor.dtype() {
@@ -239,7 +246,7 @@ impl PyTensor {
         Ok(PyTensor::new(host).numpy(py, false)?.call_method0("tolist")?)
     }
 
-    /// `bytes(x)`: those of the elements in row-major order.
+    /// `bytes(x)`: the bytes of the elements in row-major order.
     fn __bytes__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
         let cpu = or_default_cpu(py)?;
         let tensor = self.tensor();
@@ -250,13 +257,13 @@ impl PyTensor {
             .call_method0("tobytes")?)
     }
 
-    /// The address of the first element.
+    /// Returns the address of the first element.
     fn data_ptr(&self) -> Outcome<usize> {
         address(&self.tensor())
     }
 }
 
-/// Puts the functions into the module.
+/// Adds the function to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(from_numpy, module)?)
 }

@@ -1,4 +1,5 @@
-//! Ranges and marks that a program puts into NVIDIA's profilers by hand. Without the library NVTX, or without CUDA, nothing happens.
+//! Manual ranges and marks for NVIDIA's profilers. Without the library NVTX, or without CUDA, they
+//! have no effect.
 
 use pyo3::prelude::*;
 
@@ -7,7 +8,7 @@ thread_local! {
     static NVTX: ternion::Nvtx = ternion::Nvtx::open();
 }
 
-/// What NVTX answers where nobody listens.
+/// NVTX's return value if no profiler is attached.
 #[cfg(not(feature = "cuda"))]
 const UNHEARD: i32 = -2;
 
@@ -38,7 +39,7 @@ fn _nvtx_mark(message: &str) {
     let _ = message;
 }
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_nvtx_push, module)?)?;
     module.add_function(wrap_pyfunction!(_nvtx_pop, module)?)?;

@@ -16,7 +16,7 @@ use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
 use ternion::{DType, Error, Result, Scalar, Tensor, no_grad};
 
-/// What Python understands as: ask the other side.
+/// The result of an operator. `NotImplemented` makes Python try the other operand.
 type Answer = Outcome<Py<PyAny>>;
 
 fn not_implemented(py: Python<'_>) -> Answer {
@@ -27,30 +27,30 @@ fn answer(py: Python<'_>, tensor: Tensor) -> Answer {
     Ok(Py::new(py, PyTensor::new(tensor))?.into_any())
 }
 
-/// An operator: of two tensors, and of a tensor and a number on its right or left.
+/// An operator for two tensors, and for a tensor with a number on its right or left.
 #[derive(Clone, Copy)]
 struct Operator {
     tensors: fn(&Tensor, &Tensor) -> Result<Tensor>,
     right: fn(&Tensor, Scalar) -> Result<Tensor>,
     left: fn(&Tensor, Scalar) -> Result<Tensor>,
-    /// What is done to whole numbers and truth values.
+    /// The rule for integers and bools.
     kind: Kind,
 }
 
-/// What operators do to operands that are no floats.
+/// The rule of an operator for operands that are not floats.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The same as to floats; of two truth values it is their `or`.
+    /// As for floats; the sum of two bools is their logical OR.
     Sum,
-    /// The same as to floats; there is none of truth values.
+    /// As for floats; not defined for bools.
     Difference,
-    /// The same as to floats; of two truth values it is their `and`.
+    /// As for floats; the product of two bools is their logical AND.
     Product,
-    /// They become floats first.
+    /// The operands are converted to floats first.
     Quotient,
-    /// The divisor is not 0.
+    /// The divisor must not be 0.
     Division,
-    /// The exponent is not below 0, if it is a number.
+    /// The exponent must not be negative if it is a number.
     Power,
 }
 
@@ -104,11 +104,11 @@ impl Operator {
         self.of_different(a, b)
     }
 
-    /// Of tensors of two dtypes or devices, or such as are no floats.
+    /// Applies the operator to tensors that are not floats, or differ in dtype or device.
     #[cold]
     fn of_different(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         if self.kind == Kind::Quotient && of_tensors(a, b).is_some_and(|dtype| !dtype.is_float()) {
-            // Before they meet: the integer dtype that they share need not hold the numbers of both.
+            // Before promotion: the common integer dtype need not represent the numbers of both.
             let (a, b) = meet(&floating(a)?, &floating(b)?)?;
             return (self.tensors)(&a, &b);
         }
@@ -120,17 +120,17 @@ impl Operator {
         }
     }
 
-    /// The dtype of the result with a number.
+    /// Returns the dtype of the result with a number.
     fn dtype_with(self, dtype: DType, number: Number) -> DType {
         let dtype = with_number(dtype, number);
         if self.kind == Kind::Quotient && !dtype.is_float() { default_dtype() } else { dtype }
     }
 
-    /// The dtype of the result.
+    /// Returns the dtype of the result.
     fn dtype(self, a: &Tensor, other: &Operand) -> DType {
         match other {
             Operand::Number(number) => self.dtype_with(a.dtype(), *number),
-            // Without a dtype that they meet in the op fails.
+            // If there is no common dtype, the op fails.
             Operand::Tensor(b) => match of_tensors(a, b).unwrap_or(a.dtype()) {
                 dtype if self.kind == Kind::Quotient && !dtype.is_float() => default_dtype(),
                 dtype => dtype,
@@ -138,7 +138,7 @@ impl Operator {
         }
     }
 
-    /// What operands that are no floats must not be.
+    /// Rejects invalid operands that are not floats.
     #[inline]
     fn check(self, py: Python<'_>, a: &Tensor, other: &Operand, is_left: bool) -> Outcome<()> {
         match self.kind {
@@ -147,7 +147,8 @@ impl Operator {
         }
     }
 
-    /// Raises what PyTorch raises. A divisor on another device than the processor is not looked at: that would wait for the device.
+    /// Returns the same errors as PyTorch. A divisor is checked only on the CPU: on another device
+    /// the check would wait for the device.
     #[cold]
     fn check_operands(self, py: Python<'_>, a: &Tensor, other: &Operand, is_left: bool) -> Outcome<()> {
         match self.kind {
@@ -189,7 +190,7 @@ impl Operator {
         Ok(())
     }
 
-    /// That the result may be written into `a`.
+    /// Returns an error if the result may not be written to `a`.
     fn check_place(self, name: &str, a: &Tensor, other: &Operand) -> Outcome<()> {
         let (own, result) = (a.dtype(), self.dtype(a, other));
         let fits = own.is_float() || own == result || (own != DType::Bool && !result.is_float());
@@ -207,7 +208,7 @@ impl Operator {
         let dtype = self.dtype_with(a.dtype(), number);
         if dtype == DType::Bool {
             return match (self.kind, is_left) {
-                // To the power of True each is itself, to that of False it is True.
+                // x ** True is x, and x ** False is True.
                 (Kind::Power, false) => a.logical_or(&beside(a, number)?.logical_not()?),
                 _ => self.of_different(a, &beside(a, number)?),
             };
@@ -223,7 +224,7 @@ impl Operator {
         self.apply_to(py, &a, operand, is_left)
     }
 
-    /// Under a name, where nobody asks the other side.
+    /// Applies the operator as a named method, where Python does not try the other operand.
     fn apply_named(self, name: &str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Answer {
         let a = slf.tensor();
         let operand = Operand::named(name, other, &a)?;
@@ -234,7 +235,7 @@ impl Operator {
     fn apply_to(self, py: Python<'_>, a: &Tensor, operand: Operand, is_left: bool) -> Answer {
         self.check(py, a, &operand, is_left)?;
         let result = match operand {
-            // An array on the left; a tensor there is asked first.
+            // An array on the left; for a tensor on the left its own method is called first.
             Operand::Tensor(b) if is_left => {
                 run(py, a.elements().max(b.elements()), || self.of_tensors(&b, a))?
             }
@@ -244,7 +245,8 @@ impl Operator {
         answer(py, result)
     }
 
-    /// In place; where that would lose a gradient, another tensor takes the place of this object's.
+    /// Applies the operator in place. If that would lose a gradient, another tensor replaces that
+    /// of this object.
     fn apply_in_place(self, name: &'static str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
         let (py, a) = (other.py(), slf.tensor());
         let operand = Operand::named(name, other, &a)?;
@@ -276,12 +278,12 @@ impl Operator {
     }
 }
 
-/// Whether an operator has no elements to work on.
+/// Returns whether the result of an operator has no elements.
 fn is_nothing(a: &Tensor, other: &Operand) -> bool {
     a.elements() == 0 || matches!(other, Operand::Tensor(b) if b.elements() == 0)
 }
 
-/// Whether an element on the processor is 0. Elsewhere nobody looks.
+/// Returns whether an element is 0 if the tensor is on the CPU; other devices are not checked.
 fn has_zero(py: Python<'_>, divisor: &Tensor) -> Outcome<bool> {
     if divisor.device().name() != "cpu" {
         return Ok(false);
@@ -289,13 +291,13 @@ fn has_zero(py: Python<'_>, divisor: &Tensor) -> Outcome<bool> {
     run(py, divisor.elements(), || no_grad(|| Ok(divisor.eq_scalar(0)?.any(..)?.item_f64()? != 0.0)))
 }
 
-/// `f` of both in the dtype that they meet in.
+/// Runs `f` on both tensors in their common dtype.
 fn met(a: &Tensor, b: &Tensor, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let (a, b) = meet(a, b)?;
     f(&a, &b)
 }
 
-/// `&`, `|`, `^`: of truth values and of the bits of integers, in the dtype that both meet in.
+/// `&`, `|`, `^`: on bools and on the bits of integers, in the common dtype.
 fn logical(slf: &PyTensor, other: &Bound<'_, PyAny>, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Answer {
     let (py, a) = (other.py(), slf.tensor());
     let result = match Operand::beside(other, &a)? {
@@ -356,7 +358,7 @@ bitwise! {
     bitwise_xor __xor__ __rxor__;
 }
 
-/// The matrix product of tensors of any dtypes.
+/// Computes the matrix product of tensors of any dtypes.
 fn product(py: Python<'_>, a: &Tensor, b: &Tensor) -> Outcome<Tensor> {
     run(py, a.elements().max(b.elements()), || {
         if a.dtype() == b.dtype() {
@@ -403,12 +405,14 @@ impl PyTensor {
         }
     }
 
-    /// The matrix product.
+    /// Computes the matrix product.
     ///
-    /// Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one axis is a row on the left, a column on the right.
+    /// Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one
+    ///     axis is a
+    /// row on the left, a column on the right.
     ///
     /// Raises:
-    ///     ValueError: sizes that do not fit.
+    ///     ValueError: incompatible sizes.
     fn matmul(
         &self,
         py: Python<'_>,
@@ -449,7 +453,7 @@ impl PyTensor {
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> usize {
-        // Who the object is, as everywhere where == compares elements.
+        // The identity of the object, as in all libraries where == compares elements.
         slf.as_ptr().addr()
     }
 }

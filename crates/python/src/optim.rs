@@ -1,4 +1,4 @@
-//! The native part of `ternion.optim`: steps by the gradients that were gathered.
+//! The native part of `ternion.optim`: steps that use the accumulated gradients.
 
 use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
@@ -17,22 +17,23 @@ use ternion::nn::optim::{
 };
 use ternion::{Gradients, Tensor};
 
-/// One group of parameters that step alike.
+/// One group of parameters with common settings.
 struct Group {
     parameters: Vec<Py<PyTensor>>,
-    /// The cells that are stepped: those of the parameters, or cells on the memory of plain tensors.
+    /// The cells that are updated: those of the parameters, or cells that share the memory of plain
+    /// tensors.
     params: Vec<Param>,
-    /// What parameters are called in messages, and in the state.
+    /// The names of the parameters in messages (`names`) and in the state (`labels`).
     names: Vec<String>,
     labels: Vec<String>,
     optimizer: Box<dyn Optimizer + Send>,
 }
 
-/// Steps of one group: the class `Optimizer` in Python holds one for each.
+/// Steps of one group. The Python class `Optimizer` has one object for each group.
 #[pyclass(name = "_Steps", module = "ternion.optim", frozen)]
 pub struct PySteps(Mutex<Group>);
 
-/// A setting of a group.
+/// Returns a setting of a group.
 fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: &str) -> Outcome<T> {
     match settings.get_item(name)? {
         Some(value) => value.extract::<T>().map_err(|error| {
@@ -43,7 +44,8 @@ fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: 
     }
 }
 
-/// The optimiser of each class in Python, and the fields of its configuration that are its settings there, under the same names.
+/// Creates the optimizer of each Python class. The listed fields of its configuration are settings
+/// in Python, under the same names.
 macro_rules! optimizers {
     ($($optimizer:ident, $config:ident: $($field:ident)* $(, $other:ident = $made:ident)?;)*) => {
         fn optimizer_of(
@@ -56,7 +58,7 @@ macro_rules! optimizers {
                     let config = $config {
                         $($field: setting(settings, stringify!($field))?,)*
                         $($other: $made(settings)?,)?
-                        // What is missing is reported here, with names.
+                        // Missing gradients are reported here, with names.
                         allow_missing_gradients: true,
                         ..Default::default()
                     };
@@ -78,7 +80,7 @@ optimizers! {
     Muon, MuonConfig: lr weight_decay momentum nesterov ns_coefficients eps ns_steps, adjust_lr = adjustment;
 }
 
-/// How the steps of Muon depend on the shape, by PyTorch's names.
+/// Returns the dependence of Muon's steps on the shape from PyTorch's name.
 fn adjustment(settings: &Bound<'_, PyDict>) -> Outcome<MuonLrAdjustment> {
     match setting::<Option<String>>(settings, "adjust_lr_fn")?.as_deref() {
         None | Some("original") => Ok(MuonLrAdjustment::Original),
@@ -89,7 +91,7 @@ fn adjustment(settings: &Bound<'_, PyDict>) -> Outcome<MuonLrAdjustment> {
     }
 }
 
-/// The cell of a parameter; for a plain tensor one on its memory.
+/// Returns the cell of a parameter, or for a plain tensor one that shares its memory.
 fn param_of(object: &Py<PyTensor>) -> Outcome<Param> {
     match object.get().param() {
         Some(param) => Ok(param.clone()),
@@ -97,7 +99,8 @@ fn param_of(object: &Py<PyTensor>) -> Outcome<Param> {
     }
 }
 
-/// The tensor to step. A plain tensor may stand for other memory since the last step, or ask for its gradient no longer.
+/// Returns the tensor to update. Since the last step a plain tensor may have been given other
+/// memory, or may no longer require a gradient.
 fn current(object: &PyTensor, param: &Param) -> Outcome<Tensor> {
     let tensor = object.tensor();
     if object.param().is_some() {
@@ -113,7 +116,8 @@ fn current(object: &PyTensor, param: &Param) -> Outcome<Tensor> {
     Ok(param.tensor())
 }
 
-/// The `stacklevel` of a warning that is to be shown at the line which called into the package, by however many of its functions.
+/// Returns the `stacklevel` of a warning that is to be attributed to the line that called into the
+/// package, through any number of its functions.
 pub(crate) fn level_of_caller(py: Python<'_>) -> PyResult<i32> {
     let mut frame = py.import("sys")?.call_method0("_getframe")?;
     let mut level = 1;
@@ -129,7 +133,8 @@ pub(crate) fn level_of_caller(py: Python<'_>) -> PyResult<i32> {
 }
 
 impl PySteps {
-    /// The group, once no other thread has it: that one may need the interpreter to end, which is let go meanwhile.
+    /// Locks the group when no other thread uses it. That thread may need the GIL to finish, so the
+    /// GIL is released during the wait.
     fn held(&self, py: Python<'_>) -> MutexGuard<'_, Group> {
         loop {
             if let Some(group) = self.0.try_lock() {
@@ -139,19 +144,19 @@ impl PySteps {
         }
     }
 
-    /// What `f` makes of the optimiser; to be called with the interpreter let go.
+    /// Runs `f` on the optimizer. Call it with the GIL released.
     pub fn with<T>(&self, f: impl FnOnce(&mut dyn Optimizer) -> T) -> T {
         f(&mut *self.0.lock().optimizer)
     }
 }
 
-/// An error of a step that speaks of a parameter by its label in the state: by its name.
+/// Replaces the label of a parameter in the error of a step by its name.
 fn renamed(py: Python<'_>, failure: Failure, labels: &[String], names: &[String]) -> Failure {
     let error = PyErr::from(failure);
     let text = error.value(py).to_string();
     let told = labels.iter().zip(names).find_map(|(label, name)| {
         let (begin, end) = text.split_once(&format!(": {label} is ["))?;
-        // The message tells the shape itself.
+        // The message contains the shape itself.
         let name = name.split(" of shape ").next().unwrap_or_default();
         (label != name).then(|| format!("{begin}: {name} is [{end}"))
     });
@@ -160,7 +165,7 @@ fn renamed(py: Python<'_>, failure: Failure, labels: &[String], names: &[String]
 
 #[pymethods]
 impl PySteps {
-    /// Parameters are called by `names` in messages, and by `labels` in the state.
+    /// Parameters are identified by `names` in messages, and by `labels` in the state.
     #[new]
     fn new(
         kind: &str,
@@ -176,7 +181,9 @@ impl PySteps {
         Ok(PySteps(Mutex::new(Group { parameters, params, names, labels, optimizer })))
     }
 
-    /// One step, up the gradient if `maximize`. A parameter without a gradient is told: by a warning that names it, or an error if `strict`.
+    /// Performs one step, in the direction of the gradient if `maximize`. Reports a parameter
+    /// without a gradient: in a warning that names it, or in an error if `strict`. Returns whether
+    /// a gradient was missing.
     fn step(&self, py: Python<'_>, lr: Real, maximize: bool, strict: bool, warned: bool) -> Outcome<bool> {
         let mut group = self.held(py);
         let Group { parameters, params, names, labels, optimizer } = &mut *group;
@@ -220,7 +227,7 @@ impl PySteps {
         Ok(has_missing)
     }
 
-    /// The learning rate of the next step, also of one that is replayed.
+    /// Sets the learning rate of the next step, also if the step is replayed.
     fn set_lr(&self, py: Python<'_>, lr: Real) -> Outcome<()> {
         let mut group = self.held(py);
         if group.optimizer.lr() != lr.0 {
@@ -229,12 +236,13 @@ impl PySteps {
         Ok(())
     }
 
-    /// The momentum of the next step, or the first beta; whether the optimizer can change it without being made anew.
+    /// Sets the momentum of the next step, or the first beta. Returns whether the optimizer can
+    /// change it without being recreated.
     fn set_momentum(&self, py: Python<'_>, momentum: Real) -> bool {
         self.held(py).optimizer.set_momentum(momentum.0).is_ok()
     }
 
-    /// Other settings, with the state as it is.
+    /// Returns the state dict.
     fn state<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let state = {
             let mut group = self.held(py);
@@ -250,7 +258,7 @@ impl PySteps {
         self.held(py).optimizer.lr()
     }
 
-    /// Goes on from a state.
+    /// Restores a state dict.
     fn load(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> Outcome<()> {
         let dict = state_of(state, "load_state_dict")?;
         let mut group = self.held(py);
@@ -259,7 +267,8 @@ impl PySteps {
     }
 }
 
-/// Scales the gradients of tensors so that their common norm is at most `max_norm`; the norm that they had.
+/// Scales the gradients of tensors so that their total norm is at most `max_norm`. Returns the
+/// previous norm.
 #[pyfunction]
 #[pyo3(signature = (parameters, max_norm))]
 fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: Real) -> Outcome<PyTensor> {
@@ -267,7 +276,7 @@ fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Py<PyTensor>>, max_norm: Real
         .map(PyTensor::new)
 }
 
-/// The Euclidean norm of all elements of tensors of one device.
+/// Computes the Euclidean norm of all elements of tensors on one device.
 #[pyfunction]
 #[pyo3(signature = (tensors))]
 fn _total_norm(py: Python<'_>, tensors: Vec<Py<PyTensor>>) -> Outcome<PyTensor> {
@@ -275,14 +284,14 @@ fn _total_norm(py: Python<'_>, tensors: Vec<Py<PyTensor>>) -> Outcome<PyTensor> 
     wait(py, || ternion::total_norm(&tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
 }
 
-/// Cuts every element of the gradients of tensors to `-clip_value..clip_value`.
+/// Clamps every element of the gradients of tensors to `-clip_value..clip_value`.
 #[pyfunction]
 #[pyo3(signature = (parameters, clip_value))]
 fn _clip_grad_value(py: Python<'_>, parameters: Vec<Py<PyTensor>>, clip_value: Real) -> Outcome<()> {
     clipped(py, &parameters, |gradients, tensors| ternion::clip_grad_value(gradients, tensors, clip_value.0))
 }
 
-/// The gradients of tensors that ask for one, changed by `clip`.
+/// Applies `clip` to the gradients of the tensors that require one.
 fn clipped<T: Send>(
     py: Python<'_>,
     parameters: &[Py<PyTensor>],
@@ -310,7 +319,7 @@ fn clipped<T: Send>(
     Ok(found)
 }
 
-/// Puts the classes into the module.
+/// Adds the class and the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySteps>()?;
     module.add_function(wrap_pyfunction!(_clip_grad_norm, module)?)?;

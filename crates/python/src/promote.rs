@@ -1,8 +1,9 @@
-//! Which dtype operands of different ones meet in: PyTorch's rules.
+//! The dtype promotion of operands: PyTorch's rules.
 //!
-//! A floating dtype wins over integers, integers win over bool; of two of a kind the wider wins, and float16 and
-//! bfloat16 meet in float32, int8 and uint8 in int16. uint16, uint32 and uint64 meet no other integers and no truth values.
-//! Tensors without axes and numbers of Python only decide the kind, not the width.
+//! A floating dtype takes precedence over integers, and integers over bool. Of two dtypes of one
+//! kind the wider one is used; float16 and bfloat16 are promoted to float32, int8 and uint8 to
+//! int16. uint16, uint32 and uint64 have no common dtype with other integers and bool. Tensors
+//! without axes and Python numbers determine only the kind, not the width.
 
 use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Failure, Outcome};
@@ -12,15 +13,16 @@ use ternion::{DType, Scalar, Tensor};
 
 static DEFAULT: RwLock<DType> = RwLock::new(DType::F32);
 
-/// What numbers of Python with a point become where nothing else decides.
+/// Returns the default dtype of Python floats.
 pub fn default_dtype() -> DType {
     *DEFAULT.read()
 }
 
-/// Makes new floating tensors of this dtype if none is named; layers, too. float32 at first.
+/// Sets the default dtype of new floating tensors, including those of layers. It is initially
+/// float32.
 ///
 /// Raises:
-///     TypeError: a dtype that is not a floating one.
+///     TypeError: a dtype that is not floating.
 #[pyfunction]
 #[pyo3(signature = (d))]
 fn set_default_dtype(d: DTypeArgument) -> Outcome<()> {
@@ -32,19 +34,19 @@ fn set_default_dtype(d: DTypeArgument) -> Outcome<()> {
     Ok(())
 }
 
-/// The dtype of new floating tensors if none is named.
+/// Returns the default dtype of new floating tensors.
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
     crate::dtype::object(py, default_dtype())
 }
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_default_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(get_default_dtype, module)?)
 }
 
-/// How much a dtype can say: truth values, whole numbers, numbers.
+/// Returns the kind of a dtype: 0 for bool, 1 for integers, 2 for floats.
 fn kind(dtype: DType) -> u8 {
     match dtype {
         DType::Bool => 0,
@@ -53,17 +55,18 @@ fn kind(dtype: DType) -> u8 {
     }
 }
 
-/// Whether numbers of one dtype may be written into a tensor of another: truth values into all, whole numbers into those and into floats.
+/// Returns whether numbers of one dtype may be written to a tensor of another: bool to all,
+/// integers to integers and floats.
 pub fn is_held(numbers: DType, dtype: DType) -> bool {
     kind(numbers) <= kind(dtype)
 }
 
-/// The dtypes that meet floating ones alone.
+/// Returns whether a dtype has a common dtype only with floating ones.
 fn is_wide_unsigned(dtype: DType) -> bool {
     dtype.is_unsigned() && dtype != DType::U8
 }
 
-/// The dtype that holds the numbers of both, if they have one.
+/// Returns the dtype that represents the numbers of both, if there is one.
 pub fn common(left: DType, right: DType) -> Option<DType> {
     if left == right {
         return Some(left);
@@ -75,7 +78,7 @@ pub fn common(left: DType, right: DType) -> Option<DType> {
     Some(match kind(left).cmp(&kind(right)) {
         std::cmp::Ordering::Less => right,
         std::cmp::Ordering::Greater => left,
-        // Neither holds the numbers of the other: float16 beside bfloat16, int8 beside uint8.
+        // Neither represents the numbers of the other: float16 and bfloat16, or int8 and uint8.
         std::cmp::Ordering::Equal if left.size() == right.size() => {
             if left.is_float() {
                 DType::F32
@@ -88,7 +91,7 @@ pub fn common(left: DType, right: DType) -> Option<DType> {
     })
 }
 
-/// The dtype that operands meet in, if there is one.
+/// Returns the common dtype of two operands, if there is one.
 pub fn of_tensors(left: &Tensor, right: &Tensor) -> Option<DType> {
     let (a, b) = (left.dtype(), right.dtype());
     match (left.rank() > 0, right.rank() > 0) {
@@ -98,7 +101,7 @@ pub fn of_tensors(left: &Tensor, right: &Tensor) -> Option<DType> {
     }
 }
 
-/// The dtype that a tensor and a number meet in.
+/// Returns the common dtype of a tensor and a number.
 pub fn with_number(dtype: DType, number: Number) -> DType {
     match number {
         Number::Float(_) if !dtype.is_float() => default_dtype(),
@@ -107,11 +110,11 @@ pub fn with_number(dtype: DType, number: Number) -> DType {
     }
 }
 
-/// A number of Python.
+/// A Python number.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     Bool(bool),
-    /// Of int64 or of uint64.
+    /// In the range of int64 or uint64.
     Int(i128),
     Float(f64),
 }
@@ -128,7 +131,7 @@ impl std::fmt::Display for Number {
 }
 
 impl Number {
-    /// The dtype that the number has alone.
+    /// Returns the dtype of the number by itself.
     pub fn dtype(self) -> DType {
         match self {
             Number::Bool(_) => DType::Bool,
@@ -146,17 +149,18 @@ impl Number {
     }
 }
 
-/// Both operands in the dtype that they meet in, if there is one, and on one device if one of them is a tensor without axes on the CPU.
+/// Converts both operands to their common dtype, if there is one, and to one device if one of them
+/// is a tensor without axes on the CPU.
 pub fn meet(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
     let Some(dtype) = of_tensors(left, right) else {
-        // The op that follows reports the dtypes.
+        // The next op reports the incompatible dtypes.
         return Ok((left.clone(), right.clone()));
     };
     let (left, right) = (left.to_dtype(dtype)?, right.to_dtype(dtype)?);
     if left.device().is(right.device()) { Ok((left, right)) } else { on_one_device(left, right) }
 }
 
-/// As `meet`, of three.
+/// Same as `meet` for three tensors.
 pub fn meet_three(a: &Tensor, b: &Tensor, c: &Tensor) -> ternion::Result<[Tensor; 3]> {
     let (a, b) = meet(a, b)?;
     let (a, c) = meet(&a, c)?;
@@ -164,8 +168,9 @@ pub fn meet_three(a: &Tensor, b: &Tensor, c: &Tensor) -> ternion::Result<[Tensor
     Ok([a, b, c])
 }
 
-/// The dtype that a function of floats has for two operands: that which they meet in, and of whole numbers the default one. Truth values have none beside
-/// whole numbers or their like.
+/// Returns the dtype in which a floating function of two operands is computed: their common dtype
+/// if it is floating, and the default dtype for integers. There is none for bool with an integer or
+/// bool.
 pub fn floats_of(left: &Tensor, right: &Tensor) -> Option<DType> {
     let together = of_tensors(left, right)?;
     let has_truth = left.dtype() == DType::Bool || right.dtype() == DType::Bool;
@@ -176,7 +181,7 @@ pub fn floats_of(left: &Tensor, right: &Tensor) -> Option<DType> {
     }
 }
 
-/// As `meet`, of a function of floats; what has no such dtype is left to the op, which reports it.
+/// Same as `meet` for a floating function. If there is no such dtype, the op reports it.
 pub fn meet_as_floats(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
     match floats_of(left, right) {
         Some(dtype) => meet(&left.to_dtype(dtype)?, &right.to_dtype(dtype)?),
@@ -184,7 +189,8 @@ pub fn meet_as_floats(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor,
     }
 }
 
-/// A tensor and the weights of its elements: floats meet, other weights take the tensor's dtype.
+/// Converts a tensor and the weights of its elements: floats to their common dtype, other weights
+/// to the dtype of the tensor.
 pub fn meet_weight(x: &Tensor, weight: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
     match weight.dtype().is_float() || !x.dtype().is_float() {
         true => meet(x, weight),
@@ -192,7 +198,8 @@ pub fn meet_weight(x: &Tensor, weight: &Tensor) -> ternion::Result<(Tensor, Tens
     }
 }
 
-/// The input in the dtype that it is normed in: float32 beside parameters of float32 where it is of half precision, as in PyTorch.
+/// Returns the input in the dtype in which it is normalized: float32 for half precision with
+/// float32 parameters, as in PyTorch.
 pub fn beside_parameters(x: &Tensor, parameters: [&Option<Tensor>; 2]) -> ternion::Result<Tensor> {
     let is_mixed = x.dtype().is_half() && ternion::precision::current().is_none();
     match is_mixed && parameters.into_iter().flatten().any(|parameter| parameter.dtype() == DType::F32) {
@@ -201,7 +208,7 @@ pub fn beside_parameters(x: &Tensor, parameters: [&Option<Tensor>; 2]) -> ternio
     }
 }
 
-/// Whether a tensor follows those of other devices: as a number would.
+/// Returns whether a tensor may be moved to the device of the other operand, like a number.
 fn follows(tensor: &Tensor) -> bool {
     tensor.rank() == 0 && tensor.device().name() == "cpu"
 }
@@ -215,16 +222,17 @@ fn on_one_device(left: Tensor, right: Tensor) -> ternion::Result<(Tensor, Tensor
         let moved = left.to_device(right.device())?;
         return Ok((moved, right));
     }
-    // The op that comes tells of the devices.
+    // The next op reports the different devices.
     Ok((left, right))
 }
 
-/// The tensor as one of a floating dtype: integers and truth values become float32.
+/// Returns the tensor with a floating dtype: integers and bool are converted to the default dtype.
 pub fn floating(tensor: &Tensor) -> ternion::Result<Tensor> {
     if tensor.dtype().is_float() { Ok(tensor.clone()) } else { tensor.to_dtype(default_dtype()) }
 }
 
-/// The number as a tensor without axes beside `tensor`, for the few functions that take no numbers.
+/// Returns the number as a tensor without axes, promoted with `tensor`, for the few functions that
+/// do not accept numbers.
 pub fn beside(tensor: &Tensor, number: Number) -> ternion::Result<Tensor> {
     Tensor::full((), number.scalar(), with_number(tensor.dtype(), number), tensor.device())
 }

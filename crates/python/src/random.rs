@@ -1,4 +1,4 @@
-//! Random numbers: where a device's stand, generators of one's own, and draws.
+//! Random numbers: the state of a device's generator, separate generators, and sampling.
 
 use crate::arguments::{Count, Seed, ShapeArgument, by_name};
 use crate::create::{Making, dtype_or, uniform};
@@ -14,14 +14,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ternion::{DType, Device, Error, Result, Shape, Tensor};
 
-/// Seed of the device's random numbers, and how many were drawn.
+/// Returns the seed of the device's generator, and the count of numbers drawn.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 fn _random_position(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<(u64, u64)> {
     Ok(or_default(py, device)?.random_position())
 }
 
-/// Goes on where `_random_position` was told.
+/// Restores the state that `_random_position` returned.
 #[pyfunction]
 #[pyo3(signature = (position, device=None))]
 fn _set_random_position(
@@ -34,17 +34,17 @@ fn _set_random_position(
     Ok(())
 }
 
-/// Random numbers of their own: functions that draw take them by `generator=`.
+/// A separate random number generator. Functions that sample accept it as `generator=`.
 ///
-/// Nothing else draws from them, and they leave the device's own numbers alone. They start from a fixed seed.
+/// It is independent of the device's generator, and starts from a fixed seed.
 #[pyclass(name = "Generator", module = "ternion", frozen)]
 pub struct PyGenerator {
     device: Device,
-    /// Seed, and how many were drawn.
+    /// The seed, and the count of numbers drawn.
     position: Mutex<(u64, u64)>,
 }
 
-/// The seed that PyTorch starts from.
+/// PyTorch's initial seed.
 const FIRST_SEED: u64 = 67_280_421_310_721;
 
 #[pymethods]
@@ -56,19 +56,19 @@ impl PyGenerator {
         Ok(PyGenerator { device, position: Mutex::new((FIRST_SEED, 0)) })
     }
 
-    /// Where its numbers are drawn.
+    /// The device of the generator.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.device.clone())
     }
 
-    /// Starts anew from a seed; the generator itself.
+    /// Restarts from a seed. Returns the generator.
     fn manual_seed<'py>(slf: &Bound<'py, Self>, seed: Seed) -> Bound<'py, Self> {
         *slf.get().position.lock() = (seed.0, 0);
         slf.clone()
     }
 
-    /// Starts anew from a seed that nobody knows before; the seed.
+    /// Restarts from an unpredictable seed. Returns the seed.
     fn seed(&self) -> u64 {
         use std::hash::{BuildHasher, RandomState};
         let seed = RandomState::new().hash_one(std::process::id());
@@ -76,17 +76,17 @@ impl PyGenerator {
         seed
     }
 
-    /// The seed that it started from.
+    /// Returns the seed.
     fn initial_seed(&self) -> u64 {
         self.position.lock().0
     }
 
-    /// Where it stands: seed, and how many numbers were drawn.
+    /// Returns the state: the seed, and the count of numbers drawn.
     fn get_state(&self) -> (u64, u64) {
         *self.position.lock()
     }
 
-    /// Goes on where `get_state` told; the generator itself.
+    /// Restores a state that `get_state` returned. Returns the generator.
     fn set_state<'py>(slf: &Bound<'py, Self>, new_state: (u64, u64)) -> Bound<'py, Self> {
         *slf.get().position.lock() = new_state;
         slf.clone()
@@ -107,12 +107,12 @@ impl PyGenerator {
     }
 }
 
-/// Where a draw takes its numbers from.
+/// The source of random numbers.
 #[derive(Clone, Copy)]
 pub struct Source<'g>(Option<&'g PyGenerator>);
 
 impl<'g> Source<'g> {
-    /// A generator, or the device itself.
+    /// Returns the source for a generator, or for the device itself.
     pub fn of(generator: Option<&'g Bound<'_, PyGenerator>>, device: &Device) -> Outcome<Source<'g>> {
         let generator = generator.map(|generator| generator.get());
         match generator.filter(|generator| !generator.device.is(device)) {
@@ -142,14 +142,14 @@ macro_rules! random_of_a_shape {
             ///
             /// Args:
             ///     size: the sizes, one by one or as a tuple.
-            ///     generator: where the numbers come from; the device's own by default.
+            ///     generator: the generator; by default that of the device.
             ///     dtype: float32 by default.
             ///     device: by default that of get_default_device().
-            ///     requires_grad: whether a gradient is gathered for it.
+            ///     requires_grad: whether the tensor requires a gradient.
             ///
             /// Raises:
             ///     ValueError: a negative size.
-            ///     TypeError: no floating dtype, a generator that is none.
+            ///     TypeError: a dtype that is not floating, or a `generator` of another type.
             #[pyfunction]
             #[pyo3(
                 signature = (*size, generator=None, dtype=None, device=None, requires_grad=false, **named),
@@ -180,18 +180,20 @@ macro_rules! random_of_a_shape {
 }
 
 random_of_a_shape! {
-    /// Random numbers from 0 up to, not including, 1.
+    /// Returns uniform random numbers in [0, 1).
     rand => uniform;
-    /// Random numbers of a normal distribution with mean 0 and variance 1.
+    /// Returns random numbers from the normal distribution with mean 0 and variance 1.
     randn => Tensor::randn;
 }
 
-/// Random whole numbers from `low` up to, not including, `high`: `randint(high, size)`, `randint(low, high, size)`.
+/// Returns uniform random integers from `low` up to, but not including, `high`: `randint(high,
+/// size)`, `randint(low, high, size)`.
 ///
 /// Shapes: -> [*size]
 ///
 /// Raises:
-///     ValueError: no whole number from `low` up to `high`, one that the dtype does not hold: truth values are 0 and 1.
+///     ValueError: `high` is not greater than `low`, or an integer does not fit the dtype (bool
+///         accepts 0 and 1).
 ///     TypeError: no size.
 #[pyfunction]
 #[pyo3(signature = (low=None, high=None, size=None, *, generator=None, dtype=None, device=None))]
@@ -218,18 +220,18 @@ fn randint(
     if dtype == DType::Bool && (low < 0 || high > 2) {
         return Err(Failure::value(format!("randint: {low}..{high} does not fit bool")));
     }
-    // Whole numbers in a floating dtype, and truth values, are drawn as such.
+    // Integers for a floating dtype, and for bool, are drawn as int64.
     let whole = if dtype.is_int() { dtype } else { DType::I64 };
     let draw = || source.draw(&device, || Tensor::randint(low, high, shape, whole, &device))?.to_dtype(dtype);
     run(py, shape.elements(), draw).map(PyTensor::new)
 }
 
-/// The numbers from 0 up to, not including, `n` in random order, int64.
+/// Returns a random permutation of the integers from 0 up to, but not including, `n`; int64.
 ///
 /// Shapes: -> [n]
 ///
 /// Raises:
-///     ValueError: a negative number.
+///     ValueError: a negative `n`.
 #[pyfunction]
 #[pyo3(signature = (n, *, generator=None, dtype=None, device=None))]
 fn randperm(
@@ -245,7 +247,7 @@ fn randperm(
     run(py, n, draw).map(PyTensor::new)
 }
 
-/// Overwrites the elements with what `draw` makes.
+/// Overwrites the elements with the result of `draw`.
 fn drawn<'py>(
     slf: &Bound<'py, PyTensor>,
     generator: Option<&Bound<'py, PyGenerator>>,
@@ -253,11 +255,11 @@ fn drawn<'py>(
 ) -> Outcome<Bound<'py, PyTensor>> {
     let source = Source::of(generator, slf.get().tensor().device())?;
     let made = |x: &Tensor| source.draw(x.device(), || draw(x)?.to_dtype(x.dtype()));
-    // What was there before has no influence on what is drawn, even if it is infinite or NaN.
+    // The previous values do not affect the result, even if they are infinite or NaN.
     PyTensor::change(slf, &[], |x| everywhere(x)?.where_(&made(x)?, x), |x| x.copy_(&made(x)?))
 }
 
-/// The number of this name, the only one that may be among more arguments.
+/// Returns the value of the keyword argument `name`; other additional arguments are rejected.
 fn only(function: &str, more: &Bound<'_, PyDict>, name: &str) -> Outcome<Option<f64>> {
     for key in more.keys() {
         if key.extract::<String>()? != name {
@@ -268,13 +270,13 @@ fn only(function: &str, more: &Bound<'_, PyDict>, name: &str) -> Outcome<Option<
     more.get_item(name)?.map(|given| Ok(of::uniform_(&given)?)).transpose()
 }
 
-/// Refuses numbers outside 0 to 1 on the processor.
+/// Rejects values outside 0 to 1 on the CPU.
 fn check_probabilities(x: &Tensor) -> Result<()> {
     if x.device().name() != "cpu" || !x.dtype().is_float() || x.elements() == 0 {
         return Ok(());
     }
     let (low, high) = (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?);
-    // NaN is neither.
+    // NaN fails both comparisons.
     if low >= 0.0 && high <= 1.0 {
         return Ok(());
     }
@@ -283,13 +285,15 @@ fn check_probabilities(x: &Tensor) -> Result<()> {
 
 #[pymethods]
 impl PyTensor {
-    /// 1 with the probability that each element is, or with probability `p`, else 0; of the same dtype. No gradient flows.
+    /// Samples 1 with the probability given by each element, or with probability `p`, otherwise 0;
+    /// the dtype is kept. No gradient flows.
     ///
     /// Shapes: [..] -> the same
     ///
     /// Raises:
-    ///     ValueError: a number outside 0 to 1, or NaN, on the processor: of a device that would mean to wait for it.
-    ///     TypeError: no floating dtype, and no `p`.
+    ///     ValueError: a probability outside 0 to 1, or NaN; only on the CPU, because the check
+    ///         would have to wait for another device.
+    ///     TypeError: a dtype that is not floating, without `p`.
     #[pyo3(signature = (p=None, *, generator=None))]
     fn bernoulli(
         &self,
@@ -308,12 +312,15 @@ impl PyTensor {
         })
     }
 
-    /// 1 with probability `p`, a number or a tensor that is broadcast, else 0, in place: the tensor itself is changed and returned.
+    /// Fills the tensor with 1 with probability `p`, a number or a tensor that is broadcast,
+    /// otherwise 0, in place: the tensor itself is changed and returned.
     ///
     /// Raises:
-    ///     ValueError: a probability outside 0 to 1, a shape that does not broadcast to this one.
-    ///     TypeError: probabilities of whole numbers.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     ValueError: a probability outside 0 to 1, or a shape that does not broadcast to this
+    ///         one.
+    ///     TypeError: probabilities of integer dtype.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (p=None, *, generator=None), text_signature = "($self, p=0.5, *, generator=None)")]
     fn bernoulli_<'py>(
         slf: &Bound<'py, Self>,
@@ -330,12 +337,14 @@ impl PyTensor {
         drawn(slf, generator, |x| Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device()))
     }
 
-    /// Even from `low` up to, not including, `high`, in place: the tensor itself is changed and returned.
+    /// Fills the tensor with uniform random numbers in [low, high), in place: the tensor itself is
+    /// changed and returned.
     ///
     /// Raises:
-    ///     TypeError: no floating dtype.
-    ///     ValueError: ends in the wrong order.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: the dtype is not floating.
+    ///     ValueError: bounds in the wrong order.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(
         signature = (low=None, high=None, *, generator=None, to=None, **first),
         text_signature = "($self, low=0.0, high=1.0, *, generator=None, to=None, **first)"
@@ -348,7 +357,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::uniform_)] to: Option<f64>,
         first: Option<&Bound<'py, PyDict>>,
     ) -> Outcome<Bound<'py, Self>> {
-        // `from`, as PyTorch calls the lower end, is no name of an argument in Python.
+        // `from`, PyTorch's name of the lower bound, is a keyword in Python.
         let first = first.map(|first| only("uniform_", first, "from")).transpose()?.flatten();
         if low.is_some() && first.is_some() || high.is_some() && to.is_some() {
             return Err(Failure::kind("uniform_: an end twice, expected from and to"));
@@ -365,12 +374,14 @@ impl PyTensor {
         })
     }
 
-    /// Of the normal distribution, in place: the tensor itself is changed and returned.
+    /// Fills the tensor with random numbers from the normal distribution, in place: the tensor
+    /// itself is changed and returned.
     ///
     /// Raises:
-    ///     TypeError: no floating dtype.
-    ///     ValueError: a negative deviation.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: the dtype is not floating.
+    ///     ValueError: a negative standard deviation.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (mean=0.0, std=1.0, *, generator=None))]
     fn normal_<'py>(
         slf: &Bound<'py, Self>,
@@ -389,12 +400,14 @@ impl PyTensor {
         })
     }
 
-    /// Of the exponential distribution with this rate, in place: the tensor itself is changed and returned.
+    /// Fills the tensor with random numbers from the exponential distribution with rate `lambd`, in
+    /// place: the tensor itself is changed and returned.
     ///
     /// Raises:
-    ///     TypeError: no floating dtype.
-    ///     ValueError: a rate that is not above 0.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: the dtype is not floating.
+    ///     ValueError: a rate that is not positive.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (lambd=1.0, *, generator=None))]
     fn exponential_<'py>(
         slf: &Bound<'py, Self>,
@@ -404,12 +417,14 @@ impl PyTensor {
         drawn(slf, generator, |x| Tensor::exponential(lambd, *x.shape(), x.dtype(), x.device()))
     }
 
-    /// Of the distribution whose logarithms are normal with this mean and deviation, in place: the tensor itself is changed and returned.
+    /// Fills the tensor with random numbers whose logarithms are normally distributed with this
+    /// mean and standard deviation, in place: the tensor itself is changed and returned.
     ///
     /// Raises:
-    ///     TypeError: no floating dtype.
-    ///     ValueError: a deviation that is not above 0.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: the dtype is not floating.
+    ///     ValueError: a standard deviation that is not positive.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (mean=1.0, std=2.0, *, generator=None))]
     fn log_normal_<'py>(
         slf: &Bound<'py, Self>,
@@ -420,12 +435,14 @@ impl PyTensor {
         drawn(slf, generator, |x| Tensor::log_normal(mean, std, *x.shape(), x.dtype(), x.device()))
     }
 
-    /// Of the Cauchy distribution, in place: the tensor itself is changed and returned.
+    /// Fills the tensor with random numbers from the Cauchy distribution, in place: the tensor
+    /// itself is changed and returned.
     ///
     /// Raises:
-    ///     TypeError: no floating dtype.
-    ///     ValueError: a `sigma` that is not above 0.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: the dtype is not floating.
+    ///     ValueError: a `sigma` that is not positive.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (median=0.0, sigma=1.0, *, generator=None))]
     fn cauchy_<'py>(
         slf: &Bound<'py, Self>,
@@ -436,12 +453,15 @@ impl PyTensor {
         drawn(slf, generator, |x| Tensor::cauchy(median, sigma, *x.shape(), x.dtype(), x.device()))
     }
 
-    /// How many trials it takes until one succeeds, each with probability `p`, in place: the tensor itself is changed and returned.
+    /// Fills the tensor with random numbers from the geometric distribution: the number of trials
+    /// with probability `p` up to the first success, in place: the tensor itself is changed and
+    /// returned.
     ///
     /// Raises:
-    ///     TypeError: a tensor of truth values.
-    ///     ValueError: a probability that is not above 0 and below 1.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: a bool tensor.
+    ///     ValueError: a probability that is not between 0 and 1, both excluded.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (p, *, generator=None))]
     fn geometric_<'py>(
         slf: &Bound<'py, Self>,
@@ -452,12 +472,13 @@ impl PyTensor {
     }
 }
 
-/// Random counts of Poisson distributions, whose rates the elements of `input` are; of the same dtype. No gradient flows.
+/// Samples from Poisson distributions whose rates are the elements of `input`; the dtype is kept.
+/// No gradient flows.
 ///
 /// Shapes: [..] -> the same
 ///
 /// Raises:
-///     TypeError: no floating dtype.
+///     TypeError: the dtype is not floating.
 ///     ValueError: a rate that is negative or not finite.
 #[pyfunction]
 #[pyo3(signature = (input, generator=None))]
@@ -471,13 +492,15 @@ fn poisson(
     run(py, rates.elements(), || source.draw(rates.device(), || rates.poisson())).map(PyTensor::new)
 }
 
-/// How many of so many trials succeed, each with its probability; in the dtype of `count`. No gradient flows.
+/// Samples from binomial distributions: the number of successes in `count` trials with probability
+/// `prob`, in the dtype of `count`. No gradient flows.
 ///
-/// Shapes: two tensors, broadcast -> the shape that they have together
+/// Shapes: two tensors, broadcast -> the broadcast shape
 ///
 /// Raises:
-///     TypeError: no floating dtype.
-///     ValueError: trials that are no whole numbers of at least 0, probabilities outside 0 to 1, shapes that do not broadcast.
+///     TypeError: the dtype is not floating.
+///     ValueError: counts that are not integers of at least 0, probabilities outside 0 to 1, or
+///         shapes that do not broadcast.
 #[pyfunction]
 #[pyo3(signature = (count, prob, generator=None))]
 fn binomial(
@@ -509,7 +532,7 @@ fn _normal(
         .map(PyTensor::new)
 }
 
-/// Puts the functions into the module.
+/// Adds the functions and the class to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_random(module)?;
     module.add_function(wrap_pyfunction!(randint, module)?)?;

@@ -1,5 +1,5 @@
-//! How work of Ternion runs from Python: with the interpreter let go where it takes long, never in a process that was forked behind its back, and
-//! with every panic turned into an exception.
+//! Runs work of Ternion from Python: with the GIL released if it takes long, never in a process
+//! that was forked after Ternion was used, and with every panic converted to an exception.
 
 use crate::error::{Failure, Outcome, carried};
 use parking_lot::Mutex;
@@ -12,21 +12,22 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use ternion::autograd::{Grads, observe_backward};
 
-/// Elements from which on an op takes longer than letting go of the interpreter and getting it back, a tenth of a microsecond.
+/// The number of elements from which on an op takes longer than releasing and reacquiring the GIL,
+/// which takes a tenth of a microsecond.
 const LARGE: usize = 1 << 12;
 
-/// Whether an op ran in this process; whether that was before it was forked.
+/// Whether an op ran in this process, and whether the process was forked after that.
 static USED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// To be called in the child of a fork.
+/// Must be called in the child of a fork.
 pub fn forked() {
     if USED.load(Ordering::Relaxed) {
         FORKED.store(true, Ordering::Relaxed);
     }
 }
 
-/// Runs `f`, which works on so many elements.
+/// Runs `f`, which processes this number of elements.
 pub fn run<T: Send>(
     py: Python<'_>,
     elements: usize,
@@ -40,21 +41,24 @@ pub fn wait<T: Send>(py: Python<'_>, f: impl FnOnce() -> ternion::Result<T> + Se
     py.detach(|| guarded(f))
 }
 
-/// Time between two looks whether the program is to be interrupted.
+/// The time between two checks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Runs `f`, a backward pass, which ends with the exception if Ctrl-C (or another signal with a handler that raises one) comes meanwhile.
+/// Runs `f`, a backward pass. If Ctrl-C, or another signal whose handler raises an exception,
+/// arrives in the meantime, the backward pass ends with the exception.
 pub fn interruptible<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
     let look = look_for_signals();
     interruptible_parts(|| observe_backward(move |_: &'static str, _: &mut Grads| look(), f))
 }
 
-/// As [`interruptible`], of a replay of a recorded step, which ends between two of its ops where the device runs them one by one, or of an op that looks between its blocks.
+/// Same as [`interruptible`] for a replay of a recorded step, which can be interrupted between two
+/// ops if the device runs them one by one, or for an op that checks between its blocks.
 pub fn interruptible_parts<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
     ternion::interrupt::interruptible(look_for_signals(), f)
 }
 
-/// What looks for signals, now and then, and gives the exception of a handler as an error.
+/// Returns a function that checks for signals at intervals and returns the exception of a handler
+/// as an error.
 fn look_for_signals() -> impl Fn() -> ternion::Result<()> {
     let last = Cell::new(Instant::now());
     move || {
@@ -66,13 +70,14 @@ fn look_for_signals() -> impl Fn() -> ternion::Result<()> {
     }
 }
 
-/// Runs `f`, which may wait for a disk or a network, on a thread of its own: Ctrl-C ends the waiting, whatever `f` is at. It goes on for itself then, and nobody hears of it.
+/// Runs `f`, which may wait for a disk or a network, on a separate thread. Ctrl-C ends the wait at
+/// any time. `f` then continues in the background, and its result is dropped.
 pub fn wait_apart<T: Send + 'static>(
     py: Python<'_>,
     f: impl FnOnce() -> ternion::Result<T> + Send + 'static,
 ) -> Outcome<T> {
     let (done, arrived) = sync_channel(1);
-    // Nobody may be there any more to hear of it.
+    // The receiver may no longer exist.
     let work = move || drop(done.send(guarded(f)));
     let spawned = std::thread::Builder::new().name("ternion reader".into()).spawn(work);
     spawned.map_err(|error| Failure::state(format!("no thread to read on: {error}")))?;
@@ -96,7 +101,7 @@ fn guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {
         ));
     }
     USED.store(true, Ordering::Relaxed);
-    // What a panic leaves half done is in tensors that nobody has yet.
+    // Tensors that a panic leaves incomplete are not yet accessible.
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => Ok(result?),
         Err(panic) => {

@@ -2,25 +2,25 @@
 
 use pyo3::prelude::*;
 
-/// Switches recording for this thread, and tells what it was before.
+/// Switches recording for this thread on or off, and returns the previous setting.
 #[pyfunction]
 fn _set_recording(on: bool) -> bool {
     ternion::autograd::set_recording(on)
 }
 
-/// Whether ops on this thread are recorded when an input asks for its gradient.
+/// Returns whether ops on this thread are recorded if an input requires a gradient.
 #[pyfunction]
 fn is_grad_enabled() -> bool {
     ternion::autograd::is_recording()
 }
 
-/// To be called in the child of a fork.
+/// Must be called in the child of a fork.
 #[pyfunction]
 fn _forked() {
     crate::run::forked();
 }
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_set_recording, module)?)?;
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;

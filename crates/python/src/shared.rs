@@ -1,8 +1,11 @@
-//! Objects on one memory that a gradient flows to: what is done to one of them in place is seen in the others, as in PyTorch.
+//! Objects that share memory through which a gradient flows: an in-place change of one is visible
+//! in the others, as in PyTorch.
 //!
-//! An op that is recorded never writes over what is recorded already: it makes a new tensor. So the objects of a family, a tensor and the views of it that
-//! were made through this package, agree on a base. A change of one makes a new base (its own values in their places, by a scatter, which passes gradients on
-//! to both), and each of the others takes its view anew, of the new base, when it is next looked at.
+//! A recorded op never overwrites a recorded tensor: it creates a new one. So the objects of a
+//! family, which are a tensor and the views of it that were created through this package, share a
+//! base. A change of one object creates a new base, into which its values are written by a scatter,
+//! through which gradients flow to both. Each of the other objects recreates its view from the new
+//! base when it is next accessed.
 
 use crate::error::{Failure, Outcome};
 use parking_lot::RwLock;
@@ -10,25 +13,28 @@ use std::sync::Arc;
 use ternion::autograd::enable_grad;
 use ternion::{DType, Result, Tensor};
 
-/// The tensor of an object, and which family it belongs to.
+/// The tensor of an object, and its family.
 pub struct Value {
     pub tensor: Tensor,
     kin: Option<Box<Kin>>,
 }
 
-/// What an object has to do with others on its memory.
+/// The relation of an object to others that share its memory.
 enum Kin {
     Member(Member),
-    /// It is a view of another object's tensor, and there is no family: the other would not see what is done to it.
+    /// A view of another object's tensor without a family: the other object would not see changes
+    /// of it.
     Orphan,
 }
 
-/// What the objects of a family agree on: the tensor that all are views of, and how often it was changed.
+/// The shared state of a family: the tensor that all objects are views of, and the number of its
+/// changes.
 struct Family {
     base: RwLock<(Tensor, u64)>,
 }
 
-/// How an object belongs to its family: as `view` is to `base`.
+/// The membership of an object in its family: the object's tensor is to the family's current base
+/// as `view` is to `base`.
 struct Member {
     family: Arc<Family>,
     base: Tensor,
@@ -51,22 +57,22 @@ impl Value {
         Value { tensor, kin: None }
     }
 
-    /// Whether no others are known on the memory.
+    /// Returns whether no other object is known to share the memory.
     #[inline]
     pub fn is_alone(&self) -> bool {
         self.kin.is_none()
     }
 
-    /// Whether nobody changed the memory since.
+    /// Returns whether the memory is unchanged since the last access.
     pub fn is_current(&self) -> bool {
         self.kin.as_ref().is_none_or(|kin| kin.is_current())
     }
 
-    /// The tensor after what others of the family did.
+    /// Returns the tensor, updated with the changes of the family.
     pub fn renewed(&mut self) -> Tensor {
         if let Some(Kin::Member(member)) = self.kin.as_deref_mut() {
             let (base, changes) = member.family.base.read().clone();
-            // A base is dense, so that no view of it needs a copy: it was one of a dense tensor before.
+            // A base is contiguous, as the earlier one was, so that no view of it needs a copy.
             if let Ok(Some(view)) = enable_grad(|| member.view.same_view_of(&member.base, &base)) {
                 self.tensor = view;
                 member.changes = changes;
@@ -75,10 +81,11 @@ impl Value {
         self.tensor.clone()
     }
 
-    /// The value of an object with `view`, which was made of `tensor`, this one's.
+    /// Returns the value of an object for `view`, which was created from `tensor`, the tensor of
+    /// this value.
     pub fn view(&mut self, tensor: &Tensor, view: Tensor) -> Value {
         if tensor.shows_leaf() {
-            // Nothing changes it while ops are recorded: see `may_change`.
+            // A leaf is not changed in place while ops are recorded: see `may_change`.
             return Value::new(view);
         }
         let member = self.family_of(tensor).and_then(|family| {
@@ -89,7 +96,8 @@ impl Value {
         Value { tensor: view, kin: Some(Box::new(member.unwrap_or(Kin::Orphan))) }
     }
 
-    /// The family of `tensor`, which is founded where there is none. None of what lies in gaps: a view of it may need a copy of a dense base.
+    /// Returns the family of `tensor`, and creates it if there is none. A tensor that is not
+    /// contiguous has no family: a view of it may require a copy of a contiguous base.
     fn family_of(&mut self, tensor: &Tensor) -> Option<Arc<Family>> {
         if let Some(Kin::Member(member)) = self.kin.as_deref() {
             return Some(member.family.clone());
@@ -103,7 +111,8 @@ impl Value {
         Some(family)
     }
 
-    /// Takes over `result`, which was recorded, as what was done in place; so do the others of the family.
+    /// Stores `result`, which was recorded, as the result of an in-place change, for the other
+    /// members of the family as well.
     pub fn put(&mut self, result: Tensor) -> Outcome<()> {
         let current = self.renewed();
         if result.shape() != current.shape() {
@@ -127,7 +136,7 @@ impl Value {
         }
         let result = result.to_dtype(current.dtype())?;
         match self.kin.as_deref() {
-            // The last of its family has nobody to tell.
+            // The last member of a family has no others to update.
             Some(Kin::Member(member)) if Arc::strong_count(&member.family) > 1 => {
                 return Ok(member.put(&result)?);
             }
@@ -141,7 +150,7 @@ impl Value {
     }
 }
 
-/// Others would keep the old values.
+/// Returns the error for a change that other tensors would not see.
 fn shares() -> Failure {
     Failure::state(
         "in place on a tensor that shares memory with others, which a gradient would have to flow to as well: clone() it first, or take the form that returns a new tensor",
@@ -149,7 +158,7 @@ fn shares() -> Failure {
 }
 
 impl Member {
-    /// Makes the new base, in which `result` has the place of this view.
+    /// Creates the new base, in which `result` replaces the elements of this view.
     fn put(&self, result: &Tensor) -> Result<()> {
         let mut family = self.family.base.write();
         let changed = enable_grad(|| self.changed(&family.0, result))?;

@@ -1,4 +1,5 @@
-//! Tensors by their keys: as dicts of Python, and on disk as safetensors (the native part of `ternion.save` and `ternion.load`).
+//! Tensors by their keys: as Python dicts, and on disk as safetensors (the native part of
+//! `ternion.save` and `ternion.load`).
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
@@ -11,9 +12,9 @@ use std::path::PathBuf;
 use ternion::nn::checkpoint::{HostTensor, HostTensors};
 use ternion::nn::{StateDict, checkpoint};
 
-/// The tensors of a dict.
+/// Returns the tensors of a dict.
 ///
-/// Fails on a key that is no text, or a value that is no tensor.
+/// Fails on a key that is not a str, or a value that is not a tensor.
 pub fn state_of(dict: &Bound<'_, PyDict>, what: &str) -> Outcome<StateDict> {
     let entry = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let Ok(name) = key.extract::<String>() else {
@@ -30,7 +31,7 @@ pub fn state_of(dict: &Bound<'_, PyDict>, what: &str) -> Outcome<StateDict> {
     dict.iter().map(entry).collect()
 }
 
-/// A dict of tensors, in the order of their keys.
+/// Returns a dict of tensors, ordered by key.
 pub fn dict_of(py: Python<'_>, state: StateDict) -> Outcome<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     for (key, tensor) in state {
@@ -39,7 +40,7 @@ pub fn dict_of(py: Python<'_>, state: StateDict) -> Outcome<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Tensors and texts as a safetensors file.
+/// Saves tensors and strings as a safetensors file.
 #[pyfunction]
 fn _save(
     py: Python<'_>,
@@ -52,20 +53,20 @@ fn _save(
         let held = |(key, tensor): (&String, &ternion::Tensor)| Ok((key.clone(), HostTensor::of(tensor)?));
         state.iter().map(held).collect::<ternion::Result<HostTensors>>()
     })?;
-    // Tensors lie as PyTorch's: some readers want to be told.
+    // The tensors have PyTorch's layout, which some readers expect to be declared.
     let mut texts = texts;
     texts.insert("format".into(), "pt".into());
-    // A pipe takes what its reader takes, and no more until then.
+    // A write to a pipe blocks until its reader reads.
     let waits_for_another = path.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir());
     let write = move || checkpoint::write_host(&tensors, &texts, &path);
     if waits_for_another { wait_apart(py, write) } else { wait(py, write) }
 }
 
-/// Tensors, texts, and the names of tensors that were left out, each with its dtype.
+/// Tensors, strings, and the names of the tensors that were skipped, each with its dtype.
 type Loaded<'py> = (Bound<'py, PyDict>, BTreeMap<String, String>, Vec<String>);
 
-/// The tensors of a safetensors file on a device, and the texts in its header. `name` is what errors call
-/// the file.
+/// Loads the tensors of a safetensors file to a device, and the strings in its header. `name` is
+/// the name of the file in errors.
 #[pyfunction]
 fn _load<'py>(
     py: Python<'py>,
@@ -92,7 +93,7 @@ fn _load<'py>(
     Ok((dict_of(py, tensors)?, texts, left_out))
 }
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_save, module)?)?;
     module.add_function(wrap_pyfunction!(_load, module)?)

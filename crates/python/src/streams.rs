@@ -1,20 +1,21 @@
-//! The order between CUDA's streams when memory is shared: whoever takes memory waits for what its owner has queued, and the other way round when it is
-//! given back. Nobody waits on the host.
+//! The order between CUDA streams when memory is shared: the consumer waits for the work that the
+//! producer has queued, and vice versa when the memory is released. The host does not wait.
 //!
-//! DLPack's numbers of streams: 1 is the default stream, 2 the thread's, -1 asks for no order, others are handles.
+//! DLPack's numbers of streams: 1 is the default stream, 2 the per-thread default stream, -1
+//! requests no ordering, others are handles.
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
 use pyo3::prelude::*;
 use ternion::Device;
 
-/// `kDLCUDA`: the kind of device by which DLPack knows CUDA.
+/// `kDLCUDA`: DLPack's device type of CUDA.
 pub const CUDA: i32 = 2;
 
-/// The default stream, which is meant where none is named.
+/// The default stream, which is used if none is given.
 const DEFAULT: i64 = 1;
 
-/// The stream that the one who takes memory names; none where it asks for no order.
+/// Returns the stream that the consumer passes, or `None` if it requests no ordering.
 pub fn asked(stream: Option<&Bound<'_, PyAny>>) -> Outcome<Option<usize>> {
     let number = match stream {
         Some(stream) if !stream.is_none() => stream.extract()?,
@@ -30,7 +31,8 @@ pub fn asked(stream: Option<&Bound<'_, PyAny>>) -> Outcome<Option<usize>> {
     }
 }
 
-/// The stream that the owner of `object` is to order its work against: that of the device that `object` is on, if it is one of CUDA's.
+/// Returns the stream with which the producer of `object` must order its work: that of the object's
+/// device, if it is a CUDA device.
 pub fn of_importer(object: &Bound<'_, PyAny>) -> Outcome<Option<usize>> {
     if !object.hasattr("__dlpack_device__")? {
         return Ok(None);
@@ -53,35 +55,36 @@ fn handle(_: &Device) -> Option<usize> {
     None
 }
 
-/// Makes `stream` wait for what is queued on `device`.
+/// Makes `stream` wait for the work queued on `device`.
 #[cfg(feature = "cuda")]
 pub fn precede(device: &Device, stream: Option<usize>) -> ternion::Result<()> {
     match (device.downcast::<ternion_cuda::CudaBackend>(), stream) {
-        // SAFETY: the word of who asks for the memory.
+        // SAFETY: guaranteed by the consumer.
         (Some(backend), Some(stream)) => unsafe { backend.precede(stream) },
         _ => Ok(()),
     }
 }
 
-/// Makes `stream` wait for what is queued on `device`.
+/// Makes `stream` wait for the work queued on `device`.
 #[cfg(not(feature = "cuda"))]
 pub fn precede(_: &Device, _: Option<usize>) -> ternion::Result<()> {
     Ok(())
 }
 
-/// Makes `device` wait for what is queued on `stream`, or on every stream where none is known to live still. Whether that could be done.
+/// Makes `device` wait for the work queued on `stream`, or on every stream if the stream may no
+/// longer exist. Returns whether that succeeded.
 #[cfg(feature = "cuda")]
 pub fn follow(device: &Device, stream: Option<usize>) -> bool {
     let Some(backend) = device.downcast::<ternion_cuda::CudaBackend>() else { return true };
     match stream {
-        // SAFETY: the driver's own numbers.
+        // SAFETY: the driver's own constants.
         Some(stream @ 1..=2) => unsafe { backend.follow(stream) }.is_ok(),
-        // A handle may have been destroyed since it was named.
+        // The stream of a handle may have been destroyed.
         _ => backend.synchronize_all().is_ok(),
     }
 }
 
-/// Makes `device` wait for what is queued on `stream`.
+/// Makes `device` wait for the work queued on `stream`.
 #[cfg(not(feature = "cuda"))]
 pub fn follow(_: &Device, _: Option<usize>) -> bool {
     true

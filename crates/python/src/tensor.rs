@@ -1,4 +1,4 @@
-//! `ternion.Tensor`: a handle on a tensor, with the place where its gradient is gathered.
+//! `ternion.Tensor`: a handle of a tensor, with the slot in which its gradient is accumulated.
 
 use crate::autograd::{self, OwnSlot};
 use crate::device::PyDevice;
@@ -16,18 +16,19 @@ use pyo3::types::PyTuple;
 use ternion::nn::{Param, StateTensor};
 use ternion::{Axes, DType, Tensor};
 
-/// An n-dimensional array on a device: ternion.tensor and its kin make them.
+/// An n-dimensional array on a device, created by ternion.tensor and similar functions.
 ///
-/// Methods have the names and meanings of PyTorch's. Views share memory; `requires_grad` asks for a gradient, which `backward` of what was computed
-/// from it adds to `grad`.
+/// Methods have the names and semantics of PyTorch's. Views share memory. If `requires_grad` is
+/// set, `backward` of a result accumulates the gradient in `grad`.
 #[pyclass(name = "Tensor", module = "ternion", frozen, subclass, weakref, dict)]
 pub struct PyTensor {
     handle: Handle,
-    /// Where the gradient is gathered, if the tensor asks for one itself.
+    /// The slot in which the gradient is accumulated, if the tensor itself requires one.
     pub(crate) slot: OwnSlot,
 }
 
-/// What the object stands for: a tensor, or a cell of a layer, whose tensor may be replaced (another dtype or device).
+/// The content of the object: a tensor, or a cell of a layer, whose tensor may be replaced (with
+/// another dtype or device).
 pub(crate) enum Handle {
     Value(RwLock<Value>),
     Param(Param),
@@ -50,7 +51,7 @@ impl PyTensor {
         PyTensor { handle: Handle::State(state), slot: OwnSlot::default() }
     }
 
-    /// The tensor as it is now.
+    /// Returns the current tensor.
     #[inline]
     pub fn tensor(&self) -> Tensor {
         match &self.handle {
@@ -67,13 +68,14 @@ impl PyTensor {
         }
     }
 
-    /// Whether the node that computed the tensor goes with this object. No while another thread replaces the tensor: nothing of it is to be collected then.
+    /// Returns whether this object is the only owner of the node that computed the tensor. False
+    /// while another thread replaces the tensor, which must not be collected then.
     fn is_sole_owner_of_node(&self) -> bool {
         let Handle::Value(place) = &self.handle else { return false };
         place.try_read().is_some_and(|value| value.tensor.is_sole_owner_of_node())
     }
 
-    /// The parameter that this object stands for.
+    /// Returns the parameter of this object, if it has one.
     pub fn param(&self) -> Option<&Param> {
         match &self.handle {
             Handle::Param(param) => Some(param),
@@ -81,7 +83,7 @@ impl PyTensor {
         }
     }
 
-    /// Puts another tensor in the place of this one's.
+    /// Replaces the tensor of this object.
     pub fn replace(&self, tensor: Tensor) -> Outcome<()> {
         match &self.handle {
             Handle::Value(place) => *place.write() = Value::new(tensor),
@@ -91,7 +93,8 @@ impl PyTensor {
         Ok(())
     }
 
-    /// As `replace`, if the tensor is still `before`, unchanged; whether it was. (A parameter or a buffer is replaced in any case.)
+    /// Same as `replace` if the tensor is still `before`. Returns whether it was. (A parameter or a
+    /// buffer is replaced in any case.)
     pub fn replace_if(&self, before: &Tensor, tensor: Tensor) -> Outcome<bool> {
         let Handle::Value(place) = &self.handle else { return self.replace(tensor).map(|()| true) };
         let mut place = place.write();
@@ -102,7 +105,7 @@ impl PyTensor {
         Ok(is_same)
     }
 
-    /// What `f` makes of the tensor.
+    /// Runs `f` on the tensor.
     #[inline]
     pub fn map(
         &self,
@@ -114,7 +117,8 @@ impl PyTensor {
         Ok(self.shown(&tensor, result))
     }
 
-    /// As `map`, of what has memory of its own, though the values may be those of the tensor in another order: what is done to it in place is seen nowhere else.
+    /// Same as `map`, but the result always has its own memory, even if its values are those of the
+    /// tensor in another order: in-place changes of it affect no other tensor.
     pub fn map_apart(
         &self,
         py: Python<'_>,
@@ -126,7 +130,8 @@ impl PyTensor {
         })
     }
 
-    /// As `map`, of what runs along axes: a tensor without axes stands for one of size 1, which 0 and -1 name, as in PyTorch.
+    /// Same as `map` for functions along axes: a tensor without axes is treated as one of size 1,
+    /// whose axis is 0 or -1, as in PyTorch.
     pub fn along(
         &self,
         py: Python<'_>,
@@ -140,7 +145,8 @@ impl PyTensor {
         })
     }
 
-    /// What was made of `tensor`, this object's: if it is a recorded view, the two objects see each other's changes.
+    /// Wraps the result of a function of `tensor`, the tensor of this object. If it is a recorded
+    /// view, each of the two objects sees in-place changes of the other.
     #[inline]
     pub fn shown(&self, tensor: &Tensor, result: Tensor) -> PyTensor {
         if result.buffer().is(tensor.buffer()) {
@@ -159,7 +165,8 @@ impl PyTensor {
         }
     }
 
-    /// Puts what was recorded into the place of this object's tensor: what is done in place to a tensor that a gradient flows to, or is to flow to.
+    /// Replaces the tensor of this object by a recorded result: an in-place change of a tensor that
+    /// requires a gradient, or comes to require one.
     pub fn put_recorded(&self, py: Python<'_>, result: Tensor) -> Outcome<()> {
         match &self.handle {
             Handle::Value(place) => wait(py, || Ok(place.write().put(result)))?,
@@ -167,7 +174,8 @@ impl PyTensor {
         }
     }
 
-    /// Makes this object the one that `view` is, which was made of it: what changes the form of a tensor in place. Others on its memory keep their forms.
+    /// Makes this object equal to `view`, a view of it: an in-place change of the layout. Other
+    /// objects that share its memory keep their layouts.
     pub fn take_form(&self, view: &PyTensor) -> Outcome<()> {
         may_change(&self.tensor())?;
         match (&self.handle, &view.handle) {
@@ -180,7 +188,8 @@ impl PyTensor {
         }
     }
 
-    /// Changes the tensor in place: by `in_place`, or, where a gradient flows to it or to one of the other operands, by taking over what `recorded` makes.
+    /// Changes the tensor in place: by `in_place`, or, if it or one of the other operands requires
+    /// a gradient, by storing the result of `recorded`.
     pub fn change<'py>(
         slf: &Bound<'py, PyTensor>,
         others: &[&Tensor],
@@ -199,20 +208,22 @@ impl PyTensor {
     }
 }
 
-/// Whether a tensor has no axes, and the one is named that it stands for.
+/// Returns whether a tensor has no axes, and `axes` names the axis of size 1 that it is treated as
+/// having.
 pub fn stands_for_one(x: &Tensor, axes: &Axes) -> bool {
     x.rank() == 0 && matches!(axes, Axes::List(named) if matches!(named[..], [0 | -1]))
 }
 
-/// A plain tensor with a handle of its own on its memory, so that it is known whether another object has one.
+/// Returns a plain tensor with a separate handle of its memory, so that it is known whether another
+/// object has one.
 pub fn apart(tensor: Tensor) -> Tensor {
     let again =
         Tensor::from_buffer(tensor.buffer().clone(), *tensor.layout(), tensor.dtype(), tensor.device());
-    // It fits: the layout is that of this very buffer.
+    // It fits: the layout is that of the same buffer.
     again.unwrap_or(tensor)
 }
 
-/// The tensor of an object that shares memory with others, after what was done to them.
+/// Returns the tensor of an object that shares memory with others, updated with their changes.
 #[cold]
 fn renewed(place: &RwLock<Value>) -> Tensor {
     let value = place.read();
@@ -223,7 +234,7 @@ fn renewed(place: &RwLock<Value>) -> Tensor {
     place.write().renewed()
 }
 
-/// Whether what is computed of these tensors is recorded.
+/// Returns whether a result of these tensors is recorded.
 pub fn is_recorded(tensors: &[&Tensor]) -> bool {
     ternion::autograd::is_recording() && tensors.iter().any(|tensor| tensor.needs_grad())
 }
@@ -231,14 +242,15 @@ pub fn is_recorded(tensors: &[&Tensor]) -> bool {
 /// `ternion.Size`, a tuple.
 static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Sizes as Python has them.
+/// Returns sizes as a Python object.
 fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     let class =
         SIZE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("ternion._size")?.getattr("Size")?.unbind()))?;
     class.bind(py).call1((PyTuple::new(py, dims)?,))
 }
 
-/// Whether a tensor may be changed in place: one that asks for its gradient only where nothing is recorded.
+/// Returns an error unless a tensor may be changed in place: a leaf that requires a gradient may be
+/// changed only in no-grad mode.
 pub fn may_change(tensor: &Tensor) -> Outcome<()> {
     if ternion::autograd::is_recording() && tensor.shows_leaf() {
         return Err(Failure::state(
@@ -250,8 +262,9 @@ pub fn may_change(tensor: &Tensor) -> Outcome<()> {
 
 #[pymethods]
 impl PyTensor {
-    /// A tensor of the default dtype: of these sizes, filled with zeros, or with the values of a list, an array or a tensor. `ternion.tensor` and
-    /// `ternion.zeros` say which is meant.
+    /// Creates a tensor of the default dtype: with these sizes, filled with zeros, or with the
+    /// values of a list, an array or a tensor. `ternion.tensor` and `ternion.zeros` are less
+    /// ambiguous.
     #[new]
     #[pyo3(signature = (*args, device=None))]
     fn new_of(
@@ -276,13 +289,13 @@ impl PyTensor {
         }
     }
 
-    /// Whether it is on a CUDA device.
+    /// Whether the tensor is on a CUDA device.
     #[getter]
     fn is_cuda(&self) -> bool {
         self.tensor().device().name().starts_with("cuda")
     }
 
-    /// Whether it is on the processor.
+    /// Whether the tensor is on the CPU.
     #[getter]
     fn is_cpu(&self) -> bool {
         self.tensor().device().name() == "cpu"
@@ -294,10 +307,10 @@ impl PyTensor {
         size_object(py, self.tensor().dims())
     }
 
-    /// The sizes, or that of one axis.
+    /// Returns the sizes, or the size of one axis.
     ///
     /// Raises:
-    ///     IndexError: there is no such axis.
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=None))]
     fn size<'py>(
         &self,
@@ -314,10 +327,10 @@ impl PyTensor {
         }
     }
 
-    /// How many elements lie between neighbours along each axis, or along one.
+    /// Returns the distance in elements between neighbors along each axis, or along one.
     ///
     /// Raises:
-    ///     IndexError: there is no such axis.
+    ///     IndexError: an axis that does not exist.
     #[pyo3(signature = (dim=None))]
     fn stride<'py>(
         &self,
@@ -334,12 +347,12 @@ impl PyTensor {
         }
     }
 
-    /// Where in its memory the first element is, counted in elements.
+    /// Returns the offset of the first element in its memory, in elements.
     fn storage_offset(&self) -> usize {
         self.tensor().layout().offset()
     }
 
-    /// How often the memory was changed in place.
+    /// The number of in-place changes of the memory.
     #[getter]
     fn _version(&self) -> u64 {
         self.tensor().buffer().version()
@@ -351,28 +364,28 @@ impl PyTensor {
         self.tensor().rank()
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     fn dim(&self) -> usize {
         self.tensor().rank()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     fn numel(&self) -> usize {
         self.tensor().elements()
     }
 
-    /// Bytes of an element.
+    /// Returns the size of an element in bytes.
     fn element_size(&self) -> usize {
         self.tensor().dtype().size()
     }
 
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     #[getter]
     fn itemsize(&self) -> usize {
         self.tensor().dtype().size()
     }
 
-    /// Bytes of all elements.
+    /// The size of all elements in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         let tensor = self.tensor();
@@ -385,13 +398,14 @@ impl PyTensor {
         crate::dtype::object(py, self.tensor().dtype())
     }
 
-    /// Where the elements are.
+    /// The device of the tensor.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.tensor().device().clone())
     }
 
-    /// Whether the elements are stored one after the other in row-major order, or in that of `memory_format`: channels last, behind height and width.
+    /// Returns whether the elements are contiguous in row-major order, or in the order of
+    /// `memory_format`: for channels last, channels after height and width.
     #[pyo3(signature = (*, memory_format=None))]
     fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> Outcome<bool> {
         let tensor = self.tensor();
@@ -405,7 +419,7 @@ impl PyTensor {
         }
     }
 
-    /// Whether the dtype is a floating one.
+    /// Returns whether the dtype is floating.
     fn is_floating_point(&self) -> bool {
         self.tensor().dtype().is_float()
     }
@@ -420,7 +434,7 @@ impl PyTensor {
         wait(py, || Ok(described(&tensor)))
     }
 
-    /// `f"{loss:.4f}"`: that of the number, for a tensor of no axes.
+    /// `f"{loss:.4f}"`: formats a tensor without axes as a number.
     fn __format__<'py>(slf: &Bound<'py, Self>, format: &str) -> Outcome<Bound<'py, PyAny>> {
         let (py, tensor) = (slf.py(), slf.get());
         if tensor.tensor().rank() == 0 {
@@ -435,7 +449,7 @@ impl PyTensor {
         })
     }
 
-    /// Operators with an array or a number of NumPy on the left are this class's, too.
+    /// Makes operators with a NumPy array or scalar on the left call this class, too.
     #[classattr]
     fn __array_priority__() -> f64 {
         1000.0
@@ -455,7 +469,8 @@ impl PyTensor {
 
     fn __index__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
-        // As NumPy's arrays: NumPy asks for this number before it takes an index as an array, and would lose the axis, or count with a truth value.
+        // As for NumPy arrays: NumPy calls this method before it interprets an index as an array,
+        // and would drop the axis, or count with a bool.
         if !tensor.dtype().is_int() || tensor.rank() > 0 {
             return Err(Failure::kind(format!(
                 "only a tensor of whole numbers without axes is an index, got one of {} and shape {:?}: item() gives the number of one element",
@@ -466,7 +481,7 @@ impl PyTensor {
         self.__int__(py)
     }
 
-    /// The only element, as a number of Python.
+    /// Returns the only element as a Python number.
     ///
     /// Raises:
     ///     ValueError: there are several elements, or none.
@@ -492,7 +507,7 @@ impl PyTensor {
 }
 
 impl PyTensor {
-    /// The only element.
+    /// Returns the only element.
     fn only(&self, py: Python<'_>, asked: &str) -> Outcome<f64> {
         let tensor = self.tensor();
         match tensor.elements() {
@@ -504,12 +519,12 @@ impl PyTensor {
     }
 }
 
-/// The numbers with commas and brackets, and what else there is to know.
+/// Returns the numbers with commas and brackets, followed by the other properties.
 fn described(tensor: &Tensor) -> String {
     let text = tensor.to_string();
-    // The last line tells shape, dtype and device.
+    // The last line contains shape, dtype and device.
     let numbers = text.rsplit_once('\n').map_or(&*text, |(numbers, _)| numbers);
-    // Truth values are the only words: Python writes them with a capital.
+    // Bool elements are the only words: Python capitalizes them.
     let numbers = match tensor.dtype() {
         DType::Bool => numbers.replace("true", "True").replace("false", "False"),
         _ => numbers.to_owned(),

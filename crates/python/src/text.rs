@@ -1,4 +1,4 @@
-//! Texts as tokens, and the windows of them that a training takes: a native part of `ternion.data`.
+//! Text as tokens, and windows of tokens for training: a native part of `ternion.data`.
 
 use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
@@ -19,7 +19,7 @@ fn run<T: Send>(py: Python<'_>, f: impl FnOnce() -> Result<T, DataError> + Send)
     Ok(wait(py, || Ok(f()))??)
 }
 
-/// Runs what reads files: Ctrl-C ends the waiting.
+/// Runs a function that reads files: Ctrl-C ends the wait.
 fn read<T: Send + 'static>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T, DataError> + Send + 'static,
@@ -27,16 +27,18 @@ fn read<T: Send + 'static>(
     Ok(wait_apart(py, || Ok(f()))??)
 }
 
-/// A UTF-8 file as it is, line ends included.
+/// Reads a UTF-8 file unchanged, including line ends.
 ///
 /// Raises:
-///     FileNotFoundError, ValueError: a file that is not there, is not UTF-8 (with line and column), or is empty.
+///     FileNotFoundError, ValueError: the file does not exist, is not UTF-8 (with line and column),
+///         or is empty.
 #[pyfunction]
 fn read_text(py: Python<'_>, file: PathBuf) -> Outcome<String> {
     read(py, move || Ok(Text::read(&file)?.as_str().to_owned()))
 }
 
-/// The first 90 % of the characters, to train on, and the rest, to validate on.
+/// Splits the text into the first 90 % of the characters, for training, and the rest, for
+/// validation.
 ///
 /// Raises:
 ///     ValueError: fewer than two characters.
@@ -48,13 +50,13 @@ fn train_validation(py: Python<'_>, text: String) -> Outcome<(String, String)> {
     })
 }
 
-/// A token for each character of a text, numbered in the order of Unicode.
+/// A token for each character of a text, in Unicode order.
 #[pyclass(name = "CharVocabulary", module = "ternion.data", frozen)]
 struct PyCharVocabulary(CharVocabulary);
 
 #[pymethods]
 impl PyCharVocabulary {
-    /// Of the characters that occur in `text`.
+    /// Creates a vocabulary of the characters that occur in `text`.
     #[new]
     fn new(py: Python<'_>, text: String) -> Outcome<PyCharVocabulary> {
         Ok(PyCharVocabulary(run(py, || Ok(CharVocabulary::new(&Text::new(text)?)))?))
@@ -68,24 +70,25 @@ impl PyCharVocabulary {
         self.0.vocabulary_size()
     }
 
-    /// The characters in the order of their tokens: a vocabulary of this text is the same again.
+    /// The characters in the order of their tokens: a vocabulary of this string is equal to this
+    /// one.
     #[getter]
     fn characters(&self) -> String {
         self.0.characters().iter().collect()
     }
 
-    /// The tokens of a text: int64, [characters], on the processor.
+    /// Returns the tokens of a text: int64, [characters], on the CPU.
     ///
     /// Raises:
-    ///     ValueError: a character that the vocabulary lacks, with its place.
+    ///     ValueError: a character that the vocabulary lacks, with its position.
     fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
         encoded(py, &self.0, text)
     }
 
-    /// The text of tokens: a tensor of one axis, or a list of numbers.
+    /// Returns the text of tokens, which are a 1-D tensor or a list of numbers.
     ///
     /// Raises:
-    ///     ValueError: a token that is not of the vocabulary, with its place.
+    ///     ValueError: a token that the vocabulary lacks, with its position.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
         decoded(py, &self.0, tokens)
     }
@@ -114,18 +117,18 @@ fn decoded(
 #[pyclass(name = "BpeTokenizer", module = "ternion.data", frozen)]
 struct PyBpeTokenizer {
     tokenizer: BpeTokenizer,
-    /// Where it was read from, and a copy in another process is.
+    /// The files from which it was read, and from which a copy in another process is read.
     files: (PathBuf, PathBuf),
 }
 
 #[pymethods]
 impl PyBpeTokenizer {
     /// Args:
-    ///     vocabulary: a JSON file of tokens and their numbers (`vocab.json`).
-    ///     merges: a text file of the pairs that are merged, the first on top (`merges.txt`).
+    ///     vocabulary: a JSON file of tokens and their indices (`vocab.json`).
+    ///     merges: a text file of the pairs that are merged, in order of priority (`merges.txt`).
     ///
     /// Raises:
-    ///     FileNotFoundError, ValueError: what is wrong, with file and line.
+    ///     FileNotFoundError, ValueError: a description of the fault, with file and line.
     #[new]
     fn new(py: Python<'_>, vocabulary: PathBuf, merges: PathBuf) -> Outcome<PyBpeTokenizer> {
         let files = (vocabulary.clone(), merges.clone());
@@ -142,21 +145,22 @@ impl PyBpeTokenizer {
         self.tokenizer.vocabulary_size()
     }
 
-    /// The token between two documents; None if the vocabulary has none.
+    /// The token that separates two documents; None if the vocabulary has none.
     #[getter]
     fn end_of_text(&self) -> Option<i64> {
         self.tokenizer.end_of_text()
     }
 
-    /// The tokens of a text: int64, [tokens], on the processor.
+    /// Returns the tokens of a text: int64, [tokens], on the CPU.
     fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
         encoded(py, &self.tokenizer, text)
     }
 
-    /// The text of tokens: a tensor of one axis, or a list of numbers. Bytes that are no UTF-8 become U+FFFD.
+    /// Returns the text of tokens, which are a 1-D tensor or a list of numbers. Bytes that are not
+    /// valid UTF-8 become U+FFFD.
     ///
     /// Raises:
-    ///     ValueError: a token that is not of the vocabulary, with its place.
+    ///     ValueError: a token that the vocabulary lacks, with its position.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
         decoded(py, &self.tokenizer, tokens)
     }
@@ -166,7 +170,8 @@ fn numbers(py: Python<'_>, tensor: &Tensor) -> Outcome<Vec<i64>> {
     wait(py, || tensor.reshape([tensor.elements()])?.to_dtype(DType::I64)?.to_vec::<i64>())
 }
 
-/// Windows of `context` tokens of a text, with the tokens that follow each: `Windows(tokens, context)`.
+/// Windows of `context` tokens of a text, with the next token of each position as target:
+/// `Windows(tokens, context)`.
 #[pyclass(name = "Windows", module = "ternion.data", frozen)]
 struct PyWindows(Windows);
 
@@ -174,10 +179,10 @@ struct PyWindows(Windows);
 impl PyWindows {
     /// Args:
     ///     tokens: int64, [tokens].
-    ///     context: tokens in a window.
+    ///     context: the number of tokens in a window.
     ///
     /// Raises:
-    ///     ValueError: a context of 0, or without a token behind the first window.
+    ///     ValueError: a context of 0, or too few tokens for one window and the token after it.
     #[new]
     fn new(
         py: Python<'_>,
@@ -188,15 +193,17 @@ impl PyWindows {
         Ok(PyWindows(run(py, || Tokens::new(tokens).windows(context))?))
     }
 
-    /// How many windows lie side by side.
+    /// The number of consecutive windows without overlap.
     fn __len__(&self) -> usize {
         self.0.sequential_count()
     }
 
-    /// Batches of windows that start anywhere, without end: inputs and targets, each int64, [batch_size, context].
+    /// Returns an endless iterator over batches of windows that start at random tokens: inputs and
+    /// targets, each int64, [batch_size, context].
     ///
     /// Args:
-    ///     seed: decides with the number of the batch which windows it has: the same everywhere, and as in Rust.
+    ///     seed: determines, together with the index of a batch, its windows: the same on all
+    ///         devices, and the same as in Rust.
     #[pyo3(signature = (batch_size, seed, device=None))]
     fn random(
         &self,
@@ -209,7 +216,8 @@ impl PyWindows {
         Ok(PyRandomWindows(Mutex::new(self.0.random(batch_size, seed.0, &device)?)))
     }
 
-    /// Batches of the windows that lie side by side from the first token on; the last batch may be smaller.
+    /// Returns an iterator over batches of consecutive windows without overlap, from the first
+    /// token on; the last batch may be smaller.
     #[pyo3(signature = (batch_size, device=None))]
     fn sequential(
         &self,
@@ -228,13 +236,13 @@ fn pair(batch: TokenBatch) -> Pair {
     (PyTensor::new(batch.inputs), PyTensor::new(batch.targets))
 }
 
-/// Batches of random windows, without end.
+/// Endless batches of random windows.
 #[pyclass(name = "RandomWindows", module = "ternion.data", frozen)]
 struct PyRandomWindows(Mutex<RandomWindows>);
 
 #[pymethods]
 impl PyRandomWindows {
-    /// The number of the next batch; to set it goes on there.
+    /// The index of the next batch. Set it to continue from there.
     #[getter]
     fn position(&self) -> u64 {
         self.0.lock().position()
@@ -255,7 +263,7 @@ impl PyRandomWindows {
     }
 }
 
-/// Batches of windows side by side.
+/// Batches of consecutive windows.
 #[pyclass(name = "SequentialWindows", module = "ternion.data", frozen)]
 struct PySequentialWindows(Mutex<SequentialWindows>);
 
@@ -274,7 +282,7 @@ impl PySequentialWindows {
     }
 }
 
-/// Puts classes and functions into a module.
+/// Adds classes and functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCharVocabulary>()?;
     module.add_class::<PyBpeTokenizer>()?;

@@ -1,4 +1,5 @@
-//! The native part of `ternion.train`: a whole training in one file, as Rust writes and reads it.
+//! The native part of `ternion.train`: the whole state of a training run in one file, in the format
+//! of the Rust crate.
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
@@ -18,7 +19,7 @@ use ternion::{Device, Error, Gradients, Result};
 
 const OP: &str = "training state";
 
-/// A module of Python: its parameters and buffers by their keys.
+/// A Python module: its parameters and buffers by their keys.
 struct Members(Vec<(String, Cell)>);
 
 enum Cell {
@@ -43,7 +44,7 @@ impl Members {
             let tensor = value.cast::<PyTensor>()?.get();
             let cell = match tensor.param() {
                 Some(param) => Cell::Param(param.clone()),
-                // On the memory of the buffer: what is loaded is seen there.
+                // The cell shares the memory of the buffer, so that the buffer sees loaded values.
                 None => Cell::State(StateTensor::new(&tensor.tensor())),
             };
             Ok((key.extract::<String>()?, cell))
@@ -52,10 +53,11 @@ impl Members {
     }
 }
 
-/// The groups of an optimiser of Python as the one optimiser that they are in Rust: parameters are told apart by their labels.
+/// The groups of a Python optimizer as the one optimizer that they are in Rust: parameters are
+/// distinguished by their labels.
 struct Groups(Vec<Py<PySteps>>);
 
-/// The learning rate of a further group whose rate is not that of the first.
+/// Returns the key of the learning rate of a further group, if it differs from that of the first.
 fn rate_key(group: usize) -> String {
     format!("lr.{group}")
 }
@@ -70,14 +72,14 @@ impl Groups {
         self.0.iter().map(|steps| steps.get().with(|optimizer| optimizer.lr())).collect()
     }
 
-    /// The state of each group, with the learning rate that it shall have.
+    /// Splits the state into the states of the groups, each with its learning rate.
     fn parted(&self, dict: &StateDict) -> Result<Vec<StateDict>> {
         let (mut left, rates) = (dict.clone(), self.rates());
         let lr = left.remove("lr");
         let mut parts = self.each(|number, optimizer| {
             let mut part = StateDict::new();
             if let Some(lr) = &lr {
-                // Without a rate of its own, in the proportion that it has now.
+                // Without a separate rate, the current ratio to the first group's rate is kept.
                 let in_proportion = || if rates[0] == 0.0 { 1.0 } else { rates[number] / rates[0] };
                 let own = match left.remove(&rate_key(number)) {
                     Some(own) => own,
@@ -93,7 +95,7 @@ impl Groups {
             part.extend(own.into_iter().filter_map(|key| Some((key.clone(), left.remove(&key)?))));
             Ok(part)
         })?;
-        // What nobody knows is told by the first.
+        // Unknown entries are reported by the first group.
         parts[0].extend(left);
         Ok(parts)
     }
@@ -148,7 +150,7 @@ impl Optimizer for Groups {
     }
 }
 
-/// Anything of Python with `state_dict()` and `load_state_dict()` of tensors.
+/// A Python object with `state_dict()` and `load_state_dict()` of tensors.
 struct Told(Py<PyAny>);
 
 fn said(error: impl Into<PyErr>) -> Error {
@@ -172,7 +174,7 @@ impl Stateful for Told {
     }
 }
 
-/// A part as it is while a file is written or read.
+/// A part while a file is written or read.
 enum Held {
     Model(Members),
     Optimizer(Groups),
@@ -182,7 +184,7 @@ enum Held {
     Setting(Json),
 }
 
-/// A list of (kind, name, what it is), as `ternion.train.TrainingState` keeps it.
+/// A list of (name, part), from the (kind, name, object) entries of `ternion.train.TrainingState`.
 struct Parts(Vec<(String, Held)>);
 
 type Listed<'py> = Vec<(String, String, Bound<'py, PyAny>)>;
@@ -220,7 +222,7 @@ impl Parts {
         self.0.iter_mut().fold(TrainingState::new(device), with)
     }
 
-    /// The values as they are now, by name, as JSON.
+    /// Returns the current values by name, as JSON.
     fn values(&self) -> Vec<(String, String)> {
         let value = |(name, held): &(String, Held)| match held {
             Held::Value(json) => Some((name.clone(), json.to_string())),
@@ -230,7 +232,7 @@ impl Parts {
     }
 }
 
-/// The number of steps that were made, and the values.
+/// The number of completed steps, and the values.
 type Resumed = (u64, Vec<(String, String)>);
 
 #[pyfunction]
@@ -242,13 +244,13 @@ fn _save(py: Python<'_>, path: PathBuf, step: u64, device: DeviceArgument, parts
 #[pyfunction]
 fn _resume(py: Python<'_>, path: PathBuf, device: DeviceArgument, parts: Listed<'_>) -> Outcome<Resumed> {
     let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
-    // The reading alone may wait long.
+    // Only the reading may take long.
     let checkpoint = wait_apart(py, move || Checkpoint::read(&path))?;
     let step = wait(py, || checkpoint.resume(&mut parts.state(&device)))?;
     Ok((step, parts.values()))
 }
 
-/// A training as it was after some step: what `TrainingState.save` wrote.
+/// The state of a training run after some step, as written by `TrainingState.save`.
 #[pyclass(name = "Checkpoint", module = "ternion.train", frozen)]
 struct PyCheckpoint(Checkpoint);
 
@@ -257,28 +259,28 @@ impl PyCheckpoint {
     /// Reads a file.
     ///
     /// Raises:
-    ///     OSError: it cannot be read, is damaged, or is no checkpoint.
+    ///     OSError: the file cannot be read, is corrupt, or is not a checkpoint.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> Outcome<PyCheckpoint> {
         wait_apart(py, move || Checkpoint::read(&path)).map(PyCheckpoint)
     }
 
-    /// The number of steps that were made.
+    /// The number of completed steps.
     #[getter]
     fn step(&self) -> u64 {
         self.0.step()
     }
 
-    /// A value or a setting, by its name.
+    /// Returns a value or a setting by name.
     ///
     /// Raises:
-    ///     OSError: there is none of this name.
+    ///     OSError: there is no value of this name.
     fn value<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyAny>> {
         let json: Json = self.0.value(name)?;
         Ok(py.import("json")?.call_method1("loads", (json.to_string(),))?)
     }
 
-    /// The tensors of one part.
+    /// Returns the tensors of one part.
     ///
     /// Raises:
     ///     OSError: there is no such part.
@@ -294,7 +296,7 @@ impl PyCheckpoint {
     }
 }
 
-/// A folder with the checkpoints of one training.
+/// A folder with the checkpoints of one training run.
 #[pyclass(name = "_Folder", module = "ternion.train", frozen)]
 struct PyFolder(Mutex<Checkpoints>);
 
@@ -315,7 +317,8 @@ impl PyFolder {
         wait(py, || self.0.lock().save(step, &parts.state(&device)))
     }
 
-    /// Step and values, the file, and what was wrong with newer ones; None of an empty folder.
+    /// Returns the step and the values, the file, and the faults of newer files; None for an empty
+    /// folder.
     fn resume(
         &self,
         py: Python<'_>,
@@ -328,7 +331,7 @@ impl PyFolder {
     }
 }
 
-/// Puts classes and functions into a module.
+/// Adds classes and functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCheckpoint>()?;
     module.add_class::<PyFolder>()?;

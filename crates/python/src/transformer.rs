@@ -1,4 +1,5 @@
-//! The native part of transformers: positions, the choice of the next token, and GPT-2's files.
+//! The native part of transformers: position embeddings, sampling of the next token, and GPT-2's
+//! files.
 
 use crate::arguments::Real;
 use crate::device::{DeviceArgument, or_default};
@@ -16,7 +17,7 @@ use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
 use ternion::nn::{FeedForwardForm, GPT, GPTConfig, Module, Sampling};
 use ternion::{DType, Tensor, positions_in_sequences};
 
-/// Turns pairs of columns by angles that grow with the position: `ternion.nn.Rotary` has one.
+/// Rotates pairs of columns by angles that grow with the position. Used by `ternion.nn.Rotary`.
 #[pyclass(name = "_Rotary", module = "ternion._ternion", frozen)]
 pub struct PyRotary {
     rotary: Rotary,
@@ -44,7 +45,8 @@ impl PyRotary {
         run(py, x.elements(), || self.rotary.forward(&x, first)).map(PyTensor::new)
     }
 
-    /// Rows of sequences that are stored one after another, [rows, heads, head_dim], by their positions in these.
+    /// Rotates the rows of packed sequences, [rows, heads, head_dim], by their positions in the
+    /// sequences.
     fn forward_varlen(
         &self,
         py: Python<'_>,
@@ -77,7 +79,8 @@ fn _sinusoidal(
     wait(py, || sinusoidal(positions, width, &device)).map(PyTensor::new)
 }
 
-/// For each row of scores, [rows, vocabulary], the token for its chance, even over 0 to 1.
+/// Selects a token for each row of logits, [rows, vocabulary], by a random number that is uniform
+/// in [0, 1).
 #[pyfunction]
 #[pyo3(signature = (logits, chances, temperature, top_k, top_p))]
 fn _choose(
@@ -102,14 +105,15 @@ fn _choose(
     })
 }
 
-/// The names of the forms of a feed-forward part, in Python.
+/// The names of the kinds of feed-forward layers, in Python.
 const FORMS: [(&str, FeedForwardForm); 3] = [
     ("relu", FeedForwardForm::ReLU),
     ("gelu", FeedForwardForm::GELU),
     ("gelu_tanh", FeedForwardForm::GELUTanh),
 ];
 
-/// Settings of a `ternion.models.GPT`, and its tensors, from a file or a folder of `transformers`.
+/// Returns the settings of a `ternion.models.GPT`, and its tensors, from a file or a folder of
+/// `transformers`.
 #[pyfunction]
 fn _load_gpt2<'py>(
     py: Python<'py>,
@@ -119,7 +123,7 @@ fn _load_gpt2<'py>(
 ) -> Outcome<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
     let dtype = dtype.map_or(DType::F32, |dtype| dtype.0);
-    // First values, which are overwritten, leave no trace in the random numbers.
+    // The initialization, which is overwritten, must not advance the random number generator.
     let position = cpu.random_position();
     let device = cpu.clone();
     let loaded = wait_apart(py, move || {
@@ -145,7 +149,8 @@ fn _load_gpt2<'py>(
     Ok((told, dict_of(py, state)?))
 }
 
-/// Writes the tensors of a `ternion.models.GPT` with learned positions and layer norms as a folder that `transformers` reads.
+/// Writes the tensors of a `ternion.models.GPT` with learned positions and layer norms as a folder
+/// that `transformers` reads.
 #[pyfunction]
 fn _save_gpt2(
     py: Python<'_>,
@@ -189,7 +194,7 @@ fn _save_gpt2(
     saved
 }
 
-/// Puts the classes and functions into the module.
+/// Adds the class and the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyRotary>()?;
     module.add_function(wrap_pyfunction!(_sinusoidal, module)?)?;

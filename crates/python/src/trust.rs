@@ -1,5 +1,5 @@
-//! The native part of what checks and watches other work: precision scopes, comparison of every op, statistics, segments that run again, recorded steps.
-//! Python holds their classes.
+//! The native part of the diagnostics: precision scopes, comparison of every op, statistics,
+//! activation checkpointing, recorded steps. The classes are written in Python.
 
 mod check;
 mod function;
@@ -14,7 +14,7 @@ mod summary;
 
 use pyo3::prelude::*;
 
-/// Puts functions and classes into the module `_trust`.
+/// Adds functions and classes to the module `_trust`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     precision::register(module)?;
     check::register(module)?;

@@ -1,4 +1,5 @@
-//! The harness finds what it is there to find: twelve ways in which kernels and gradient rules go wrong, planted in every op, dtype and direction.
+//! Shows that the harness finds faults: twelve typical faults of kernels and gradient rules,
+//! planted in every op, dtype and direction.
 //!
 //! `cargo test --test faults -- softmax` plants them in the ops whose names contain that.
 

@@ -1,4 +1,5 @@
-//! When do two devices agree on a tensor? Element by element, within limits that know the dtype, the element, the scale of its own tensor, and what rounding may cost.
+//! Element-by-element comparison of tensors from two devices. The limits depend on the dtype, the
+//! element, the scale of the tensor, and the cost of rounding.
 
 use crate::array::Array;
 use crate::compare::{Mismatch, compare, round_to, ulp};
@@ -9,14 +10,17 @@ use std::cell::OnceCell;
 use ternion_core::decorators::tolerance;
 use ternion_core::{DType, Error, Result, Stats, Tensor, text};
 
-/// How often a function runs again on nudged inputs.
+/// Number of times a function is rerun on nudged inputs.
 const NUDGES: usize = 4;
-/// How many times the largest change that nudging made to an element it may be off by ..
+/// Factor on the largest change that nudging made to an element. The product is part of the limit
+/// of that element.
 const OWN_CHANGES: f64 = 16.0;
-/// .. and how many times the change of the tensor's median element: a change may come out as zero by chance.
+/// Factor on the change of the tensor's median element. The product is also part of the limit: the
+/// change of a single element may be zero by chance.
 const MEDIAN_CHANGES: f64 = 4.0;
 
-/// Whether the floating tensors among these hold elements, and all of them are NaN: equal on both sides, and nothing is known.
+/// Returns whether the floating tensors among these have elements and all of them are NaN. Both
+/// sides are then equal, but the comparison shows nothing.
 pub(crate) fn all_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<bool> {
     let mut elements = 0;
     for tensor in tensors.into_iter().filter(|tensor| tensor.dtype().is_float()) {
@@ -29,15 +33,18 @@ pub(crate) fn all_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Resu
     Ok(elements > 0)
 }
 
-/// From how many elements on a tensor has a scale in which roundings even out ..
+/// The minimum number of elements of a tensor whose scale is compared: rounding errors average out
+/// in it.
 const SCALE_ELEMENTS: usize = 16;
-/// .. and how many times the largest change that nudging made to it the scale may be off by.
+/// Factor on the largest change that nudging made to the scale. The product is part of the limit of
+/// the scale.
 const SCALE_CHANGES: f64 = 4.0;
 
-/// What a function computed on one device: tensors by name, `None` where there is no gradient.
+/// The results of a function on one device: tensors by name. `None` is a missing gradient.
 pub(crate) type Computed = Vec<(String, Option<Tensor>)>;
 
-/// What changes a rerun: nothing, or every floating input by one unit of rounding, in directions that this number chooses.
+/// The inputs of a rerun: unchanged, or with every floating input moved by one ulp in directions
+/// that this number selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rerun {
     Same,
@@ -45,7 +52,7 @@ pub(crate) enum Rerun {
 }
 
 impl Rerun {
-    /// `tensor` for this rerun, without history.
+    /// Returns `tensor` as this rerun uses it, detached.
     pub(crate) fn of(self, name: &str, tensor: &Tensor) -> Result<Tensor> {
         let Rerun::Nudged(number) = self else { return Ok(tensor.detach()) };
         if !tensor.dtype().is_float() {
@@ -60,7 +67,7 @@ impl Rerun {
     }
 }
 
-/// The two sides of a comparison. The second is the reference: it alone has a say in the limits.
+/// The two sides of a comparison. The second is the reference: the limits depend only on it.
 pub(crate) struct Sides {
     op: &'static str,
     names: [String; 2],
@@ -76,7 +83,8 @@ impl Sides {
         Error::Mismatch { op: self.op, left, right, detail: detail.into() }
     }
 
-    /// Compares two tensors, with more allowed where `noise` says so; it is asked only if they differ otherwise. Tells how many elements were compared.
+    /// Compares two tensors and returns the number of elements compared. `noise` is called only if
+    /// they differ by more than the default limits, and returns the additional allowance.
     pub(crate) fn compare(
         &self,
         what: &str,
@@ -97,7 +105,8 @@ impl Sides {
         compared.map(|()| want.elements()).map_err(|detail| self.mismatch(format!("{what}: {detail}")))
     }
 
-    /// Compares what both computed, in order. `again` computes it again on the reference; `blamed` names the part to blame if a tensor is the first to differ.
+    /// Compares the results of both sides in order. `again` recomputes them on the reference;
+    /// `blamed` names the part at fault if a tensor is the first to differ.
     pub(crate) fn compare_all(
         &self,
         first: &Computed,
@@ -114,7 +123,7 @@ impl Sides {
         Ok(compared)
     }
 
-    /// Compares tensor `at` of both; a gradient must be there on both sides or on none.
+    /// Compares tensor `at` of both sides. A gradient must exist on both sides or on neither.
     fn compare_at(&self, at: usize, first: &Computed, second: &Computed, noise: &Noise<'_>) -> Result<usize> {
         let what = &second[at].0;
         match (&first[at].1, &second[at].1) {
@@ -127,7 +136,7 @@ impl Sides {
         }
     }
 
-    /// `error` with the part that is to blame before its detail.
+    /// Returns `error` with the part at fault before its detail.
     fn blaming(&self, part: Option<String>, error: Error) -> Error {
         match (part, error) {
             (Some(part), Error::Mismatch { op, left, right, detail }) if op == self.op => {
@@ -146,19 +155,19 @@ impl Sides {
     }
 }
 
-/// What is allowed beyond the limits that need no function.
+/// The allowance in addition to the limits that do not depend on the function.
 #[derive(Default)]
 pub(crate) struct Allowance {
     /// For each element of a floating tensor.
     elements: Vec<f64>,
-    /// For the scale of a tensor as a whole.
+    /// For the scale of the whole tensor.
     scale: f64,
-    /// How many elements of an integer tensor may differ: near a tie, rounding decides.
+    /// The number of elements of an integer tensor that may differ: near a tie, rounding decides.
     flips: usize,
 }
 
 impl Allowance {
-    /// Nothing, for a tensor like this.
+    /// Returns an empty allowance for a tensor of this shape.
     pub(crate) fn nothing(like: &Tensor) -> Allowance {
         Allowance { elements: vec![0.0; like.elements()], ..Allowance::default() }
     }
@@ -171,7 +180,8 @@ impl Allowance {
         {
             return Err(describe(&mismatch, got, want));
         }
-        // Rounding is to either side: what is off to one side everywhere shows in the scale long before it does in an element.
+        // Rounding errors have both signs: a one-sided error is visible in the scale long before it
+        // is visible in an element.
         let (off, limit) = (scale_error(got, want), 2.0 * dtype.epsilon() + self.scale);
         if dtype.is_half() && want.elements() >= SCALE_ELEMENTS && off > limit {
             let (first, second) = (Stats::of(&got.data), Stats::of(&want.data));
@@ -185,7 +195,8 @@ impl Allowance {
     }
 }
 
-/// By how much `got` is larger or smaller than `want` as a whole: `|<got, want> / <want, want> - 1|`.
+/// Returns by how much `got` is larger or smaller than `want` as a whole: `|<got, want> / <want,
+/// want> - 1|`.
 fn scale_error(got: &Array, want: &Array) -> f64 {
     let finite = got.data.iter().zip(&want.data).filter(|(got, want)| got.is_finite() && want.is_finite());
     let (both, own) =
@@ -213,7 +224,8 @@ fn describe(mismatch: &Mismatch, got: &Array, want: &Array) -> String {
     )
 }
 
-/// The limit of each element: relative to the element, plus some units of rounding relative to the root mean square of its tensor, where sums lose digits.
+/// Returns the limit of each element: relative to the element, plus some rounding units relative to
+/// the root mean square of the tensor, because sums lose digits.
 fn limits(dtype: DType, want: &Array) -> Vec<f64> {
     let roundings = match dtype {
         dtype if !dtype.is_float() => return vec![0.0; want.elements()],
@@ -228,23 +240,25 @@ fn limits(dtype: DType, want: &Array) -> Vec<f64> {
     want.data.iter().map(of_element).collect()
 }
 
-/// Of the finite elements.
+/// Returns the root mean square of the finite elements.
 fn root_mean_square(array: &Array) -> f64 {
     let squares: Vec<f64> = array.data.iter().filter(|v| v.is_finite()).map(|v| v * v).collect();
     if squares.is_empty() { 0.0 } else { (squares.iter().sum::<f64>() / squares.len() as f64).sqrt() }
 }
 
-/// What rounding may cost a function: how much its results change on the reference when every input moves by one unit of rounding.
+/// The effect of rounding on a function: how much its results on the reference change when every
+/// input moves by one ulp.
 ///
-/// Where terms cancel (the gradient of a bias before a batch norm is zero but for rounding), no limit that is relative to the result is fair.
+/// If terms cancel (the gradient of a bias before a batch norm is zero except for rounding), no
+/// limit relative to the result is fair.
 struct Noise<'a> {
-    /// Computes on the reference again what is compared.
+    /// Recomputes the compared results on the reference.
     again: &'a dyn Fn(Rerun) -> Result<Computed>,
     reruns: OnceCell<Vec<Computed>>,
 }
 
 impl Noise<'_> {
-    /// The first on the same inputs, the others on nudged ones.
+    /// Returns the reruns: the first on the same inputs, the others on nudged ones.
     fn reruns(&self) -> Result<&[Computed]> {
         if let Some(reruns) = self.reruns.get() {
             return Ok(reruns);
@@ -276,7 +290,7 @@ impl Noise<'_> {
 }
 
 impl Allowance {
-    /// Takes in the largest changes that moving the inputs made.
+    /// Updates the largest changes with those that moving the inputs made.
     fn learn(&mut self, moved: &Array, base: &Array) {
         let mut flips = 0;
         for (largest, (moved, base)) in self.elements.iter_mut().zip(moved.data.iter().zip(&base.data)) {

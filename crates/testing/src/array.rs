@@ -1,21 +1,21 @@
-//! Plain row-major float64 arrays: what oracles take and give.
+//! Plain row-major float64 arrays: the inputs and outputs of oracles.
 
 /// A row-major array of float64.
 ///
-/// Every dtype but large i64 fits exactly; truth values are 0 and 1.
+/// Every dtype except large i64 and u64 values fits exactly; bools are 0 and 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// The sizes.
+    /// The sizes of the axes.
     pub shape: Vec<usize>,
     /// The elements in row-major order.
     pub data: Vec<f64>,
 }
 
 impl Array {
-    /// An array of these elements.
+    /// Creates an array of these elements.
     ///
     /// # Panics
-    /// If the number of elements is not that of the shape: a mistake in an oracle.
+    /// If the number of elements does not match the shape: a mistake in an oracle.
     pub fn new(shape: &[usize], data: Vec<f64>) -> Array {
         assert_eq!(
             shape.iter().product::<usize>(),
@@ -25,22 +25,22 @@ impl Array {
         Array { shape: shape.to_vec(), data }
     }
 
-    /// One value everywhere.
+    /// Creates an array with the same value everywhere.
     pub fn full(shape: &[usize], value: f64) -> Array {
         Array { shape: shape.to_vec(), data: vec![value; shape.iter().product()] }
     }
 
-    /// Zeros.
+    /// Creates an array of zeros.
     pub fn zeros(shape: &[usize]) -> Array {
         Array::full(shape, 0.0)
     }
 
-    /// A single value of rank 0.
+    /// Creates an array of rank 0 with a single value.
     pub fn scalar(value: f64) -> Array {
         Array::full(&[], value)
     }
 
-    /// The array whose element at each index is `f(index)`.
+    /// Creates the array whose element at each index is `f(index)`.
     pub fn from_fn(shape: &[usize], mut f: impl FnMut(&[usize]) -> f64) -> Array {
         let elements: usize = shape.iter().product();
         let mut index = vec![0; shape.len()];
@@ -52,17 +52,17 @@ impl Array {
         Array { shape: shape.to_vec(), data }
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> usize {
         self.data.len()
     }
 
-    /// The sizes by name: `let [batch, width] = x.sizes();`
+    /// Returns the sizes as an array, to name them: `let [batch, width] = x.sizes();`
     ///
     /// # Panics
     /// If the rank is not `N`: a mistake in an oracle.
@@ -70,7 +70,7 @@ impl Array {
         self.shape.as_slice().try_into().unwrap_or_else(|_| panic!("rank {N} of shape {:?}", self.shape))
     }
 
-    /// The place in `data` of the element at `index`.
+    /// Returns the position in `data` of the element at `index`.
     pub fn position(&self, index: &[usize]) -> usize {
         debug_assert_eq!(index.len(), self.rank(), "an index of the array's rank");
         index.iter().zip(&self.shape).fold(0, |position, (&at, &size)| {
@@ -79,23 +79,23 @@ impl Array {
         })
     }
 
-    /// The element at `index`.
+    /// Returns the element at `index`.
     pub fn at(&self, index: &[usize]) -> f64 {
         self.data[self.position(index)]
     }
 
-    /// The element at `index`, to be changed.
+    /// Returns a mutable reference to the element at `index`.
     pub fn at_mut(&mut self, index: &[usize]) -> &mut f64 {
         let position = self.position(index);
         &mut self.data[position]
     }
 
-    /// `f` of each element.
+    /// Applies `f` to each element.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Array {
         Array { shape: self.shape.clone(), data: self.data.iter().map(|&value| f(value)).collect() }
     }
 
-    /// `f` of each pair of elements, both sides broadcast as in NumPy.
+    /// Applies `f` to each pair of elements; both sides are broadcast as in NumPy.
     pub fn zip(&self, other: &Array, f: impl Fn(f64, f64) -> f64) -> Array {
         let shape = broadcast_shape(&self.shape, &other.shape);
         let (left, right) = (self.expand(&shape), other.expand(&shape));
@@ -103,7 +103,7 @@ impl Array {
         Array { shape, data }
     }
 
-    /// This array repeated along axes of size 1 and new leading axes.
+    /// Repeats this array along axes of size 1 and new leading axes.
     ///
     /// # Panics
     /// If the shape does not broadcast: a mistake in an oracle.
@@ -122,12 +122,12 @@ impl Array {
         })
     }
 
-    /// The same elements in another shape.
+    /// Returns the same elements in another shape.
     pub fn reshape(&self, shape: &[usize]) -> Array {
         Array::new(shape, self.data.clone())
     }
 
-    /// The axes in a new order: axis `i` of the result is axis `order[i]` of this.
+    /// Permutes the axes: axis `i` of the result is axis `order[i]` of this array.
     pub fn permute(&self, order: &[usize]) -> Array {
         let shape: Vec<usize> = order.iter().map(|&axis| self.shape[axis]).collect();
         let mut own = vec![0; self.rank()];
@@ -139,14 +139,15 @@ impl Array {
         })
     }
 
-    /// The last two axes exchanged.
+    /// Transposes the last two axes.
     pub fn t(&self) -> Array {
         let mut order: Vec<usize> = (0..self.rank()).collect();
         order.swap(self.rank() - 2, self.rank() - 1);
         self.permute(&order)
     }
 
-    /// Each slice along `axis`, which keeps its place, replaced by what `f` makes of it (of any one length).
+    /// Replaces each slice along `axis` by `f(slice)`, which may have any length as long as all
+    /// have the same. The order of the axes does not change.
     pub fn along(&self, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Array {
         let size = self.shape[axis];
         let inner: usize = self.shape[axis + 1..].iter().product();
@@ -172,7 +173,8 @@ impl Array {
         Array::new(&shape, data)
     }
 
-    /// `f` of all elements along `axes` (in row-major order within them), for each index of the others.
+    /// Reduces `axes`: calls `f` with all elements along them, in row-major order, for each index
+    /// of the other axes.
     pub fn reduce(&self, axes: &[usize], keep: Keep, f: impl Fn(&[f64]) -> f64) -> Array {
         let kept: Vec<usize> = (0..self.rank()).filter(|axis| !axes.contains(axis)).collect();
         let mut sorted = axes.to_vec();
@@ -191,28 +193,28 @@ impl Array {
         Array::new(&shape, data)
     }
 
-    /// The sum of all elements.
+    /// Returns the sum of all elements.
     pub fn sum(&self) -> f64 {
         self.data.iter().sum()
     }
 
-    /// The sum of the products of paired elements.
+    /// Returns the sum of the products of corresponding elements.
     pub fn dot(&self, other: &Array) -> f64 {
         debug_assert_eq!(self.shape, other.shape, "a dot product of equal shapes");
         self.data.iter().zip(&other.data).map(|(a, b)| a * b).sum()
     }
 }
 
-/// Whether reduced axes stay, with size 1.
+/// Whether reduced axes are kept with size 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// They stay.
+    /// They are kept.
     Yes,
-    /// They are dropped.
+    /// They are removed.
     No,
 }
 
-/// The next index in row-major order; the first one after the last.
+/// Advances `index` to the next one in row-major order; the last index is followed by the first.
 pub fn advance(index: &mut [usize], shape: &[usize]) {
     for axis in (0..index.len()).rev() {
         index[axis] += 1;
@@ -223,7 +225,7 @@ pub fn advance(index: &mut [usize], shape: &[usize]) {
     }
 }
 
-/// The shape of two broadcast operands.
+/// Returns the shape of two broadcast operands.
 ///
 /// # Panics
 /// If they do not broadcast: a mistake in an oracle.

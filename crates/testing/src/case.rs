@@ -1,4 +1,4 @@
-//! One case: a row on some shapes, with its inputs drawn.
+//! A case: a row on one instance of shapes, with random inputs.
 
 use crate::array::Array;
 use crate::compare::round_to;
@@ -7,19 +7,19 @@ use crate::table::{Class, Instance, OpCase};
 use crate::values::{Rng, Values};
 use ternion_core::DType;
 
-/// Dtypes that share drawn values, and so an oracle's answer and its differences.
+/// Dtypes that share random inputs, and therefore the oracle's result and its central differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Draw {
-    /// f64 and f32: values with all the bits that f32 has.
+    /// f64 and f32: values with all bits of an f32.
     Wide,
-    /// f16 and bf16: values that both hold exactly.
+    /// f16 and bf16: values that both represent exactly.
     Narrow,
     /// An integer dtype, or bool.
     Whole(DType),
 }
 
 impl Draw {
-    /// What rows of this dtype draw.
+    /// Returns the kind of inputs for rows of this dtype.
     pub fn of(dtype: DType) -> Draw {
         match dtype {
             DType::F64 | DType::F32 => Draw::Wide,
@@ -36,7 +36,7 @@ impl Draw {
         }
     }
 
-    /// `value` as every dtype that draws like this can hold it in an input of class `class`.
+    /// Rounds `value` so that every dtype of this kind represents it, in an input of class `class`.
     pub fn fit(self, class: Class, value: f64) -> f64 {
         match (class, self) {
             (Class::Fixed(dtype), _) => fit_dtype(dtype, value),
@@ -63,19 +63,20 @@ fn fit_dtype(dtype: DType, value: f64) -> f64 {
     }
 }
 
-/// The drawn inputs of a case.
+/// The random inputs of a case.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    /// One for each input.
+    /// One array for each input.
     pub inputs: Vec<Array>,
-    /// What cotangents and directions are drawn from.
+    /// The seed of cotangents and directions.
     seed: String,
     draw: Draw,
     positive_cotangents: bool,
 }
 
 impl Drawn {
-    /// The inputs of `row` on `instance`; for the broadcast arrangement, the same all along an axis where that is possible.
+    /// Generates the inputs of `row` on `instance`. For the broadcast arrangement they are constant
+    /// along an axis where that is possible.
     pub fn new(row: &OpCase, instance: &Instance, draw: Draw, arrangement: Arrangement) -> Drawn {
         let seed = format!("{} {}", row.key(instance), draw.name());
         let mut inputs = Vec::with_capacity(row.inputs.len());
@@ -90,7 +91,7 @@ impl Drawn {
         Drawn { inputs, seed, draw, positive_cotangents: row.positive_cotangents }
     }
 
-    /// Inputs that were not drawn but given.
+    /// Creates a case with given inputs instead of random ones.
     pub fn fixed(row: &OpCase, instance: &Instance, inputs: Vec<Array>) -> Drawn {
         Drawn {
             inputs,
@@ -100,7 +101,8 @@ impl Drawn {
         }
     }
 
-    /// Random weights for outputs of these shapes: clear of zero, so that each element counts.
+    /// Returns random weights for outputs of these shapes. They are not close to zero, so that each
+    /// element contributes.
     pub fn cotangents(&self, outputs: &[Array]) -> Vec<Array> {
         let mut weights = self.weights("cotangent", outputs);
         if self.positive_cotangents {
@@ -109,12 +111,12 @@ impl Drawn {
         weights
     }
 
-    /// Random directions in the space of the inputs.
+    /// Returns random directions in the space of the inputs.
     pub fn directions(&self) -> Vec<Array> {
         self.weights("direction", &self.inputs)
     }
 
-    /// Random numbers for whatever else a check of this case needs.
+    /// Returns a random generator for any other purpose of a check of this case.
     pub fn rng(&self, purpose: &str) -> Rng {
         Rng::seeded(&format!("{} {purpose}", self.seed))
     }
@@ -131,7 +133,8 @@ impl Drawn {
     }
 }
 
-/// Whether an input may be repeated along an axis: not where it would get ties that the row avoids, or positions twice.
+/// Returns whether an input may be repeated along an axis. It may not if that would cause ties that
+/// the row avoids, or duplicate indices.
 pub fn can_repeat(row: &OpCase, position: usize) -> bool {
     let input = &row.inputs[position];
     let plain = matches!(
@@ -141,14 +144,15 @@ pub fn can_repeat(row: &OpCase, position: usize) -> bool {
     plain && !matches!(input.class, Class::Index)
 }
 
-/// How the inputs of a case may lie in memory: every arrangement in which some input is not dense.
+/// Returns the memory layouts for the inputs of a case: dense, and every arrangement in which some
+/// input is not dense.
 pub fn arrangements(row: &OpCase, instance: &Instance) -> Vec<Arrangement> {
     let applies = |arrangement: Arrangement| match arrangement {
         Arrangement::Dense => true,
         _ if row.dense_only.is_some() => false,
         Arrangement::Broadcast => (0..instance.len())
             .any(|at| can_repeat(row, at) && arrangement.layout(&instance[at], at).is_some()),
-        // With one input, mixed is no more than another transposition.
+        // With one input, mixed is just another transposition.
         Arrangement::Mixed if instance.len() == 1 => {
             instance[0].len() > 2 && arrangement.layout(&instance[0], 0).is_some()
         }
@@ -157,7 +161,7 @@ pub fn arrangements(row: &OpCase, instance: &Instance) -> Vec<Arrangement> {
     Arrangement::ALL.into_iter().filter(|&arrangement| applies(arrangement)).collect()
 }
 
-/// The printed key of a case.
+/// Returns the printed key of a case.
 pub fn case_key(row: &OpCase, instance: &Instance, dtype: DType, arrangement: Arrangement) -> String {
     format!("{} {dtype} {arrangement}", row.key(instance))
 }

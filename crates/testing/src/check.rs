@@ -32,7 +32,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ternion_core::decorators::Composed;
 use ternion_core::{DType, Device, Tensor, no_grad};
 
-/// What went wrong in a case: the device does not run it, or it is wrong.
+/// Why a case did not pass: the device does not support it, or the result is wrong.
 enum Trouble {
     Unsupported(String),
     Wrong(String),
@@ -46,8 +46,8 @@ impl From<String> for Trouble {
 
 type Checked = Result<usize, Trouble>;
 
-/// The environment variable that lets ops run on bare memory, unwatched (`TERNION_GUARD=0`): for tools such as compute-sanitizer, which watch every access
-/// themselves.
+/// The environment variable that disables guarded memory (`TERNION_GUARD=0`): for tools such as
+/// compute-sanitizer that check every access themselves.
 pub const GUARD: &str = "TERNION_GUARD";
 
 pub(crate) fn is_unwatched() -> bool {
@@ -75,7 +75,8 @@ pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -
     session.outcome
 }
 
-/// Whether the outputs (or the gradients, if `check` is [`Check::Backward`]) of one case are right, and a fingerprint of their values.
+/// Checks the outputs of one case (or the gradients, if `check` is [`Check::Backward`]), and
+/// returns the result with a fingerprint of the values.
 pub(crate) fn check_case(
     row: &OpCase,
     check: Check,
@@ -106,7 +107,7 @@ struct Session<'a> {
     reference: Device,
     trace: TraceHandle,
     knowledge: &'a Knowledge,
-    /// Of all values that were compared with the oracle's.
+    /// Fingerprint of all values that were compared with the oracle.
     fingerprint: Cell<u64>,
     outcome: Outcome,
 }
@@ -153,7 +154,7 @@ impl<'a> Session<'a> {
         self.explain_nothing();
     }
 
-    /// A check that does not apply to a row says so rather than passing in silence.
+    /// Records a reason if the check does not apply to the row, so that it does not pass silently.
     fn explain_nothing(&mut self) {
         if self.outcome.cases == 0
             && self.outcome.failures.is_empty()
@@ -184,7 +185,8 @@ impl<'a> Session<'a> {
         self.outcome.trace.merge(trace);
     }
 
-    /// A case that did not run: as the device refused it, or as the check has nothing to do with it.
+    /// Records a case that did not run, because the device does not support it or the check does
+    /// not apply to it.
     fn skip(&mut self, dtype: DType, why: &str, trace: &Trace) {
         let why = format!("{dtype}: {why}");
         let lacks_itself = trace.refused.values().any(|refusal| refusal.lacking.contains(dtype.name()));
@@ -194,7 +196,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// An error of the call under test: the device's "no" to a dtype that it has nothing for is a reason to skip, everything else is wrong.
+    /// Classifies an error of the call under test. If the device does not support the dtype at all,
+    /// the case is skipped; any other error is a failure.
     fn trouble(&self, error: impl std::fmt::Display) -> Trouble {
         let list = |dtypes: &BTreeSet<&'static str>| dtypes.iter().copied().collect::<Vec<_>>().join(", ");
         let refused = self.trace.get().refused;
@@ -215,13 +218,13 @@ impl<'a> Session<'a> {
 
     fn fingerprint(&self, values: &[f64]) {
         let mixed = values.iter().fold(self.fingerprint.get(), |hash, value| {
-            // Zeros are compared as equal, whatever their sign.
+            // Zeros compare as equal, whatever their sign.
             (hash ^ (value + 0.0).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
         });
         self.fingerprint.set(mixed);
     }
 
-    /// A device that composes anything rounds after every primitive of it.
+    /// A device that runs a composition rounds after every primitive of it.
     fn grain(&self) -> Grain {
         let fused = self.check != Check::Composed && self.check != Check::Hostile;
         match fused && self.trace.get().composed.is_empty() {
@@ -241,7 +244,7 @@ impl<'a> Session<'a> {
         self.compare_outputs(case, &known, &outputs, between)
     }
 
-    /// Compares all outputs with the oracle's.
+    /// Compares all outputs with the oracle.
     fn compare_outputs(
         &self,
         case: Case<'_>,
@@ -278,7 +281,7 @@ impl<'a> Session<'a> {
                 })
                 .map_err(|mismatch| format!("output {index}: {mismatch}"))?;
         }
-        // An empty output with the right shape and dtype has been compared as far as it can be.
+        // For an empty output, shape and dtype are all that can be compared; it counts as compared.
         Ok(compared.max(usize::from(!outputs.is_empty())))
     }
 
@@ -331,7 +334,7 @@ impl<'a> Session<'a> {
     ) -> Checked {
         let (got_dtype, got) = match got {
             Some(tensor) => values_of(tensor).map_err(|error| self.trouble(error))?,
-            // No influence on the outputs is a gradient of zero.
+            // An output that does not depend on the input has a gradient of zero.
             None => (self.row.inputs[at].class.dtype(dtype), Array::zeros(&input.shape)),
         };
         self.fingerprint(&got.data);
@@ -345,7 +348,7 @@ impl<'a> Session<'a> {
                 let limits = limits::gradient_along(self.row, got_dtype, directions, &got, steps);
                 for (number, (direction, want)) in directions.iter().enumerate() {
                     let along = got.dot(direction);
-                    // Errors of elements are independent: they add up as the root of squares.
+                    // Errors of elements are independent, so their squares add up.
                     let squares = direction.data.iter().zip(&limits).map(|(d, limit)| (d * limit).powi(2));
                     let limit = 4.0 * squares.sum::<f64>().sqrt();
                     let within = (along - want).abs() <= limit;
@@ -383,7 +386,8 @@ impl<'a> Session<'a> {
         let function = |inputs: &[Array]| self.row.answer(dtype, inputs);
         let cotangents = self.row.weights(&known.cotangents);
         let weighted = Weighted { function: &function, cotangents: &cotangents };
-        // Mixed differences of second order know about 1e-6 where those of first order know 1e-7.
+        // Mixed second-order differences are accurate to about 1e-6, first-order differences to
+        // 1e-7.
         let tolerance = self.row.grad_tolerances[usize::from(dtype != DType::F64)].times(20.0);
         let mut compared = 0;
         let mut check = |what: String, got: Option<&Tensor>, want: &Array| -> Result<(), Trouble> {
@@ -408,7 +412,8 @@ impl<'a> Session<'a> {
         Ok(compared)
     }
 
-    /// The same row where no fused op exists: against the oracle, and against the fused ops.
+    /// Checks the same row with every fused op composed: against the oracle, and against the fused
+    /// ops.
     fn composed(&self, case: Case<'_>) -> Checked {
         let (_, dtype, arrangement) = case;
         let known = self.known(case);
@@ -435,7 +440,8 @@ impl<'a> Session<'a> {
         Ok(compared)
     }
 
-    /// Fused and composed outputs may differ by the sum of both limits; what is exact must be equal.
+    /// Compares fused and composed outputs, which may differ by the sum of both limits. Exact
+    /// outputs must be equal.
     fn compare_fused(&self, case: Case<'_>, known: &Known, fused: &[Tensor], composed: &[Tensor]) -> Checked {
         let dtype = case.1;
         let stepwise = self.stepwise(known, dtype, Grain::Primitives);
@@ -498,7 +504,8 @@ impl<'a> Session<'a> {
             if !self.filter.wants(&key) {
                 continue;
             }
-            // What only the data can tell, a device that runs behind the program tells when it is waited for.
+            // An asynchronous device reports errors that depend on the data at the next
+            // synchronization.
             let waited = |device: &Device| call(device).and_then(|_| device.synchronize());
             let result = guard_panics(|| match waited(&self.device) {
                 Ok(()) => Err(Trouble::Wrong(format!("accepted, expected the error: {message}"))),
@@ -520,7 +527,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Whether the result of a half computation was rounded once or after every primitive.
+/// Whether the result of a half-precision computation was rounded once or after every primitive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Between {
     OneRounding,

@@ -1,10 +1,11 @@
-//! Comparison of numbers, element by element, in the positive form: a limit must hold, so NaN fails.
+//! Element-by-element comparison of numbers. Every comparison requires that a limit holds, so NaN
+//! fails.
 
 use half::{bf16, f16};
 use std::fmt;
 use ternion_core::DType;
 
-/// `value` as `dtype` holds it. (Integers are taken to be whole and in range.)
+/// Rounds `value` to `dtype`. Values for integer dtypes must be integers in range.
 pub fn round_to(dtype: DType, value: f64) -> f64 {
     match dtype {
         DType::F32 => f64::from(value as f32),
@@ -15,7 +16,8 @@ pub fn round_to(dtype: DType, value: f64) -> f64 {
     }
 }
 
-/// An f32 rounded to TF32: 10 bits behind the point, to nearest, ties away from zero. Infinities and NaN stay.
+/// Rounds an f32 to TF32: 10 fraction bits, to nearest, ties away from zero. Infinities and NaN are
+/// unchanged.
 pub fn round_to_tf32(value: f64) -> f64 {
     let value = value as f32;
     match value.is_finite() {
@@ -24,7 +26,7 @@ pub fn round_to_tf32(value: f64) -> f64 {
     }
 }
 
-/// The largest finite value of a floating dtype.
+/// Returns the largest finite value of a floating dtype.
 pub fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from(f32::MAX),
@@ -34,7 +36,8 @@ pub fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The distance of neighbouring values of a floating dtype around `value`; 0 for other dtypes.
+/// Returns the distance between neighboring values of a floating dtype around `value`; 0 for other
+/// dtypes.
 pub fn ulp(dtype: DType, value: f64) -> f64 {
     let (fraction_bits, smallest_exponent) = match dtype {
         DType::F64 => (52, -1022),
@@ -53,8 +56,9 @@ pub fn ulp(dtype: DType, value: f64) -> f64 {
     2f64.powi(exponent - fraction_bits)
 }
 
-/// Whether `got`, an element of dtype `dtype`, is within `limit` of `want`. NaN is right where, and only where, it is wanted; infinity must be
-/// infinity of the same sign, unless `want` is so near the end of the dtype's range that the limit reaches beyond it.
+/// Returns whether `got`, an element of dtype `dtype`, is within `limit` of `want`. NaN is correct
+/// only if `want` is NaN. Infinity must match an infinity of the same sign, unless `want` is so
+/// close to the end of the dtype's range that the limit extends beyond it.
 pub fn agrees(dtype: DType, got: f64, want: f64, limit: f64) -> bool {
     if want.is_nan() {
         return got.is_nan();
@@ -68,16 +72,16 @@ pub fn agrees(dtype: DType, got: f64, want: f64, limit: f64) -> bool {
     (got - want).abs() <= limit
 }
 
-/// One element that is not as it should be.
+/// One wrong element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bad {
     /// Its index.
     pub index: Vec<usize>,
-    /// What came.
+    /// The actual value.
     pub got: f64,
-    /// What should have come.
+    /// The expected value.
     pub want: f64,
-    /// The distance that was allowed.
+    /// The limit of the difference.
     pub limit: f64,
 }
 
@@ -87,18 +91,18 @@ impl fmt::Display for Bad {
     }
 }
 
-/// How two tensors differ.
+/// The differences between two tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
-    /// The first bad element in row-major order.
+    /// The first wrong element in row-major order.
     pub first: Bad,
-    /// The element that exceeds its limit the most (NaN before all).
+    /// The element that exceeds its limit the most (NaN ranks highest).
     pub worst: Bad,
-    /// How many are bad.
+    /// The number of wrong elements.
     pub bad: usize,
-    /// Of how many.
+    /// The number of all elements.
     pub elements: usize,
-    /// Root mean square of the differences, divided by that of the wanted values.
+    /// Root mean square of the differences, divided by that of the expected values.
     pub relative_norm: f64,
 }
 
@@ -115,7 +119,7 @@ impl fmt::Display for Mismatch {
 /// Compares every element and returns their number.
 ///
 /// # Errors
-/// How they differ, if any is beyond its limit.
+/// How they differ, if any exceeds its limit.
 pub fn compare(
     dtype: DType,
     shape: &[usize],
@@ -128,7 +132,7 @@ pub fn compare(
     let Some(first) = (0..got.len()).find(is_bad) else { return Ok(got.len()) };
     let describe =
         |at: usize| Bad { index: index_of(shape, at), got: got[at], want: want[at], limit: limit(at) };
-    // Not a number, or an exact limit of 0, counts as infinitely far.
+    // NaN, or an exact limit of 0, counts as infinitely far.
     let excess = |at: usize| {
         let ratio = (got[at] - want[at]).abs() / limit(at);
         if ratio.is_nan() { f64::INFINITY } else { ratio }
@@ -147,7 +151,7 @@ pub fn compare(
     }))
 }
 
-/// The index of the element at `position` in row-major order.
+/// Returns the index of the element at `position` in row-major order.
 pub fn index_of(shape: &[usize], mut position: usize) -> Vec<usize> {
     let mut index = vec![0; shape.len()];
     for axis in (0..shape.len()).rev() {
@@ -176,7 +180,8 @@ mod tests {
         assert!(!agrees(DType::F32, -inf, inf, 0.0));
         assert!(!agrees(DType::F32, 1e30, inf, 1e3));
         assert!(!agrees(DType::F32, inf, 1e30, 1e3));
-        // 65520 and more rounds to infinity in f16; just below may be either if the limit says so.
+        // 65520 and above round to infinity in f16; just below, both are accepted if the limit
+        // allows it.
         assert!(agrees(DType::F16, inf, 1e6, 0.0));
         assert!(agrees(DType::F16, inf, 65500.0, 32.0));
         assert!(!agrees(DType::F16, inf, 60000.0, 32.0));

@@ -1,7 +1,10 @@
-//! What the op table found on a device: which op runs in which dtype, forward and backward, in how many cases.
+//! Coverage of the op table on a device: which op runs in which dtype, forward and backward, in how
+//! many cases.
 //!
-//! Each cell is what a run found, not what a backend claims. The processor is measured anew wherever the page is written ([`measure`]). Other devices are not at
-//! hand there: the table's own program leaves what it found on them in a file ([`suite::COVERAGE_OUT`](crate::suite::COVERAGE_OUT)), which is kept beside the page.
+//! Each cell is the result of a run, not a claim of a backend. The CPU is measured whenever the
+//! page is written ([`measure`]). Other devices may not be available at that time: the table's test
+//! program writes their results to a file ([`suite::COVERAGE_OUT`](crate::suite::COVERAGE_OUT)),
+//! which is stored next to the page.
 
 mod file;
 mod page;
@@ -22,15 +25,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ternion_core::DType;
 use ternion_cuda::CudaBackend;
 
-/// What was found in one direction of an op in one dtype.
+/// The support found for one direction of an op in one dtype.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Support {
-    /// Nothing to run: no row in this dtype, or no gradient by nature.
+    /// Nothing to run: no row in this dtype, or the op has no gradient.
     #[default]
     Absent,
-    /// The device refuses some of it.
+    /// The device does not support some of it.
     No,
-    /// It runs, composed from primitives at least in part.
+    /// It runs, at least partly as a composition of primitives.
     Composed,
     /// It runs, every op by a kernel of the device.
     Kernels,
@@ -40,27 +43,28 @@ impl Support {
     fn of(tally: &Tally) -> Support {
         match tally {
             Tally { refused: 1.., .. } => Support::No,
-            // What needs another dtype that the device lacks, such as conversions to it, says nothing of this one, unless nothing else is left.
+            // A case that needs another dtype that the device lacks, such as a conversion to it,
+            // says nothing about this dtype, unless there are no other cases.
             Tally { compared: 0, refused_other: 1.., .. } => Support::No,
-            // Empty tensors alone say nothing of support.
+            // Empty tensors by themselves do not show support.
             Tally { compared: 0, .. } => Support::Absent,
             Tally { composed: 0, .. } => Support::Kernels,
             _ => Support::Composed,
         }
     }
 
-    /// The least of both, of which one that is absent has no say.
+    /// Returns the lower support of the two; an absent one is ignored.
     fn with(self, other: Support) -> Support {
         if self == Support::Absent || other == Support::Absent { self.max(other) } else { self.min(other) }
     }
 
-    /// Whether it runs.
+    /// Returns whether it runs.
     pub fn runs(self) -> bool {
         self >= Support::Composed
     }
 }
 
-/// An op in one dtype.
+/// The coverage of an op in one dtype.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     /// The op itself.
@@ -69,38 +73,38 @@ pub struct Cell {
     pub backward: Support,
 }
 
-/// What was found of one op.
+/// The coverage of one op.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpCoverage {
-    /// Cases that ran and were right.
+    /// Cases that ran and were correct.
     pub cases: usize,
-    /// Dtype to what was found.
+    /// Coverage by dtype.
     pub cells: BTreeMap<String, Cell>,
 }
 
-/// What was found on one device.
+/// The coverage of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// The device's name, such as `cuda:0`.
     pub device: String,
-    /// What it is.
+    /// The device's description.
     pub description: String,
-    /// What was run, in words.
+    /// A description of what was run.
     pub scope: String,
-    /// Which part of it, and of how many: the first of one is all of it.
+    /// Which part of the table was run, and of how many parts: the first of one is the whole table.
     pub part: Part,
-    /// Elements compared.
+    /// The number of elements compared.
     pub compared: usize,
-    /// Op to what was found.
+    /// Coverage by op.
     pub ops: BTreeMap<String, OpCoverage>,
-    /// What the device refused: reason and cases.
+    /// What the device does not support: reason and number of cases.
     pub refused: BTreeMap<String, usize>,
     /// Cases that ran and were wrong.
     pub failures: Vec<String>,
 }
 
 impl Coverage {
-    /// Nothing, so far. `scope` and `part` say what is going to be run.
+    /// Creates an empty coverage. `scope` and `part` describe what is going to be run.
     pub fn new(target: &Target, scope: &str, part: Part) -> Coverage {
         Coverage {
             device: target.device.name().to_string(),
@@ -111,7 +115,7 @@ impl Coverage {
         }
     }
 
-    /// Adds what `check` found of `op`.
+    /// Adds the outcome of `check` for `op`.
     pub fn note(&mut self, op: &str, check: Check, outcome: &Outcome) {
         let found = self.ops.entry(op.to_string()).or_default();
         found.cases += outcome.cases - outcome.failures.len();
@@ -130,7 +134,7 @@ impl Coverage {
         self.failures.extend(outcome.failures.iter().map(ToString::to_string));
     }
 
-    /// Cases that ran and were right.
+    /// Returns the number of cases that ran and were correct.
     pub fn cases(&self) -> usize {
         self.ops.values().map(|op| op.cases).sum()
     }
@@ -139,7 +143,8 @@ impl Coverage {
         self.ops.get(op).and_then(|op| op.cells.get(dtype)).copied().unwrap_or_default()
     }
 
-    /// What runs according to `before`, but does not according to this: op, dtype and direction.
+    /// Returns what runs according to `before` but not according to this coverage: op, dtype and
+    /// direction.
     pub fn lost(&self, before: &Coverage) -> Vec<String> {
         let mut lost = Vec::new();
         for (op, dtype, was) in before.cells() {
@@ -155,7 +160,7 @@ impl Coverage {
         lost
     }
 
-    /// Every op and dtype, with what was found.
+    /// Returns every op and dtype with its cell.
     pub fn cells(&self) -> impl Iterator<Item = (&str, &str, Cell)> {
         self.ops.iter().flat_map(|(op, found)| {
             found.cells.iter().map(move |(dtype, &cell)| (op.as_str(), dtype.as_str(), cell))
@@ -163,7 +168,7 @@ impl Coverage {
     }
 }
 
-/// What the device is, with its driver.
+/// Returns a description of the device and its driver.
 fn describe(target: &Target) -> String {
     let device = &target.device;
     match device.downcast::<CudaBackend>() {
@@ -198,8 +203,9 @@ pub fn measure(target: &Target) -> Coverage {
     coverage
 }
 
-/// What `run` gives for each number below `count`, by as many threads as there are processors. Not by rayon's: a check that waits for an op there would begin another
-/// check within itself, while what a thread knows of its check is of the first.
+/// Calls `run` with each number below `count` in as many threads as there are CPUs, and returns the
+/// results. Rayon's threads are not used: a check that waits for an op there would start another
+/// check within itself, while the thread-local state of the check belongs to the first.
 fn in_threads<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || -> Vec<(usize, T)> {
@@ -227,7 +233,7 @@ fn smallest_in(row: &OpCase, dtype: DType) -> Option<OpCase> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Of two ops on a device that composes the gradient of one and lacks halves.
+    /// Two ops on a device that composes the gradient of one and lacks half precision.
     pub fn example() -> Coverage {
         let cell = |forward, backward| Cell { forward, backward };
         let exp = [
@@ -283,7 +289,7 @@ pub(crate) mod tests {
         );
         assert!(coverage.cells().all(|(.., cell)| cell.backward == Support::Absent));
         assert_eq!((coverage.cases(), coverage.compared), (30, 42));
-        // Another row of the op takes nothing back.
+        // Another row of the op does not change earlier results.
         outcome.dtypes = [("f64", tally(2, 0)), ("f32", tally(0, 0)), ("f16", tally(0, 0))].into();
         coverage.note("exp", Check::Forward, &outcome);
         let forward = |dtype| coverage.cell("exp", dtype).forward;

@@ -1,4 +1,4 @@
-//! Do two devices compute the same? A function run on both, forward and backward.
+//! Device comparison of a function, forward and backward.
 
 use crate::agreement::{Allowance, Computed, Rerun, Sides, all_nan};
 use crate::array::Array;
@@ -7,20 +7,26 @@ use crate::place::place;
 use crate::values::Rng;
 use ternion_core::{Device, Error, GradOptions, Result, Tensor, grad};
 
-/// Runs `f` on devices `a` and `b` on the same inputs and compares the outputs, then the gradients of every floating input under the same random
-/// cotangents, element by element. Tells how many elements were compared.
+/// Runs `f` on devices `a` and `b` on the same inputs and compares, element by element, the outputs
+/// and then the gradients of every floating input under the same random cotangents. Returns the
+/// number of elements compared.
 ///
-/// `b` is the reference. A difference is within the limit if it is at most [`tolerance`](ternion_core::decorators::tolerance) of the dtype relative to the element, or some units of
-/// rounding relative to the root mean square of its tensor. Only if it is not, `f` runs on `b` again, with every floating input moved by one unit of rounding in random directions:
-/// 16 times the change that this makes to the element, and 4 times that of the median element, is allowed as well, since where terms cancel rounding is all that is left. So `f` may run several times; it must compute
-/// the same each time (dropout: seed the device in `f`).
+/// `b` is the reference. A difference is within the limit if it is at most
+/// [`tolerance`](ternion_core::decorators::tolerance) of the dtype relative to the element, plus
+/// some rounding units relative to the root mean square of its tensor. If a difference exceeds
+/// this, `f` runs on `b` again, with every floating input moved by one ulp in random directions.
+/// The limit then grows by 16 times the change that this makes to the element, and 4 times that of
+/// the median element, since only rounding is left where terms cancel. So `f` may run several
+/// times. It must compute the same each time (with dropout, seed the device in `f`).
 ///
-/// In half precision the scale of each tensor of 16 elements or more, in which roundings even out, is compared too: it may be off by two units of rounding, and 4 times what the moved
-/// inputs change it.
+/// In half precision the scale of each tensor of 16 elements or more is compared too, because
+/// rounding errors average out in it: it may be off by two rounding units plus 4 times the change
+/// caused by the moved inputs.
 ///
 /// # Errors
-/// [`Error::Mismatch`] that names the first tensor that differs, with the element, both numbers, and the statistics of both tensors; no elements at all, or none but NaN; a function that does not repeat
-/// itself where the devices differ; whatever `f` says.
+/// [`Error::Mismatch`] that names the first tensor that differs, with the element, both numbers,
+/// and the statistics of both tensors; if there are no elements, or all of them are NaN; if `f`
+/// does not repeat its results where the devices differ; any error of `f`.
 pub fn compare_devices(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     a: &Device,
@@ -48,7 +54,8 @@ pub fn compare_devices(
     }
 }
 
-/// Compares two tensors element by element, within the limits of [`compare_devices`] that need no function; NaN must meet NaN, infinities must be equal. Tells how many elements were
+/// Compares two tensors element by element, within the limits of [`compare_devices`] that need no
+/// function. NaN must match NaN, and infinities must be equal. Returns the number of elements
 /// compared.
 ///
 /// # Errors
@@ -58,7 +65,7 @@ pub fn compare_tensors(what: &str, left: &Tensor, right: &Tensor) -> Result<usiz
     sides.compare(what, left, right, || Ok(Allowance::nothing(right)))
 }
 
-/// The outputs of `f`, then the gradient of each input.
+/// Returns the outputs of `f`, then the gradient of each input.
 fn on_device(
     f: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     device: &Device,
@@ -87,7 +94,7 @@ fn on_device(
     Ok(computed)
 }
 
-/// Random weights for `output`, put into its device's memory without any op of the device.
+/// Returns random weights for `output`, uploaded to its device without running any op there.
 pub(crate) fn random_cotangent(output: &Tensor, rng: &mut Rng) -> Result<Tensor> {
     let dims = output.dims().to_vec();
     let weights = Array::from_fn(&dims, |_| round_to(output.dtype(), rng.uniform(-1.0, 1.0)));

@@ -1,32 +1,35 @@
-//! Gradients by central differences of a float64 oracle: independent of every backward rule.
+//! Gradients by central differences of a float64 oracle: independent of every gradient rule.
 
 use crate::array::Array;
 use crate::values::Rng;
 
-/// Up to this many elements an input's gradient is formed element by element; above, along random directions.
+/// The maximum number of elements of an input whose gradient is computed element by element. Larger
+/// inputs use random directions.
 pub const FULL_LIMIT: usize = 512;
-/// How many random directions a larger input is checked along.
+/// The number of random directions for a larger input.
 pub const DIRECTIONS: usize = 4;
 
-/// A float64 function of arrays whose outputs are weighted by cotangents: `L(x) = sum_k <cotangent_k, f(x)_k>`.
+/// A float64 function of arrays whose outputs are weighted by cotangents: `L(x) = sum_k
+/// <cotangent_k, f(x)_k>`.
 pub struct Weighted<'a> {
     /// The function.
     pub function: &'a dyn Fn(&[Array]) -> Vec<Array>,
-    /// One for each output; `None` for an output that does not count.
+    /// One for each output; `None` for an output that is ignored.
     pub cotangents: &'a [Option<Array>],
 }
 
-/// What is known of one input's gradient.
+/// The known values of one input's gradient.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Gradient {
     /// Every partial derivative.
     Full(Array),
-    /// Along each of some directions: the direction and the derivative.
+    /// Directional derivatives: each direction with the derivative along it.
     Along(Vec<(Array, f64)>),
 }
 
 impl Weighted<'_> {
-    /// `L(up) - L(down)`, differences first, so that what the two have in common cannot hide them.
+    /// Returns `L(up) - L(down)`. Elements are subtracted before they are summed, so that large
+    /// common terms do not cancel the digits of the difference.
     fn difference(&self, up: &[Array], down: &[Array]) -> f64 {
         let (up, down) = ((self.function)(up), (self.function)(down));
         self.cotangents
@@ -40,7 +43,7 @@ impl Weighted<'_> {
             .sum()
     }
 
-    /// The derivative of `L` at `inputs` along `direction` of input `which`.
+    /// Returns the derivative of `L` at `inputs` along `direction` of input `which`.
     pub fn along(&self, inputs: &[Array], which: usize, direction: &Array) -> f64 {
         let step = 1e-5;
         let moved = |sign: f64| {
@@ -51,7 +54,7 @@ impl Weighted<'_> {
         self.difference(&moved(1.0), &moved(-1.0)) / (2.0 * step)
     }
 
-    /// The gradient of `L` at `inputs` for input `which`.
+    /// Returns the gradient of `L` at `inputs` for input `which`.
     pub fn gradient(&self, inputs: &[Array], which: usize, rng: &mut Rng) -> Gradient {
         let elements = inputs[which].elements();
         if elements > FULL_LIMIT {
@@ -69,15 +72,16 @@ impl Weighted<'_> {
             let x = inputs[which].data[at];
             let step = 1e-5 * x.abs().max(1.0);
             (up[which].data[at], down[which].data[at]) = (x + step, x - step);
-            // The distance as it came out in floating point, not as it was asked for.
+            // The actual distance in floating point, not the nominal one.
             gradient.data[at] = self.difference(&up, &down) / ((x + step) - (x - step));
             (up[which].data[at], down[which].data[at]) = (x, x);
         }
         Gradient::Full(gradient)
     }
 
-    /// The gradient for input `which` of the derivative of `L` along `directions` (one for each input, `None` for those that stay):
-    /// one row sum of the second derivative, by mixed central differences.
+    /// Returns the gradient, for input `which`, of the derivative of `L` along `directions` (one
+    /// for each input, `None` for inputs that are held constant): one row sum of the second
+    /// derivative, by mixed central differences.
     pub fn second(&self, inputs: &[Array], which: usize, directions: &[Option<Array>]) -> Array {
         let step = 2e-4;
         let move_along = |inputs: &[Array], sign: f64| -> Vec<Array> {
@@ -108,12 +112,13 @@ impl Weighted<'_> {
     }
 }
 
-/// `up - down`; where both are the same infinity nothing changed.
+/// Returns `up - down`; 0 if both are the same infinity.
 fn minus(up: f64, down: f64) -> f64 {
     if up == down { 0.0 } else { up - down }
 }
 
-/// The directional derivative of each output along `directions`, unweighted: what a gradient is as a function of its cotangent.
+/// Returns the directional derivative of each output along `directions`, unweighted: the gradient
+/// as a function of its cotangent.
 pub fn directional(
     function: &dyn Fn(&[Array]) -> Vec<Array>,
     inputs: &[Array],

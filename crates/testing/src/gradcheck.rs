@@ -1,53 +1,64 @@
-//! Does a gradient belong to its function? Central differences of the function itself, on the device that it runs on.
+//! Gradcheck: compares the gradient of a function with central differences of the same function on
+//! the same device.
 
 use crate::values::Rng;
 use ternion_core::autograd::given_gradients;
 use ternion_core::{DType, Error, GradOptions, Result, Tensor, grad, no_grad};
 
-/// What [`gradcheck`] compared.
+/// The result of [`gradcheck`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradcheckReport {
-    /// Partial derivatives that were compared.
+    /// The number of partial derivatives compared.
     pub compared: usize,
     /// The largest difference, relative to the limit: at most 1.
     pub worst: f64,
 }
 
-/// Steps of the differences, relative to `max(1, |x|)` and to `|x|`. The first is the cube root of f64's precision, where truncation and rounding balance for a function that changes over
-/// distances like that; the others are for functions that change faster, or are known worse.
+/// Steps of the differences, relative to `max(1, |x|)` and to `|x|`. The first is the cube root of
+/// f64's precision, where truncation and rounding errors balance for a function that changes over
+/// distances of that scale. The others are for functions that change faster, or have less accurate
+/// values.
 const STEPS: [f64; 3] = [6e-6, 6e-4, 6e-8];
-/// Up to this uncertainty, relative to itself, an estimate is of the derivative and not of zero.
+/// The maximum relative uncertainty with which an estimate counts as a nonzero derivative.
 const KNOWN: f64 = 0.1;
-/// Allowed difference, relative to the derivative ..
+/// Allowed difference relative to the derivative.
 const OF_ELEMENT: f64 = 1e-5;
-/// .. relative to the root mean square of the derivatives for the same input ..
+/// Allowed difference relative to the root mean square of the derivatives for the same input.
 const OF_INPUT: f64 = 1e-6;
-/// .. and in units of rounding of the terms that are subtracted, which differences cannot tell from a derivative.
+/// Allowed difference in rounding units of the terms that are subtracted: central differences
+/// cannot resolve less.
 const ROUNDINGS: f64 = 64.0;
 
-/// Compares the gradient of `f` at `inputs`, under a random cotangent, with central differences, every partial derivative of every floating input.
+/// Compares the gradient of `f` at `inputs`, under a random cotangent, with central differences:
+/// every partial derivative of every floating input.
 ///
-/// The step fits the element `x`: 6e-6 times `max(1, |x|)` and, if that is another, times `|x|`; where these leave doubt, also 100 times and a hundredth of each. The uncertainty of an estimate is
-/// what rounding of `f`'s values leaves after division by the step, plus what changes if the step is doubled. Taken is the estimate of the least uncertainty relative to itself; where none is
-/// known to a tenth (a derivative of zero), of the least uncertainty.
+/// The step depends on the element `x`: 6e-6 times `max(1, |x|)` and, if that is different, times
+/// `|x|`; if the result is uncertain, also 100 times and a hundredth of each. The uncertainty of an
+/// estimate is the rounding error of `f`'s values divided by the step, plus the change of the
+/// estimate when the step is doubled. The estimate with the smallest relative uncertainty is used;
+/// if none is known to a tenth (a derivative of zero), the one with the smallest absolute
+/// uncertainty.
 ///
-/// A difference is allowed relative to the derivative, to the root mean square of the derivatives for its input (as far as these are known), and up to that uncertainty: never absolutely, so
-/// that the gradient of a small function is checked as any other.
+/// The limit is relative to the derivative and to the root mean square of the derivatives for its
+/// input (as far as these are known), plus that uncertainty. There is no absolute limit, so that
+/// the gradient of a function with small values is checked as strictly as any other.
 ///
-/// Inputs of integers or truth values are held fast.
+/// Integer and bool inputs are held constant.
 ///
 /// # Errors
-/// Floating inputs that are not f64 (differences of narrower types show nothing); an input or a function without elements; a function that gives other values when it is called again on the same
-/// inputs (dropout: seed the device in `f`); an element around which `f` is not finite at any step; a difference beyond the limit: the message names the input, the element, and both numbers;
-/// whatever `f` says.
+/// Floating inputs that are not f64 (differences in narrower dtypes show nothing); an input or a
+/// function without elements; a function that returns other values when it is called again on the
+/// same inputs (with dropout, seed the device in `f`); an element around which `f` is not finite at
+/// any step; a difference beyond the limit, with the input, the element, and both numbers in the
+/// message; any error of `f`.
 pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<GradcheckReport> {
     gradcheck_all(|inputs| Ok(vec![f(inputs)?]), inputs)
 }
 
-/// As [`gradcheck`], for a function of several outputs: those that are not floating are left out.
+/// Runs [`gradcheck`] for a function of several outputs. Outputs that are not floating are ignored.
 ///
 /// # Errors
-/// As [`gradcheck`].
+/// See [`gradcheck`].
 pub fn gradcheck_all(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[Tensor],
@@ -87,7 +98,7 @@ fn leaf(input: &Tensor) -> Result<Tensor> {
     if input.dtype().is_float() { copy.requires_grad() } else { Ok(copy) }
 }
 
-/// The gradient of each leaf that has one, under these weights of the outputs.
+/// Returns the gradient of each leaf that has one, with these weights of the outputs.
 fn gradients(outputs: &[Tensor], leaves: &[Tensor], weights: &[Vec<f64>]) -> Result<Vec<Option<Tensor>>> {
     let (mut roots, mut cotangents) = (Vec::new(), Vec::new());
     for (output, weights) in outputs.iter().zip(weights).filter(|(output, _)| output.needs_grad()) {
@@ -101,7 +112,7 @@ fn gradients(outputs: &[Tensor], leaves: &[Tensor], weights: &[Vec<f64>]) -> Res
     Ok(leaves.iter().map(one).collect())
 }
 
-/// The elements of all floating tensors.
+/// Returns the elements of all floating tensors.
 fn values_of(outputs: &[Tensor]) -> Result<Vec<f64>> {
     let mut values = Vec::new();
     for output in outputs.iter().filter(|output| output.dtype().is_float()) {
@@ -110,22 +121,22 @@ fn values_of(outputs: &[Tensor]) -> Result<Vec<f64>> {
     Ok(values)
 }
 
-/// The sum of a function's outputs under weights.
+/// The weighted sum of a function's outputs.
 struct Weighted<'a, F> {
     f: &'a F,
     inputs: &'a [Tensor],
     weights: Vec<f64>,
-    /// The functions of its graph whose gradients were given.
+    /// The functions in its graph with custom gradients.
     given: Vec<&'static str>,
 }
 
-/// A derivative from differences, and what it may be off by.
+/// An estimate of a derivative by differences, with its uncertainty.
 #[derive(Clone, Copy)]
 struct Estimate {
     value: f64,
-    /// What rounding of the function's values may have added.
+    /// The part due to rounding of the function's values.
     rounding: f64,
-    /// What changes if the step is doubled.
+    /// The change when the step is doubled.
     truncation: f64,
 }
 
@@ -134,7 +145,9 @@ impl Estimate {
         self.rounding + self.truncation
     }
 
-    /// Whether more is known of the derivative than `other` knows. One that straddles all of a small `x` is small, and its uncertainty with it: so this is told relative to the estimate.
+    /// Returns whether this estimate is more certain than `other`. The comparison is relative to
+    /// the estimate: an estimate whose step straddles all of a small `x` is small, and so is its
+    /// uncertainty.
     fn is_better(&self, other: &Estimate) -> bool {
         let relative = |estimate: &Estimate| estimate.uncertainty() / estimate.value.abs();
         let (own, others) = (relative(self), relative(other));
@@ -145,14 +158,15 @@ impl Estimate {
         }
     }
 
-    /// Whether more steps would hardly tell more.
+    /// Returns whether further steps would hardly improve the estimate.
     fn is_good(&self) -> bool {
         self.uncertainty() <= OF_ELEMENT * self.value.abs()
     }
 }
 
 impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
-    /// An error unless a second call gives what the first gave, but for the order in which threads add up.
+    /// Returns an error unless a second call returns the same values, up to the order in which
+    /// threads add.
     fn must_repeat(&self, first: &[f64]) -> Result<()> {
         let inputs: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
         let again = values_of(&no_grad(|| (self.f)(&inputs))?)?;
@@ -166,12 +180,12 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         Err(Error::invalid("gradcheck", detail))
     }
 
-    /// Compares the gradient of one input; the largest difference, relative to its limit.
+    /// Compares the gradient of one input and returns the largest difference relative to its limit.
     fn check(&self, position: usize, got: &[f64]) -> Result<f64> {
         let values = self.inputs[position].to_vec::<f64>()?;
         let wanted: Vec<Estimate> =
             (0..got.len()).map(|element| self.estimate(position, element, &values)).collect::<Result<_>>()?;
-        // Of an estimate that knows little, only what it knows counts.
+        // An uncertain estimate contributes only the part that is certain.
         let known = |want: &Estimate| (want.value.abs() - want.uncertainty()).max(0.0).powi(2);
         let scale = (wanted.iter().map(known).sum::<f64>() / got.len().max(1) as f64).sqrt();
         let mut worst = 0.0f64;
@@ -195,7 +209,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         Ok(worst)
     }
 
-    /// The best estimate of the derivative for one element of one input.
+    /// Returns the best estimate of the derivative for one element of one input.
     fn estimate(&self, position: usize, element: usize, values: &[f64]) -> Result<Estimate> {
         let x = values[element];
         let mut best: Option<Estimate> = None;
@@ -223,7 +237,8 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         })
     }
 
-    /// The derivative for one element of one input, without what it knows of its truncation.
+    /// Returns an estimate of the derivative for one element of one input, without its truncation
+    /// error.
     fn difference(&self, position: usize, element: usize, values: &[f64], step: f64) -> Result<Estimate> {
         let side = |x: f64| -> Result<Vec<f64>> {
             let mut values = values.to_vec();
@@ -242,14 +257,14 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
             change += (up - down) * weight;
             terms += (up.abs() + down.abs()) * weight.abs();
         }
-        // The distance as it came out in floating point, not as it was asked for.
+        // The actual distance in floating point, not the nominal one.
         let distance = high - low;
         let rounding = ROUNDINGS * f64::EPSILON * terms / distance;
         Ok(Estimate { value: change / distance, rounding, truncation: 0.0 })
     }
 }
 
-/// The steps that are tried around `x`, the likeliest first.
+/// Returns the steps to try around `x`, the most promising first.
 fn steps(x: f64) -> Vec<f64> {
     let size = x.abs();
     let scales = if size > 0.0 && size < 1.0 { vec![1.0, size] } else { vec![size.max(1.0)] };
@@ -265,7 +280,8 @@ mod tests {
         gradcheck(|x| f(&x[0]), &[input])
     }
 
-    /// The value of `y` with another gradient: `y + (factor - 1) (y - y)`, of which the last is held fast.
+    /// Returns the value of `y` with another gradient: `y + (factor - 1) (y - y)`, where the last
+    /// `y` is detached.
     fn with_gradient_times(factor: f64, y: &Tensor) -> Result<Tensor> {
         y.add(&y.sub(&y.detach())?.mul_scalar(factor - 1.0)?)
     }

@@ -1,4 +1,5 @@
-//! A device that watches every op: only the elements of its outputs may change, and a second run must give the same bits.
+//! A device that checks every op: only the elements of its outputs may change, and a second run
+//! must give the same bits.
 
 use crate::kinds::OpName;
 use crate::phase::{self, Phase};
@@ -12,36 +13,40 @@ use ternion_core::{
     Unsupported, View,
 };
 
-/// Bytes before and after each buffer that nobody may write. A multiple of every element size and of a cache line.
+/// The number of bytes before and after each buffer that must not be written. A multiple of every
+/// element size and of a cache line.
 pub const MARGIN: usize = 64;
-/// Fills the margins: a NaN in every floating dtype, other than the poison, so that writing poison there shows too.
+/// The pattern in the margins: a NaN in every floating dtype. It differs from the poison, so that
+/// writing poison into a margin is also detected.
 const CANARY: [u8; 2] = [0xFE, 0xFF];
-/// Fills fresh memory: NaN in every floating dtype, -1 or 255 in the integers, and no truth value.
+/// The pattern in fresh memory: NaN in every floating dtype, -1 or 255 in the integers, and not a
+/// valid bool.
 const POISON: u8 = 0xFF;
 
-/// What became of the ops that were asked of a [`Guarded`] device.
+/// The record of the ops requested from a [`Guarded`] device.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// Every op that was asked for.
+    /// Every op that was requested.
     pub asked: BTreeSet<OpName>,
-    /// Ops with a composition that the device runs itself.
+    /// Ops with a composition for which the device has a kernel.
     pub fused: BTreeSet<&'static str>,
-    /// Ops that core composed, with the device's reason for not running them.
+    /// Ops that core composed, with the device's reason for not supporting them.
     pub composed: BTreeMap<&'static str, String>,
-    /// Primitives that the device does not run.
+    /// Primitives that the device does not support.
     pub refused: BTreeMap<&'static str, Refusal>,
-    /// Ops that ran, and in which part of a check.
+    /// Ops that ran, and in which phase of a check.
     pub ran: BTreeSet<(Phase, &'static str)>,
-    /// How many runs were watched.
+    /// The number of checked runs.
     pub runs: usize,
 }
 
-/// A device's "no" to a primitive.
+/// A primitive that the device does not support.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal {
     /// The dtypes of the op's inputs and outputs.
     pub dtypes: BTreeSet<&'static str>,
-    /// Those of them that the device does not have at all. Without any, the refusal is a fault: core has no other way to run a primitive.
+    /// The dtypes among them that the device does not have at all. If there are none, this is a
+    /// fault of the device: core has no other way to run a primitive.
     pub lacking: BTreeSet<&'static str>,
     /// The device's reason.
     pub why: String,
@@ -57,7 +62,7 @@ impl Refusal {
     }
 }
 
-/// Whether `device` has `dtype`: it plans to fill memory with it, or to copy it.
+/// Returns whether `device` has `dtype`: whether it supports filling memory with it, or copying it.
 pub fn has_dtype(device: &Device, dtype: DType) -> bool {
     let shape = Shape::SCALAR;
     let layout = Layout::row_major(shape);
@@ -78,7 +83,7 @@ impl Trace {
     }
 }
 
-/// Watches another device; see the [module documentation](crate::guarded).
+/// A decorator that checks another device; see the [module documentation](crate::guarded).
 #[derive(Debug)]
 pub struct Guarded {
     inner: Device,
@@ -87,14 +92,15 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// A device that watches `inner`, and the record of what it saw. Each op runs as often as `repeat` says.
+    /// Creates a device that checks `inner`, with its record. Each op runs as often as `repeat`
+    /// specifies.
     pub fn device(inner: &Device, repeat: Repeat) -> (Device, TraceHandle) {
         let trace = Arc::new(Mutex::new(Trace::default()));
         let guarded = Guarded { inner: inner.clone(), repeat, trace: trace.clone() };
         (Device::new(guarded), TraceHandle(trace))
     }
 
-    /// Bytes around each buffer.
+    /// Returns the number of bytes around each buffer.
     fn margin(&self) -> usize {
         if self.repeat == Repeat::Unwatched { 0 } else { MARGIN }
     }
@@ -104,17 +110,18 @@ impl Guarded {
     }
 }
 
-/// How often each op is run: a second time to compare the bits.
+/// How often each op is run; the second run compares the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// Not at all: only what the device plans is of interest, and results mean nothing.
+    /// Not at all: only the device's plans matter, and the results are meaningless.
     Never,
-    /// Once only: the op says that its bits may differ, or it would take too long.
+    /// Once: the op declares that its bits may differ, or a second run would take too long.
     Once,
-    /// A second time.
+    /// Twice.
     Twice,
-    /// Once, and nothing is watched: buffers are the device's own, without margins and without poison. For tools that watch every access themselves,
-    /// and see neither what reads a margin nor what reads poison.
+    /// Once and without checks: buffers are the device's own, without margins and without poison.
+    /// For tools that check every access themselves, and would not detect a read of a margin or of
+    /// poison.
     Unwatched,
 }
 
@@ -123,12 +130,12 @@ pub enum Repeat {
 pub struct TraceHandle(Arc<Mutex<Trace>>);
 
 impl TraceHandle {
-    /// A copy of the record.
+    /// Returns a copy of the record.
     pub fn get(&self) -> Trace {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The record, which starts anew.
+    /// Returns the record and clears it.
     pub fn take(&self) -> Trace {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -139,7 +146,8 @@ struct Fenced {
     inner: Buffer,
     bytes: usize,
     version: AtomicU64,
-    /// What is known to be in `inner`: what was written there since, by the host or by an op that was watched. Without it a look tells.
+    /// The known contents of `inner`: what the host or a checked op has written there. If `None`,
+    /// the contents are downloaded.
     known: Mutex<Option<Vec<u8>>>,
 }
 
@@ -170,7 +178,7 @@ struct Snapshot<'a> {
     writable: Vec<bool>,
 }
 
-/// What is in these buffers, after one wait.
+/// Downloads these buffers, with a single wait.
 fn contents(device: &Device, buffers: &[&Fenced]) -> Result<Vec<Vec<u8>>> {
     let mut all: Vec<Vec<u8>> = buffers.iter().map(|fenced| vec![0; fenced.inner.bytes()]).collect();
     let parts = buffers.iter().zip(&mut all);
@@ -180,7 +188,8 @@ fn contents(device: &Device, buffers: &[&Fenced]) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// All buffers behind the views, each once. What is known of their contents is taken from them: it is known again when the op has run and was seen to be right.
+/// Returns all buffers behind the views, each once. Their known contents are moved out: they are
+/// known again after the op has run and was found correct.
 fn snapshots<'a>(
     device: &Device,
     inputs: &[Shifted<'a>],
@@ -212,7 +221,7 @@ fn snapshots<'a>(
 }
 
 impl Guarded {
-    /// Runs `op` between two looks at all memory that it can reach.
+    /// Runs `op` and compares all memory that it can reach before and after.
     fn watched(&self, op: &Op, inputs: &[Shifted<'_>], outputs: &[Shifted<'_>]) -> Result<()> {
         let backend = self.inner.backend();
         let before = snapshots(&self.inner, inputs, outputs)?;
@@ -273,14 +282,15 @@ fn truth_values_are_0_or_1(
     Ok(())
 }
 
-/// A view of a buffer of the watched device, which has a margin before it.
+/// A view of a buffer of the inner device, which has a margin before it.
 struct Shifted<'a> {
     fenced: &'a Fenced,
     dtype: DType,
     layout: Layout,
 }
 
-/// Where views lie in the buffers of the watched device, which have margins of that many bytes.
+/// Returns the views shifted into the buffers of the inner device, which have margins of `margin`
+/// bytes.
 fn shifted<'a>(views: &[View<'a>], margin: usize) -> Result<Vec<Shifted<'a>>> {
     let shift = |view: &View<'a>| {
         let layout = view.layout.shifted(margin / view.dtype.size());
@@ -395,7 +405,8 @@ mod tests {
     use super::*;
     use ternion_core::Tensor;
 
-    /// The sum of a slice of a tensor on a device of this kind, the bytes of its buffers there, and how many runs it saw.
+    /// Returns the sum of a slice of a tensor on a guarded device, the bytes of its inner buffers,
+    /// and the number of checked runs.
     fn summed(repeat: Repeat) -> Result<(f32, Vec<usize>, usize)> {
         let (device, trace) = Guarded::device(&ternion_cpu::device(), repeat);
         let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0], 5, &device)?;

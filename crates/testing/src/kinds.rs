@@ -1,4 +1,5 @@
-//! Every op there is, by kind and name: those of an op that carries a choice, each.
+//! All ops by kind and name. An op with a parameter that selects a function has one entry for each
+//! function.
 
 use std::fmt;
 use ternion_core::op::{Op, OpKind};
@@ -12,14 +13,15 @@ use ternion_core::{Scalar, shape::AxisSet};
 /// An op as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpName {
-    /// Which entry of the list of ops it is.
+    /// Its entry in the list of ops.
     pub kind: OpKind,
-    /// The name that the op gives itself; empty if all of the kind share one.
+    /// The op's name; empty if all ops of the kind share one.
     pub name: &'static str,
 }
 
 impl OpName {
-    /// Whether `asked` is this op: of the same kind and, where names tell its choices apart, of the same name.
+    /// Returns whether `asked` is this op: of the same kind and, if names distinguish its variants,
+    /// of the same name.
     pub fn matches(&self, asked: &OpName) -> bool {
         self.kind == asked.kind && (self.name.is_empty() || self.name == asked.name)
     }
@@ -34,7 +36,7 @@ impl fmt::Display for OpName {
     }
 }
 
-/// Every op of the list but those of other crates.
+/// Returns every op of the list except those of other crates.
 pub fn every_op() -> Vec<OpName> {
     let mut all = Vec::new();
     let mut add = |op: Op| all.push(OpName { kind: op.kind(), name: op.name() });
@@ -61,7 +63,7 @@ pub fn every_op() -> Vec<OpName> {
         add(Op::Scatter(Scatter { axis: 0, mode }));
     }
     let listed: Vec<OpKind> = all.iter().map(|op| op.kind).collect();
-    // The remaining kinds have one name each: that of their stem.
+    // The remaining kinds have one name each, which is their stem.
     let others = OpKind::ALL.iter().filter(|kind| **kind != OpKind::Custom && !listed.contains(kind));
     all.extend(others.map(|&kind| OpName { kind, name: "" }));
     all

@@ -1,6 +1,8 @@
-//! The op table, and what is made of it: every op, forward and backward, on every backend, against an independent float64 oracle.
+//! The op table and its tests: every op, forward and backward, on every backend, against an
+//! independent float64 oracle.
 //!
-//! [`table`](mod@table) holds the row format, [`cases`] the rows, [`oracle`] the building blocks of their definitions.
+//! [`table`](mod@table) defines the row format, [`cases`] contains the rows, [`oracle`] the
+//! building blocks of their oracles.
 
 mod agreement;
 pub mod array;
@@ -41,7 +43,7 @@ pub use report::{Check, Failure, Outcome};
 pub use table::{Input, OpCase, Tolerance};
 pub use values::{Rng, Values};
 
-/// What the rows of the table are written with.
+/// The items that table rows use.
 pub mod prelude {
     pub use crate::array::{Array, Keep};
     pub use crate::table::{BOOL, FLOATS, INTEGERS, Input, OpCase, SIGNED, Tolerance, UNSIGNED, edges};

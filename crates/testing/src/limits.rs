@@ -8,10 +8,12 @@ use ternion_core::DType;
 /// The limit of each element of one tensor.
 pub type Limits = Vec<f64>;
 
-/// The largest error, relative to the tensor's scale, that rounding may be blamed for. A row whose halves are worse than this has values that say nothing.
+/// The largest error, relative to the tensor's scale, that is attributed to rounding. A row whose
+/// half-precision results have larger errors uses inputs that show nothing.
 const MOST_BLAMED_ON_ROUNDING: f64 = 1.0 / 16.0;
 
-/// Limits of an output of dtype `output` of a row run in `dtype`. `stepwise` is what the same computation gives when it is rounded in between.
+/// Returns the limits of an output of dtype `output` of a row run in `dtype`. `stepwise` is the
+/// result of the same computation with intermediate rounding.
 pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise: Option<&Array>) -> Limits {
     let exact = row.exact || !output.is_float();
     let tolerance = row.tolerances[usize::from(dtype != DType::F64)];
@@ -35,17 +37,19 @@ pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise
         .collect()
 }
 
-/// Limits of a gradient of dtype `dtype`. `stepwise` is what the same computation gives when it is rounded to a half dtype in between: after every op, and
-/// as a kernel rounds that has several ops in one. The one that is further off counts.
+/// Returns the limits of a gradient of dtype `dtype`. `stepwise` contains the results of the same
+/// computation with intermediate rounding to half precision: after every op, and as a fused kernel
+/// rounds. The least accurate one determines the limits.
 pub fn gradient(row: &OpCase, dtype: DType, want: &Array, stepwise: &[&Array]) -> Limits {
     let shares = stepwise.iter().map(|stepwise| relative_error(dtype, want, stepwise));
     gradient_limits(row, dtype, want, shares.fold(0.0, f64::max))
 }
 
-/// Limits of the elements of a gradient of which only `directions` with the derivatives along them are known.
+/// Returns the limits of the elements of a gradient of which only the derivatives along
+/// `directions` are known.
 ///
-/// What rounding costs is estimated by how far each of `stepwise` is from those derivatives, and magnitudes are those of the first: the gradient in question
-/// has no influence on its own limits.
+/// The cost of rounding is estimated from the distance of each of `stepwise` to those derivatives,
+/// and magnitudes are those of the first: the gradient under test does not affect its own limits.
 pub fn gradient_along(
     row: &OpCase,
     dtype: DType,
@@ -71,7 +75,7 @@ pub fn gradient_along(
 
 fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, share: f64) -> Limits {
     let tolerance = row.grad_tolerances[usize::from(dtype != DType::F64)];
-    // Each rounding is by half a unit at most.
+    // Each rounding is off by at most half a unit.
     let share =
         if dtype.is_half() { share.max(row.grad_roundings as f64 * dtype.epsilon() / 2.0) } else { 0.0 };
     let scale = scale(want);
@@ -84,7 +88,8 @@ fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, share: f64) -> Limi
         .collect()
 }
 
-/// The largest error of `rounded`, relative to an element's size plus the tensor's scale.
+/// Returns the largest error of `rounded`, relative to an element's absolute value plus the
+/// tensor's scale.
 fn relative_error(dtype: DType, want: &Array, rounded: &Array) -> f64 {
     let scale = scale(want);
     let errors = want.data.iter().zip(&rounded.data).map(|(&want, &rounded)| {
@@ -95,7 +100,7 @@ fn relative_error(dtype: DType, want: &Array, rounded: &Array) -> f64 {
     errors.fold(0.0, f64::max).min(most)
 }
 
-/// The root mean square of the finite elements.
+/// Returns the root mean square of the finite elements.
 fn scale(array: &Array) -> f64 {
     let squares: Vec<f64> = array.data.iter().filter(|v| v.is_finite()).map(|v| v * v).collect();
     if squares.is_empty() { 0.0 } else { (squares.iter().sum::<f64>() / squares.len() as f64).sqrt() }

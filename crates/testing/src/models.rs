@@ -1,4 +1,5 @@
-//! Do two devices compute the same model? Op by op, forward and backward, so that the op that is wrong is named, and the layer that it is in.
+//! Device comparison of a model, op by op, forward and backward: names the op that is wrong and the
+//! layer that contains it.
 
 use crate::agreement::{Computed, Rerun, Sides, all_nan};
 use crate::devices::random_cotangent;
@@ -11,20 +12,28 @@ use ternion_nn::{Forward, Module, Param, StateTensor};
 
 const OP: &str = "compare_models";
 
-/// Runs `first` and `second` (the same model, usually on two devices) on `input` and compares: parameters and buffers; the outputs of each op and layer in the order of computation, and
-/// of the model; buffers after the forward (running statistics); then, from the output back and under the same random cotangent, the gradients that come to each op and that it returns, and
-/// in the end those of parameters and input. Tells how many elements were compared.
+/// Runs `first` and `second` (the same model, usually on two devices) on `input` and compares:
+/// parameters and buffers; the outputs of each op and layer in the order of computation, and of the
+/// model; buffers after the forward pass (running statistics); then, from the output back and under
+/// the same random cotangent, the output gradients of each op and the input gradients that it
+/// returns; and finally the gradients of parameters and input. Returns the number of elements
+/// compared.
 ///
-/// `second` is the reference, and the limits are those of [`compare_devices`](crate::compare_devices): it may run several times, with parameters moved by one unit of rounding. Elements of
-/// integers and truth values may differ as far as that changes them (ties). The models are left as they were, to the identity of their parameters. `input` may hold integers (an
-/// embedding); a model without parameters runs on the input's device.
+/// `second` is the reference, and the limits are those of
+/// [`compare_devices`](crate::compare_devices): it may run several times, with parameters moved by
+/// one ulp. Elements of integer and bool tensors may differ as far as that changes them (ties). The
+/// models are not changed, including the identity of their parameters. `input` may be an integer
+/// tensor (for an embedding); a model without parameters runs on the input's device.
 ///
 /// # Errors
-/// [`Error::Mismatch`] that names the first op and tensor that differ, with the statistics of both, and where the op stands: in a layer, if the layer tells of its start
-/// ([`in_layer`](ternion_nn::in_layer), as all of Ternion do), else between two of them. As all that came before agrees within its limits, that op is at fault; in half
-/// precision it may also be one before it that is off by less than its own limits. Models with different parameters, buffers,
-/// ops or layers, or with a parameter that is frozen in one of them; an output, or gradients, of nothing but NaN on both sides; a model that does not repeat itself where the two
-/// differ; whatever the models say.
+/// [`Error::Mismatch`] that names the first op and tensor that differ, with the statistics of both,
+/// and the location of the op: in a layer, if the layer reports its start
+/// ([`in_layer`](ternion_nn::in_layer), as all layers of Ternion do), otherwise between two layers.
+/// As everything before agrees within its limits, that op is at fault; in half precision it may
+/// also be an earlier op whose error is within its own limits. Models with different parameters,
+/// buffers, ops or layers, or with a parameter that is frozen in only one of them; an output, or
+/// gradients, that are all NaN on both sides; a model that does not repeat its results where the
+/// two differ; any error of the models.
 pub fn compare_models<M: Module + Forward + ?Sized>(first: &M, second: &M, input: &Tensor) -> Result<usize> {
     let run = |model: &M, device: &Device, rerun: Rerun| {
         let input = rerun.of("input", &input.detach().to_device(device)?)?;
@@ -34,12 +43,14 @@ pub fn compare_models<M: Module + Forward + ?Sized>(first: &M, second: &M, input
     compare(first, second, input.device(), &run)
 }
 
-/// As [`compare_models`], for models of several inputs and outputs: `run` calls the model, with inputs that it makes on the device (which is the model's), and gives all outputs.
+/// Runs [`compare_models`] for models with several inputs and outputs: `run` calls the model, with
+/// inputs that it creates on the model's device, and returns all outputs.
 ///
-/// `run` must compute the same each time. Its inputs are not moved, nor their gradients compared. A model without parameters and buffers runs on the CPU.
+/// `run` must compute the same each time. Its inputs are not moved, and their gradients are not
+/// compared. A model without parameters and buffers runs on the CPU.
 ///
 /// # Errors
-/// As [`compare_models`].
+/// See [`compare_models`].
 pub fn compare_models_with<M: Module + ?Sized>(
     first: &M,
     second: &M,
@@ -49,7 +60,7 @@ pub fn compare_models_with<M: Module + ?Sized>(
     compare(first, second, &ternion_cpu::device(), &run)
 }
 
-/// What a call of a model gave, and the input whose gradient is of interest.
+/// The outputs of a call of a model, and the input whose gradient is compared.
 struct Ran {
     outputs: Vec<Tensor>,
     input: Option<Tensor>,
@@ -104,7 +115,7 @@ fn same_names(kind: &str, first: &Computed, second: &Computed) -> Result<()> {
     }
 }
 
-/// Compares the steps of both; `again` takes those of the second once more.
+/// Compares the steps of both sides; `again` recomputes those of the second.
 fn compare_steps(
     sides: &Sides,
     [first, second]: [&[Step]; 2],
@@ -119,7 +130,8 @@ fn compare_steps(
     sides.compare_all(&a, &chosen(second, of_second()), again, part)
 }
 
-/// NaN agrees with NaN: an error, if that is all that there is.
+/// Returns an error if all elements are NaN: NaN agrees with NaN, and the comparison would show
+/// nothing.
 fn must_say_something(what: &str, tensors: &[Tensor], steps: &[Step]) -> Result<()> {
     if !all_nan(tensors)? {
         return Ok(());
@@ -142,7 +154,7 @@ struct Members {
     buffers: Vec<(String, StateTensor)>,
 }
 
-/// Puts the tensors of a model back where they were, whatever happens.
+/// Restores the tensors of a model when it is dropped.
 struct Lent<'m> {
     members: &'m Members,
     parameters: Vec<Tensor>,
@@ -177,7 +189,7 @@ impl Members {
         parameters.chain(buffers).collect()
     }
 
-    /// Every parameter once, under its first name.
+    /// Returns every parameter once, under its first name.
     fn distinct(&self) -> Vec<(&str, &Param)> {
         let mut distinct: Vec<(&str, &Param)> = Vec::new();
         for (name, parameter) in &self.parameters {
@@ -188,7 +200,8 @@ impl Members {
         distinct
     }
 
-    /// Runs `compute` on copies of the buffers, and on parameters and buffers moved as `rerun` says; then puts everything back.
+    /// Runs `compute` on copies of the buffers, and on parameters and buffers moved according to
+    /// `rerun`; then restores all of them.
     fn lent<T>(&self, rerun: Rerun, compute: impl FnOnce() -> Result<T>) -> Result<T> {
         let _lent = Lent {
             members: self,
@@ -212,17 +225,17 @@ impl Members {
     }
 }
 
-/// A forward pass of a model, followed.
+/// A recorded forward pass of a model.
 struct Pass {
     trail: Trail,
     /// The outputs of ops, layers and the model, then the buffers.
     forward: Vec<Step>,
     ran: Ran,
-    /// The input, and every parameter once: those whose gradients are asked for.
+    /// The input, and every parameter once: the leaves whose gradients are computed.
     leaves: Vec<(String, Tensor)>,
 }
 
-/// What stands in no place of the model.
+/// A step that does not belong to a location in the model.
 fn whole(name: String, tensor: Tensor) -> Step {
     Step { op: None, name, part: String::new(), tensor }
 }
@@ -254,7 +267,8 @@ impl Pass {
         })
     }
 
-    /// The gradients of all ops under random cotangents, then those of the leaves; and these alone.
+    /// Returns the gradients of all ops under random cotangents followed by those of the leaves,
+    /// and the latter separately.
     fn backward(&self) -> Result<(Vec<Step>, Vec<Tensor>)> {
         let mut rng = Rng::seeded(OP);
         let roots: Vec<Tensor> =

@@ -1,26 +1,28 @@
-//! Random numbers of two devices that are seeded alike: uniforms, integers and permutations bit by bit; normals within one unit in the last place, of which nearly all
-//! have the same bits.
+//! Comparison of the random numbers of two devices with the same seed: uniforms, integers and
+//! permutations bit by bit; normals within one ulp, nearly all bit-identical.
 
 use ternion_core::dispatch::apply_on;
 use ternion_core::ops::random::{Normal, RandomBits, Uniform};
 use ternion_core::{DType, Device, Op, Result, Shape, Tensor, philox};
 
-/// Of so many normals one may have other bits than the reference. A device that computes in f64 gets all but a few in 10^9 right, one that computes in pairs of f32 all but
-/// one in a million.
+/// One of this many normals may differ from the reference in its bits. A device that computes in
+/// f64 gets all except a few in 10^9 right, one that computes in pairs of f32 all except one in a
+/// million.
 const NORMALS_FOR_ONE_OTHER: usize = 20_000;
 
 /// The seed of [`EXTREMES`].
 const SEED: u64 = 16;
 
-/// Words of the stream of [`SEED`] whose upper 24 bits are rare: block, word of the block, those bits. The numbers of even words are `2^24 u - 1`, those of odd words `2^24 v`.
+/// Words of the stream of [`SEED`] whose upper 24 bits are rare: block, word of the block, those
+/// bits. For even words the bits are `2^24 u - 1`, for odd words `2^24 v`.
 const EXTREMES: [(u64, usize, u32); 16] = [
     // u is 2^-24 and 2^-23: the largest radii.
     (487_624, 0, 0x000000),
     (6_084_887, 0, 0x000001),
-    // u is 1 - 2^-24 and 1: the least.
+    // u is 1 - 2^-24 and 1: the smallest radii.
     (505_053, 0, 0xfffffe),
     (6_171_857, 0, 0xffffff),
-    // v around 0, around the cosine's first zero, its least value, its other zero, and a whole turn.
+    // v around 0, around the cosine's first zero, its minimum, its second zero, and a full period.
     (36_262_176, 3, 0x000000),
     (235_316, 1, 0x000001),
     (15_100_448, 1, 0x3fffff),
@@ -35,19 +37,20 @@ const EXTREMES: [(u64, usize, u32); 16] = [
     (13_237_238, 3, 0xffffff),
 ];
 
-/// Bits of f32 in the order of the numbers, so that neighbours differ by 1.
+/// Maps the bits of an f32 to an integer in the order of the numbers, so that neighbors differ
+/// by 1.
 fn order(value: f32) -> i64 {
     let size = i64::from(value.to_bits() & 0x7fff_ffff);
     if value.is_sign_negative() { -1 - size } else { size }
 }
 
-/// Normals of several seeds and counts, of f32.
+/// Compares f32 normals of several seeds and counts.
 ///
 /// # Errors
-/// Whatever a device says.
+/// Any error of a device.
 ///
 /// # Panics
-/// If one is more than a unit in the last place from the reference, or more than one in 20,000 of them differ at all.
+/// If one is more than one ulp from the reference, or more than one in 20,000 of them differ.
 pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
     let (mut compared, mut others) = (0, 0);
     for (seed, count) in [(0, 200_001), (7, 65_537), (u64::MAX, 131_071), (42, 1), (3, 2), (1 << 40, 1023)] {
@@ -69,10 +72,11 @@ pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Normals of the least and largest `u` and of `v` around the zeros and turning points of the cosine: the same bits, also of zeros.
+/// Compares normals of the smallest and largest `u` and of `v` around the zeros and turning points
+/// of the cosine: they must be bit-identical, including zeros.
 ///
 /// # Errors
-/// Whatever a device says.
+/// Any error of a device.
 ///
 /// # Panics
 /// If one has other bits.
@@ -94,10 +98,10 @@ pub fn extreme_normals_agree(device: &Device, reference: &Device) -> Result<()> 
     Ok(())
 }
 
-/// Uniforms of every dtype, bits, integers and permutations: the same bits.
+/// Compares uniforms of every dtype, bits, integers and permutations: they must be bit-identical.
 ///
 /// # Errors
-/// Whatever a device says.
+/// Any error of a device.
 ///
 /// # Panics
 /// If one has other bits.

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 
-/// `exp(x - max x) / sum exp(x - max x)` along `axis`.
+/// Returns `exp(x - max x) / sum exp(x - max x)` along `axis`.
 pub fn softmax(x: &Array, axis: usize) -> Array {
     x.along(axis, |slice| {
         let largest = slice.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -11,7 +11,8 @@ pub fn softmax(x: &Array, axis: usize) -> Array {
     })
 }
 
-/// `log(sum(exp(x)))` of a slice, shifted by its maximum; of nothing, or of only -infinity: -infinity.
+/// Returns `log(sum(exp(x)))` of a slice, shifted by its maximum; -infinity for an empty slice or
+/// one of only -infinity.
 pub fn log_sum_exp(slice: &[f64]) -> f64 {
     let largest = slice.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if largest.is_infinite() {
@@ -20,7 +21,7 @@ pub fn log_sum_exp(slice: &[f64]) -> f64 {
     largest + slice.iter().map(|v| (v - largest).exp()).sum::<f64>().ln()
 }
 
-/// `a [.., m, k] x b [.., k, n] -> [.., m, n]`, leading axes broadcast.
+/// Returns `a [.., m, k] x b [.., k, n] -> [.., m, n]` with leading axes broadcast.
 pub fn matmul(a: &Array, b: &Array) -> Array {
     let (abatch, amat) = a.shape.split_at(a.rank() - 2);
     let (bbatch, bmat) = b.shape.split_at(b.rank() - 2);
@@ -41,14 +42,16 @@ pub fn matmul(a: &Array, b: &Array) -> Array {
     Array::new(&[&batch[..], &[m, n]].concat(), data)
 }
 
-/// The error function, to about 1e-16: its Taylor series for small |x|, its continued fraction for large (Abramowitz and Stegun 1964, 7.1.5 and 7.1.14).
+/// Returns the error function, to about 1e-16: its Taylor series for small |x|, its continued
+/// fraction for large |x| (Abramowitz and Stegun 1964, 7.1.5 and 7.1.14).
 pub fn erf(x: f64) -> f64 {
     let magnitude = x.abs();
     if x.is_nan() {
         return x;
     }
     if magnitude < 3.0 {
-        // erf(x) = 2/sqrt(pi) e^(-x^2) sum 2^n x^(2n+1) / (2n+1)!! (7.1.6): all terms positive, so nothing cancels.
+        // erf(x) = 2/sqrt(pi) e^(-x^2) sum 2^n x^(2n+1) / (2n+1)!! (7.1.6): all terms are positive,
+        // so nothing cancels.
         let (mut term, mut sum, mut n) = (magnitude, magnitude, 0.0);
         while term > sum * 1e-18 {
             n += 1.0;
@@ -68,7 +71,8 @@ pub fn erf(x: f64) -> f64 {
     (1.0 - complement).copysign(x)
 }
 
-/// Philox4x32-10 (Salmon et al. 2011): four random words from a 128-bit counter and a 64-bit key.
+/// Philox4x32-10 (Salmon et al. 2011): returns four random words from a 128-bit counter and a
+/// 64-bit key.
 pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..10 {
         if round > 0 {
@@ -85,7 +89,7 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// Word `word` of the random stream of `seed` that starts at block `block`.
+/// Returns word `word` of the random stream of `seed` that starts at block `block`.
 pub fn random_word(seed: u64, block: u64, word: usize) -> u32 {
     let block = block.wrapping_add(word as u64 / 4);
     philox([block as u32, (block >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32])[word % 4]

@@ -1,15 +1,16 @@
-//! What the harness is doing on this thread: so that a planted fault acts in the direction that it is meant for, and nowhere else.
+//! The current phase of the harness on this thread, so that a planted fault acts only in the
+//! direction for which it is meant.
 
 use std::cell::Cell;
 
-/// A part of a check.
+/// A phase of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Drawing, placing and reading.
+    /// Generating inputs, moving them to the device, and reading results.
     Idle,
     /// The call under test.
     Forward,
-    /// The walk back from its outputs.
+    /// The backward pass from its outputs.
     Backward,
     /// The same computation on the reference device.
     Reference,
@@ -19,12 +20,12 @@ thread_local! {
     static PHASE: Cell<Phase> = const { Cell::new(Phase::Idle) };
 }
 
-/// The phase of this thread.
+/// Returns the phase of this thread.
 pub fn current() -> Phase {
     PHASE.get()
 }
 
-/// Runs `f` in `phase`; what runs on behalf of the reference stays there.
+/// Runs `f` in `phase`. In the reference phase the phase does not change.
 pub fn during<T>(phase: Phase, f: impl FnOnce() -> T) -> T {
     struct Restore(Phase);
     impl Drop for Restore {

@@ -1,29 +1,31 @@
-//! Memory layouts: the same values, laid out in memory in every way that an op must cope with.
+//! Memory layouts: the same values in every layout that an op must support.
 
 use crate::array::Array;
 use crate::compare::round_to;
 use std::fmt;
 use ternion_core::{DType, Device, Element, Layout, Result, Scalar, Shape, Tensor};
 
-/// How the inputs of a case lie in memory.
+/// The memory layout of the inputs of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Arrangement {
-    /// Row-major, nothing in between.
+    /// Row-major without gaps.
     Dense,
-    /// The last two axes exchanged in memory.
+    /// The last two axes swapped in memory.
     Transposed,
-    /// Part of something larger: an offset, and gaps between rows (every second element, if there is one axis).
+    /// Part of a larger buffer: an offset, and gaps between rows (every second element, if there is
+    /// one axis).
     Sliced,
     /// One axis of stride 0.
     Broadcast,
-    /// Every axis backwards.
+    /// Every axis reversed.
     Reversed,
-    /// Each input in another way: the first with its axes in reverse order in memory, the second sliced, the third dense.
+    /// A different layout for each input: the first with its axes in reverse order in memory, the
+    /// second sliced, the third dense.
     Mixed,
 }
 
 impl Arrangement {
-    /// All of them.
+    /// All arrangements.
     pub const ALL: [Arrangement; 6] = [
         Arrangement::Dense,
         Arrangement::Transposed,
@@ -33,7 +35,7 @@ impl Arrangement {
         Arrangement::Mixed,
     ];
 
-    /// As printed in keys.
+    /// Returns the name as printed in keys.
     pub fn name(self) -> &'static str {
         match self {
             Arrangement::Dense => "dense",
@@ -45,7 +47,8 @@ impl Arrangement {
         }
     }
 
-    /// The layout of input `position` of shape `shape`, if it differs from the dense one. (Where it does not, the input is dense.)
+    /// Returns the layout of input `position` with shape `shape`, or `None` if it would equal the
+    /// dense layout; the input is then dense.
     pub fn layout(self, shape: &[usize], position: usize) -> Option<Layout> {
         let rank = shape.len();
         let elements: usize = shape.iter().product();
@@ -99,7 +102,7 @@ impl fmt::Display for Arrangement {
     }
 }
 
-/// The axis that the broadcast arrangement repeats: the first with more than one element.
+/// Returns the axis that the broadcast arrangement repeats: the first with more than one element.
 pub fn broadcast_axis(shape: &[usize]) -> Option<usize> {
     shape.iter().position(|&size| size > 1)
 }
@@ -114,7 +117,7 @@ fn sliced_strides(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// `array` with every element the same along its broadcast axis.
+/// Returns `array` with its first slice repeated along its broadcast axis.
 pub fn repeat_first(array: &Array) -> Array {
     match broadcast_axis(&array.shape) {
         Some(axis) => array.along(axis, |slice| vec![slice[0]; slice.len()]),
@@ -122,7 +125,7 @@ pub fn repeat_first(array: &Array) -> Array {
     }
 }
 
-/// The bytes of `values` in `dtype`.
+/// Returns the bytes of `values` in `dtype`.
 pub fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
     fn with<T: Element>(values: &[f64]) -> Vec<u8> {
         let values: Vec<T> = values.iter().map(|&value| T::from_scalar(Scalar::Float(value))).collect();
@@ -145,10 +148,11 @@ pub fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
     }
 }
 
-/// A tensor with the elements of `array` (which `dtype` holds exactly) in this layout, or dense; all other bytes of its memory are 0xFF, which is NaN in every floating dtype.
+/// Creates a tensor with the elements of `array` (which `dtype` must represent exactly) in this
+/// layout, or dense. All other bytes of its buffer are 0xFF, which is NaN in every floating dtype.
 ///
 /// # Errors
-/// No memory.
+/// The device is out of memory.
 pub fn place(array: &Array, dtype: DType, layout: Option<Layout>, device: &Device) -> Result<Tensor> {
     debug_assert!(
         array.data.iter().all(|&v| v.is_nan() || round_to(dtype, v) == v),

@@ -1,9 +1,9 @@
-//! Reading a tensor without any op: the bytes of its memory, picked by its layout.
+//! Reading a tensor without any op: its buffer is downloaded and indexed on the host by its layout.
 
 use crate::array::Array;
 use ternion_core::{DType, Element, Result, Tensor};
 
-/// The dtype and elements of `tensor`.
+/// Returns the dtype and elements of `tensor`.
 ///
 /// # Errors
 /// If an earlier op failed on the device.
@@ -20,7 +20,7 @@ pub fn values_of(tensor: &Tensor) -> Result<(DType, Array)> {
     Ok((dtype, Array::new(tensor.dims(), decode(dtype, &bytes))))
 }
 
-/// The values of these bytes in `dtype`.
+/// Returns the values of these bytes in `dtype`.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     fn with<T: Element>(bytes: &[u8]) -> Vec<f64> {
         T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()

@@ -1,4 +1,5 @@
-//! A device that pretends to record steps, for what the host has to do about a recording: ops run while it does, and replays run none.
+//! A device that pretends to record steps, to test the host's part of recording: ops run while it
+//! records, and replays run nothing.
 
 use std::sync::Arc;
 use ternion_core::backend::{Capture, Replay};
@@ -12,7 +13,7 @@ struct Recording {
 #[derive(Debug)]
 struct Nothing;
 
-/// `inner`, which need not be able to record, as a device whose steps count as recorded.
+/// Wraps `inner`, which need not support recording, in a device whose steps count as recorded.
 pub fn recording(inner: Device) -> Device {
     Device::new(Recording { inner })
 }

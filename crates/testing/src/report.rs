@@ -1,33 +1,35 @@
-//! What a check found: how much was compared, what was skipped and why, what failed and how to run it again.
+//! The outcome of a check: how much was compared, what was skipped and why, what failed and how to
+//! run it again.
 
 use crate::guarded::Trace;
 use std::collections::BTreeMap;
 use std::fmt;
 use ternion_core::DType;
 
-/// The checks that are made of a row. Each is a test of its own for each op and device.
+/// The checks of a row. Each is a separate test for each op and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// Outputs against the oracle, in every dtype and memory layout, watched by [`Guarded`](crate::guarded::Guarded).
+    /// Outputs against the oracle, in every dtype and memory layout, under
+    /// [`Guarded`](crate::guarded::Guarded).
     Forward,
-    /// Outputs against the oracle for inputs that ops get wrong.
+    /// Outputs against the oracle for adversarial inputs.
     Hostile,
     /// Gradients against central differences of the oracle.
     Backward,
-    /// Gradients of gradients against mixed central differences of the oracle.
+    /// Second-order gradients against mixed central differences of the oracle.
     Twice,
     /// The compositions of fused ops against the oracle and the fused ops, forward and backward.
     Composed,
-    /// Exact messages of calls that must fail.
+    /// Exact messages of rejected calls.
     Rejects,
 }
 
 impl Check {
-    /// All of them, in the order in which a row is best understood.
+    /// All checks, in the order in which they help most to understand a row.
     pub const ALL: [Check; 6] =
         [Check::Forward, Check::Hostile, Check::Backward, Check::Twice, Check::Composed, Check::Rejects];
 
-    /// As printed in test names.
+    /// Returns the name as printed in test names.
     pub fn name(self) -> &'static str {
         match self {
             Check::Forward => "forward",
@@ -46,16 +48,17 @@ impl fmt::Display for Check {
     }
 }
 
-/// One case that failed.
+/// A failed case.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The printed key: op, parameters, shapes, dtype, layout. It is the filter that runs the case again.
+    /// The printed key: op, parameters, shapes, dtype, layout. Used as a filter, it runs the case
+    /// again.
     pub key: String,
     /// The device.
     pub device: String,
     /// The check.
     pub check: Check,
-    /// What was expected and what came.
+    /// The expected and the actual result.
     pub detail: String,
 }
 
@@ -65,44 +68,46 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What was found in one dtype.
+/// The results in one dtype.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Cases that ran and were right.
+    /// Cases that ran and were correct.
     pub cases: usize,
     /// Elements compared in them.
     pub compared: usize,
-    /// Those of them in which core composed an op.
+    /// Cases among them in which core composed an op.
     pub composed: usize,
-    /// Cases that the device refused, as it lacks the dtype.
+    /// Cases that are unsupported because the device lacks the dtype.
     pub refused: usize,
-    /// Cases that the device refused, as it lacks another dtype, such as conversions to that.
+    /// Cases that are unsupported because the device lacks another dtype, such as the target of a
+    /// conversion.
     pub refused_other: usize,
 }
 
-/// What a check of a row, or of several, found.
+/// The results of a check of one or several rows.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Cases that ran.
     pub cases: usize,
     /// Elements compared.
     pub compared: usize,
-    /// Dtype to what was found in it.
+    /// The results by dtype.
     pub dtypes: BTreeMap<&'static str, Tally>,
     /// Cases that did not run: the reason, and how many.
     pub skipped: BTreeMap<String, usize>,
-    /// Those of them that the device refused.
+    /// Cases among them that the device does not support.
     pub refused: BTreeMap<String, usize>,
     /// Cases that failed.
     pub failures: Vec<Failure>,
-    /// What the device was asked.
+    /// What the device was requested to do.
     pub trace: Trace,
-    /// Of the bits of all values that were compared with the oracle's, in whatever order; without those of ops whose results may come in any order.
+    /// A hash of the bits of all values that were compared with the oracle, in any order; without
+    /// ops whose results may come in any order.
     pub fingerprint: u64,
 }
 
 impl Outcome {
-    /// Adds what another check found.
+    /// Adds the results of another check.
     pub fn merge(&mut self, other: Outcome) {
         self.cases += other.cases;
         self.compared += other.compared;
@@ -124,12 +129,13 @@ impl Outcome {
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
     }
 
-    /// Notes a case that did not run.
+    /// Records a case that did not run.
     pub fn skip(&mut self, why: impl Into<String>) {
         *self.skipped.entry(why.into()).or_default() += 1;
     }
 
-    /// Notes a case in `dtype` that did not run because the device refused it: it lacks `dtype` itself, or else another one that the case asks for, too.
+    /// Records a case in `dtype` that did not run because the device does not support it: it lacks
+    /// `dtype` itself, or another dtype that the case also needs.
     pub fn refuse(&mut self, dtype: DType, lacks_itself: bool, why: impl Into<String>) {
         let why = why.into();
         let tally = self.dtypes.entry(dtype.name()).or_default();
@@ -141,7 +147,7 @@ impl Outcome {
         self.skip(why);
     }
 
-    /// Notes a comparison of `elements` elements in `dtype`.
+    /// Records a comparison of `elements` elements in `dtype`.
     pub fn count(&mut self, dtype: DType, elements: usize) {
         self.cases += 1;
         self.compared += elements;
@@ -150,15 +156,16 @@ impl Outcome {
         tally.compared += elements;
     }
 
-    /// Notes that core composed an op in the case in `dtype` that was counted last.
+    /// Records that core composed an op in the last counted case in `dtype`.
     pub fn count_composed(&mut self, dtype: DType) {
         self.dtypes.entry(dtype.name()).or_default().composed += 1;
     }
 
-    /// Whether everything that ran was right, and something was compared.
+    /// Checks that everything that ran was correct, and that something was compared.
     ///
     /// # Errors
-    /// The failures in words, each with the line that runs it again by `command` (`cargo test --test ops`); or that nothing was compared, and why.
+    /// The failures as text, each with the line that runs it again by `command` (`cargo test --test
+    /// ops`); or that nothing was compared, and why.
     pub fn verdict(&self, command: &str) -> Result<(), String> {
         const SHOWN: usize = 6;
         if self.failures.is_empty() {
@@ -182,7 +189,7 @@ impl Outcome {
     }
 }
 
-/// As a shell takes it for one word.
+/// Quotes `key` as a single word for a shell.
 fn quoted(key: &str) -> String {
     format!("'{}'", key.replace('\'', r"'\''"))
 }

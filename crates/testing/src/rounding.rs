@@ -1,18 +1,20 @@
-//! A device that shows what rounding costs: float64 arithmetic whose every result is rounded to a narrower dtype, op by op.
+//! A device that shows the cost of rounding: it computes in float64 and rounds every result to a
+//! narrower dtype, op by op.
 
 use crate::compare::round_to;
 use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Unsupported, View};
 
-/// After what a result is rounded.
+/// When results are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Grain {
-    /// After every op, as on a device that runs composites itself, in a wider dtype inside.
+    /// After every op, as on a device that has kernels for composite ops and computes in a wider
+    /// dtype inside them.
     Ops,
     /// After every primitive, as on a device that composes.
     Primitives,
 }
 
-/// Runs ops in float64 on another device and rounds their results.
+/// A decorator that runs ops in float64 on another device and rounds their results.
 #[derive(Debug)]
 pub struct Rounding {
     inner: Device,
@@ -21,19 +23,20 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// A device that computes on `inner` and rounds to `to`.
+    /// Creates a device that computes on `inner` and rounds to `to`.
     pub fn device(inner: &Device, to: DType, grain: Grain) -> Device {
         Device::new(Rounding { inner: inner.clone(), to, grain })
     }
 
-    /// The dtype that each output would have if the inputs were of the narrow dtype: statistics are kept in a wider one.
+    /// Returns the dtype that each output would have if the inputs had the narrow dtype: statistics
+    /// have a wider one.
     fn narrow_outputs(&self, op: &Op, inputs: &[View<'_>], count: usize) -> Vec<DType> {
         let narrow = |dtype: DType| if dtype == DType::F64 { self.to } else { dtype };
         let metas: Vec<Meta<'_>> =
             inputs.iter().map(|view| Meta { dtype: narrow(view.dtype), layout: view.layout }).collect();
         match op.rule().infer(&metas) {
             Ok(outputs) => outputs.iter().map(|output| narrow(output.dtype)).collect(),
-            // An op that takes statistics: what it makes of them is narrow.
+            // An op with statistics as inputs: its outputs are narrow.
             Err(_) => vec![self.to; count],
         }
     }

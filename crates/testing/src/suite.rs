@@ -1,6 +1,7 @@
-//! The table as a test program: one test for each op, check and device, and the guards on the table itself.
+//! The op table as a test program: one test for each op, check and device, and the guards on the
+//! table itself.
 //!
-//! A backend that lives outside the project runs it on its own device:
+//! A backend outside of this repository runs it on its own device:
 //!
 //! ```no_run
 //! # fn my_device() -> ternion_core::Device { ternion_cpu::device() }
@@ -32,25 +33,31 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ternion_core::Device;
 
-/// The environment variable that lists the devices that must be there: `TERNION_EXPECT=cpu,cuda`.
+/// The environment variable that lists the required devices: `TERNION_EXPECT=cpu,cuda`.
 pub const EXPECT: &str = "TERNION_EXPECT";
 
-/// The environment variable that names a folder for what a run of the whole table finds, one file for each device: `coverage-cuda.json` and so on, for
-/// `cargo xtask coverage --results`. With [`PART`], one file for each device and part, of which `--results` takes all.
+/// The environment variable that names a folder for the results of a run of the whole table, one
+/// file for each device: `coverage-cuda.json` and so on, for `cargo xtask coverage --results`. With
+/// [`PART`], one file for each device and part; `--results` accepts all of them.
 pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 
-/// The environment variable that asks for each row's smallest shapes alone (`TERNION_TABLE=smallest`), and for compositions in brief beside that
-/// (`TERNION_TABLE=brief`): for tools that slow programs down a hundred times, such as compute-sanitizer; or for compositions as whole as ops where they would be checked in brief (`TERNION_TABLE=whole`).
+/// The environment variable that selects how much of the table runs. `TERNION_TABLE=smallest`
+/// selects only the smallest shapes of each row; `TERNION_TABLE=brief` also reduces the checks of
+/// compositions. Both are for tools that make programs a hundred times slower, such as
+/// compute-sanitizer. `TERNION_TABLE=whole` checks compositions fully where they would otherwise be
+/// checked in brief.
 pub const TABLE: &str = "TERNION_TABLE";
 
-/// Whether this program was asked for all of its tests, and for nothing but their results: its parts may then run in processes of their own.
+/// Returns whether this program runs all of its tests and only reports their results: its parts may
+/// then run in separate processes.
 fn is_plain_run() -> bool {
     let asks = [PART, COVERAGE_OUT, FINGERPRINTS].iter().any(|name| std::env::var_os(name).is_some());
     !asks && std::env::args_os().count() == 1
 }
 
-/// As [`main_beside`], where this program was asked for all of its tests in `parts` processes, one after the other: for devices that keep more memory with each kernel,
-/// until their process ends. `target` opens the device.
+/// Runs [`main_beside`]. If all tests of this program are requested, they run in `parts` processes,
+/// one after another: for devices that use more memory with each kernel until their process ends.
+/// `target` opens the device.
 pub fn main_in_parts(
     others: &[&str],
     command: &'static str,
@@ -75,7 +82,7 @@ pub fn main_in_parts(
     }
 }
 
-/// Runs this program for one of its parts, and prints what it prints.
+/// Runs this program for one of its parts, and prints its output.
 fn run_part(part: usize, of: usize) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     println!("part {part} of {of}");
@@ -86,63 +93,69 @@ fn run_part(part: usize, of: usize) -> Result<(), String> {
     }
 }
 
-/// What a run of the table is called where it tells what it found.
+/// The description of a run of the table in its results.
 const WHOLE: &str = "every case of the op table";
 const SMALLEST: &str = "each row of the op table on its smallest shapes";
 
-/// Whether [`EXPECT`] names this device, without its number.
+/// Returns whether [`EXPECT`] names this device, without its index.
 pub fn expects(device: &str) -> bool {
     let wanted = std::env::var(EXPECT).unwrap_or_default();
     wanted.split(',').any(|name| name.trim().split(':').next() == Some(device))
 }
 
-/// Whether all rows are wanted whole, also those of compositions on a software device: where [`TABLE`] says so, and for a coverage page.
+/// Returns whether all rows run completely, including those of compositions on a software device:
+/// if [`TABLE`] says so, and for a coverage page.
 pub fn wants_whole() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "whole") || std::env::var_os(COVERAGE_OUT).is_some()
 }
 
-/// Whether each row is wanted on its smallest shapes alone: see [`TABLE`].
+/// Returns whether each row runs only on its smallest shapes: see [`TABLE`].
 pub fn smallest_alone() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "smallest") || is_brief()
 }
 
-/// Whether compositions are wanted in brief, on whichever device.
+/// Returns whether compositions are checked in brief on every device.
 fn is_brief() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "brief")
 }
 
-/// Every device of this project that is present on this machine, the processor first.
+/// Returns every device of this project that is present on this machine, the CPU first.
 pub fn targets() -> Vec<Target> {
     let mut targets = vec![Target::new(ternion_cpu::device()).immediate()];
     targets.extend(cuda().ok().map(Target::new));
     targets
 }
 
-/// The first CUDA device; opened once, as its kernels and memory are kept with it.
+/// Returns the first CUDA device. It is opened once, because its kernels and memory belong to it.
 fn cuda() -> Result<Device, String> {
     static CUDA: OnceLock<Result<Device, String>> = OnceLock::new();
     CUDA.get_or_init(|| ternion_cuda::device(0).map_err(|error| error.to_string())).clone()
 }
 
-/// Why devices that this project could run on are not among [`targets`], one line for each.
+/// Returns why devices that this project supports are not among [`targets`], one line for each.
 pub fn absent() -> Vec<String> {
     cuda().err().into_iter().collect()
 }
 
-/// Runs the table on `targets`, as the command line says. `command` is what runs this program (`cargo test --test ops`): it is printed with what fails.
+/// Runs the table on `targets` with the options of the command line. `command` is the command that
+/// runs this program (`cargo test --test ops`): it is printed with each failure.
 ///
-/// A test all of whose cases are skipped is shown as ignored, and the reasons are counted at the end. The filter is text in a test's name (`softmax::backward::cpu`), as in any test program; or the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), which then runs
-/// in every check that has it; or text in keys, from the start of a word on. A filter that matches nothing is an error, and so is a run that compares nothing.
+/// A test that would skip all of its cases is shown as ignored, and the reasons are counted at the
+/// end. The filter is text in a test's name (`softmax::backward::cpu`), as in any test program; or
+/// the printed key of a case (`softmax axis=1 [7,33] bf16 sliced`), which then runs in every check
+/// that has it; or text in keys, starting at a word. A filter that matches nothing is an error, and
+/// so is a run that compares nothing.
 pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
     run(command, targets, &std::env::var(EXPECT).unwrap_or_default())
 }
 
-/// As [`main`], where other programs test some devices, by their names without numbers: that [`EXPECT`] names those is no matter of this one.
+/// Runs [`main`] when other programs test some devices. `others` are the names of these devices
+/// without their index; they are ignored in [`EXPECT`].
 pub fn main_beside(others: &[&str], command: &'static str, targets: &[Target]) -> ExitCode {
     run(command, targets, &expected_here(&std::env::var(EXPECT).unwrap_or_default(), others))
 }
 
-/// What of `wanted` is not left to other programs.
+/// Removes from `wanted` the devices that other programs test.
 fn expected_here(wanted: &str, others: &[&str]) -> String {
     let device = |name: &str| name.trim().split(':').next().unwrap_or_default().to_string();
     let here: Vec<&str> = wanted.split(',').filter(|name| !others.contains(&device(name).as_str())).collect();
@@ -156,12 +169,12 @@ fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
     })
 }
 
-/// Runs what the command line and the environment ask for.
+/// Runs what the command line and the environment request.
 fn run_asked(command: &'static str, targets: &[Target], expected: &str) -> Result<ExitCode, String> {
     let mut arguments = Arguments::from_args();
     let part = Part::asked(std::env::var(PART).ok().as_deref())?;
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
-    // Whatever the filter is: a device that must be there is not left out in silence.
+    // Checked with every filter: a required device must not be skipped silently.
     expected_devices(expected, &present)?;
     let folder = std::env::var_os(COVERAGE_OUT);
     if folder.is_some() && (arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored) {
@@ -189,19 +202,20 @@ fn run_asked(command: &'static str, targets: &[Target], expected: &str) -> Resul
     run.summary(&conclusion).and(written).map(|()| conclusion.exit_code())
 }
 
-/// The names of the tests among those `wanted` that are shown as ignored on `targets`, as they would skip every case.
+/// Returns the names of the `wanted` tests that are shown as ignored on `targets` because they
+/// would skip every case.
 pub fn ignored(targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
     let trials = Run::new("", Part::default()).row_trials(targets, wanted);
     trials.iter().filter(|trial| trial.has_ignored_flag()).map(|trial| trial.name().to_string()).collect()
 }
 
-/// The whole key of a case means that case alone.
+/// A complete key selects only its case.
 fn key_filter(text: String) -> Filter {
     let is_key = |row: &OpCase| Check::ALL.iter().any(|&check| keys(row, check).contains(&text));
     if table().iter().any(is_key) { Filter::Key(text) } else { Filter::Text(text) }
 }
 
-/// What all tests of a run share.
+/// The state that all tests of a run share.
 #[derive(Clone)]
 struct Run {
     command: &'static str,
@@ -210,7 +224,7 @@ struct Run {
     found: Arc<Mutex<BTreeMap<String, Found>>>,
 }
 
-/// What a run found on a device.
+/// The results of a run on a device.
 struct Found {
     totals: Outcome,
     coverage: Coverage,
@@ -239,12 +253,12 @@ fn print_totals(device: &str, totals: &Outcome) {
     println!();
 }
 
-/// The rows with compositions in brief.
+/// Returns the rows with compositions in brief.
 fn in_brief(rows: &[OpCase]) -> Vec<OpCase> {
     rows.iter().map(|row| if row.composition { row.in_brief() } else { row.clone() }).collect()
 }
 
-/// Whether `check` is meant for any row of `rows`.
+/// Returns whether `check` applies to any of `rows`.
 fn applies(check: Check, rows: &[OpCase]) -> bool {
     rows.iter().any(|row| match check {
         Check::Forward => true,
@@ -256,7 +270,7 @@ fn applies(check: Check, rows: &[OpCase]) -> bool {
     })
 }
 
-/// The rows of the table by op, in the table's order.
+/// Returns the rows of the table by op, in the table's order.
 pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
     let mut groups: Vec<(&'static str, Vec<OpCase>)> = Vec::new();
     for row in table() {
@@ -277,7 +291,7 @@ impl Run {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what `test` found on its device.
+    /// Adds the results of `test` on its device.
     fn note(&self, test: &Test, outcome: Outcome) {
         let device = &test.target.device;
         let mut all = self.found();
@@ -296,7 +310,7 @@ impl Run {
     /// Prints how much was compared on each device.
     ///
     /// # Errors
-    /// That it was nothing.
+    /// If nothing was compared.
     fn summary(&self, conclusion: &Conclusion) -> Result<(), String> {
         let all = self.found();
         all.iter().for_each(|(device, found)| print_totals(device, &found.totals));
@@ -310,7 +324,7 @@ impl Run {
         }
     }
 
-    /// Leaves what was found on each device in a file, if all of it was right.
+    /// Writes the results of each device to a file, if all of them were correct.
     fn write(&self, folder: &Path, conclusion: &Conclusion) -> Result<(), String> {
         if conclusion.num_failed > 0 {
             return Err(format!("{} tests failed: {COVERAGE_OUT} is left alone", conclusion.num_failed));
@@ -329,7 +343,8 @@ impl Run {
         Ok(())
     }
 
-    /// `guards` and the trials of the table that the command line asks for, of this run's part. A filter that was found in keys is taken out of `arguments`.
+    /// Returns `guards` and the requested trials of the table, of this run's part. A filter that
+    /// was found in keys is removed from `arguments`.
     fn asked_trials(
         &self,
         guards: Vec<Trial>,
@@ -340,7 +355,8 @@ impl Run {
         let matches = |name: &str, text: &str| if exact { name == text } else { name.contains(text) };
         let picker = RefCell::new(self.part.picker());
         let is_skipped = |name: &str| arguments.skip.iter().any(|text| matches(name, text));
-        // Also which tests are rehearsed: what those would skip is counted once, by the part that they are of.
+        // This also selects which tests are rehearsed: skipped cases are counted once, by the part
+        // that they belong to.
         let is_of_part =
             |name: &str| self.part.is_whole() || !is_skipped(name) && picker.borrow_mut().takes(name);
         let is_asked = |name: &str, filter: Option<&String>| {
@@ -364,8 +380,9 @@ impl Run {
         Ok(trials)
     }
 
-    /// One trial for each op and check. Those that are `wanted` by name are rehearsed: where the device lacks the dtypes of all cases the trial is
-    /// shown as ignored; where it fuses nothing, there is nothing to be held against a composition, and no trial.
+    /// Creates one trial for each op and check. Those `wanted` by name are rehearsed: if the device
+    /// lacks the dtypes of all cases, the trial is shown as ignored; if it fuses nothing, there is
+    /// nothing to compare with a composition, and no trial.
     fn row_trials(&self, targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<Trial> {
         let mut trials = Vec::new();
         let smallest = smallest_alone();
@@ -390,7 +407,8 @@ impl Run {
         trials
     }
 
-    /// The trial, if there is anything to try; `skipped` are the reasons if the test would skip every case.
+    /// Creates the trial, if it would check anything; `skipped` are the reasons if the test would
+    /// skip every case.
     fn rehearsed(&self, name: String, test: Test, skipped: Option<Outcome>) -> Option<Trial> {
         let about_fusion = |all: &Outcome| all.skipped.keys().all(|why| why.ends_with(NOTHING_FUSED));
         if skipped.as_ref().is_some_and(about_fusion) {
@@ -409,7 +427,8 @@ impl Run {
         Some(trial.with_ignored_flag(skipped.is_some()))
     }
 
-    /// The reasons why `test` would skip every case, if so; they are counted here, as it does not run.
+    /// Returns the reasons if `test` would skip every case. They are counted here, because the test
+    /// does not run.
     fn skipped(&self, test: &Test) -> Option<Outcome> {
         let mut all = Outcome::default();
         for row in &test.rows {
@@ -419,7 +438,7 @@ impl Run {
         Some(all)
     }
 
-    /// One trial for each row and check that has a case which `filter` wants.
+    /// Creates one trial for each row and check with a case that `filter` selects.
     fn key_trials(&self, targets: &[Target], filter: &Filter) -> Vec<Trial> {
         let mut trials = Vec::new();
         for row in table() {
@@ -480,7 +499,7 @@ mod tests {
         }
     }
 
-    /// The processor as the device, through the same path as any other.
+    /// Uses the CPU as the device, through the same path as any other.
     #[test]
     fn what_a_run_finds_is_left_in_a_file_unless_something_is_wrong() {
         let rows: Vec<OpCase> = table().into_iter().filter(|row| row.op == "softmax").take(1).collect();

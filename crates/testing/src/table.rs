@@ -1,7 +1,9 @@
-//! The row format: what an op promises, in ten lines. [`crate::cases`] holds the rows, one file per family.
+//! The row format: an op's contract in ten lines. [`crate::cases`] contains the rows, one file per
+//! family.
 //!
-//! A row names an op and its parameters, says how its inputs are drawn and on which shapes, calls the op through the [`Tensor`] API, and gives
-//! a float64 oracle written from the definition. Everything else follows from it: [`crate::check`] runs each row on each shape, dtype, memory layout and
+//! A row names an op and its parameters, defines its random inputs and their shapes, calls the op
+//! through the [`Tensor`] API, and gives a float64 oracle written from the definition. Everything
+//! else follows from it: [`crate::check`] runs each row on each shape, dtype, memory layout and
 //! device, forward and backward.
 //!
 //! ```
@@ -12,10 +14,10 @@
 //!         OpCase::new("add", "")
 //!             .input(Uniform(-4.0, 4.0))
 //!             .input(Uniform(-4.0, 4.0))
-//!             .shapes([&[], &[1, 13], &[7, 33]])       // every input has this shape: three instances
-//!             .on([&[7, 1], &[33]])                    // one shape for each input: a fourth
-//!             .also(INTEGERS)                          // floats by default
-//!             .twice()                                 // gradients of gradients too
+//!             .shapes([&[], &[1, 13], &[7, 33]])  // every input has this shape: three instances
+//!             .on([&[7, 1], &[33]])               // one shape for each input: a fourth
+//!             .also(INTEGERS)                     // floats by default
+//!             .twice()                            // second-order gradients too
 //!             .run(|x| x[0].add(&x[1]))
 //!             .oracle(|x| x[0].zip(&x[1], |a, b| a + b))
 //!             .rejects("add: shapes [2] and [3] do not broadcast", |device| {
@@ -28,47 +30,54 @@
 //!
 //! Rules for rows:
 //!
-//! - The oracle is plain loops over float64, written from the definition (cite it): it must not call the framework. It sees the inputs *as rounded* to the dtype.
-//!   It must be smooth around what is drawn, for gradients are compared with its central differences: keep clear of kinks and ties with
-//!   [`Values::AwayFrom`] and [`Values::Distinct`], and test those points in [`OpCase::hostile`] or a [`OpCase::forward_only`] row.
-//! - Shapes are small (a gradient of n elements costs 2n oracle calls, up to 512 elements; above, 4 random directions), odd and prime, and include one
-//!   off each side of whatever tile the kernels use: [`edges`]. Three to six shapes are plenty; give large ones to [`OpCase::perf`].
-//! - Integers and truth values, as outputs, are compared exactly, and so are all outputs of an [`OpCase::exact`] row. Floats:
-//!   `|got - want| <= abs + rel |want|`; halves are given one rounding at the end, since ops accumulate in f32: twice the error of the rounded oracle plus one ulp.
-//! - Rows of [`INTEGERS`] and [`UNSIGNED`] run in i16, i8, u64, u32 and u16 on every shape, dense and sliced; in i64, i32 and u8 in every layout.
-//! - Never loosen a limit to make a row pass; find the error. A row that needs more than the default says why in a comment.
+//! - The oracle is plain loops over float64, written from the definition (cite it): it must not
+//!   call the framework. Its inputs are *rounded* to the dtype. It must be smooth around the random
+//!   inputs, because gradients are compared with its central differences: stay away from kinks and
+//!   ties with [`Values::AwayFrom`] and [`Values::Distinct`], and test those points in
+//!   [`OpCase::hostile`] or a [`OpCase::forward_only`] row.
+//! - Shapes are small (a gradient of n elements costs 2n oracle calls, up to 512 elements; above, 4
+//!   random directions), odd and prime, and include one less and one more than the tile sizes of
+//!   the kernels: [`edges`]. Three to six shapes are plenty; give large ones to [`OpCase::perf`].
+//! - Integer and bool outputs are compared exactly, and so are all outputs of an [`OpCase::exact`]
+//!   row. Floats: `|got - want| <= abs + rel |want|`. In half precision one rounding at the end is
+//!   added, since ops accumulate in f32: twice the error of the rounded oracle plus one ulp.
+//! - Rows of [`INTEGERS`] and [`UNSIGNED`] run in i16, i8, u64, u32 and u16 on every shape, dense
+//!   and sliced; in i64, i32 and u8 in every layout.
+//! - Never loosen a limit to make a row pass; find the error. A row that needs more than the
+//!   default says why in a comment.
 
 use crate::array::Array;
 use crate::values::Values;
 use std::sync::Arc;
 use ternion_core::{DType, Device, Result, Tensor};
 
-/// The floating dtypes: what rows run in by default.
+/// The floating dtypes, which are the default of a row.
 pub const FLOATS: &[DType] = &DType::FLOATS;
 /// The integer dtypes of most rows.
 pub const INTEGERS: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
-/// The wide unsigned dtypes, which rows of storage, casts, arithmetic, comparisons, indexing and reductions run in besides [`INTEGERS`].
+/// The wide unsigned dtypes: in addition to [`INTEGERS`] for rows of storage, casts, arithmetic,
+/// comparisons, indexing and reductions.
 pub const UNSIGNED: &[DType] = &[DType::U64, DType::U32, DType::U16];
-/// The integer dtypes with negative numbers.
+/// The signed integer dtypes.
 pub const SIGNED: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8];
-/// Truth values.
+/// Bool.
 pub const BOOL: &[DType] = &[DType::Bool];
 
-/// The dtype that an input has in a row that runs in several.
+/// The dtype of an input, as a function of the dtype in which the row runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// That of the row.
+    /// The row's dtype.
     Row,
-    /// The accumulator of the row's dtype: f32 for halves.
+    /// The accumulator of the row's dtype: f32 for half precision.
     Accumulator,
-    /// Positions: i64 in rows of f64 and f32, i32 otherwise, so that both are met.
+    /// Indices: i64 in rows of f64 and f32, i32 otherwise, so that both are tested.
     Index,
     /// Always this one.
     Fixed(DType),
 }
 
 impl Class {
-    /// The dtype when the row runs in `row`.
+    /// Returns the dtype when the row runs in `row`.
     pub fn dtype(self, row: DType) -> DType {
         match self {
             Class::Row => row,
@@ -80,12 +89,12 @@ impl Class {
     }
 }
 
-/// One input of a row. Made from [`Values`] alone, it has the row's dtype and a gradient.
+/// One input of a row. Converted from [`Values`], it has the row's dtype and a gradient.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// How it is drawn.
+    /// The distribution of its values.
     pub values: Values,
-    /// Its dtype.
+    /// Its dtype class.
     pub class: Class,
     /// Whether its gradient is checked (if its dtype is floating).
     pub differentiable: bool,
@@ -98,39 +107,39 @@ impl From<Values> for Input {
 }
 
 impl Input {
-    /// Of the row's dtype, with a gradient.
+    /// Creates an input of the row's dtype, with a gradient.
     pub fn float(values: Values) -> Input {
         values.into()
     }
 
-    /// Positions (i64 or i32).
+    /// Creates an input of indices (i64 or i32).
     pub fn index(values: Values) -> Input {
         Input { values, class: Class::Index, differentiable: false }
     }
 
-    /// Truth values.
+    /// Creates a bool input.
     pub fn bool() -> Input {
         Input { values: Values::Bools, class: Class::Fixed(DType::Bool), differentiable: false }
     }
 
-    /// Always of this dtype.
+    /// Creates an input that always has this dtype.
     pub fn of(dtype: DType, values: Values) -> Input {
         Input { values, class: Class::Fixed(dtype), differentiable: dtype.is_float() }
     }
 
-    /// Of the accumulator dtype of the row's: f32 for halves.
+    /// Creates an input of the accumulator of the row's dtype: f32 for half precision.
     pub fn accumulator(values: Values) -> Input {
         Input { class: Class::Accumulator, ..values.into() }
     }
 
-    /// Without a gradient.
+    /// Excludes the input from gradient checks.
     pub fn constant(mut self) -> Input {
         self.differentiable = false;
         self
     }
 }
 
-/// `|got - want| <= abs + rel * |want|`.
+/// The limit of a comparison: `|got - want| <= abs + rel * |want|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// The part that does not depend on the value.
@@ -143,31 +152,33 @@ impl Tolerance {
     /// No difference at all.
     pub const EXACT: Tolerance = Tolerance { abs: 0.0, rel: 0.0 };
 
-    /// The limit around `want`.
+    /// Returns the limit around `want`.
     pub fn limit(self, want: f64) -> f64 {
         self.abs + self.rel * want.abs()
     }
 
-    /// A multiple of this.
+    /// Returns a multiple of this tolerance.
     pub fn times(self, factor: f64) -> Tolerance {
         Tolerance { abs: factor * self.abs, rel: factor * self.rel }
     }
 }
 
-/// The call under test: inputs, the device (for ops without inputs), and the row's dtype.
+/// The call under test. Arguments: inputs, the device (for ops without inputs), and the row's
+/// dtype.
 pub type Run = Arc<dyn Fn(&[Tensor], &Device, DType) -> Result<Vec<Tensor>> + Send + Sync>;
-/// The definition in float64: the row's dtype, and the inputs as rounded to theirs.
+/// The definition in float64. Arguments: the row's dtype, and the inputs rounded to their dtypes.
 pub type Oracle = Arc<dyn Fn(DType, &[Array]) -> Vec<Array> + Send + Sync>;
 /// An oracle that passes its intermediate values through a rounding function.
 pub type RoundedOracle = Arc<dyn Fn(&dyn Fn(f64) -> f64, &[Array]) -> Vec<Array> + Send + Sync>;
-/// Gradients for inputs, given these and the cotangents of the outputs, with intermediate values passed through a rounding function.
+/// Gradients for the inputs, computed from the inputs and the cotangents of the outputs, with
+/// intermediate values passed through a rounding function.
 pub type RoundedGradients = Arc<dyn Fn(&dyn Fn(f64) -> f64, &[Array], &[Array]) -> Vec<Array> + Send + Sync>;
 /// A call that must fail.
 pub type Rejected = Arc<dyn Fn(&Device) -> Result<Vec<Tensor>> + Send + Sync>;
 
-/// What a call under test may return.
+/// The return types of a call under test.
 pub trait IntoOutputs {
-    /// As a list.
+    /// Returns the outputs as a list.
     fn into_outputs(self) -> Vec<Tensor>;
 }
 
@@ -197,9 +208,9 @@ impl IntoOutputs for () {
     }
 }
 
-/// What an oracle may return.
+/// The return types of an oracle.
 pub trait IntoArrays {
-    /// As a list.
+    /// Returns the arrays as a list.
     fn into_arrays(self) -> Vec<Array>;
 }
 
@@ -234,9 +245,9 @@ pub struct OpCase {
     pub op: &'static str,
     /// Parameters and variant as printed in the key, such as `axis=1`.
     pub parameters: String,
-    /// The same as JSON, where a program outside of the table forms the same.
+    /// The parameters as JSON, if a program outside of the table runs the same case.
     pub configuration: Option<serde_json::Value>,
-    /// Whether it is a function composed of ops, without kernels of its own.
+    /// Whether it is a function composed of ops, without dedicated kernels.
     pub composition: bool,
     /// The inputs.
     pub inputs: Vec<Input>,
@@ -248,37 +259,39 @@ pub struct OpCase {
     pub run: Option<Run>,
     /// The definition.
     pub oracle: Option<Oracle>,
-    /// The definition with roundings, for halves.
+    /// The definition with intermediate rounding, for half precision.
     pub rounded_oracle: Option<RoundedOracle>,
-    /// Gradients for the first inputs with roundings, for half precision.
+    /// Gradients for the first inputs with intermediate rounding, for half precision.
     pub rounded_gradients: Option<RoundedGradients>,
-    /// Limits in f64, and in f32 and what is computed in f32.
+    /// Limits in f64, and in f32 and dtypes that are computed in f32.
     pub tolerances: [Tolerance; 2],
-    /// Limits of gradients, likewise.
+    /// The same for gradients.
     pub grad_tolerances: [Tolerance; 2],
-    /// Whether all outputs must be equal, not close.
+    /// Whether all outputs must be equal to the oracle's.
     pub exact: bool,
-    /// Whether halves are rounded after every step, not once at the end.
+    /// Whether half precision is rounded after every step instead of once at the end.
     pub steps: bool,
-    /// How often a gradient in half precision is rounded on its way at least.
+    /// The minimum number of roundings of a gradient in half precision.
     pub grad_roundings: usize,
-    /// Whether gradients of gradients are checked.
+    /// Whether second-order gradients are checked.
     pub twice: bool,
     /// Why no gradient is checked, if none is.
     pub forward_only: Option<&'static str>,
-    /// How many outputs, from the first on, have gradients.
+    /// How many outputs, starting with the first, have gradients.
     pub differentiable_outputs: usize,
-    /// Whether all weights of the outputs have one sign, so that long sums of them grow and show how they were kept.
+    /// Whether all weights of the outputs have one sign, so that long sums of them grow and show in
+    /// which precision they were accumulated.
     pub positive_cotangents: bool,
     /// Whether outputs may be of lower precision than the row's dtype.
     pub casts: bool,
-    /// How many inputs, from the first on, are the factors of products that may be formed in TF32.
+    /// How many inputs, starting with the first, are factors of products that may be computed in
+    /// TF32.
     pub tf32_factors: usize,
     /// Why bits may differ from run to run, if they may.
     pub unordered: Option<&'static str>,
-    /// Why inputs come in dense layout only, if they do.
+    /// Why only the dense layout is tested, if so.
     pub dense_only: Option<&'static str>,
-    /// Named inputs that ops get wrong: NaN, infinities, extremes, nothing. Forward only.
+    /// Named adversarial inputs: NaN, infinities, extreme values, empty tensors. Forward only.
     pub hostile: Vec<(&'static str, Vec<Array>)>,
     /// Calls that must fail, with the exact message.
     pub rejects: Vec<(String, Rejected)>,
@@ -287,7 +300,7 @@ pub struct OpCase {
 }
 
 impl OpCase {
-    /// A row for `op` with these parameters (as printed; empty if it has none).
+    /// Creates a row for `op` with these parameters (as printed; empty if it has none).
     pub fn new(op: &'static str, parameters: impl Into<String>) -> OpCase {
         OpCase {
             op,
@@ -302,7 +315,8 @@ impl OpCase {
             rounded_oracle: None,
             rounded_gradients: None,
             tolerances: [Tolerance { abs: 1e-13, rel: 1e-13 }, Tolerance { abs: 5e-7, rel: 2e-6 }],
-            // Of gradients in f64 the limit is the error of central differences, about 1e-9 of the values that pass through.
+            // In f64 the limit of gradients is the error of central differences, about 1e-9 of the
+            // values involved.
             grad_tolerances: [Tolerance { abs: 1e-7, rel: 1e-7 }, Tolerance { abs: 5e-6, rel: 2e-5 }],
             exact: false,
             steps: false,
@@ -321,26 +335,26 @@ impl OpCase {
         }
     }
 
-    /// One more input: [`Values`] (of the row's dtype, with a gradient) or an [`Input`].
+    /// Adds an input: [`Values`] (of the row's dtype, with a gradient) or an [`Input`].
     pub fn input(mut self, input: impl Into<Input>) -> OpCase {
         self.inputs.push(input.into());
         self
     }
 
-    /// With parameters that a program outside of the table reads.
+    /// Sets parameters that a program outside of the table reads.
     pub fn configured(mut self, configuration: serde_json::Value) -> OpCase {
         self.configuration = Some(configuration);
         self
     }
 
-    /// Instances in which every input has the same shape. Call it after the inputs.
+    /// Adds instances in which every input has the same shape. Call it after the inputs.
     pub fn shapes<const N: usize>(mut self, shapes: [&[usize]; N]) -> OpCase {
         let count = self.inputs.len();
         self.instances.extend(shapes.iter().map(|shape| vec![shape.to_vec(); count]));
         self
     }
 
-    /// An instance with a shape for each input; none for an op without inputs.
+    /// Adds an instance with a shape for each input; none for an op without inputs.
     pub fn on<const N: usize>(mut self, shapes: [&[usize]; N]) -> OpCase {
         self.instances.push(shapes.iter().map(|shape| shape.to_vec()).collect());
         self
@@ -352,19 +366,21 @@ impl OpCase {
         self
     }
 
-    /// Runs in these dtypes as well. (Drawn values are rounded to whole numbers for integers, limited to what i16 and i8 hold, made positive for unsigned ones, and compared with 0 for
+    /// Runs in these dtypes as well. (Random values are rounded to integers for integer dtypes,
+    /// limited to the range of i16 and i8, made positive for unsigned ones, and compared with 0 for
     /// bool.)
     pub fn also(mut self, dtypes: &[DType]) -> OpCase {
         self.dtypes.extend(dtypes);
         self
     }
 
-    /// The call under test.
+    /// Sets the call under test.
     pub fn run<O: IntoOutputs>(self, f: impl Fn(&[Tensor]) -> Result<O> + Send + Sync + 'static) -> OpCase {
         self.run_on(move |inputs, _, _| f(inputs))
     }
 
-    /// The call under test, given the device and the row's dtype too. The device is seeded with 0 before each call.
+    /// Sets the call under test, with the device and the row's dtype as further arguments. The
+    /// device is seeded with 0 before each call.
     pub fn run_on<O: IntoOutputs>(
         mut self,
         f: impl Fn(&[Tensor], &Device, DType) -> Result<O> + Send + Sync + 'static,
@@ -373,12 +389,13 @@ impl OpCase {
         self
     }
 
-    /// The definition in float64.
+    /// Sets the definition in float64.
     pub fn oracle<O: IntoArrays>(self, f: impl Fn(&[Array]) -> O + Send + Sync + 'static) -> OpCase {
         self.oracle_for(move |_, inputs| f(inputs))
     }
 
-    /// The definition in float64, given the row's dtype too: for casts, and integers that wrap.
+    /// Sets the definition in float64, with the row's dtype as a further argument: for casts, and
+    /// integers that wrap.
     pub fn oracle_for<O: IntoArrays>(
         mut self,
         f: impl Fn(DType, &[Array]) -> O + Send + Sync + 'static,
@@ -387,7 +404,8 @@ impl OpCase {
         self
     }
 
-    /// For computations that round halves in between: the definition with `round` around each such value. Its distance from the oracle sets the limit.
+    /// Sets the definition with `round` around each intermediate value that is rounded in half
+    /// precision. Its distance from the oracle determines the limit.
     pub fn rounded_oracle<O: IntoArrays>(
         mut self,
         f: impl Fn(&dyn Fn(f64) -> f64, &[Array]) -> O + Send + Sync + 'static,
@@ -396,8 +414,10 @@ impl OpCase {
         self
     }
 
-    /// Gradients for the first inputs, as a kernel forms them that rounds values in between: with `round` around each such value, given the inputs and the
-    /// cotangents of the outputs. How far they are from the derivatives widens the limit, as does the distance of the same ops, each rounded.
+    /// Sets the gradients for the first inputs as a kernel with intermediate rounding computes
+    /// them: with `round` around each such value, from the inputs and the cotangents of the
+    /// outputs. Their distance from the derivatives widens the limit, as does the distance of the
+    /// same ops with each result rounded.
     pub fn rounded_gradients(
         mut self,
         f: impl Fn(&dyn Fn(f64) -> f64, &[Array], &[Array]) -> Vec<Array> + Send + Sync + 'static,
@@ -406,107 +426,116 @@ impl OpCase {
         self
     }
 
-    /// For calls that are several ops in a row: halves are rounded after every primitive. The limit is that of the same ops, each rounded.
+    /// Marks a call of several consecutive ops: half precision is rounded after every primitive.
+    /// The limit is that of the same ops with each result rounded.
     pub fn steps(mut self) -> OpCase {
         self.steps = true;
         self
     }
 
-    /// For gradients that go through matrix units, which take halves only: in half precision they are rounded so often on their way.
+    /// Sets how often a gradient in half precision is rounded, for gradients computed by tensor
+    /// cores, whose operands are half precision.
     pub fn grad_roundings(mut self, count: usize) -> OpCase {
         self.grad_roundings = count;
         self
     }
 
-    /// Forward limits in f64 and in f32.
+    /// Sets the forward limits in f64 and in f32.
     pub fn tolerances(mut self, f64_limit: Tolerance, f32_limit: Tolerance) -> OpCase {
         self.tolerances = [f64_limit, f32_limit];
         self
     }
 
-    /// Forward limit in f32 (and in what is computed in f32): `abs + rel * |want|`. Gradients get ten times as much unless they are given too.
+    /// Sets the forward limit in f32 (and in dtypes that are computed in f32): `abs + rel *
+    /// |want|`. The limit of gradients becomes ten times as large unless it is set too.
     pub fn f32_limit(mut self, abs: f64, rel: f64) -> OpCase {
         self.tolerances[1] = Tolerance { abs, rel };
         self.grad_tolerances[1] = Tolerance { abs, rel }.times(10.0);
         self
     }
 
-    /// Forward limit in f64.
+    /// Sets the forward limit in f64.
     pub fn f64_limit(mut self, abs: f64, rel: f64) -> OpCase {
         self.tolerances[0] = Tolerance { abs, rel };
         self
     }
 
-    /// Limits of gradients in f64 and in f32. Call it after [`f32_limit`](OpCase::f32_limit).
+    /// Sets the limits of gradients in f64 and in f32. Call it after
+    /// [`f32_limit`](OpCase::f32_limit).
     pub fn grad_tolerances(mut self, f64_limit: Tolerance, f32_limit: Tolerance) -> OpCase {
         self.grad_tolerances = [f64_limit, f32_limit];
         self
     }
 
-    /// Outputs must be equal to the oracle's, rounded to the dtype: moves, comparisons, integers.
+    /// Requires outputs equal to the oracle's, rounded to the dtype: for data movement,
+    /// comparisons, integers.
     pub fn exact(mut self) -> OpCase {
         self.exact = true;
         self.tolerances = [Tolerance::EXACT; 2];
         self
     }
 
-    /// Gradients of gradients are checked too.
+    /// Checks second-order gradients too.
     pub fn twice(mut self) -> OpCase {
         self.twice = true;
         self
     }
 
-    /// No gradient is checked, for this reason.
+    /// Checks no gradient, for this reason.
     pub fn forward_only(mut self, why: &'static str) -> OpCase {
         self.forward_only = Some(why);
         self
     }
 
-    /// Only the first `count` outputs have gradients.
+    /// Limits gradients to the first `count` outputs.
     pub fn differentiable_outputs(mut self, count: usize) -> OpCase {
         self.differentiable_outputs = count;
         self
     }
 
-    /// Weights of the outputs of one sign only: a sum of hundreds of them is where narrow sums lose most.
+    /// Gives all weights of the outputs the same sign: a sum of hundreds of them loses the most in
+    /// a narrow accumulator.
     pub fn positive_cotangents(mut self) -> OpCase {
         self.positive_cotangents = true;
         self
     }
 
-    /// Outputs may be of lower precision than the row's dtype.
+    /// Allows outputs of lower precision than the row's dtype.
     pub fn casts(mut self) -> OpCase {
         self.casts = true;
         self
     }
 
-    /// The first `factors` inputs are multiplied with one another, and a device may round them to TF32 first: then each output of the row in f32 is right as a
-    /// whole if it is that of the oracle, or that of the oracle of rounded factors, within the same limit. So is each gradient: the other one is that of
-    /// rounded factors under a rounded cotangent. For rows that are linear in each factor (and may have a kink far away from what is drawn).
+    /// Declares that the first `factors` inputs are multiplied with one another, and that a device
+    /// may round them to TF32 first. In f32 each output as a whole is then correct if it matches
+    /// the oracle, or the oracle on rounded factors, within the same limit. The same applies to
+    /// each gradient, whose alternative has rounded factors and a rounded cotangent. For rows that
+    /// are linear in each factor (and may have a kink far away from the random inputs).
     pub fn tf32_factors(mut self, factors: usize) -> OpCase {
         self.tf32_factors = factors;
         self
     }
 
-    /// Bits may differ from run to run, for this reason.
+    /// Allows bits to differ from run to run, for this reason.
     pub fn unordered(mut self, why: &'static str) -> OpCase {
         self.unordered = Some(why);
         self
     }
 
-    /// Inputs come in dense layout only, for this reason.
+    /// Tests only the dense layout, for this reason.
     pub fn dense_only(mut self, why: &'static str) -> OpCase {
         self.dense_only = Some(why);
         self
     }
 
-    /// Inputs that ops get wrong, one array for each; forward only, in every floating dtype of the row.
+    /// Adds adversarial inputs, one array for each input; forward only, in every floating dtype of
+    /// the row.
     pub fn hostile<const N: usize>(mut self, name: &'static str, inputs: [Array; N]) -> OpCase {
         self.hostile.push((name, inputs.into()));
         self
     }
 
-    /// A call that must fail with exactly this message.
+    /// Adds a call that must fail with exactly this message.
     pub fn rejects<O: IntoOutputs>(
         mut self,
         message: impl Into<String>,
@@ -516,13 +545,14 @@ impl OpCase {
         self
     }
 
-    /// Shapes (one for each input) for benchmarks and for comparing devices, too large for the oracle.
+    /// Adds shapes (one for each input) for benchmarks and for comparing devices, too large for the
+    /// oracle.
     pub fn perf<const N: usize>(mut self, shapes: [&[usize]; N]) -> OpCase {
         self.perf.push(shapes.iter().map(|shape| shape.to_vec()).collect());
         self
     }
 
-    /// Op and parameters: `softmax axis=1`.
+    /// Returns op and parameters: `softmax axis=1`.
     pub fn name(&self) -> String {
         match self.parameters.is_empty() {
             true => self.op.to_string(),
@@ -530,7 +560,8 @@ impl OpCase {
         }
     }
 
-    /// What the inputs of an instance are drawn from, and the beginning of its printed keys: `softmax axis=1 [7,33]`.
+    /// Returns the seed of the inputs of an instance, which is also the start of its printed keys:
+    /// `softmax axis=1 [7,33]`.
     pub fn key(&self, instance: &[Vec<usize>]) -> String {
         let shapes: Vec<String> = instance.iter().map(|shape| shape_text(shape)).collect();
         match shapes.is_empty() {
@@ -540,18 +571,19 @@ impl OpCase {
     }
 }
 
-/// `[7,33]`.
+/// Formats a shape as `[7,33]`.
 pub fn shape_text(shape: &[usize]) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     format!("[{}]", sizes.join(","))
 }
 
-/// Sizes around the tile `tile` of a kernel: nothing, one, one off each side, and several tiles with a rest.
+/// Returns sizes around the tile `tile` of a kernel: zero, one, one less and one more than the
+/// tile, and several tiles with a remainder.
 pub fn edges(tile: usize) -> [usize; 6] {
     [0, 1, tile - 1, tile, tile + 1, 3 * tile + 5]
 }
 
-/// Every row of the table.
+/// Returns every row of the table.
 pub fn table() -> Vec<OpCase> {
     crate::cases::all()
 }

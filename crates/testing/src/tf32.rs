@@ -1,4 +1,5 @@
-//! A device that rounds what products permit to be rounded: it shows anywhere what a device with TF32 makes of a program.
+//! A device that rounds to TF32 wherever products permit it: it shows on any machine the effect of
+//! TF32 on a program.
 
 use crate::compare::round_to_tf32;
 use ternion_core::{Backend, Buffer, DType, Device, Meta, Op, Plan, Result, Unsupported, View};
@@ -6,13 +7,15 @@ use ternion_core::{Backend, Buffer, DType, Device, Meta, Op, Plan, Result, Unsup
 /// How operands are rounded to TF32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To nearest, ties away from zero: what is permitted.
+    /// To nearest, ties away from zero: the permitted rounding.
     Nearest,
-    /// Towards zero, by cutting bits off: twice as far, and always to one side. A fault, for tests of what looks for faults.
+    /// Toward zero, by truncation: the error is twice as large, and always has the same sign. A
+    /// fault, for tests of the tools that detect faults.
     Cut,
 }
 
-/// Another device, on which products that permit TF32 are formed of rounded operands. Sums stay in f32. Convolutions and attention are composed of such products.
+/// A decorator on which products that permit TF32 are computed with rounded operands. Sums are f32.
+/// Convolutions and attention are composed of such products.
 #[derive(Debug)]
 pub struct Tf32 {
     inner: Device,
@@ -20,12 +23,12 @@ pub struct Tf32 {
 }
 
 impl Tf32 {
-    /// A device that rounds and computes on `inner`.
+    /// Creates a device that rounds and computes on `inner`.
     pub fn device(inner: &Device, mode: Mode) -> Device {
         Device::new(Tf32 { inner: inner.clone(), mode })
     }
 
-    /// The memory behind `view`, every f32 of it rounded.
+    /// Returns a copy of the buffer of `view` with every f32 rounded.
     fn rounded(&self, view: &View<'_>) -> Result<Buffer> {
         let backend = self.inner.backend();
         let mut bytes = vec![0; view.buffer.bytes()];

@@ -1,4 +1,5 @@
-//! What a model did, op by op: the outputs of its ops and layers forward, the gradients of its nodes backward, and where in the model each stands.
+//! The trace of a model, op by op: the outputs of its ops and layers in the forward pass, the
+//! gradients of its nodes in the backward pass, and the location of each in the model.
 
 use crate::agreement::Computed;
 use crate::place::place;
@@ -10,18 +11,20 @@ use ternion_core::autograd::{BackwardCall, TensorId, next_node_id, observe_backw
 use ternion_core::{Device, OpCall, Result, Tensor, observe_ops};
 use ternion_nn::{LayerEvent, Module, observe_layer_events};
 
-/// Something compared: what it is, and the op that made it.
+/// A compared tensor and the op that computed it.
 pub(crate) struct Step {
-    /// The op, or nothing for the output of a layer.
+    /// The op; `None` for the output of a layer.
     pub(crate) op: Option<&'static str>,
-    /// `output of op relu`.
+    /// The name, such as `output of op relu`.
     pub(crate) name: String,
-    /// `op relu (between 0 (Linear) and 2 (Linear))`: who is to blame if this is the first to differ.
+    /// `op relu (between 0 (Linear) and 2 (Linear))`: the part at fault if this tensor is the first
+    /// to differ.
     pub(crate) part: String,
     pub(crate) tensor: Tensor,
 }
 
-/// A layer's start or end, and when it was: after this many ops, before the node of this number.
+/// The start or end of a layer, with its time: the number of ops before it, and the number of the
+/// node after it.
 struct Mark {
     ops: usize,
     node: u64,
@@ -36,25 +39,25 @@ enum Event {
     Output,
 }
 
-/// What was seen of a forward pass.
+/// The record of a forward pass.
 #[derive(Default)]
 struct Log {
     marks: Vec<Mark>,
     /// The outputs of ops (by the number of ops before) and of layers.
     outputs: Vec<Seen>,
     ops: usize,
-    /// What tensors are called, by the name of their gradients.
+    /// The names of tensors, by the ids of their gradients.
     names: HashMap<TensorId, String>,
 }
 
 struct Seen {
-    /// The op and its number; none for a layer's output.
+    /// The op and its number; `None` for a layer's output.
     op: Option<(&'static str, usize)>,
     name: String,
     tensor: Tensor,
 }
 
-/// A copy that nothing changes any more.
+/// Returns a copy that no later op changes.
 fn kept(tensor: &Tensor, host: &Device) -> Result<Tensor> {
     let (dtype, values) = values_of(tensor)?;
     place(&values, dtype, None, host)
@@ -100,7 +103,7 @@ impl Log {
         Ok(())
     }
 
-    /// Where something stands that happened after the marks for which `before` holds.
+    /// Returns the location of an event after the marks for which `before` holds.
     fn place(&self, before: impl Fn(&Mark) -> bool) -> String {
         let (mut inside, mut last): (Vec<&str>, Option<&str>) = (Vec::new(), None);
         let passed = self.marks.iter().take_while(|mark| before(mark)).count();
@@ -130,7 +133,7 @@ impl Log {
     }
 }
 
-/// What a model did in a forward pass.
+/// The trace of a model in a forward pass.
 pub(crate) struct Trail {
     log: Log,
     host: Device,
@@ -139,7 +142,7 @@ pub(crate) struct Trail {
 }
 
 impl Trail {
-    /// Runs `compute` and follows it.
+    /// Runs `compute` and traces it.
     pub(crate) fn of<M: Module + ?Sized, T>(
         model: &M,
         compute: impl FnOnce() -> Result<T>,
@@ -157,7 +160,7 @@ impl Trail {
         Ok((Trail { log: log.take(), host, end: next_node_id() }, computed))
     }
 
-    /// The outputs of ops and layers in the order of computation.
+    /// Returns the outputs of ops and layers in the order of computation.
     pub(crate) fn forward(&self) -> Vec<Step> {
         let step = |seen: &Seen| {
             let part = match seen.op {
@@ -170,14 +173,15 @@ impl Trail {
         self.log.outputs.iter().map(step).collect()
     }
 
-    /// Gives a tensor a name by which gradients are told.
+    /// Sets the name under which the gradient of a tensor is reported.
     pub(crate) fn name(&mut self, tensor: &Tensor, name: String) {
         if let Some(id) = tensor.id() {
             self.log.names.insert(id, name);
         }
     }
 
-    /// Runs `walk` and follows it: the gradients that came to each node, then those that it formed.
+    /// Runs the backward pass `walk` and traces it: the output gradients of each node, then the
+    /// input gradients that it computed.
     pub(crate) fn backward<T>(&self, walk: impl FnOnce() -> Result<T>) -> Result<(Vec<Step>, T)> {
         let steps: Rc<RefCell<Vec<(u64, Step)>>> = Rc::default();
         let (log, host, names) = (steps.clone(), self.host.clone(), self.log.names.clone());
@@ -189,7 +193,8 @@ impl Trail {
         Ok((self.placed(steps.take()), walked))
     }
 
-    /// What is formed inside the gradient of a node (of its composition, or of a segment that runs again) stands where that node does, which is told of last.
+    /// Assigns locations. What is computed inside the gradient of a node (in its composition, or in
+    /// a recomputed segment) has the location of that node, which is reported last.
     fn placed(&self, steps: Vec<(u64, Step)>) -> Vec<Step> {
         let mut place = String::new();
         let place_one = |(node, step): (u64, Step)| {
@@ -232,7 +237,8 @@ fn steps_of(
     Ok(steps)
 }
 
-/// The steps of both that are to be compared: the same ops in the same order, but for copies, which depend on the layouts that a device prefers. Otherwise what comes where.
+/// Returns the pairs of steps to compare: the same ops in the same order, except for copies, which
+/// depend on the layouts that a device prefers. If the ops differ, the error says where.
 pub(crate) fn paired(first: &[Step], second: &[Step]) -> std::result::Result<Vec<(usize, usize)>, String> {
     let (mut pairs, mut at, mut other) = (Vec::new(), 0, 0);
     let is_copy = |step: Option<&Step>| step.is_some_and(|step| step.op == Some("copy"));
@@ -258,7 +264,7 @@ pub(crate) fn paired(first: &[Step], second: &[Step]) -> std::result::Result<Vec
     Ok(pairs)
 }
 
-/// The steps with these numbers.
+/// Returns the steps with these indices.
 pub(crate) fn chosen(steps: &[Step], numbers: impl Iterator<Item = usize>) -> Computed {
     let one = |step: &Step| (step.name.clone(), Some(step.tensor.clone()));
     numbers.filter_map(|at| steps.get(at)).map(one).collect()

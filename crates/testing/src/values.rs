@@ -1,51 +1,54 @@
-//! Where the inputs of a row come from: seeded by what the case is, so that a failure repeats anywhere.
+//! Inputs of rows: random numbers seeded by the key of the case, so that a failure can be
+//! reproduced anywhere.
 
 use crate::array::Array;
 use std::fmt;
 use std::sync::Arc;
 
-/// How the elements of an input are drawn.
+/// The distribution of the elements of an input.
 #[derive(Clone)]
 pub enum Values {
-    /// Even between two bounds.
+    /// Uniform between two bounds.
     Uniform(f64, f64),
-    /// Either sign, with a magnitude between `gap` and `gap + 2`: clear of a kink at zero.
+    /// Either sign, with a magnitude between `gap` and `gap + 2`: away from a kink at zero.
     AwayFrom(f64),
-    /// All different by at least 1/32, in random order, within about 8 of zero: for maxima, sorting and other ops with ties. (Up to 512 elements.)
+    /// All different by at least 1/32, in random order, within about 8 of zero: for maxima, sorting
+    /// and other ops with ties. (Up to 512 elements.)
     Distinct,
-    /// Whole numbers from the first up to and including the second.
+    /// Integers from the first up to and including the second.
     Integers(i64, i64),
     /// 0 or 1.
     Bools,
-    /// Positions along an axis of another input: `0..shapes[input][axis]`.
+    /// Indices along an axis of another input: `0..shapes[input][axis]`.
     Index {
-        /// The input that is pointed into.
+        /// The indexed input.
         input: usize,
         /// Its axis.
         axis: usize,
     },
-    /// As `Index`, but no position twice in a slice along that axis (which is at least as long as this input's).
+    /// Like `Index`, but no index occurs twice in a slice along that axis (which is at least as
+    /// long as this input's).
     UniqueIndex {
-        /// The input that is pointed into.
+        /// The indexed input.
         input: usize,
         /// Its axis.
         axis: usize,
     },
-    /// These, over and over.
+    /// These values, repeated as needed.
     Fixed(Vec<f64>),
-    /// Whatever this makes of the shapes of all inputs, the place of this one, and random numbers.
+    /// Computed from the shapes of all inputs, the position of this input, and random numbers.
     Custom(Custom),
 }
 
 type Custom = Arc<dyn Fn(&[Vec<usize>], usize, &mut Rng) -> Vec<f64> + Send + Sync>;
 
 impl Values {
-    /// As [`Values::Custom`].
+    /// Creates a [`Values::Custom`].
     pub fn custom(f: impl Fn(&[Vec<usize>], usize, &mut Rng) -> Vec<f64> + Send + Sync + 'static) -> Values {
         Values::Custom(Arc::new(f))
     }
 
-    /// The values of input `own` of a case with inputs of these shapes.
+    /// Generates the values of input `own` of a case with inputs of these shapes.
     pub fn draw(&self, shapes: &[Vec<usize>], own: usize, rng: &mut Rng) -> Array {
         let shape = &shapes[own];
         let elements: usize = shape.iter().product();
@@ -73,7 +76,8 @@ impl Values {
     }
 }
 
-/// A one-dimensional index points along `axis` of another shape; one of equal rank along its own axis.
+/// A one-dimensional index refers to `axis` of another shape; an index of equal rank to its own
+/// axis.
 fn unique_index(shape: &[usize], size: usize, axis: usize, rng: &mut Rng) -> Vec<f64> {
     let axis = if shape.len() == 1 { 0 } else { axis };
     let template = Array::zeros(shape);
@@ -104,18 +108,19 @@ impl fmt::Debug for Values {
     }
 }
 
-/// Random numbers for drawing inputs (SplitMix64; Steele et al. 2014), independent of the framework's own.
+/// A generator of random inputs (SplitMix64; Steele et al. 2014), independent of the framework's
+/// generator.
 pub struct Rng(u64);
 
 impl Rng {
-    /// Started from a hash (FNV-1a) of `text`.
+    /// Creates a generator seeded with a hash (FNV-1a) of `text`.
     pub fn seeded(text: &str) -> Rng {
         Rng(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         }))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -124,23 +129,23 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Even over `low..high`.
+    /// Returns a uniform number in `low..high`.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * ((self.bits() >> 11) as f64 / (1u64 << 53) as f64)
     }
 
-    /// -1 or 1.
+    /// Returns -1 or 1.
     pub fn sign(&mut self) -> f64 {
         if self.bits() >> 63 == 0 { 1.0 } else { -1.0 }
     }
 
-    /// Even over `low..=high`; `low` if that is empty.
+    /// Returns a uniform integer in `low..=high`; `low` if that is empty.
     pub fn integer(&mut self, low: i64, high: i64) -> i64 {
         let count = (high - low + 1).max(1) as u64;
         low + (self.bits() % count) as i64
     }
 
-    /// `0..count` in random order.
+    /// Returns `0..count` in random order.
     pub fn permutation(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         for end in (1..count).rev() {

@@ -1,4 +1,4 @@
-//! What compares devices finds what is wrong, names it, and lets honest devices pass.
+//! Device comparison detects a wrong op, names it, and accepts devices that are correct.
 
 mod broken;
 
@@ -32,7 +32,8 @@ fn labels(count: usize) -> Tensor {
     Tensor::from_slice(&labels, [count], &cpu()).unwrap()
 }
 
-/// The message when `wrong` is planted in `op` of the first device, and that when it is in the second.
+/// Returns the message when `wrong` is planted in `op` of the first device, and the message when it
+/// is in the second.
 fn planted(op: &'static str, wrong: Wrong, f: Function, inputs: &[Tensor]) -> [String; 2] {
     let faulty = broken(&cpu(), op, wrong);
     [compare_devices(f, &faulty, &cpu(), inputs), compare_devices(f, &cpu(), &faulty, inputs)]

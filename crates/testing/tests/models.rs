@@ -1,4 +1,5 @@
-//! Comparing models names the op that is wrong and the layer that it is in, never one that is right or did not run.
+//! Model comparison names the op that is wrong and the layer that contains it, never an op that is
+//! correct or did not run.
 
 mod broken;
 
@@ -26,14 +27,14 @@ fn labels(count: usize) -> Tensor {
     Tensor::from_slice(&labels, [count], &cpu()).unwrap()
 }
 
-/// The same model on `device`.
+/// Returns the same model on `device`.
 fn moved<M: Module>(build: impl Fn(&Device) -> Result<M>, device: &Device) -> M {
     let model = build(&cpu()).unwrap();
     model.to_device(device).unwrap();
     model
 }
 
-/// The messages when `op` is wrong on the first device, and on the second.
+/// Returns the messages when `op` is wrong on the first device, and when it is wrong on the second.
 fn messages<M: Module + Forward>(
     op: &'static str,
     build: impl Fn(&Device) -> Result<M>,
@@ -148,7 +149,8 @@ fn integers_buffers_and_models_without_parameters() {
     assert!(message.contains("differ: buffer 1.running_"), "{message}");
 
     let plain = || Sequential::new().with(ReLU).with(Tanh);
-    // Two ops, two layers and the model; back, what comes to each op and what it returns, and the input's gradient.
+    // Two ops, two layers and the model; in the backward pass, the output and input gradients of
+    // each op, and the input's gradient.
     assert_eq!(compare_models(&plain(), &plain(), &random(&[2, 3], DType::F32, 1)).unwrap(), (5 + 5) * 6);
     let message =
         compare_models(&plain(), &Sequential::new().with(ReLU), &tokens.to_dtype(DType::F32).unwrap());
@@ -183,7 +185,7 @@ fn an_op_between_layers_is_named_where_it_stands() {
     }
 }
 
-/// `x + linear(x)`, a layer that tells nothing of itself.
+/// `x + linear(x)`, a layer that does not report its start.
 #[derive(Module)]
 struct Block {
     a: Linear,
@@ -219,7 +221,7 @@ fn a_wrong_sum_of_a_residual_block_is_not_blamed_on_the_layer_before() {
     }
 }
 
-/// `tanh(x) * scale`, a layer of one's own that never tells of itself.
+/// `tanh(x) * scale`, a custom layer that does not report its start.
 #[derive(Module)]
 struct Own {
     scale: Param,
@@ -287,7 +289,7 @@ thread_local! {
 
 #[test]
 fn a_wrong_sum_of_gradients_is_not_blamed_on_an_op() {
-    // The gradients of x are added on the way back; forward nothing is.
+    // The gradients of x are added in the backward pass; the forward pass has no addition.
     #[derive(Module)]
     struct Twice {
         gain: Param,
@@ -307,7 +309,8 @@ fn a_wrong_sum_of_gradients_is_not_blamed_on_an_op() {
 #[test]
 fn the_models_are_left_with_the_tensors_that_they_had() {
     let images = random(&[6, 1, 8, 8], DType::F32, 8);
-    // The halves differ by more than the limits, so that the second runs again on parameters that are moved.
+    // bf16 results differ by more than the limits, so that the second model runs again with moved
+    // parameters.
     let models = [moved(convolutional, &cpu()), moved(convolutional, &Composed::new(cpu()))];
     models.iter().for_each(|model| model.to_dtype(DType::BF16).unwrap());
     models.iter().for_each(|model| model.parameters()[0].freeze());
@@ -403,7 +406,7 @@ fn a_parameter_frozen_in_one_model_is_named() {
     assert_eq!(message, "compare_models: parameter 0.weight is frozen in the second model only");
 }
 
-/// A tanh that keeps nothing.
+/// A tanh that saves nothing for its gradient.
 #[derive(Module)]
 struct Frugal;
 

@@ -1,9 +1,10 @@
-//! A backend that refuses what it must run does not pass the op table; one that lacks a dtype is told so, and nothing that was skipped passes for tested.
+//! A backend that does not support a required op fails the op table. If it lacks a dtype, this is
+//! reported, and a skipped case does not count as tested.
 
 use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Unsupported};
 use ternion_testing::{Check, Filter, OpCase, Outcome, Target, check_row, suite, table};
 
-/// The CPU, without what `refuses` tells.
+/// The CPU without the ops for which `refuses` returns true.
 #[derive(Debug)]
 struct Refusing {
     inner: Device,
@@ -115,7 +116,7 @@ fn what_would_be_skipped_wholly_is_ignored() {
     for name in ["exp::forward::refusing", "exp::backward::refusing", "exp::hostile::refusing"] {
         assert!(ignored("exp", &nothing).contains(&name.to_string()), "{name}");
     }
-    // Refused where it may not be: the tests run, and fail.
+    // Required ops that are unsupported: the tests run, and fail.
     assert_eq!(ignored("matmul", &refusing(|op, _| op.name() == "matmul")), [""; 0]);
     assert_eq!(ignored("exp", &refusing(in_half)), [""; 0]);
 }

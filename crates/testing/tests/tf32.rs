@@ -1,4 +1,5 @@
-//! Rows whose products permit TF32 pass on a device that rounds their factors, forward and backward, and on no device that does it wrongly.
+//! Rows whose products permit TF32 pass on a device that rounds their factors, forward and
+//! backward, and fail on a device that does so incorrectly.
 
 use ternion_core::decorators::Checked;
 use ternion_core::{Device, MatmulOptions, Result, Tensor};
@@ -61,14 +62,14 @@ fn operands_that_are_cut_off_fail() {
 fn a_wrong_product_of_rounded_factors_fails() {
     for row in rows() {
         let rounding = Tf32::device(&ternion_cpu::device(), Mode::Nearest);
-        // The last element of a product inside a convolution may be one that no pixel shows.
+        // The last element of a product inside a convolution may not correspond to any pixel.
         let wrong = if row.op == "matmul" { Wrong::LastElementOff } else { Wrong::Times(1.001) };
         let found = outcome(&row, Check::Forward, broken(&rounding, "matmul", wrong));
         assert!(found.failures.iter().any(|failure| failure.key.contains(" f32 ")), "{}", row.name());
     }
 }
 
-/// A product in lockstep with the processor, on a device that rounds like this.
+/// A product on a device that rounds in this mode, checked against the CPU.
 fn checked(mode: Mode, tf32: bool) -> Result<Tensor> {
     let cpu = ternion_cpu::device();
     let device = Checked::new(Tf32::device(&cpu, mode), cpu);

@@ -1,4 +1,4 @@
-//! Curves as SVG: what was measured, over steps or epochs.
+//! Charts of metrics over steps or epochs, as SVG.
 
 mod axis;
 mod svg;
@@ -10,7 +10,7 @@ use svg::{Anchor, Svg};
 use ternion_core::Result;
 use ternion_nn::checkpoint::write_file;
 
-/// A picture of curves: one or more panels above one another, over the same axis.
+/// A chart of curves: one or more panels, stacked vertically, with the same horizontal axis.
 ///
 /// ```
 /// use ternion_train::{Chart, Panel, Scale, Series};
@@ -27,8 +27,9 @@ use ternion_nn::checkpoint::write_file;
 /// assert!(svg.starts_with("<svg") && svg.contains("validation"));
 /// ```
 ///
-/// Numbers that cannot be drawn (NaN, infinity, and less than 0 where the axis is logarithmic) leave a gap in their curve, and the picture says how many there are. A 0 where the axis is
-/// logarithmic leaves a gap, too, and is a dot on the lower edge.
+/// Numbers that cannot be drawn (NaN, infinity, and negative numbers on a logarithmic axis) leave a
+/// gap in their curve, and the chart reports how many there are. A 0 on a logarithmic axis also
+/// leaves a gap, and is drawn as a dot on the lower edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     title: String,
@@ -44,19 +45,19 @@ pub struct Panel {
     series: Vec<Series>,
 }
 
-/// How numbers lie along the vertical axis.
+/// The scale of the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal differences are equally far.
+    /// Equal differences have equal distances.
     #[default]
     Linear,
-    /// Equal ratios are equally far.
+    /// Equal ratios have equal distances.
     Logarithmic,
-    /// As `Linear`, with a share of 1 told as 100 %.
+    /// Like `Linear`, with 1 labeled as 100 %.
     Percent,
 }
 
-/// One curve.
+/// A curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     name: String,
@@ -66,24 +67,24 @@ pub struct Series {
 }
 
 impl Series {
-    /// A line through these points, `(x, y)`.
+    /// Creates a line through these points, `(x, y)`.
     pub fn new(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         let points = points.into_iter().collect();
         Series { name: name.to_owned(), points, has_dots: false, is_dashed: false }
     }
 
-    /// What a recorder noted under `name`, over its steps.
+    /// Creates a series from the values that a recorder recorded under `name`, over its steps.
     pub fn recorded(recorder: &Recorder, name: &str) -> Series {
         Series::new(name, recorder.series(name).iter().map(|&(step, value)| (step as f64, value)))
     }
 
-    /// With gaps in its stroke, through which a curve below is seen: for one that may lie on another.
+    /// Draws the curve with a dashed stroke, through which a curve below is visible.
     pub fn dashed(mut self) -> Series {
         self.is_dashed = true;
         self
     }
 
-    /// With a dot at every point: for few of them.
+    /// Draws a dot at every point, for series of few points.
     pub fn dots(mut self) -> Series {
         self.has_dots = true;
         self
@@ -91,18 +92,18 @@ impl Series {
 }
 
 impl Panel {
-    /// A panel without curves, whose vertical axis has this title.
+    /// Creates a panel without curves, whose vertical axis has this title.
     pub fn new(y_title: &str) -> Panel {
         Panel { y_title: y_title.to_owned(), scale: Scale::default(), series: Vec::new() }
     }
 
-    /// Chooses the vertical axis; linear by default.
+    /// Sets the scale of the vertical axis; linear by default.
     pub fn scale(mut self, scale: Scale) -> Panel {
         self.scale = scale;
         self
     }
 
-    /// Adds a curve. One without points stands in the legend alone.
+    /// Adds a curve. A curve without points appears only in the legend.
     pub fn series(mut self, series: Series) -> Panel {
         self.series.push(series);
         self
@@ -112,37 +113,37 @@ impl Panel {
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 24.0;
-/// Above the first panel, for the title.
+/// Space above the first panel, for the title.
 const TOP: f64 = 44.0;
-/// Height of a panel that is alone; of several, each has less.
+/// Height of a single panel; several panels are smaller.
 const PLOT_HEIGHT: f64 = 320.0;
 const PLOT_HEIGHT_OF_SEVERAL: f64 = 220.0;
 /// Height of a row of the legend, or of a remark.
 const ROW: f64 = 20.0;
-/// Below a panel, for the numbers of the axis.
+/// Space below a panel, for the numbers of the axis.
 const BELOW: f64 = 34.0;
-/// Below the last panel, for the title of the axis.
+/// Space below the last panel, for the title of the axis.
 const BOTTOM: f64 = 24.0;
-/// Of a letter of the legend, which SVG does not tell; generous.
+/// Width of a letter of the legend, which SVG does not provide; generous.
 const LETTER: f64 = 7.2;
 
 const COLOURS: [&str; 6] = ["#1f6feb", "#d1530b", "#1a7f37", "#8250df", "#bf3989", "#57606a"];
-/// Curves beyond the colours are told apart by their strokes.
+/// If there are more curves than colors, strokes distinguish them.
 const DASHES: [&str; 3] = ["", "7 4", "2 3"];
 
 impl Chart {
-    /// A picture without panels, with a title above and a title of the horizontal axis.
+    /// Creates a chart without panels, with a title above and a title of the horizontal axis.
     pub fn new(title: &str, x_title: &str) -> Chart {
         Chart { title: title.to_owned(), x_title: x_title.to_owned(), panels: Vec::new() }
     }
 
-    /// Adds a panel below those that are there.
+    /// Adds a panel below the existing ones.
     pub fn panel(mut self, panel: Panel) -> Chart {
         self.panels.push(panel);
         self
     }
 
-    /// Writes the picture to a file, whole or not at all.
+    /// Writes the chart to a file, atomically.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -150,7 +151,7 @@ impl Chart {
         write_file(path, self.to_svg().as_bytes())
     }
 
-    /// The picture as SVG.
+    /// Returns the chart as SVG.
     pub fn to_svg(&self) -> String {
         let plot_height = if self.panels.len() > 1 { PLOT_HEIGHT_OF_SEVERAL } else { PLOT_HEIGHT };
         let x = self.x_axis();
@@ -167,7 +168,7 @@ impl Chart {
         svg.finished(WIDTH, top + BOTTOM)
     }
 
-    /// The same for all panels.
+    /// Returns the horizontal axis, which all panels share.
     fn x_axis(&self) -> Axis {
         let places = |panel: &Panel, series: &Series| -> Vec<f64> {
             panel.drawable(series).flatten().map(|(x, _)| x).chain(panel.zeros(series)).collect()
@@ -178,7 +179,7 @@ impl Chart {
     }
 }
 
-/// Whether an axis goes beyond its numbers.
+/// Whether an axis extends beyond its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     None,
@@ -186,7 +187,7 @@ enum Room {
 }
 
 impl Panel {
-    /// The points of a series; none in the place of one that cannot be drawn.
+    /// Returns the points of a series; `None` for a point that cannot be drawn.
     fn drawable<'s>(&self, series: &'s Series) -> impl Iterator<Item = Option<(f64, f64)>> + use<'s> {
         let scale = self.scale;
         series.points.iter().map(move |&(x, y)| {
@@ -194,7 +195,7 @@ impl Panel {
         })
     }
 
-    /// Where a series is 0 and the axis has no 0.
+    /// Returns where a series is 0 and the axis has no 0.
     fn zeros<'s>(&self, series: &'s Series) -> impl Iterator<Item = f64> + use<'s> {
         let is_logarithmic = self.scale == Scale::Logarithmic;
         let is_zero =
@@ -202,9 +203,9 @@ impl Panel {
         series.points.iter().filter(is_zero).map(|&(x, _)| x)
     }
 
-    /// Legend and remarks, from `top` on; gives where the plot begins.
+    /// Draws legend and remarks, starting at `top`, and returns where the plot begins.
     fn heading(&self, svg: &mut Svg, top: f64) -> f64 {
-        // A curve alone whose name is that of the axis needs no legend.
+        // A single curve with the same name as the axis needs no legend.
         let is_named = matches!(&self.series[..], [series] if series.name == self.y_title);
         let mut row = if is_named { top - ROW } else { self.legend(svg, top) };
         for (index, series) in self.series.iter().enumerate() {
@@ -216,7 +217,7 @@ impl Panel {
         row + ROW + 4.0
     }
 
-    /// The names of the series with their strokes; gives the height of the last row.
+    /// Draws the names of the series with their strokes, and returns the height of the last row.
     fn legend(&self, svg: &mut Svg, top: f64) -> f64 {
         let (mut left, mut row) = (LEFT, top);
         for (index, series) in self.series.iter().enumerate() {
@@ -235,7 +236,7 @@ impl Panel {
         row
     }
 
-    /// What a series has that is not in its curve.
+    /// Describes the points of a series that are not part of its curve.
     fn remark(&self, series: &Series) -> Option<String> {
         let count = series.points.len();
         let lost = |why: fn(f64) -> bool| series.points.iter().filter(|&&(x, y)| why(y) || why(x)).count();
@@ -264,13 +265,13 @@ impl Panel {
         Axis::around(self.scale, points.map(|(_, y)| y), Room::Some, [from, to])
     }
 
-    /// Axes, and the curves between them.
+    /// Draws the axes and the curves between them.
     fn plot(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
         self.grid(svg, x, y);
         for (index, series) in self.series.iter().enumerate() {
             let style = Style::of(index, series);
             let mut zeros: Vec<f64> = self.zeros(series).map(|place| x.at(place).round()).collect();
-            // Dots in the same place are one.
+            // Dots at the same position are merged.
             zeros.dedup();
             zeros.iter().for_each(|&place| svg.dot([place, y.from()], style.colour));
             for piece in pieces(self.drawable(series)) {
@@ -285,7 +286,8 @@ impl Panel {
         }
     }
 
-    /// Lines across at the ticks, and both axes with their numbers and the vertical one's title.
+    /// Draws horizontal lines at the ticks, and both axes with their numbers and the title of the
+    /// vertical one.
     fn grid(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
         let (bottom, top) = (y.from(), y.to());
         let Ticks { labelled, unlabelled } = y.ticks(6.0);
@@ -305,7 +307,7 @@ impl Panel {
     }
 }
 
-/// How a curve is told from the others.
+/// The style that distinguishes a curve from the others.
 struct Style {
     colour: &'static str,
     dashes: &'static str,
@@ -318,7 +320,7 @@ impl Style {
     }
 }
 
-/// Points side by side without a gap.
+/// Splits points into consecutive runs without a gap.
 fn pieces(points: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Vec<(f64, f64)>> {
     let mut pieces = vec![Vec::new()];
     for point in points {
@@ -332,10 +334,11 @@ fn pieces(points: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Vec<(f64, f64
     pieces
 }
 
-/// Points up to which every one is drawn.
+/// Up to this number, all points are drawn.
 const MOST_POINTS: usize = 2000;
 
-/// Of many points, the lowest and the highest of each column of the picture: what can be seen, in a file that can be opened.
+/// Reduces many points to the lowest and the highest of each column of the chart: what is visible,
+/// in a file of reasonable size.
 fn thinned(points: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
     if points.len() <= MOST_POINTS {
         return points.to_vec();

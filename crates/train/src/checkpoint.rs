@@ -1,4 +1,4 @@
-//! A training at one moment, in one file.
+//! A training run at one moment, in one file.
 
 mod document;
 
@@ -14,30 +14,35 @@ use ternion_core::{Device, Error, Result, text};
 use ternion_nn::StateDict;
 use ternion_nn::checkpoint::{HostTensor, HostTensors, read_host, read_metadata, write_file, write_host};
 
-/// A training as it was after some step, on the host: made of a [`TrainingState`], or read from a file.
+/// The state of a training run after some step, on the host: created from a [`TrainingState`], or
+/// read from a file.
 ///
 /// # The file
 ///
-/// A safetensors file, which other programs can open: the tensors of part `model` have the keys `model.KEY`, and so on. One entry of its metadata, `ternion.checkpoint`, is everything else as
-/// JSON: the step, random positions, settings, values, and a checksum (CRC-32C) of every tensor, behind a checksum of itself. So the file stands alone, and any bit that changes in it is noticed.
+/// A safetensors file, which other programs can open: the tensors of part `model` have the keys
+/// `model.KEY`, and so on. One entry of its metadata, `ternion.checkpoint`, is everything else as
+/// JSON: the step, random states, settings, values, and a checksum (CRC-32C) of every tensor,
+/// preceded by a checksum of the entry itself. So the file is self-contained, and any changed bit
+/// is detected.
 ///
-/// The JSON of FILE is also written to FILE.json, indented, for people and scripts. Nothing here reads that: a crash between the two leaves an older FILE.json, whose `checksum` is another,
-/// and a FILE that is whole.
+/// The JSON of FILE is also written to FILE.json, indented, for people and scripts. Ternion does
+/// not read that file: a crash between the two writes leaves an older FILE.json with another
+/// `checksum`, and a complete FILE.
 ///
-/// The same training gives the same bytes, on any device that gives the same numbers.
+/// The same training run gives the same bytes on any device that computes the same values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     document: Document,
     tensors: HostTensors,
-    /// The file it was read from, for messages.
+    /// The file from which it was read, for messages.
     path: Option<PathBuf>,
 }
 
-/// Why a file is no checkpoint to go on from.
+/// Why a training run cannot resume from a file.
 pub(crate) enum ReadError {
-    /// Not as it was written: an earlier one may be whole.
+    /// The file is corrupt: an earlier one may be intact.
     Damaged(Error),
-    /// Not there, no checkpoint, or of another version.
+    /// The file does not exist, is not a checkpoint, or has another version.
     Refused(Error),
 }
 
@@ -49,10 +54,12 @@ impl From<ReadError> for Error {
 }
 
 impl Checkpoint {
-    /// The training as it is at this moment, after `step` steps. Later steps do not change it.
+    /// Copies the current state of the training run, after `step` steps. Later steps do not change
+    /// it.
     ///
     /// # Errors
-    /// Two parts of one name, or a name that is empty or has a dot; a value that JSON cannot say; no memory; an earlier op that failed on a device.
+    /// Two parts of the same name, or a name that is empty or has a dot; a value that JSON cannot
+    /// represent; out of memory; an earlier op that failed on a device.
     pub fn of(step: u64, state: &TrainingState<'_>) -> Result<Checkpoint> {
         state.check_names()?;
         let mut tensors = HostTensors::new();
@@ -77,9 +84,11 @@ impl Checkpoint {
         Ok(Checkpoint { document, tensors, path: None })
     }
 
-    /// Writes the file, and what it says beside the tensors to a file of the same name with `.json` behind it.
+    /// Writes the file, and everything except the tensors to a file of the same name with `.json`
+    /// appended.
     ///
-    /// Each is written under a temporary name and renamed when it is on disk: a crash at any moment leaves the old file or the new one.
+    /// Each is written under a temporary name and renamed when it is on disk: a crash at any moment
+    /// leaves the old file or the new one.
     ///
     /// # Errors
     /// If one of them cannot be written.
@@ -94,15 +103,17 @@ impl Checkpoint {
     /// Reads a file that [`write`](Checkpoint::write) wrote. It needs no device.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, is of another format version, or is no checkpoint, such as weights of [`nn::save`](ternion_nn::save).
+    /// If the file cannot be read, is corrupt, has another format version, or is not a checkpoint,
+    /// such as weights of [`nn::save`](ternion_nn::save).
     pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
         Ok(Checkpoint::try_read(path.as_ref())?)
     }
 
-    /// Whether a safetensors file is a checkpoint, and not tensors alone. Reads its header only.
+    /// Returns whether a safetensors file is a checkpoint, and not only tensors. Reads only its
+    /// header.
     ///
     /// # Errors
-    /// If the file cannot be read, is no safetensors file, or is cut off.
+    /// If the file cannot be read, is not a safetensors file, or is truncated.
     pub fn is_at(path: impl AsRef<Path>) -> Result<bool> {
         Ok(read_metadata(path)?.contains_key(ENTRY))
     }
@@ -130,7 +141,7 @@ impl Checkpoint {
         }
     }
 
-    /// The first thing about the tensors that is not as it was written.
+    /// Returns the first difference between the tensors and what was written.
     fn damage(&self) -> Option<String> {
         let changed = |(key, tensor): (&String, &HostTensor)| {
             (self.document.tensors.get(key) != Some(&tensor_checksum(tensor)))
@@ -141,15 +152,16 @@ impl Checkpoint {
         lost.or_else(|| self.tensors.iter().find_map(changed))
     }
 
-    /// The number of steps that were made.
+    /// Returns the number of completed steps.
     pub fn step(&self) -> u64 {
         self.document.step
     }
 
-    /// A value or a setting, by its name: for what must be known before the model can be made, such as its sizes.
+    /// Returns a value or a setting by its name: for what must be known before the model can be
+    /// created, such as its sizes.
     ///
     /// # Errors
-    /// If there is none of this name, or it is no `T`.
+    /// If there is none of this name, or it is not a `T`.
     pub fn value<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         let Document { values, settings, .. } = &self.document;
         let json = values.get(name).or_else(|| settings.get(name));
@@ -160,10 +172,11 @@ impl Checkpoint {
         T::deserialize(json).map_err(|error| self.misfit(format!("value {name}: {error}")))
     }
 
-    /// The tensors of one part on `device`: for weights alone, without the rest of the training.
+    /// Returns the tensors of one part on `device`: to load weights without the rest of the
+    /// training state.
     ///
     /// # Errors
-    /// If there is no such part, or no memory.
+    /// If there is no such part, or out of memory.
     pub fn state_dict(&self, part: &str, device: &Device) -> Result<StateDict> {
         if !self.document.parts.contains_key(part) {
             let names: Vec<&str> = self.document.parts.keys().map(String::as_str).collect();
@@ -175,12 +188,15 @@ impl Checkpoint {
         of_part.map(|(key, tensor)| Ok((key.to_owned(), tensor.to_device(device)?))).collect()
     }
 
-    /// Makes everything in `state` as it was when this checkpoint was made, and gives the number of steps. It may be on another device than then.
+    /// Restores everything in `state` from this checkpoint, and returns the number of steps. The
+    /// device may be another one than at that time.
     ///
-    /// Nothing is changed unless all fits. Steps that [`Device::capture`] recorded before this are to be recorded anew.
+    /// Nothing is changed unless everything matches. Steps that [`Device::capture`] recorded before
+    /// this must be recorded again.
     ///
     /// # Errors
-    /// Parts that the checkpoint does not have, or that the training does not name; settings that are others now; tensors that do not fit; all in words.
+    /// Parts that the checkpoint does not have, or that the training run does not name; settings
+    /// that have changed; tensors that do not match. The message describes all of them.
     pub fn resume(&self, state: &mut TrainingState<'_>) -> Result<u64> {
         state.check_names()?;
         self.check_parts(state)?;
@@ -200,7 +216,7 @@ impl Checkpoint {
         Ok(self.document.step)
     }
 
-    /// That both name the same parts.
+    /// Checks that both name the same parts.
     fn check_parts(&self, state: &TrainingState<'_>) -> Result<()> {
         let wanted: BTreeSet<(&str, &str)> =
             state.parts.iter().map(|(name, part)| (name.as_str(), kind(part))).collect();
@@ -247,7 +263,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Puts the tensors into their parts; if one does not fit, those before it get back what they had.
+    /// Loads the tensors into their parts; if one does not match, the parts before it are restored.
     fn restore_tensors(&self, state: &mut TrainingState<'_>) -> Result<()> {
         let mut before: Vec<(usize, StateDict)> = Vec::new();
         for at in 0..state.parts.len() {
@@ -278,7 +294,7 @@ impl Checkpoint {
 }
 
 impl Document {
-    /// Notes what is to be known of a part beside its tensors.
+    /// Records the metadata of a part, everything except its tensors.
     fn add(&mut self, name: &str, part: &Part<'_>) -> Result<()> {
         let refused = |detail: &String| Error::invalid("checkpoint", format!("{name}: {detail}"));
         let name = name.to_owned();
@@ -299,7 +315,7 @@ impl Document {
         Ok(())
     }
 
-    /// Every part with what it is.
+    /// Returns every part with its kind.
     fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
         let tensors = self.parts.iter().map(|(name, kind)| (name.as_str(), kind.as_str()));
         let random = self.further_random.keys().map(|name| (name.as_str(), RANDOM));
@@ -331,7 +347,7 @@ fn set_position(device: &Device, RandomPosition { seed, offset }: RandomPosition
     device.set_random_position((seed, offset));
 }
 
-/// Where the readable half of a checkpoint stands.
+/// Returns the path of the readable JSON file of a checkpoint.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".json");

@@ -1,4 +1,4 @@
-//! A folder of checkpoints: one file for each saved step, the last few of them kept.
+//! A folder of checkpoints: one file for each saved step, of which the last few are kept.
 
 use crate::checkpoint::{Checkpoint, ReadError, beside};
 use crate::state::TrainingState;
@@ -6,16 +6,17 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use ternion_core::{Error, Result};
 
-/// Which checkpoints stay when a newer one is on disk.
+/// Which checkpoints are kept when a newer one is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// So many of the newest, at least 1.
+    /// This many of the newest, at least 1.
     Last(usize),
-    /// Every one.
+    /// All of them.
     All,
 }
 
-/// A folder with the checkpoints of one training: `step-00001000.safetensors`, and `step-00001000.safetensors.json` for people.
+/// A folder with the checkpoints of one training run: `step-00001000.safetensors`, and
+/// `step-00001000.safetensors.json` for people.
 ///
 /// ```no_run
 /// use ternion_train::{Checkpoints, Keep, TrainingState};
@@ -43,20 +44,21 @@ pub enum Keep {
 pub struct Checkpoints {
     folder: PathBuf,
     keep: Keep,
-    /// The step up to which this training has come, by what it resumed or saved; none as long as it did neither.
+    /// The last step that this training run resumed or saved; `None` before it has done either.
     reached: Option<u64>,
-    /// Held from the first save on: two trainings that save to one folder would delete each other's files.
+    /// Held after the first save: two training runs that save to one folder would delete each
+    /// other's files.
     lock: Option<File>,
 }
 
-/// What [`Checkpoints::resume`] went on from.
+/// The result of [`Checkpoints::resume`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumed {
-    /// Steps that were made.
+    /// The number of completed steps.
     pub step: u64,
-    /// The file.
+    /// The file that was loaded.
     pub path: PathBuf,
-    /// What was wrong with newer ones. They are named `.damaged` now.
+    /// What was wrong with newer files, which are now named `.damaged`.
     pub passed_over: Vec<String>,
 }
 
@@ -65,10 +67,10 @@ const SUFFIX: &str = ".safetensors";
 const LOCK: &str = ".lock";
 
 impl Checkpoints {
-    /// The checkpoints in `folder`, which is made if there is none.
+    /// Opens the checkpoints in `folder`, which is created if it does not exist.
     ///
     /// # Errors
-    /// If the folder cannot be made, or none shall be kept.
+    /// If the folder cannot be created, or `keep` is 0.
     pub fn new(folder: impl AsRef<Path>, keep: Keep) -> Result<Checkpoints> {
         let folder = folder.as_ref().to_path_buf();
         if keep == Keep::Last(0) {
@@ -78,12 +80,12 @@ impl Checkpoints {
         Ok(Checkpoints { folder, keep, reached: None, lock: None })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Steps and files, in ascending order of steps. None of them is opened.
+    /// Returns steps and files, in ascending order of steps. The files are not opened.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -94,7 +96,7 @@ impl Checkpoints {
         Ok(found)
     }
 
-    /// Names that are text, and their paths.
+    /// Returns the names that are valid Unicode, with their paths.
     fn files(&self) -> Result<Vec<(String, PathBuf)>> {
         let told = |error: std::io::Error| Error::file_system(&self.folder, "cannot be read", &error);
         let mut files = Vec::new();
@@ -105,10 +107,12 @@ impl Checkpoints {
         Ok(files)
     }
 
-    /// The newest checkpoint that is whole, or none in an empty folder; with what is wrong with newer ones.
+    /// Returns the newest intact checkpoint, or `None` in an empty folder, and what is wrong with
+    /// newer ones.
     ///
     /// # Errors
-    /// If there are checkpoints, but every one is damaged; if the newest that is not damaged cannot be opened, is no checkpoint, or is of another format version.
+    /// If there are checkpoints, but every one is corrupt; if the newest that is not corrupt cannot
+    /// be opened, is not a checkpoint, or has another format version.
     pub fn latest(&self) -> Result<Option<(Checkpoint, Vec<String>)>> {
         Ok(self.newest_whole()?.map(|(checkpoint, _, damaged)| {
             (checkpoint, damaged.into_iter().map(|(_, detail)| detail).collect())
@@ -131,10 +135,12 @@ impl Checkpoints {
         Err(Error::file(&self.folder, format!("no checkpoint is whole: {}", details.join("; "))))
     }
 
-    /// Goes on from the newest checkpoint that is whole, if there is any: see [`Checkpoint::resume`]. Newer ones that are damaged get names that end in `.damaged`.
+    /// Resumes from the newest intact checkpoint, if there is any: see [`Checkpoint::resume`].
+    /// Newer ones that are corrupt are renamed to end in `.damaged`.
     ///
     /// # Errors
-    /// Those of [`latest`](Checkpoints::latest) and of [`Checkpoint::resume`]; a file that cannot be renamed.
+    /// The errors of [`latest`](Checkpoints::latest) and of [`Checkpoint::resume`]; a file that
+    /// cannot be renamed.
     pub fn resume(&mut self, state: &mut TrainingState<'_>) -> Result<Option<Resumed>> {
         let Some((checkpoint, path, damaged)) = self.newest_whole()? else { return Ok(None) };
         let step = checkpoint.resume(state)?;
@@ -150,11 +156,13 @@ impl Checkpoints {
         Ok(Some(Resumed { step, path, passed_over }))
     }
 
-    /// Writes a checkpoint; when it is on disk, deletes those that are not to be kept. Gives the file.
+    /// Writes a checkpoint and returns its path. When it is on disk, deletes those that are not
+    /// kept.
     ///
     /// # Errors
-    /// If the file cannot be written; if another training, perhaps of another process, saves to this folder; if the folder has checkpoints that this training does not come from: resume them first, or take another
-    /// folder; if `step` is below that of an earlier call.
+    /// If the file cannot be written; if another training run, perhaps in another process, saves to
+    /// this folder; if the folder has checkpoints from which this training run did not resume:
+    /// resume them first, or use another folder; if `step` is below that of an earlier call.
     pub fn save(&mut self, step: u64, state: &TrainingState<'_>) -> Result<PathBuf> {
         self.claim(step)?;
         let path = self.folder.join(format!("step-{step:08}{SUFFIX}"));
@@ -164,7 +172,7 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// That this training may write here.
+    /// Checks that this training run may write here.
     fn claim(&mut self, step: u64) -> Result<()> {
         if let Some(reached) = self.reached.filter(|&reached| step < reached) {
             let detail = format!("save at step {step}, but step {reached} was saved or resumed before");
@@ -185,7 +193,8 @@ impl Checkpoints {
         }
     }
 
-    /// The system gives the lock back when the process ends, however it does.
+    /// Locks the folder. The operating system releases the lock when the process ends for any
+    /// reason.
     fn locked(&self) -> Result<File> {
         let path = self.folder.join(LOCK);
         let opened = OpenOptions::new().create(true).append(true).open(&path);
@@ -194,12 +203,12 @@ impl Checkpoints {
             Err(TryLockError::WouldBlock) => {
                 Err(Error::file(&self.folder, "another training saves its checkpoints here"))
             }
-            // Some file systems have no locks: a training must be able to save there all the same.
+            // Some file systems have no locks; saving must still work there.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         }
     }
 
-    /// Removes what a training left that was killed while it wrote.
+    /// Removes the temporary files of a training run that was killed while writing.
     fn delete_temporary(&self) -> Result<()> {
         for (name, path) in self.files()? {
             if name.starts_with(".step-") && name.ends_with(".tmp") {
@@ -209,7 +218,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// The readable half goes first: what is left by a crash in between is still a checkpoint, and goes with the next one.
+    /// Deletes the JSON file first: after a crash in between, the rest is still a checkpoint, and
+    /// the next call deletes it.
     fn delete_old(&self, newest: &Path) -> Result<()> {
         let Keep::Last(count) = self.keep else { return Ok(()) };
         let files = self.list()?;
@@ -223,14 +233,14 @@ impl Checkpoints {
     }
 }
 
-/// The step of a checkpoint's file name.
+/// Returns the step in a checkpoint's file name.
 fn step_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("step-")?.strip_suffix(SUFFIX)?;
     let is_number = digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-/// Deletes a file that may be gone already.
+/// Deletes a file that may already be gone.
 fn delete(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

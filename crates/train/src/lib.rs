@@ -1,14 +1,15 @@
-//! What a training needs beside the model: checkpoints to go on from, metrics, and curves.
+//! Training utilities: checkpoints to resume from, metrics, and charts.
 //!
 //! | what | types |
 //! |---|---|
-//! | all that a training must remember, in one list | [`TrainingState`]; a part with a state of its own is [`Stateful`] |
-//! | one file of it, or a folder that keeps the last few | [`Checkpoint`], [`Checkpoints`] |
-//! | numbers by name and step | [`Recorder`], and its sinks [`Jsonl`], [`TensorBoard`] and [`Progress`] |
-//! | pictures of them | [`Chart`]: panels of curves, as SVG |
+//! | the complete state of a training run | [`TrainingState`]; stateful parts: [`Stateful`] |
+//! | a file of that state, or a folder of them | [`Checkpoint`], [`Checkpoints`] |
+//! | metrics by name and step | [`Recorder`], with [`Jsonl`], [`TensorBoard`], [`Progress`] |
+//! | charts of metrics | [`Chart`]: panels of curves, as SVG |
 //!
-//! A training that is stopped, by Ctrl-C, a power cut or `kill -9`, and goes on from its last checkpoint ends with the same bits as one that ran through: weights, state of the
-//! optimiser, losses. [`TrainingState`] shows how.
+//! A training run that is stopped by Ctrl-C, a power failure or `kill -9`, and resumed from its
+//! last checkpoint, ends bit-identical to one without interruption: weights, optimizer state,
+//! losses. [`TrainingState`] shows how.
 
 mod chart;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! Numbers of a training by name and step: noted once, told to every sink.
+//! Metrics of a training run by name and step, recorded once and passed to every sink.
 
 mod jsonl;
 mod progress;
@@ -16,46 +16,52 @@ use ternion_core::error::Text;
 use ternion_core::{DType, Device, Error, Result, Tensor, text};
 use ternion_nn::StateDict;
 
-/// A number of a training.
+/// A value of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scalar<'a> {
-    /// What it is, such as `train/loss`: TensorBoard groups by what is before the slash.
+    /// The name of the metric, such as `train/loss`: TensorBoard groups by the part before the
+    /// slash.
     pub name: &'a str,
-    /// Steps that were made when it was found.
+    /// The number of completed steps when it was measured.
     pub step: u64,
-    /// The number; may be NaN or infinite.
+    /// The value; may be NaN or infinite.
     pub value: f64,
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub time: f64,
 }
 
-/// A place that numbers are told to.
+/// A destination of metrics.
 pub trait Sink {
-    /// Takes a number. What it took is safe from a crash of the program when it returns.
+    /// Accepts a value. After this returns, a crash of the program does not lose the value.
     ///
     /// # Errors
     /// If it cannot be written.
     fn scalar(&mut self, scalar: &Scalar<'_>) -> Result<()>;
 }
 
-/// Whether a record begins, or goes on after a training was resumed.
+/// Whether to start a new record, or to continue one after a training run was resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// A new record. Where one of an earlier training is, it is an error: nothing is mixed, and nothing is lost.
+    /// A new record. An existing record is an error, so that runs are not mixed and nothing is
+    /// lost.
     New,
-    /// Goes on behind this step: what was noted of later ones, before the training was cut off, is dropped. Where no record is yet, one begins.
+    /// Continues after this step: values of later steps, recorded before the training run was
+    /// interrupted, are dropped. If no record exists, a new one is started.
     After(u64),
 }
 
-/// Notes the numbers of a training, and tells them to sinks that the user chooses.
+/// Records the metrics of a training run, and passes them to the sinks that the user chooses.
 ///
-/// It remembers all of them, for curves at the end; as a [`part`](crate::TrainingState::part) of a checkpoint they come back with it. Note what belongs to a step before the checkpoint of that step is saved.
+/// It keeps all of them in memory, for charts at the end; as a [`part`](crate::TrainingState::part)
+/// of a checkpoint they are restored with it. Record the values of a step before the checkpoint of
+/// that step is saved.
 ///
 /// ```
 /// use ternion_train::{Recorder, Start};
 /// # fn main() -> ternion_core::Result<()> {
 /// # let folder = std::env::temp_dir().join(format!("ternion-train-record-doc-{}", std::process::id()));
-/// let mut recorder = Recorder::new().folder(&folder, Start::New)?; // metrics.jsonl, and files for TensorBoard
+/// // Writes metrics.jsonl, and files for TensorBoard.
+/// let mut recorder = Recorder::new().folder(&folder, Start::New)?;
 /// for step in 1..=3 {
 ///     recorder.scalar("train/loss", step, 1.0 / step as f64)?;
 /// }
@@ -70,25 +76,26 @@ pub struct Recorder {
     history: BTreeMap<String, Vec<(u64, f64)>>,
 }
 
-/// The file of a folder's numbers, one object in a line.
+/// The file of a folder's metrics, one JSON object per line.
 const JSONL_FILE: &str = "metrics.jsonl";
 
 impl Recorder {
-    /// A recorder that only remembers.
+    /// Creates a recorder without sinks.
     pub fn new() -> Recorder {
         Recorder::default()
     }
 
-    /// Tells a further sink.
+    /// Adds a sink.
     pub fn with(mut self, sink: impl Sink + 'static) -> Recorder {
         self.sinks.push(Box::new(sink));
         self
     }
 
-    /// Writes `metrics.jsonl` ([`Jsonl`]) and event files of TensorBoard ([`TensorBoard`]) into `folder`, which is made if there is none.
+    /// Adds sinks that write `metrics.jsonl` ([`Jsonl`]) and event files of TensorBoard
+    /// ([`TensorBoard`]) to `folder`, which is created if it does not exist.
     ///
     /// # Errors
-    /// If they cannot be written, or with [`Start::New`] are there already.
+    /// If they cannot be written, or already exist and `start` is [`Start::New`].
     pub fn folder(self, folder: impl AsRef<Path>, start: Start) -> Result<Recorder> {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder)
@@ -96,7 +103,8 @@ impl Recorder {
         Ok(self.with(Jsonl::new(folder.join(JSONL_FILE), start)?).with(TensorBoard::new(folder, start)?))
     }
 
-    /// Notes the number `name` of a step. Every sink is told, also if an earlier one fails.
+    /// Records the value `name` of a step. It is passed to every sink, even if an earlier one
+    /// fails.
     ///
     /// # Errors
     /// An empty name; the first error of a sink.
@@ -116,12 +124,13 @@ impl Recorder {
         told
     }
 
-    /// The numbers of a name with their steps, in the order in which they were noted; none of a name that never was.
+    /// Returns the values of a name with their steps, in the order in which they were recorded;
+    /// empty for an unknown name.
     pub fn series(&self, name: &str) -> &[(u64, f64)] {
         self.history.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// All names, in alphabetical order.
+    /// Returns all names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.history.keys().map(String::as_str)
     }
@@ -130,12 +139,12 @@ impl Recorder {
 const STEPS: &str = ".steps";
 const VALUES: &str = ".values";
 
-/// What it remembers: `NAME.steps`, i64, and `NAME.values`, f64, both `[count]`.
+/// The state of a recorder: `NAME.steps`, i64, and `NAME.values`, f64, both `[count]`.
 impl Stateful for Recorder {
     fn state(&self, device: &Device) -> Result<StateDict> {
         let mut state = StateDict::new();
         for (name, series) in &self.history {
-            // A tensor has no u64; the bits come back.
+            // Steps are stored as i64; the cast preserves the bits.
             let steps: Vec<i64> = series.iter().map(|&(step, _)| step.cast_signed()).collect();
             let values: Vec<f64> = series.iter().map(|&(_, value)| value).collect();
             state.insert(format!("{name}{STEPS}"), Tensor::from_vec(steps, [series.len()], device)?);
@@ -173,7 +182,7 @@ fn misfit(detail: Text) -> Error {
     Error::invalid("recorder", text!["the state does not fit; ", detail])
 }
 
-/// Seconds since 1970; 0 for a clock that stands before.
+/// Returns seconds since 1970; 0 if the clock is before that.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }

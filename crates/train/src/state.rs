@@ -1,4 +1,5 @@
-//! The list of what a training is made of: it says what a checkpoint holds, when it is saved and when it is resumed.
+//! The parts of a training run, which define what a checkpoint contains when it is saved and when
+//! it is resumed.
 
 use crate::Checkpoint;
 use serde::Serialize;
@@ -12,10 +13,12 @@ use ternion_nn::optim::Optimizer;
 use ternion_nn::schedule::ReduceLROnPlateau;
 use ternion_nn::{Ema, LossScale, Module, StateDict};
 
-/// All that a training must remember to go on as if it had never stopped, each part under a name.
+/// The complete state of a training run, each part under a name: a run that resumes from it
+/// continues as if it had never stopped.
 ///
-/// The same list is saved and resumed, so that nothing can be saved and then forgotten: make it in one function. The device's random numbers are always part of it. A schedule is a function of
-/// the step and needs nothing; [`ReduceLROnPlateau`] is a [`part`](TrainingState::part).
+/// The same list is used for saving and resuming, so that no saved part can be forgotten: create it
+/// in one function. The device's random state is always included. A schedule is a function of the
+/// step and needs nothing; [`ReduceLROnPlateau`] is a [`part`](TrainingState::part).
 ///
 /// ```
 /// use ternion_train::TrainingState;
@@ -31,12 +34,12 @@ use ternion_nn::{Ema, LossScale, Module, StateDict};
 ///     device: Device,
 ///     model: Sequential,
 ///     adam: AdamW,
-///     step: u64,        // also the number of the next batch
+///     step: u64,        // also the index of the next batch
 ///     losses: Vec<f64>, // of every step so far
 /// }
 ///
 /// impl Run {
-///     /// What a checkpoint of this training holds.
+///     /// Returns the contents of a checkpoint of this training run.
 ///     fn state(&mut self) -> TrainingState<'_> {
 ///         TrainingState::new(&self.device)
 ///             .model("model", &self.model)
@@ -69,10 +72,10 @@ use ternion_nn::{Ema, LossScale, Module, StateDict};
 /// run.state().save(step, &file)?;
 /// run.train(10)?;
 ///
-/// let mut resumed = make()?; // in another process, on another day
+/// let mut resumed = make()?; // in another process, at another time
 /// resumed.step = resumed.state().resume(&file)?;
 /// resumed.train(10)?;
-/// assert_eq!(resumed.losses, run.losses); // to the last bit
+/// assert_eq!(resumed.losses, run.losses); // bit-identical
 /// # std::fs::remove_dir_all(&folder).ok();
 /// # Ok(())
 /// # }
@@ -82,7 +85,7 @@ pub struct TrainingState<'a> {
     pub(crate) parts: Vec<(String, Part<'a>)>,
 }
 
-/// One thing to be remembered.
+/// A part of the state.
 pub(crate) enum Part<'a> {
     Model(&'a dyn Module),
     Optimizer(&'a mut dyn Optimizer),
@@ -90,12 +93,12 @@ pub(crate) enum Part<'a> {
     /// The random numbers of another device.
     Random(&'a Device),
     Value(&'a mut dyn Value),
-    /// What must be as it was; JSON, or why it cannot be said in JSON.
+    /// A value that must not change: its JSON, or why it cannot be represented in JSON.
     Setting(Result<Json, String>),
 }
 
 impl Part<'_> {
-    /// Whether it is made of tensors, and whose.
+    /// Returns what its tensors belong to, if it consists of tensors.
     pub fn tensor_kind(&self) -> Option<&'static str> {
         match self {
             Part::Model(_) => Some("model"),
@@ -105,7 +108,7 @@ impl Part<'_> {
         }
     }
 
-    /// A copy of its tensors.
+    /// Returns a copy of its tensors.
     pub fn tensors(&self, device: &Device) -> Result<StateDict> {
         match self {
             Part::Model(model) => model.state_dict(),
@@ -126,7 +129,7 @@ impl Part<'_> {
 }
 
 impl<'a> TrainingState<'a> {
-    /// The random numbers of `device`, and nothing else yet.
+    /// Creates a state that contains only the random numbers of `device`.
     pub fn new(device: &'a Device) -> TrainingState<'a> {
         TrainingState { device, parts: Vec::new() }
     }
@@ -136,57 +139,64 @@ impl<'a> TrainingState<'a> {
         self
     }
 
-    /// Parameters and state of a model.
+    /// Adds the parameters and state of a model.
     ///
-    /// A model of another floating dtype than the saved one takes the values cast to its own, and keeps it.
+    /// When resuming, a model of another floating dtype than the saved one keeps its dtype; the
+    /// values are cast to it.
     pub fn model(self, name: &str, model: &'a dyn Module) -> Self {
         self.with(name, Part::Model(model))
     }
 
-    /// Moments, step counts and learning rate of an optimiser. Its configuration is not kept: make it as it was.
+    /// Adds the moments, step counts and learning rate of an optimizer. Its configuration is not
+    /// saved: create it with the same one.
     pub fn optimizer(self, name: &str, optimizer: &'a mut dyn Optimizer) -> Self {
         self.with(name, Part::Optimizer(optimizer))
     }
 
-    /// Something else with a state: an [`Ema`], a [`ReduceLROnPlateau`], a [`LossScale`], a `Vec<f64>` of losses (which may be NaN), or a type of one's own.
+    /// Adds another part with a state: an [`Ema`], a [`ReduceLROnPlateau`], a [`LossScale`], a
+    /// `Vec<f64>` of losses (which may be NaN), or a custom type.
     pub fn part(self, name: &str, part: &'a mut dyn Stateful) -> Self {
         self.with(name, Part::Stateful(part))
     }
 
-    /// The random numbers of a further device.
+    /// Adds the random numbers of a further device.
     pub fn random(self, name: &str, device: &'a Device) -> Self {
         self.with(name, Part::Random(device))
     }
 
-    /// Anything that can be said in JSON: the epoch, the position in the data, the best accuracy so far. Floats come back to the last bit; one that may be NaN or infinite, which JSON cannot
-    /// say, goes into a `Vec<f64>` as a [`part`](TrainingState::part).
+    /// Adds a value that JSON can represent: the epoch, the position in the data, the best accuracy
+    /// so far. Floats are restored exactly. A float that may be NaN or infinite, which JSON cannot
+    /// represent, goes into a `Vec<f64>` as a [`part`](TrainingState::part).
     pub fn value(self, name: &str, value: &'a mut dyn Value) -> Self {
         self.with(name, Part::Value(value))
     }
 
-    /// What must be the same when the training goes on, such as the batch size or a checksum of the data: resuming with another is an error that names both.
+    /// Adds a value that must be the same when resuming, such as the batch size or a checksum of
+    /// the data: resuming with another value is an error that names both.
     pub fn setting(self, name: &str, setting: impl Serialize) -> Self {
         let json = serde_json::to_value(setting).map_err(|error| error.to_string());
         self.with(name, Part::Setting(json))
     }
 
-    /// Writes everything to one file, as [`Checkpoint::write`]. `step` is the number of steps that were made.
+    /// Writes everything to one file with [`Checkpoint::write`]. `step` is the number of completed
+    /// steps.
     ///
     /// # Errors
-    /// Those of [`Checkpoint::of`] and [`Checkpoint::write`].
+    /// The errors of [`Checkpoint::of`] and [`Checkpoint::write`].
     pub fn save(&self, step: u64, path: impl AsRef<Path>) -> Result<()> {
         Checkpoint::of(step, self)?.write(path)
     }
 
-    /// Goes on from a file: everything here becomes as it was then. Gives the number of steps that were made.
+    /// Resumes from a file: restores everything in this state, and returns the number of completed
+    /// steps.
     ///
     /// # Errors
-    /// Those of [`Checkpoint::read`] and [`Checkpoint::resume`].
+    /// The errors of [`Checkpoint::read`] and [`Checkpoint::resume`].
     pub fn resume(&mut self, path: impl AsRef<Path>) -> Result<u64> {
         Checkpoint::read(path)?.resume(self)
     }
 
-    /// That names can be told apart, in the file too.
+    /// Checks that names are unambiguous, in the file too.
     pub(crate) fn check_names(&self) -> Result<()> {
         let mut seen = BTreeSet::new();
         for (name, _) in &self.parts {
@@ -204,18 +214,20 @@ impl<'a> TrainingState<'a> {
 
 const OP: &str = "training state";
 
-/// A part of a training with a state of its own, told and taken over as tensors.
+/// A part of a training run whose state is saved and restored as tensors.
 pub trait Stateful {
-    /// A copy of the state at this moment. Numbers that belong to no device may be put on `device`.
+    /// Returns a copy of the current state. Values that do not belong to a device may be put on
+    /// `device`.
     ///
     /// # Errors
-    /// If there is no memory, or an earlier op failed on the device.
+    /// If the device is out of memory, or an earlier op failed on it.
     fn state(&self, device: &Device) -> Result<StateDict>;
 
-    /// Goes on from a state told by [`state`](Stateful::state). Nothing is changed unless all fits.
+    /// Restores a state that [`state`](Stateful::state) returned. Nothing is changed unless
+    /// everything matches.
     ///
     /// # Errors
-    /// What does not fit, in words.
+    /// A description of what does not match.
     fn restore(&mut self, state: &StateDict) -> Result<()>;
 }
 
@@ -251,7 +263,7 @@ impl Stateful for ReduceLROnPlateau {
 
 const VALUES: &str = "values";
 
-/// Numbers of any kind, NaN included, under the key `values`.
+/// Any floats, including NaN, under the key `values`.
 impl Stateful for Vec<f64> {
     fn state(&self, device: &Device) -> Result<StateDict> {
         Ok(StateDict::from([(VALUES.to_owned(), Tensor::from_slice(self, [self.len()], device)?)]))
@@ -273,24 +285,25 @@ impl Stateful for Vec<f64> {
     }
 }
 
-/// A value that JSON can say. Every type is one that serde can write and read.
+/// A value that JSON can represent. Implemented for every type that serde can serialize and
+/// deserialize.
 pub trait Value {
-    /// The value in JSON.
+    /// Returns the value as JSON.
     ///
     /// # Errors
-    /// Why JSON cannot say it.
+    /// Why JSON cannot represent it.
     fn to_json(&self) -> Result<Json, String>;
 
-    /// Whether [`set`](Value::set) would take `json`.
+    /// Checks whether [`set`](Value::set) would accept `json`.
     ///
     /// # Errors
     /// Why it would not.
     fn check(&self, json: &Json) -> Result<(), String>;
 
-    /// Becomes what `json` says.
+    /// Sets the value from `json`.
     ///
     /// # Errors
-    /// If it says something else; nothing is changed then.
+    /// If `json` is of another type; the value is not changed then.
     fn set(&mut self, json: &Json) -> Result<(), String>;
 }
 
@@ -301,7 +314,8 @@ fn read<T: DeserializeOwned>(json: &Json) -> Result<T, String> {
 impl<T: Serialize + DeserializeOwned> Value for T {
     fn to_json(&self) -> Result<Json, String> {
         let json = serde_json::to_value(self).map_err(|error| error.to_string())?;
-        // A NaN becomes null, which is no float any more: told now, and not when the training is to go on.
+        // A NaN becomes null, which is not a float: reported now, and not when the training run is
+        // resumed.
         match read::<T>(&json) {
             Ok(_) => Ok(json),
             Err(error) => Err(format!(

@@ -1,4 +1,5 @@
-//! A training goes on as if it had never stopped, and a file that it cannot go on from is refused in words.
+//! A training run resumes as if it had never stopped, and a file from which it cannot resume is
+//! rejected with a message.
 
 mod support;
 
@@ -39,19 +40,19 @@ fn a_resumed_training_ends_with_the_bits_of_one_that_ran_through() -> Result<()>
     run.save(&half)?;
     run.until(20)?;
     run.save(&through)?;
-    // A device of its own, as in another process.
+    // A separate device, as in another process.
     let mut other = Run::new(&device())?;
     other.until(2)?;
     other.resume(&half)?;
     assert_eq!((other.step, other.losses.len()), (9, 9));
     other.until(20)?;
     other.save(&resumed)?;
-    // The file holds weights, running statistics, moments, averages, losses and random positions.
+    // The file contains weights, running statistics, moments, averages, losses and random states.
     same_bytes(&through, &resumed);
     same_bytes(&folder.file("through.json"), &folder.file("resumed.json"));
     let bits = |run: &Run| run.losses.iter().map(|loss| loss.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&run), bits(&other));
-    // The test could not fail if nothing depended on what is kept.
+    // Shows that the result depends on the saved state, so that the test can fail.
     let mut without = Run::new(&device())?;
     without.step = 9;
     without.until(20)?;
@@ -76,7 +77,8 @@ fn the_json_beside_tells_what_the_file_holds_and_belongs_to_it() -> Result<()> {
     let (_, metadata) = read_host(&file)?;
     let (sum, _) = metadata[ENTRY].split_once(' ').expect("a checksum");
     assert_eq!(json["checksum"], sum);
-    // A crash before the second file: the old one stays, and tells by its checksum that it is of another step.
+    // A crash before the second file: the old one remains, and its checksum shows that it belongs
+    // to another step.
     run.until(4)?;
     fs::write(folder.file("kept"), &text).expect("the folder can be written");
     run.save(&file)?;
@@ -141,7 +143,7 @@ fn any_byte_that_changes_and_any_length_that_is_missing_is_noticed() -> Result<(
     Ok(())
 }
 
-/// The same file with another document, under a checksum that fits.
+/// Writes the same file with another document and a valid checksum.
 fn with_document(file: &Path, change: impl Fn(&mut serde_json::Value)) -> Result<()> {
     let (tensors, mut metadata) = read_host(file)?;
     let mut json =
@@ -213,7 +215,7 @@ fn a_training_of_another_form_is_refused_and_left_as_it_was() -> Result<()> {
     wide.save(&after)?;
     same_bytes(&before, &after);
 
-    // The model fits, what comes after it does not: the model gets its own weights back.
+    // The model matches, a later part does not: the model's own weights are restored.
     let mut other = Run::new(&device())?;
     other.until(3)?;
     other.save(&before)?;
@@ -229,7 +231,7 @@ fn a_training_of_another_form_is_refused_and_left_as_it_was() -> Result<()> {
     other.save(&after)?;
     same_bytes(&before, &after);
 
-    // Parts that one of the two does not have, or that are something else.
+    // Parts that only one of the two has, or that have another kind.
     let mut epoch = 3_u64;
     let mut state =
         TrainingState::new(&other.device).model("model", &other.model).value("losses", &mut epoch);
@@ -324,7 +326,7 @@ fn another_dtype_is_cast_or_refused() -> Result<()> {
     let (model, mut adam) = make(DType::F32)?;
     step(&model, &mut adam, DType::F32)?;
     TrainingState::new(&device).model("model", &model).optimizer("adam", &mut adam).save(1, &file)?;
-    // Moments of halves are f32 too: only the weights are cast.
+    // Moments of half-precision parameters are f32 too: only the weights are cast.
     let (half, mut half_adam) = make(DType::BF16)?;
     TrainingState::new(&device).model("model", &half).optimizer("adam", &mut half_adam).resume(&file)?;
     let weight = |model: &Linear| model.weight.tensor().to_dtype(DType::F32)?.to_vec::<f32>();
@@ -334,7 +336,7 @@ fn another_dtype_is_cast_or_refused() -> Result<()> {
         model.weight.tensor().to_dtype(DType::BF16)?.to_dtype(DType::F32)?.to_vec::<f32>()?
     );
     step(&half, &mut half_adam, DType::BF16)?;
-    // Moments of doubles are not.
+    // Moments of f64 parameters are f64.
     let (double, mut double_adam) = make(DType::F64)?;
     let before = double.weight.tensor().to_vec::<f64>()?;
     let resumed =

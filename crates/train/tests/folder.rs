@@ -1,4 +1,4 @@
-//! A folder keeps the last checkpoints, passes over damaged ones, and belongs to one training.
+//! A folder keeps the last checkpoints, skips corrupt ones, and belongs to one training run.
 
 mod support;
 
@@ -102,7 +102,7 @@ fn damaged_ones_are_passed_over_and_put_aside() -> Result<()> {
     Ok(())
 }
 
-/// Passing over these would throw away what is whole.
+/// Skipping these would discard intact files.
 #[test]
 fn what_is_whole_but_cannot_be_resumed_is_an_error() -> Result<()> {
     let folder = Folder::new("whole");

@@ -1,4 +1,5 @@
-//! A training in a process of its own that is killed, at moments that nobody chose, and goes on each time from what is on disk.
+//! A training run in a separate process that is killed at arbitrary moments, and resumes each time
+//! from what is on disk.
 
 mod support;
 
@@ -9,10 +10,10 @@ use support::{Folder, Run, names};
 use ternion_core::Result;
 use ternion_train::{Checkpoint, Checkpoints, Keep};
 
-/// Tells the process that it is the one that trains, and where.
+/// Set in the process that trains, to the folder of its checkpoints.
 const FOLDER: &str = "TERNION_TRAIN_TEST_FOLDER";
 
-/// Tells it after how many steps it ends.
+/// The number of steps after which the process ends.
 const STEPS: &str = "TERNION_TRAIN_TEST_STEPS";
 
 const SAVE_EVERY: u64 = 2;
@@ -35,7 +36,7 @@ fn train(folder: &Path, steps: u64) -> Result<()> {
     Ok(())
 }
 
-/// No test of its own: what the processes that the tests below start do.
+/// Not a test: the work of the processes that the tests below start.
 #[test]
 fn training_process() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER) else { return Ok(()) };
@@ -57,7 +58,7 @@ fn start(folder: &Path, steps: u64) -> Child {
         .expect("it can be run again")
 }
 
-/// Ends without being asked; on Unix by SIGKILL.
+/// Kills the process; on Unix by SIGKILL.
 fn kill(mut training: Child) {
     training.kill().expect("it was started here");
     training.wait().expect("it was started here");
@@ -104,11 +105,11 @@ fn a_training_that_is_killed_again_and_again_ends_with_the_bits_of_one_that_was_
     Ok(())
 }
 
-/// Kills of the test below: at least so many, and until one has fallen into a save.
+/// Number of kills of the test below: at least this many, and until one has interrupted a save.
 const KILLS: u64 = 16;
 const MOST_KILLS: u64 = 500;
 
-/// Saves follow one another without a pause: most kills fall into one.
+/// Saves follow one another without a pause: most kills interrupt one.
 #[test]
 fn a_kill_while_saving_leaves_a_whole_checkpoint() -> Result<()> {
     let folder = Folder::new("saving");
@@ -122,7 +123,8 @@ fn a_kill_while_saving_leaves_a_whole_checkpoint() -> Result<()> {
         at = newest(&folder.0);
         let left = names(&folder.0);
         torn += u64::from(left.iter().any(|name| name.ends_with(".tmp")));
-        // Each that has its name is whole. A kill before the older ones are deleted leaves them to the next save.
+        // Each file with a final name is complete. A kill before the older ones are deleted leaves
+        // them to the next save.
         let files = Checkpoints::new(&folder.0, Keep::Last(2))?.list()?;
         assert!(!files.is_empty(), "{left:?}");
         for (step, file) in files {

@@ -1,4 +1,5 @@
-//! Numbers that were noted stand in every file as they were, also after a training was cut off and resumed.
+//! Recorded values are stored exactly in every file, also after a training run was interrupted and
+//! resumed.
 
 mod support;
 
@@ -35,7 +36,7 @@ fn lines_of_json_have_every_number() -> Result<()> {
     for (value, _) in SPECIAL {
         recorder.scalar("odd", u64::MAX, value)?;
     }
-    // Already there, without the recorder being dropped.
+    // Already written, without the recorder being dropped.
     let found = lines(&file);
     assert_eq!((found[0]["name"].as_str(), found[0]["step"].as_u64()), (Some("train/\"loss\"\n"), Some(1)));
     assert_eq!(found[0]["value"].as_f64(), Some(0.1 + 0.2));
@@ -56,7 +57,7 @@ fn a_resumed_record_drops_what_came_after_the_step() -> Result<()> {
     };
     note(&mut Recorder::new().with(Jsonl::new(&file, Start::After(0))?), 1..=7)?;
     assert!(message(Jsonl::new(&file, Start::New)).contains("m.jsonl: is the record of an earlier training"));
-    // Cut off within a letter of two bytes.
+    // Truncated within a two-byte character.
     let mut bytes = fs::read(&file).expect("it was written");
     bytes.extend("{\"step\":8,\"name\":\"\u{e9}".as_bytes());
     bytes.pop();
@@ -75,7 +76,7 @@ fn a_resumed_record_drops_what_came_after_the_step() -> Result<()> {
     Ok(())
 }
 
-// ---- Event files, read by code that shares nothing with what writes them.
+// ---- Event files, read by code that is independent of the writer.
 
 /// CRC-32C bit by bit, with the reflected polynomial.
 fn crc32c(bytes: &[u8]) -> u32 {
@@ -105,7 +106,7 @@ fn number(bytes: &mut &[u8]) -> u64 {
     value
 }
 
-/// The fields of a protocol buffer: number, and the value's bytes.
+/// Returns the fields of a protocol buffer: number, and the bytes of the value.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -129,7 +130,7 @@ fn field(bytes: &[u8], wanted: u64) -> Option<Vec<u8>> {
     fields(bytes).into_iter().find(|(number, _)| *number == wanted).map(|(_, value)| value)
 }
 
-/// The data of each record of an event file.
+/// Returns the data of each record of an event file.
 fn records(path: &Path) -> Vec<Vec<u8>> {
     let file = fs::read(path).expect("it was written");
     let (mut bytes, mut found) = (&file[..], Vec::new());
@@ -200,7 +201,7 @@ fn a_resumed_training_writes_a_later_file_that_takes_back_later_steps() -> Resul
 
 // ---- The recorder
 
-/// A disk that is full.
+/// A sink whose disk is full.
 struct Full;
 
 impl Sink for Full {

@@ -1,4 +1,6 @@
-//! TensorBoard's own reader finds what was written. `TERNION_TENSORBOARD` names a Python interpreter that has the package `tensorboard`; elsewhere the records are read by tests/record.rs alone.
+//! TensorBoard's own reader finds what was written. `TERNION_TENSORBOARD` names a Python
+//! interpreter that has the package `tensorboard`; without it only tests/record.rs reads the
+//! records.
 
 mod support;
 
@@ -7,7 +9,7 @@ use support::Folder;
 use ternion_core::Result;
 use ternion_train::{Recorder, Start, TensorBoard};
 
-/// Prints all scalars as JSON: by tag, rows of step and value, the value as Python writes it.
+/// Prints all scalars as JSON: by tag, rows of step and value, where the value is Python's text.
 const READER: &str = "
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -27,7 +29,7 @@ fn tensorboard_reads_what_was_written() -> Result<()> {
         recorder.scalar("odd", 2, f64::INFINITY)
     };
     note(Start::New, 1..=5, 1.0)?;
-    // The training was cut off after step 5, and its last checkpoint is of step 3.
+    // The training run was interrupted after step 5, and its last checkpoint is of step 3.
     note(Start::After(3), 4..=6, 0.5)?;
     let output =
         Command::new(&python).args(["-c", READER]).arg(&folder.0).output().expect("the interpreter runs");

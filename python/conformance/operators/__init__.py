@@ -1,6 +1,7 @@
-"""The functions that run operators of ONNX by Ternion, by topic; TABLE has them by operator."""
+"""The functions that run operators of ONNX with Ternion, by topic. TABLE maps operators to
+functions."""
 
-from . import (  # noqa: F401  Each module enters its functions into the table.
+from . import (  # noqa: F401  Each module adds its functions to the table.
     activations,
     attention,
     comparisons,

@@ -1,4 +1,4 @@
-"""Activations, and functions along an axis that make weights of numbers."""
+"""Activations, and functions along an axis that convert numbers to weights."""
 
 import math
 
@@ -40,7 +40,7 @@ def celu(node, x):
 
 @operator("Selu")
 def selu(node, x):
-    """`gamma * elu(x, alpha)`; the defaults are ONNX's."""
+    """Computes `gamma * elu(x, alpha)`. The defaults are ONNX's."""
     alpha = node.attribute("alpha", 1.67326319217681884765625)
     return node.attribute("gamma", 1.05070102214813232421875) * x.elu(alpha)
 
@@ -68,7 +68,7 @@ def swiglu(node, gate, value):
 
 @operator("HardSigmoid")
 def hard_sigmoid(node, x):
-    """Composed: Ternion's hardsigmoid has one slope, 1 / 6."""
+    """Composed, because Ternion's hardsigmoid has a fixed slope, 1 / 6."""
     return (node.attribute("alpha", 0.2) * x + node.attribute("beta", 0.5)).clamp(0, 1)
 
 
@@ -94,20 +94,21 @@ def thresholded_relu(node, x):
 
 @operator("PRelu")
 def prelu(node, x, slope):
-    """Composed: slopes broadcast here; Ternion's prelu has one, or one of each channel."""
+    """Composed, because slopes broadcast in ONNX. Ternion's prelu takes one slope, or one per
+    channel."""
     return ternion.where(x < 0, x * slope, x)
 
 
 @operator("Shrink")
 def shrink(node, x):
-    """Composed: softshrink has a bias that is its limit, hardshrink one of 0."""
+    """Composed, because the bias of softshrink is its limit, and that of hardshrink is 0."""
     limit, bias = node.attribute("lambd", 0.5), node.attribute("bias", 0.0)
     below = ternion.where(x < -limit, x + bias, ternion.zeros_like(x))
     return ternion.where(x > limit, x - bias, below)
 
 
 def _flattened(function, node, x):
-    """Before opset 13 the axes from `axis` on count as one."""
+    """Before opset 13, all axes from `axis` on are treated as one."""
     axis = node.attribute("axis", 1)
     rows = math.prod(x.shape[: positive(axis, x.dim())])
     return function(x.reshape(rows, -1), 1).reshape(x.shape)
@@ -129,7 +130,7 @@ def log_softmax(node, x):
 
 @operator("Hardmax")
 def hardmax(node, x):
-    """1 at the first largest element along the axis, 0 elsewhere."""
+    """Returns 1 at the first largest element along the axis, and 0 elsewhere."""
     axis = positive(node.attribute("axis", -1), x.dim())
     places = functional.one_hot(x.argmax(axis), x.shape[axis])
     order = list(range(x.dim() - 1))
@@ -139,7 +140,8 @@ def hardmax(node, x):
 
 @operator("Dropout")
 def dropout(node, x, ratio=None, training=None):
-    """Without training, or at a ratio of 0, everything stays; else the test expects what NumPy's random numbers drop."""
+    """Without training, or with a ratio of 0, nothing is dropped. Otherwise the test expects the
+    elements that NumPy's random numbers drop."""
     trains = training is not None and bool(training.item())
     amount = 0.5 if ratio is None else ratio.item()
     if trains and amount != 0:

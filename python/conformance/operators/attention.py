@@ -11,14 +11,16 @@ from .table import operator
 
 
 def _heads(x, heads):
-    """[batch, sequence, heads * width] -> [batch, heads, sequence, width]; with four axes it is so already."""
+    """Maps [batch, sequence, heads * width] to [batch, heads, sequence, width]. An input with four
+    axes is returned unchanged."""
     return x if x.dim() == 4 else x.unflatten(2, [heads, -1]).transpose(1, 2)
 
 
 def _allowed(node, queries, keys, offset):
-    """Where a query may see a key by its place: a mask that broadcasts to [batch, heads, queries, keys], or None.
+    """Returns which keys a query may attend to by position: a mask that broadcasts to [batch,
+    heads, queries, keys], or None.
 
-    `offset` is the place of the first query, one number or one of each batch.
+    `offset` is the position of the first query: one number, or one per batch element.
     """
     left, right = node.attribute("left_window_size", -1), node.attribute("right_window_size", -1)
     if node.attribute("is_causal", 0):
@@ -36,13 +38,15 @@ def _allowed(node, queries, keys, offset):
 
 
 def _causal_alone(node, attn_mask, past, lengths):
-    """Whether `is_causal` of Ternion says it all: there the first query stands at the first key."""
+    """Returns whether Ternion's `is_causal` is sufficient. It aligns the first query with the first
+    key."""
     bounded = node.attribute("left_window_size", -1) >= 0
     return bool(node.attribute("is_causal", 0)) and past is None and not bounded and attn_mask is None and lengths is None
 
 
 def _mask(node, q, k, attn_mask, past, lengths):
-    """The masks joined: of truth values, or of numbers to add if the model's is one of these; None if there is none."""
+    """Returns the combined masks: bool, or additive if the model's mask is additive. None if there
+    is no mask."""
     queries, keys = q.shape[2], k.shape[2]
     offset = 0 if past is None else past.shape[2]
     if past is None and lengths is not None:
@@ -55,7 +59,7 @@ def _mask(node, q, k, attn_mask, past, lengths):
         return allowed
     truth = attn_mask.dtype == ternion.bool
     missing = keys - attn_mask.shape[-1]
-    if missing:  # Keys beyond a mask that is too short are not seen.
+    if missing:  # Keys beyond a mask that is too short are masked.
         attn_mask = functional.pad(attn_mask, [0, missing], value=0 if truth else -math.inf)
     if allowed is None:
         return attn_mask
@@ -63,7 +67,8 @@ def _mask(node, q, k, attn_mask, past, lengths):
 
 
 def _steps(node, q, k, v, mask, scale):
-    """Attention step by step: for a soft cap, another precision, or what the model wants to see in between."""
+    """Computes attention step by step: for a soft cap, another precision, or intermediate results
+    that the model uses."""
     repeats = q.shape[1] // k.shape[1]
     if repeats > 1:
         k, v = (x.unsqueeze(2).expand(-1, -1, repeats, -1, -1).flatten(1, 2) for x in (k, v))
@@ -91,7 +96,7 @@ def _masked(logits, mask):
 
 @operator("Attention")
 def attention(node, query, key, value, attn_mask=None, past_key=None, past_value=None, lengths=None):
-    """By scaled_dot_product_attention wherever that has what the node asks for."""
+    """Uses scaled_dot_product_attention whenever it supports what the node requires."""
     q = _heads(query, node.attribute("q_num_heads"))
     k, v = (_heads(x, node.attribute("kv_num_heads")) for x in (key, value))
     if past_key is not None:
@@ -111,7 +116,8 @@ def attention(node, query, key, value, attn_mask=None, past_key=None, past_value
 
 @operator("RotaryEmbedding")
 def rotary_embedding(node, x, cos, sin, positions=None):
-    """Pairs of elements turned by their position's angle. Shapes: [batch, heads, sequence, width] or [batch, sequence, heads * width]."""
+    """Rotates pairs of elements by the angle of their position. Shapes: [batch, heads, sequence,
+    width] or [batch, sequence, heads * width]."""
     if x.dim() == 4:
         rows = x.transpose(1, 2)
     else:
@@ -131,7 +137,7 @@ def rotary_embedding(node, x, cos, sin, positions=None):
 
 @operator("ai.onnx.preview.FlexAttention")
 def flex_attention(node, q, k, v):
-    """Attention whose logits and weights graphs of the node may change."""
+    """Attention whose logits and weights can be modified by graphs of the node."""
     repeats = q.shape[1] // k.shape[1]
     k, v = (x.unsqueeze(2).expand(-1, -1, repeats, -1, -1).flatten(1, 2) for x in (k, v))
     precision = node.attribute("softmax_precision")
@@ -147,15 +153,16 @@ def flex_attention(node, q, k, v):
 
 
 def _linear_heads(x, heads):
-    """[batch, sequence, heads * width] -> [sequence, batch, heads, width]."""
+    """Maps [batch, sequence, heads * width] to [sequence, batch, heads, width]."""
     return x.unflatten(2, [heads, -1]).transpose(0, 1)
 
 
 @operator("LinearAttention")
 def linear_attention(node, query, key, value, state=None, decay=None, beta=None):
-    """The recurrence itself, token by token: the state [batch, heads, key width, value width] takes each token in, and queries read it."""
+    """Computes the recurrence token by token: each token updates the state [batch, heads, key
+    width, value width], which the queries read."""
     heads, rule = node.attribute("kv_num_heads"), node.attribute("update_rule", "gated_delta")
-    # The state is of float32 at least, whatever the tokens are.
+    # The state is computed in float32, whatever the dtype of the tokens.
     kept = query.dtype if state is None else state.dtype
     wide = [None if x is None else x.float() for x in (query, key, value, state, decay, beta)]
     dtype, (query, key, value, state, decay, beta) = query.dtype, wide

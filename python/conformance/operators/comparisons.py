@@ -1,4 +1,4 @@
-"""Comparisons, logic, and choices by conditions."""
+"""Comparisons, logic, and selection by conditions."""
 
 import ternion
 
@@ -67,7 +67,7 @@ def is_nan(node, x):
 
 @operator("IsInf")
 def is_inf(node, x):
-    """Of one sign alone, if an attribute says so."""
+    """Detects infinities of only one sign, if an attribute says so."""
     found = x.isinf()
     if not node.attribute("detect_negative", 1):
         found = found & (x > 0)

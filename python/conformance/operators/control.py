@@ -1,4 +1,5 @@
-"""Graphs within graphs, sequences and optional values. A sequence is a list, an optional value that is not there None."""
+"""Subgraphs, sequences and optional values. A sequence is a list, and an empty optional value is
+None."""
 
 import ternion
 
@@ -12,7 +13,8 @@ def conditional(node, condition):
 
 @operator("Loop")
 def loop(node, count, condition, *carried):
-    """Runs its body while the condition holds and the count is not reached; the outputs beyond the carried values are gathered."""
+    """Runs the body while the condition holds and the count is not reached. Outputs after the
+    carried values are stacked."""
     limit = None if count is None else int(count.item())
     goes_on = condition is None or bool(condition.item())
     values, gathered, turn = list(carried), None, 0
@@ -30,7 +32,8 @@ def loop(node, count, condition, *carried):
 
 @operator("Scan")
 def scan(node, *values):
-    """Runs its body for each element of the scanned inputs' axes, forward or in reverse."""
+    """Runs the body for each element along the axes of the scanned inputs, forward or in
+    reverse."""
     if node.opset < 9:
         raise node.unsupported("opset 8, which has an axis of batches")
     count = node.attribute("num_scan_inputs")
@@ -91,7 +94,8 @@ def concat_from_sequence(node, sequence):
 
 @operator("SplitToSequence")
 def split_to_sequence(node, x, split=None):
-    """In parts of these sizes, of one size, or of single elements, whose axis `keepdims` may take away."""
+    """Splits into parts of these sizes, of one size, or into single elements, whose axis `keepdims`
+    may remove."""
     axis = positive(node.attribute("axis", 0), x.dim())
     if split is None:
         return list(x.split(1, axis) if node.attribute("keepdims", 1) else x.unbind(axis))
@@ -100,7 +104,8 @@ def split_to_sequence(node, x, split=None):
 
 @operator("SequenceMap")
 def sequence_map(node, sequence, *others):
-    """Runs its body for each item, along with those of other sequences at its place and other tensors."""
+    """Runs the body for each item, together with the items of other sequences at the same index,
+    and with other tensors."""
     results = []
     for place, item in enumerate(sequence):
         beside = [other[place] if isinstance(other, list) else other for other in others]

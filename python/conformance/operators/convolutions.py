@@ -1,4 +1,4 @@
-"""Convolutions and what they are taken apart into."""
+"""Convolutions, and operators that they are decomposed into."""
 
 import math
 
@@ -9,7 +9,8 @@ from .table import operator
 
 
 def padding_of(node, sizes, kernel, strides, dilations):
-    """Amounts of padding, (before, behind) for each spatial axis: told, or such that there are size / stride windows."""
+    """Returns the padding, (before, after) for each spatial axis: as given, or such that there are
+    size / stride windows."""
     auto = node.attribute("auto_pad", "NOTSET")
     rank = len(kernel)
     if auto in ("NOTSET", "VALID"):
@@ -25,7 +26,8 @@ def padding_of(node, sizes, kernel, strides, dilations):
 
 
 def padded(x, pairs, value=0.0):
-    """By constants around the spatial axes; the argument of Ternion's pad starts with the last axis."""
+    """Pads the spatial axes with a constant. The argument of Ternion's pad starts with the last
+    axis."""
     amounts = [amount for pair in reversed(pairs) for amount in pair]
     return functional.pad(x, amounts, value=value) if any(amounts) else x
 
@@ -50,7 +52,8 @@ def conv(node, x, weight, bias=None):
 
 @operator("ConvTranspose")
 def conv_transpose(node, x, weight, bias=None):
-    """By conv_transpose2d, or 3d; where that cannot pad as ONNX does (each end by its own amount) the padding is cut off its full result."""
+    """Uses conv_transpose2d, or 3d. If that cannot pad as ONNX does (by different amounts at both
+    ends), the padding is cropped from its full result."""
     rank = x.dim() - 2
     if rank > 3:
         raise node.unsupported("four spatial axes")
@@ -63,7 +66,7 @@ def conv_transpose(node, x, weight, bias=None):
     if pads is not None:
         return function(x, weight, bias, strides, pads, extra, groups, dilations)
     sizes = x.shape[2:]
-    if rank == 1:  # A sequence is a row of an image: one way serves both.
+    if rank == 1:  # A sequence is treated as a row of an image, so that both use the same code.
         x, weight = x.unsqueeze(2), weight.unsqueeze(2)
     ones = [1] * (2 - rank)
     full = function(x, weight, bias, stride=ones + strides, groups=groups, dilation=ones + dilations)
@@ -73,20 +76,21 @@ def conv_transpose(node, x, weight, bias=None):
     wanted = node.attribute("output_shape")
     if wanted is None and node.attribute("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [size * stride for size, stride in zip(sizes, strides)]
-    if wanted is not None:  # More than there is works as `output_padding` does.
+    if wanted is not None:  # A size larger than the full result has the effect of `output_padding`.
         lengths = [max(length, size) for length, size in zip(lengths, wanted[-rank:])]
     return _cut(full, lengths, _cut_amounts(node, lengths, wanted), bias)
 
 
 def _alike_pads(node, rank):
-    """The padding of images and volumes, if it is told and alike on both ends; else None."""
+    """Returns the padding of images and volumes if it is given and equal at both ends, else
+    None."""
     pads = node.attribute("pads", [0] * 2 * rank)
     told = node.attribute("output_shape") is None and node.attribute("auto_pad", "NOTSET") in ("NOTSET", "VALID")
     return pads[:rank] if rank >= 2 and told and pads[:rank] == pads[rank:] else None
 
 
 def _cut_amounts(node, lengths, wanted):
-    """How much of the full result is cut off, (before, behind) for each spatial axis."""
+    """Returns how much of the full result is cropped, (before, after) for each spatial axis."""
     rank = len(lengths)
     if wanted is None:
         pads = node.attribute("pads", [0] * 2 * rank)
@@ -97,7 +101,8 @@ def _cut_amounts(node, lengths, wanted):
 
 
 def _cut(full, lengths, pairs, bias):
-    """Without the padding; places that no window reaches (`output_padding`) hold the bias."""
+    """Crops the padding. Elements that no window reaches (`output_padding`) have the value of the
+    bias."""
     missing = [length - size for length, size in zip(lengths, full.shape[2:])]
     if any(missing):
         sizes = list(full.shape[:2]) + lengths
@@ -113,7 +118,8 @@ def _cut(full, lengths, pairs, bias):
 
 @operator("Col2Im")
 def col2im(node, x, image, block):
-    """Adds blocks into an image at their places; composed: Ternion's fold is of images alone, padded alike on both ends.
+    """Adds blocks into an image at their positions. Composed, because Ternion's fold supports only
+    images with equal padding at both ends.
 
     Shapes: [n, c * block, windows] -> [n, c, image..].
     """
@@ -144,7 +150,8 @@ def col2im(node, x, image, block):
 
 @operator("ConvInteger")
 def conv_integer(node, x, weight, x_zero=None, weight_zero=None):
-    """Less the zero points, one number or one of each output channel; by the convolution of float64, which these sums are exact in."""
+    """Subtracts the zero points, one number or one per output channel, and convolves in float64,
+    which represents these sums exactly."""
     x, weight = (x.double() if x_zero is None else x.double() - x_zero.double()), weight.double()
     if weight_zero is not None:
         weight = weight - weight_zero.double().reshape([-1] + [1] * (weight.dim() - 1))
@@ -153,20 +160,22 @@ def conv_integer(node, x, weight, x_zero=None, weight_zero=None):
 
 @operator("QLinearConv")
 def quantized_conv(node, x, x_scale, x_zero, weight, weight_scale, weight_zero, y_scale, y_zero, bias=None):
-    """The convolution of integers that stand for `(x - zero) * scale`, as such integers of `y_zero`'s dtype."""
+    """Convolves integers that represent `(x - zero) * scale`, and returns such integers in the
+    dtype of `y_zero`."""
     sums = conv_integer(node, x, weight, x_zero, weight_zero)
     per_channel = [1, -1] + [1] * (x.dim() - 2)
     if bias is not None:
         sums = sums + bias.reshape(per_channel)
     scale = (x_scale * weight_scale / y_scale).reshape(per_channel)
     steps = (sums.float() * scale).round() + y_zero.float()
-    # A conversion of floats to integers stays within what the dtype holds.
+    # Converting floats to integers saturates at the limits of the dtype.
     return steps.to(y_zero.dtype)
 
 
 @operator("CausalConvWithState")
 def causal_conv_with_state(node, x, weight, bias=None, past=None):
-    """Each channel by its own weights, over itself and what came before; the last elements are the next call's past."""
+    """Convolves each channel with its own weights, over the input and the elements before it. The
+    last elements are the past of the next call."""
     width = weight.shape[2] - 1
     if past is None:
         past = ternion.zeros(x.shape[0], x.shape[1], width, dtype=x.dtype)

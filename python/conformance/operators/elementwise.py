@@ -1,4 +1,4 @@
-"""Arithmetic and functions of single elements."""
+"""Elementwise arithmetic and functions."""
 
 from functools import reduce
 
@@ -58,20 +58,22 @@ def mul(node, a, b):
 
 @operator("Div")
 def div(node, a, b):
-    """Of integers towards zero: one more than Ternion's, which rounds down, where the quotient is negative and has a rest."""
+    """Rounds integer quotients toward zero. Ternion rounds down, so 1 is added if the quotient is
+    negative and not exact."""
     if a.is_floating_point():
         return a / b
     return a // b + _rounded_down(a, b).to(a.dtype)
 
 
 def _rounded_down(a, b):
-    """Where quotients of integers that are rounded down, and towards zero, differ."""
+    """Returns where integer quotients that are rounded down differ from those rounded toward
+    zero."""
     return (a % b != 0) & ((a < 0) != (b < 0))
 
 
 @operator("Mod")
 def mod(node, a, b):
-    """With the sign of the divisor, or by `fmod` with that of the dividend."""
+    """The result has the sign of the divisor, or with `fmod` that of the dividend."""
     if not node.attribute("fmod", 0):
         return a % b
     if a.is_floating_point():
@@ -81,7 +83,7 @@ def mod(node, a, b):
 
 @operator("Pow")
 def power(node, a, b):
-    """In the dtype of the base, whatever the exponent's."""
+    """The result has the dtype of the base, whatever that of the exponent."""
     return a.pow(b).to(a.dtype)
 
 
@@ -118,7 +120,7 @@ def bitwise_not(node, x):
 
 
 def _bit_by_bit(combine, a, b):
-    """Composed: `&`, `|` and `^` of Ternion are of truth values, which bits are one by one."""
+    """Composed: combines the bits one by one as bool tensors."""
     result = ternion.zeros(ternion.broadcast_shapes(a.shape, b.shape), dtype=a.dtype)
     for place in range(8 * a.dtype.itemsize):
         bits = combine((a >> place) % 2 == 1, (b >> place) % 2 == 1)

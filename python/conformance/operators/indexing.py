@@ -1,4 +1,4 @@
-"""Elements that are chosen or written by indices."""
+"""Operators that read or write elements by index."""
 
 import math
 
@@ -10,7 +10,8 @@ from .table import numbers, operator, positive, whole, wrapped
 
 @operator("Slice")
 def slices(node, x, starts=None, ends=None, axes=None, steps=None):
-    """Steps may be negative, which slices of Ternion (as PyTorch's) may not: then by indices."""
+    """Steps may be negative, which Ternion's slices, like PyTorch's, do not support. These use
+    indices."""
     if starts is None:
         starts, ends, axes = node.attribute("starts"), node.attribute("ends"), node.attribute("axes")
     else:
@@ -31,7 +32,7 @@ def slices(node, x, starts=None, ends=None, axes=None, steps=None):
 
 @operator("Gather")
 def gather(node, x, index):
-    """Slices along an axis, whose place the axes of the indices take."""
+    """Gathers slices along an axis, which is replaced by the axes of the indices."""
     axis = positive(node.attribute("axis", 0), x.dim())
     index = wrapped(index, x.shape[axis])
     chosen = x.index_select(axis, index.reshape(-1))
@@ -45,7 +46,8 @@ def gather_elements(node, x, index):
 
 
 def _rows(index, sizes):
-    """Tuples of indices, along the last axis, as places in row-major order: the sum of index * stride."""
+    """Converts tuples of indices along the last axis to row-major offsets: the sum of index *
+    stride."""
     places = ternion.zeros(index.shape[:-1], dtype=ternion.int64)
     for position, size in enumerate(sizes):
         places = places * size + wrapped(index.select(-1, position), size)
@@ -54,7 +56,7 @@ def _rows(index, sizes):
 
 @operator("GatherND")
 def gather_nd(node, x, index):
-    """Slices by tuples of indices, within each batch."""
+    """Gathers slices by tuples of indices, within each batch."""
     batch = node.attribute("batch_dims", 0)
     depth = index.shape[-1]
     batches = math.prod(x.shape[:batch])
@@ -69,9 +71,10 @@ _MERGED = {"mul": Tensor.mul, "max": Tensor.maximum, "min": Tensor.minimum}
 
 
 def _scattered(node, x, axis, index, updates):
-    """The elements with updates in their places, added to them, or merged with them by another function.
+    """Replaces elements by updates, adds updates to them, or combines them by another function.
 
-    The last is composed: Ternion's scatter_reduce has sums and means alone. Of the updates one along the axis is taken at a time: no two of these go to one place.
+    The last case is composed: it takes one slice of the updates along the axis at a time, in which
+    no index occurs twice.
     """
     reduction = node.attribute("reduction", "none")
     if reduction == "none":
@@ -92,7 +95,7 @@ def scatter_elements(node, x, index, updates):
 
 @operator("ScatterND")
 def scatter_nd(node, x, index, updates):
-    """Slices written by tuples of indices."""
+    """Writes slices by tuples of indices."""
     depth = index.shape[-1]
     width = math.prod(x.shape[depth:])
     places = _rows(index, x.shape[:depth]).reshape(-1, 1).expand(-1, width)
@@ -102,7 +105,8 @@ def scatter_nd(node, x, index, updates):
 
 @operator("TensorScatter")
 def tensor_scatter(node, cache, update, starts=None):
-    """Writes a sequence into each batch's cache from its start on, around the end if `mode` is circular."""
+    """Writes a sequence to the cache of each batch element from its start on, wrapping around if
+    `mode` is circular."""
     axis = positive(node.attribute("axis", -2), cache.dim())
     starts = ternion.zeros(cache.shape[0], dtype=ternion.int64) if starts is None else starts
     places = starts.reshape(-1, 1) + ternion.arange(update.shape[axis]).reshape(1, -1)
@@ -115,7 +119,7 @@ def tensor_scatter(node, cache, update, starts=None):
 
 @operator("OneHot")
 def one_hot(node, index, depth, values):
-    """`values` holds what is elsewhere, and what is at the index."""
+    """`values` has the value for all other elements, and the value at the index."""
     depth = int(depth.item())
     axis = positive(node.attribute("axis", -1), index.dim() + 1)
     sizes = [1] * (index.dim() + 1)
@@ -126,13 +130,14 @@ def one_hot(node, index, depth, values):
 
 @operator("NonZero")
 def nonzero(node, x):
-    """Indices as columns; a tensor without axes has none, but one column if it is not 0."""
+    """Returns the indices as columns. A tensor without axes has no indices, but one column if it is
+    not 0."""
     return x.nonzero().T
 
 
 @operator("Compress")
 def compress(node, x, condition):
-    """The slices where a condition is true, which may be shorter than the axis."""
+    """Selects the slices where the condition is true. It may be shorter than the axis."""
     if node.attribute("axis") is None:
         x = x.reshape(-1)
     return x.index_select(node.attribute("axis", 0), condition.nonzero().reshape(-1))
@@ -140,7 +145,7 @@ def compress(node, x, condition):
 
 @operator("ReverseSequence")
 def reverse_sequence(node, x, lengths):
-    """The first elements of each batch in reverse order, as many as its length says."""
+    """Reverses the first elements of each batch, as many as its length says."""
     time, batch = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
     steps = ternion.arange(x.shape[time]).reshape(-1, 1)
     lengths = lengths.reshape(1, -1)
@@ -152,7 +157,8 @@ def reverse_sequence(node, x, lengths):
 
 @operator("MaxUnpool")
 def max_unpool(node, x, index, sizes=None):
-    """Writes elements to where a pooling found them; the indices count through the whole unpooled tensor."""
+    """Writes elements to the positions where pooling found them. The indices count through the
+    whole unpooled tensor."""
     kernel = node.attribute("kernel_shape")
     strides = node.attribute("strides", [1] * len(kernel))
     pads = node.attribute("pads", [0] * 2 * len(kernel))
@@ -164,18 +170,20 @@ def max_unpool(node, x, index, sizes=None):
     wanted = inferred if sizes is None else numbers(sizes)
     flat = ternion.zeros(math.prod(inferred), dtype=x.dtype).scatter(0, index.reshape(-1), x.reshape(-1))
     result = ternion.zeros(wanted, dtype=x.dtype)
-    # The indices are those of the smallest size that fits; a larger one only adds zeros.
+    # The indices are those of the smallest size that fits. A larger size only adds zeros.
     result[tuple(slice(0, size) for size in inferred)] = flat.reshape(inferred)
     return result
 
 
 @operator("Unique")
 def unique(node, x):
-    """The different elements, or slices along an axis: sorted, or as they come first; beside them where they come first, which one each is, and how often they occur."""
+    """Returns the unique elements, or slices along an axis, sorted or in order of first occurrence;
+    with the index of the first occurrence, the index of each element in the result, and the
+    counts."""
     axis = node.attribute("axis")
     x, axis = (x.flatten(), 0) if axis is None else (x, positive(axis, x.dim()))
     found, inverse, counts = ternion.unique(x, return_inverse=True, return_counts=True, dim=axis)
-    # Sorting keeps the order of equal numbers: the first of each group comes first.
+    # Sorting is stable: the first element of each group comes first.
     firsts = inverse.argsort().index_select(0, counts.cumsum(0) - counts)
     if not node.attribute("sorted", 1):
         order = firsts.argsort()
@@ -186,6 +194,6 @@ def unique(node, x):
 
 @operator("ai.onnx.ml.ArrayFeatureExtractor")
 def array_feature_extractor(node, x, index):
-    """Columns by their numbers; of a tensor with one axis the row that it is."""
+    """Selects columns by index. A tensor with one axis is treated as one row."""
     rows = x.reshape(1, -1) if x.dim() == 1 else x
     return rows.index_select(-1, index.reshape(-1))

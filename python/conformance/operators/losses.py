@@ -1,10 +1,10 @@
-"""Losses of classes."""
+"""Classification losses."""
 
 from ternion.nn import functional
 
 from .table import operator
 
-# Ternion's functions take the number that PyTorch's do for "nothing is ignored".
+# The value of `ignore_index` that ignores no class, as in PyTorch.
 NOTHING = -100
 
 
@@ -16,7 +16,7 @@ def nll_loss(node, x, target, weight=None):
 
 @operator("SoftmaxCrossEntropyLoss")
 def cross_entropy(node, x, target, weight=None):
-    """With the logarithms of the probabilities, if the model uses them."""
+    """Also returns the log-probabilities, if the model uses them."""
     ignored = node.attribute("ignore_index", NOTHING)
     loss = functional.cross_entropy(x, target, weight, ignore_index=ignored, reduction=node.attribute("reduction", "mean"))
     return (loss, x.log_softmax(1)) if node.wants(1) else loss

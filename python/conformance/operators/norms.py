@@ -1,4 +1,4 @@
-"""Normalisations."""
+"""Normalization operators."""
 
 import ternion
 from ternion.nn import functional
@@ -9,13 +9,14 @@ from .table import operator, positive
 
 
 def _per_channel(values, x):
-    """One number of each channel, in a shape that broadcasts to x."""
+    """Reshapes one number per channel so that it broadcasts to x."""
     return values.reshape([1, -1] + [1] * (x.dim() - 2))
 
 
 @operator("BatchNormalization")
 def batch_normalization(node, x, weight, bias, mean, variance):
-    """In training the running statistics follow by ONNX's momentum, which weighs the old ones, and the variance over all of n."""
+    """In training, the running statistics are updated with ONNX's momentum, which is the weight of
+    the old value, and the biased variance."""
     eps = node.attribute("epsilon", 1e-5)
     if not node.attribute("training_mode", 0):
         return functional.batch_norm(x, mean, variance, weight, bias, eps=eps)
@@ -38,7 +39,8 @@ def group_normalization(node, x, weight, bias):
 
 @operator("LayerNormalization")
 def layer_normalization(node, x, weight, bias=None):
-    """With the rows' means and the inverses of their deviations, if the model uses them."""
+    """Also returns the mean and the reciprocal standard deviation of the rows, if the model uses
+    them."""
     axis = positive(node.attribute("axis", -1), x.dim())
     eps = node.attribute("epsilon", 1e-5)
     sizes = list(x.shape[axis:])
@@ -61,7 +63,8 @@ def rms_normalization(node, x, weight):
 
 @operator("LRN")
 def lrn(node, x):
-    """`x / (bias + alpha / size * sum of squares of near channels)^beta`; composed: Ternion has no local_response_norm."""
+    """Computes `x / (bias + alpha / size * sum of squares of near channels)^beta`, composed from
+    other ops."""
     size = node.attribute("size")
     before = (size - 1) // 2
     pairs = [0, 0] * (x.dim() - 2) + [before, size - 1 - before]
@@ -79,5 +82,5 @@ def mean_variance_normalization(node, x):
 
 @operator("LpNormalization")
 def lp_normalization(node, x):
-    """By the norm along an axis; rows of zeros stay."""
+    """Divides by the norm along an axis. Rows of zeros are unchanged."""
     return functional.normalize(x, node.attribute("p", 2), node.attribute("axis", -1))

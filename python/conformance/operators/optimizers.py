@@ -1,4 +1,4 @@
-"""Steps of optimisers as operators: many tensors at once, their states as inputs and outputs."""
+"""Optimizer steps as operators: many tensors at once, with their states as inputs and outputs."""
 
 import ternion
 from ternion import nn, optim
@@ -7,18 +7,20 @@ from .table import operator
 
 
 def _of_each(inputs, states):
-    """For each tensor the tensor itself, its gradient, and `states` states: ONNX has all tensors first, then all gradients, and so on."""
+    """Returns, for each tensor, the tensor itself, its gradient, and `states` states. ONNX passes
+    all tensors first, then all gradients, and so on."""
     count = len(inputs) // (2 + states)
     return [inputs[place::count] for place in range(count)]
 
 
 def _in_order(results):
-    """All new tensors first, then all states of one kind, and so on."""
+    """Returns all new tensors first, then all states of one kind, and so on."""
     return tuple(value for kind in zip(*results) for value in kind)
 
 
 def _step(kind, x, gradient, state, **settings):
-    """A step of an optimiser of Ternion that goes on from a state; the new tensor, and the state's new values."""
+    """Makes a step of a Ternion optimizer that continues from a state. Returns the new tensor, and
+    the new state."""
     parameter = nn.Parameter(x.clone())
     optimizer = kind([("x", parameter)], **settings)
     told = optimizer.state_dict()
@@ -31,7 +33,7 @@ def _step(kind, x, gradient, state, **settings):
 
 @operator("ai.onnx.preview.training.Momentum")
 def momentum(node, rate, count, *inputs):
-    """By `optim.SGD`; the share of the gradient is 1 in the first step."""
+    """Uses `optim.SGD`. The factor of the gradient is 1 in the first step."""
     share = node.attribute("beta") if count.item() > 0 else 1.0
     nesterov = node.attribute("mode") == "nesterov"
     if nesterov and share != 1:
@@ -49,7 +51,8 @@ def momentum(node, rate, count, *inputs):
 
 @operator("ai.onnx.preview.training.Adagrad")
 def adagrad(node, rate, count, *inputs):
-    """By `optim.Adagrad`. The rate comes with its decay: a state of Ternion cannot say that no step was made, which ONNX counts from."""
+    """Uses `optim.Adagrad`. The rate is passed with its decay, because a state of Ternion cannot
+    express that no step was made, from which ONNX counts."""
     decayed = rate.item() / (1 + count.item() * node.attribute("decay_factor", 0.0))
     settings = dict(lr=decayed, weight_decay=node.attribute("norm_coefficient", 0.0), eps=node.attribute("epsilon", 1e-6))
     results = []
@@ -61,7 +64,8 @@ def adagrad(node, rate, count, *inputs):
 
 @operator("ai.onnx.preview.training.Adam")
 def adam(node, rate, count, *inputs):
-    """Composed: ONNX's has no correction of the moments in the first step, and adds epsilon before it, where Ternion's, as PyTorch's, adds it after."""
+    """Composed, because ONNX does not correct the moments in the first step, and adds epsilon
+    before the correction. Ternion, like PyTorch, adds it after."""
     alpha, beta = node.attribute("alpha", 0.9), node.attribute("beta", 0.999)
     steps, rate = count.item(), rate.item()
     if steps > 0:

@@ -1,4 +1,4 @@
-"""Poolings: one number of each window."""
+"""Pooling: one number per window."""
 
 import math
 
@@ -10,7 +10,8 @@ from .table import operator
 
 
 class Windows:
-    """Where the windows of a pooling lie: sizes, strides, dilations, and padding for each spatial axis."""
+    """The windows of a pooling operator: sizes, strides, dilations, and padding for each spatial
+    axis."""
 
     def __init__(self, node, x):
         rank = x.dim() - 2
@@ -23,7 +24,8 @@ class Windows:
         self.rest = [self._rest(axis, size) for axis, size in enumerate(x.shape[2:])]
 
     def _rest(self, axis, size):
-        """What `ceil_mode` adds behind the padding: enough for a last window, if that starts before the padding's end."""
+        """Returns what `ceil_mode` adds after the padding: enough for a last window, if that starts
+        before the end padding."""
         length, stride = size + sum(self.pairs[axis]), self.strides[axis]
         if not self.ceil_mode:
             return 0
@@ -33,25 +35,26 @@ class Windows:
         return max((windows - 1) * stride + self.spans[axis] - length, 0)
 
     def alike(self):
-        """Whether these are images padded as Ternion's poolings can: alike on both ends, by at most half a window."""
+        """Returns whether these are images with padding that Ternion's pooling supports: equal at
+        both ends, and at most half a window."""
         return len(self.kernel) == 2 and all(a == b <= size // 2 for (a, b), size in zip(self.pairs, self.kernel))
 
     def befores(self):
-        """Amounts of padding before the first elements."""
+        """Returns the padding before the first elements."""
         return [before for before, _ in self.pairs]
 
     def all_pairs(self):
-        """Amounts of padding with what `ceil_mode` adds."""
+        """Returns the padding, including what `ceil_mode` adds."""
         return [(before, behind + rest) for (before, behind), rest in zip(self.pairs, self.rest)]
 
     def of(self, x):
-        """The windows' elements as further axes at the end, of a padded tensor."""
+        """Returns the elements of the windows of a padded tensor as additional axes at the end."""
         for axis, (span, stride) in enumerate(zip(self.spans, self.strides)):
             x = x.unfold(axis + 2, span, stride)
         return x[(Ellipsis,) + tuple(slice(None, None, dilation) for dilation in self.dilations)]
 
     def axes(self):
-        """The axes of the windows' elements."""
+        """Returns the axes of the windows' elements."""
         return list(range(-len(self.kernel), 0))
 
 
@@ -61,7 +64,8 @@ def _sums(windows, x):
 
 @operator("AveragePool")
 def average_pool(node, x):
-    """By avg_pool2d where it has what the node asks for; else sums of windows by the numbers of elements that count."""
+    """Uses avg_pool2d if it supports what the node requires, otherwise sums of windows divided by
+    the number of elements that count."""
     windows = Windows(node, x)
     includes = bool(node.attribute("count_include_pad", 0))
     if windows.alike() and windows.dilations == [1, 1]:
@@ -73,7 +77,7 @@ def average_pool(node, x):
 
 @operator("LpPool")
 def lp_pool(node, x):
-    """`(sum |x|^p)^(1 / p)`; composed: Ternion has no lp_pool."""
+    """Computes `(sum |x|^p)^(1 / p)`, composed from sums of windows."""
     windows = Windows(node, x)
     p = node.attribute("p", 2)
     return _sums(windows, padded(x.abs().pow(p), windows.all_pairs())).pow(1 / p)
@@ -81,10 +85,11 @@ def lp_pool(node, x):
 
 @operator("MaxPool")
 def max_pool(node, x):
-    """By max_pool2d, of images and of rows as images; of integers and volumes, which it does not take, by windows."""
+    """Uses max_pool2d for images, and for sequences as images. Integers and volumes use windows."""
     windows = Windows(node, x)
     if x.dim() == 5 or not x.is_floating_point():
-        least = -math.inf if x.is_floating_point() else 0  # The only integers that ONNX has here are unsigned.
+        # The only integers that ONNX supports here are unsigned.
+        least = -math.inf if x.is_floating_point() else 0
         return windows.of(padded(x, windows.all_pairs(), least)).amax(windows.axes())
     if windows.alike():
         arguments = windows.kernel, windows.strides, windows.befores(), windows.dilations, windows.ceil_mode
@@ -100,7 +105,8 @@ def max_pool(node, x):
 
 
 def _whole_places(node, x, padded_width, befores, places):
-    """Places in planes as places in the whole tensor, row-major or with `storage_order` column-major in each plane."""
+    """Converts indices in a plane to indices in the whole tensor, which are row-major, or
+    column-major in each plane with `storage_order`."""
     height, width = x.shape[2:] if x.dim() == 4 else (1, x.shape[2])
     row, column = places // padded_width - befores[0], places % padded_width - befores[1]
     in_plane = column * height + row if node.attribute("storage_order", 0) else row * width + column

@@ -1,4 +1,4 @@
-"""Sums of products, and determinants."""
+"""Matrix products, einsum, and determinants."""
 
 import ternion
 
@@ -17,16 +17,17 @@ def det(node, x):
 
 @operator("QLinearMatMul")
 def quantized_matmul(node, a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
-    """The product of integers that stand for `(x - zero) * scale`, as such integers of `y_zero`'s dtype."""
+    """Multiplies integers that represent `(x - zero) * scale`, and returns such integers in the
+    dtype of `y_zero`."""
     scale = a_scale.float() * b_scale.float() / y_scale.float()
     steps = (matmul_integer(node, a, b, a_zero, b_zero).float() * scale).round() + y_zero.float()
-    # A conversion of floats to integers stays within what the dtype holds.
+    # Converting floats to integers saturates at the limits of the dtype.
     return steps.to(y_zero.dtype)
 
 
 @operator("Gemm")
 def gemm(node, a, b, c=None):
-    """`alpha * a' @ b' + beta * c`."""
+    """Computes `alpha * a' @ b' + beta * c`."""
     a = a.T if node.attribute("transA", 0) else a
     b = b.T if node.attribute("transB", 0) else b
     alpha, beta = node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
@@ -42,7 +43,8 @@ def einsum(node, *operands):
 
 @operator("MatMulInteger")
 def matmul_integer(node, a, b, a_zero=None, b_zero=None):
-    """In int32, less the zero points: one number, or one of each row of a and each column of b."""
+    """Computes in int32, after subtracting the zero points: one number, or one per row of a and
+    column of b."""
     a, b = a.int(), b.int()
     if a_zero is not None:
         a_zero = a_zero.int()

@@ -1,4 +1,4 @@
-"""Conversions of element types, and quantisation."""
+"""Conversions of element types, and quantization."""
 
 from onnx import TensorProto
 
@@ -11,22 +11,22 @@ from .table import operator, positive
 
 
 def _numbers(value):
-    """A tensor, also of bits with their format."""
+    """Returns a tensor, also for bits with their format."""
     return value.numbers() if isinstance(value, Coded) else value
 
 
 def _target_of(value):
-    """The dtype of a value, or the name of its format."""
+    """Returns the dtype of a value, or the name of its format."""
     return value.format if isinstance(value, Coded) else value.dtype
 
 
 def _converted(node, value, target):
-    """A value in another dtype or format, by the rules of Cast."""
+    """Converts a value to another dtype or format, by the rules of Cast."""
     x = _numbers(value)
     if not isinstance(target, str):
         return x.to(target)
     if not target.startswith("float"):
-        # Fractions are cut off, and of what is out of range the higher bits.
+        # Fractions are truncated, and numbers that are out of range lose their high bits.
         return Coded(formats.encode(x, target, saturate=False, rounding="down"), target)
     rounding = node.attribute("round_mode", "up") if target == "float8_e8m0fnu" else "nearest"
     x = x if x.is_floating_point() else x.double()
@@ -44,39 +44,42 @@ def cast_like(node, x, like):
 
 
 def _spread(node, value, shape):
-    """A scale or a zero point in the form that a tensor of this shape is multiplied with: one number, one for each place of an axis, or one for each block.
+    """Reshapes a scale or zero point so that it broadcasts to a tensor of this shape: one number,
+    one per index of an axis, or one per block.
 
-    Shapes: [], [1], [shape[axis]], or the shape with as many places on the axis as there are blocks -> what broadcasts to the shape
+    Shapes: [], [1], [shape[axis]], or the shape with the number of blocks on the axis -> a shape
+    that broadcasts to `shape`
     """
     if value.numel() == 1:
         return value.reshape(())
     axis, block = positive(node.attribute("axis", 1), len(shape)), node.attribute("block_size", 0)
-    if block:  # The last may be smaller.
+    if block:  # The last block may be smaller.
         return value.repeat_interleave(block, dim=axis).narrow(axis, 0, shape[axis])
     return value.reshape([-1 if place == axis else 1 for place in range(len(shape))])
 
 
 @operator("QuantizeLinear", takes_coded=True)
 def quantize_linear(node, x, scale, zero_point=None):
-    """`x / scale + zero_point` within the zero point's dtype or format, or `output_dtype`'s, or uint8; whole numbers are rounded before the sum."""
+    """Computes `x / scale + zero_point`, limited to the dtype or format of the zero point, or
+    `output_dtype`, or uint8. For integer targets, the quotient is rounded before the addition."""
     target = target_of_type(node.attribute("output_dtype", 0) or TensorProto.UINT8) if zero_point is None else _target_of(zero_point)
     scale = _numbers(scale)
     precision = dtype_of_type(node.attribute("precision")) if node.attribute("precision", 0) else scale.dtype
     steps = x.to(precision) / _spread(node, scale.to(precision), x.shape)
     is_float = isinstance(target, str) and target.startswith("float")
-    # In float32: a half does not hold each sum.
+    # In float32, because half precision cannot represent every sum.
     steps = steps if is_float else steps.round().float()
     if zero_point is not None:
         steps = steps + _spread(node, _numbers(zero_point), x.shape).to(steps.dtype)
     if isinstance(target, str):
         return Coded(formats.encode(steps, target, saturate=not is_float or bool(node.attribute("saturate", 1))), target)
-    # A conversion of floats to integers stays within what the dtype holds.
+    # Converting floats to integers saturates at the limits of the dtype.
     return steps.to(target)
 
 
 @operator("DequantizeLinear", takes_coded=True)
 def dequantize_linear(node, x, scale, zero_point=None):
-    """`(x - zero_point) * scale`, in the scale's dtype or in `output_dtype`."""
+    """Computes `(x - zero_point) * scale`, in the dtype of the scale or in `output_dtype`."""
     scale, x = _numbers(scale), _numbers(x).float()
     dtype = dtype_of_type(node.attribute("output_dtype")) if node.attribute("output_dtype", 0) else scale.dtype
     if zero_point is not None:
@@ -86,7 +89,7 @@ def dequantize_linear(node, x, scale, zero_point=None):
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize_linear(node, x):
-    """To uint8, by the range of the elements and 0."""
+    """Quantizes to uint8, by the range of the elements and 0."""
     low, high = x.min().clamp(max=0), x.max().clamp(min=0)
     scale = (high - low) / 255
     zero_point = (-low / scale).round().clamp(0, 255).to(ternion.uint8)

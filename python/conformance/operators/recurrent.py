@@ -1,4 +1,5 @@
-"""Recurrent layers, step by step: ONNX's have other functions, peepholes and lengths of each sequence, which those of `nn` have not."""
+"""Recurrent layers, step by step. ONNX's have other activations, peepholes, and a length per
+sequence, which those of `nn` lack."""
 
 import ternion
 
@@ -8,13 +9,14 @@ ACTIVATIONS = {"Sigmoid": ternion.Tensor.sigmoid, "Tanh": ternion.Tensor.tanh, "
 
 
 def _rnn_step(node, functions, x, h, c, w, r, b, p):
-    """`h = f(x W + h R + b)`."""
+    """Computes `h = f(x W + h R + b)`."""
     bias = 0 if b is None else b.chunk(2)[0] + b.chunk(2)[1]
     return functions[0](x @ w.T + h @ r.T + bias), c
 
 
 def _gru_step(node, functions, x, h, c, w, r, b, p):
-    """Gates z (update) and r (reset), then the new state; `linear_before_reset` tells whether the reset gate weighs the state or its product."""
+    """Computes the gates z (update) and r (reset), then the new state. `linear_before_reset`
+    determines whether the reset gate is applied to the state or to its product."""
     wz, wr, wh = (x @ part.T for part in w.chunk(3))
     rz, rr, rh = r.chunk(3)
     biases = [0] * 6 if b is None else b.chunk(6)
@@ -28,7 +30,8 @@ def _gru_step(node, functions, x, h, c, w, r, b, p):
 
 
 def _lstm_step(node, functions, x, h, c, w, r, b, p):
-    """Gates i (input), o (output), f (forget) and the cell's new content; peepholes `p` let gates see the cell."""
+    """Computes the gates i (input), o (output), f (forget) and the new content of the cell. With
+    peepholes `p`, the gates depend on the cell."""
     bias = 0 if b is None else b.chunk(2)[0] + b.chunk(2)[1]
     i, o, f, new = (x @ w.T + h @ r.T + bias).chunk(4, 1)
     peeps = [0, 0, 0] if p is None else p.chunk(3)
@@ -39,7 +42,8 @@ def _lstm_step(node, functions, x, h, c, w, r, b, p):
 
 
 def _direction(node, step, functions, x, h, c, parts, lengths, backward):
-    """One direction over [sequence, batch, input]: the states of all steps, and the last ones."""
+    """Runs one direction over [sequence, batch, input]. Returns the states of all steps, and the
+    last ones."""
     rows = [None] * x.shape[0]
     for time in reversed(range(x.shape[0])) if backward else range(x.shape[0]):
         new, cell = step(node, functions, x[time], h, c, *parts)
@@ -50,7 +54,7 @@ def _direction(node, step, functions, x, h, c, parts, lengths, backward):
 
 
 def _layer(node, step, defaults, x, w, r, b, lengths, h, c, p):
-    """All directions. Shapes: x [sequence, batch, input], or with `layout` 1 batches first."""
+    """Runs all directions. Shapes: x [sequence, batch, input], or batch first with `layout` 1."""
     if node.attribute("clip") is not None:
         raise node.unsupported("attribute clip")
     names = node.attribute("activations", defaults * w.shape[0])

@@ -1,4 +1,4 @@
-"""Reductions over axes, sums along an axis, and orders."""
+"""Reductions over axes, cumulative sums and products, and top-k."""
 
 import math
 from functools import partial
@@ -10,9 +10,9 @@ from .table import numbers, operator, positive
 
 
 def _axes(node, x, axes):
-    """The axes that a reduction is over: an input, before opset 18 (of sums 13) an attribute.
+    """Returns the axes of a reduction: an input, or an attribute before opset 18 (13 for sums).
 
-    If none is named, all of them; with `noop_with_empty_axes` none.
+    If none is given, all axes; with `noop_with_empty_axes`, no axis.
     """
     chosen = node.attribute("axes") if axes is None else numbers(axes)
     if chosen:
@@ -21,18 +21,20 @@ def _axes(node, x, axes):
 
 
 def _reduced(method, node, x, axes):
-    """By a method of tensors that takes axes."""
+    """Applies a tensor method that takes axes."""
     axes = _axes(node, x, axes)
     return method(x, axes, bool(node.attribute("keepdims", 1))) if axes else x
 
 
 def _enter(name, before=None, method=Tensor.sum, after=None):
-    """A reduction with functions of single elements before and after it. They also run if there is no axis to reduce."""
+    """Adds a reduction to the table, with elementwise functions before and after it. These also run
+    if there is no axis to reduce."""
 
     def reduction(node, x, axes=None):
         result = _reduced(method, node, x if before is None else before(x), axes)
         result = result if after is None else after(result)
-        return result.to(x.dtype)  # Sums of integers are int64 in Ternion, of the inputs' dtype in ONNX.
+        # Sums of integers are int64 in Ternion, and have the dtype of the input in ONNX.
+        return result.to(x.dtype)
 
     operator(name)(reduction)
 
@@ -48,7 +50,8 @@ _enter("ReduceLogSumExp", method=Tensor.logsumexp)
 
 
 def _extreme(method, nothing, node, x, axes=None):
-    """The largest or smallest element; ONNX decides what that is of no elements, Ternion refuses to, as PyTorch does."""
+    """Returns the largest or smallest element. ONNX defines the result for no elements; Ternion
+    rejects this case, as PyTorch does."""
     chosen = [positive(axis, x.dim()) for axis in _axes(node, x, axes)]
     if math.prod(x.shape[axis] for axis in chosen) == 0:
         kept = [1 if axis in chosen else size for axis, size in enumerate(x.shape)]
@@ -62,7 +65,8 @@ operator("ReduceMin")(partial(_extreme, Tensor.amin, math.inf))
 
 
 def _place(method, node, x):
-    """Where the largest or smallest element is: the first, or with `select_last_index` the last."""
+    """Returns the index of the largest or smallest element: of the first one, or with
+    `select_last_index` of the last one."""
     axis = positive(node.attribute("axis", 0), x.dim())
     keepdims = bool(node.attribute("keepdims", 1))
     if node.attribute("select_last_index", 0):
@@ -75,7 +79,7 @@ operator("ArgMin")(partial(_place, Tensor.argmin))
 
 
 def _cumulated(method, neutral, node, x, axis):
-    """Along an axis, forward or in reverse, each element included or not."""
+    """Accumulates along an axis, forward or in reverse, inclusively or exclusively."""
     axis = positive(int(axis.item()), x.dim())
     x = x.flip(axis) if node.attribute("reverse", 0) else x
     if node.attribute("exclusive", 0):
@@ -91,6 +95,6 @@ operator("CumProd")(partial(_cumulated, ternion.cumprod, 1))
 
 @operator("TopK")
 def topk(node, x, k):
-    """In order even if `sorted` is 0, which allows any."""
+    """The results are sorted even if `sorted` is 0, which allows any order."""
     found = x.topk(int(k.item()), node.attribute("axis", -1), bool(node.attribute("largest", 1)))
     return found.values, found.indices

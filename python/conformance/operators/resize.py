@@ -1,6 +1,7 @@
-"""Images in other sizes: a matrix of weights for each axis, made of its sizes alone, by which Ternion multiplies.
+"""Image resizing: a matrix of weights for each axis, which depends only on the sizes, multiplies
+the image.
 
-Of the many ways that ONNX has Ternion's interpolate has two; Upsample, an older operator, goes by it.
+Ternion's interpolate supports only some of ONNX's modes. Upsample, an older operator, uses it.
 """
 
 import math
@@ -14,7 +15,7 @@ from .table import numbers, operator, positive
 
 
 def _origins(node, out, size, scale, roi):
-    """Where each of `out` places lies among `size` elements."""
+    """Returns the position of each of `out` elements among `size` elements."""
     mode = node.attribute("coordinate_transformation_mode", "half_pixel")
     place, length = np.arange(out, dtype=np.float64), scale * size
     if mode == "align_corners":
@@ -34,7 +35,7 @@ def _origins(node, out, size, scale, roi):
 
 
 def _nearest(node, origin):
-    """The place whose element is taken."""
+    """Returns the index of the element that is used."""
     mode = node.attribute("nearest_mode", "round_prefer_floor")
     choices = {
         "round_prefer_floor": math.ceil(origin - 0.5),
@@ -46,18 +47,18 @@ def _nearest(node, origin):
 
 
 def _cubic(distance, a):
-    """The weight of an element at a distance (Keys, 1981)."""
+    """Returns the weight of an element at a distance (Keys, 1981)."""
     if distance <= 1:
         return (a + 2) * distance**3 - (a + 3) * distance**2 + 1
     return a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a if distance < 2 else 0.0
 
 
 def _weights(node, origin, scale):
-    """Places of elements near an origin and their weights."""
+    """Returns the indices of elements near an origin, with their weights."""
     mode = node.attribute("mode", "nearest")
     if mode == "nearest":
         return {_nearest(node, origin): 1.0}
-    # With antialias the weights of a smaller image reach further.
+    # With antialias, the weights of a smaller image cover more elements.
     stretch = min(scale, 1.0) if node.attribute("antialias", 0) else 1.0
     reach = (2 if mode == "cubic" else 1) / stretch
     places = range(math.floor(origin - reach), math.ceil(origin + reach) + 1)
@@ -71,21 +72,22 @@ def _weights(node, origin, scale):
 
 
 def _matrix(node, out, size, scale, roi):
-    """The weights [out, size] of one axis, and which places take a constant instead."""
+    """Returns the weights [out, size] of one axis, and which outputs are a constant instead."""
     matrix, origins = np.zeros((out, size)), _origins(node, out, size, scale, roi)
     for row, origin in enumerate(origins):
         found = _weights(node, float(origin), scale)
         if node.attribute("exclude_outside", 0):
             found = {place: weight for place, weight in found.items() if 0 <= place < size}
             found = {place: weight / sum(found.values()) for place, weight in found.items()}
-        for place, weight in found.items():  # Elements beyond the edge are those at it.
+        # Elements outside the image are replaced by those at the edge.
+        for place, weight in found.items():
             matrix[row, min(max(place, 0), size - 1)] += weight
     cropping = node.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     return matrix, cropping & ((origins < 0) | (origins > size - 1))
 
 
 def _targets(node, x, axes, scales, sizes):
-    """Scale and size of each axis: told by one of them."""
+    """Returns scale and size of each axis, of which one is given."""
     if not sizes:
         return scales, [math.floor(scale * x.shape[axis]) for scale, axis in zip(scales, axes)]
     scales = [size / x.shape[axis] for size, axis in zip(sizes, axes)]
@@ -109,7 +111,7 @@ def resize(node, x, roi=None, scales=None, sizes=None):
 
 
 def _along(node, x, axis, out, scale, region):
-    """One axis in another size."""
+    """Resizes one axis."""
     matrix, constant = _matrix(node, out, x.shape[axis], scale, region)
     result = (x.transpose(axis, -1) @ ternion.tensor(matrix).to(x.dtype).T).transpose(axis, -1)
     if not constant.any():
@@ -121,7 +123,7 @@ def _along(node, x, axis, out, scale, region):
 
 @operator("Upsample")
 def upsample(node, x, scales=None):
-    """Images by interpolate: whole factors, each element as often as its factor says."""
+    """Resizes images with interpolate: integer factors, each element repeated by its factor."""
     scales = node.attribute("scales") if scales is None else numbers(scales)
     if node.attribute("mode", "nearest") != "nearest" or x.dim() != 4 or any(scale != int(scale) for scale in scales) or scales[:2] != [1, 1]:
         raise node.unsupported("other than images in whole factors by the nearest")
@@ -130,13 +132,15 @@ def upsample(node, x, scales=None):
 
 @operator("AffineGrid")
 def affine_grid(node, theta, size):
-    """Places of an output's elements, from -1 to 1, moved by a matrix for each batch; composed: Ternion has no affine_grid.
+    """Returns the positions of an output's elements, from -1 to 1, transformed by a matrix for each
+    batch element. Composed from other ops.
 
     Shapes: theta [n, rank, rank + 1] -> [n, spatial.., rank].
     """
     spatial = size.tolist()[2:]
     columns = []
-    for axis, count in reversed(list(enumerate(spatial))):  # The last spatial axis is x, the first coordinate.
+    # The last spatial axis is x, the first coordinate.
+    for axis, count in reversed(list(enumerate(spatial))):
         places = ternion.arange(count, dtype=theta.dtype)
         if node.attribute("align_corners", 0):
             places = places * (2 / max(count - 1, 1)) - 1

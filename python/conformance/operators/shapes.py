@@ -1,4 +1,4 @@
-"""Shapes, and elements that only change their places."""
+"""Shapes, and operators that only move elements."""
 
 import math
 
@@ -20,7 +20,7 @@ def size(node, x):
 
 @operator("Reshape")
 def reshape(node, x, sizes):
-    """A size of 0 is that of the input, unless `allowzero` is set."""
+    """A size of 0 is replaced by that of the input, unless `allowzero` is set."""
     sizes = numbers(sizes)
     if not node.attribute("allowzero", 0):
         sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
@@ -29,7 +29,7 @@ def reshape(node, x, sizes):
 
 @operator("Flatten")
 def flatten(node, x):
-    """To a matrix: the axes before `axis`, and the others."""
+    """Flattens to a matrix: the axes before `axis`, and the others."""
     axis = positive(node.attribute("axis", 1), x.dim())
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
@@ -56,7 +56,8 @@ def transpose(node, x):
 
 @operator("Expand")
 def expand(node, x, sizes):
-    """To the shape that both broadcast to: the one asked for may have ones where x has more."""
+    """Expands to the shape that both broadcast to: the requested shape may have ones where x is
+    larger."""
     sizes = numbers(sizes)
     rank = max(x.dim(), len(sizes))
     own = [1] * (rank - x.dim()) + list(x.shape)
@@ -76,7 +77,8 @@ def concat(node, *values):
 
 @operator("Split")
 def split(node, x, sizes=None):
-    """In parts of these sizes, or as many equal ones as there are outputs, of which the last may be less."""
+    """Splits into parts of these sizes, or into as many equal parts as there are outputs, of which
+    the last may be smaller."""
     axis = node.attribute("axis", 0)
     sizes = node.attribute("split") if sizes is None else numbers(sizes)
     if sizes is None:
@@ -88,7 +90,8 @@ def split(node, x, sizes=None):
 
 @operator("DepthToSpace")
 def depth_to_space(node, x):
-    """Channels become blocks of pixels. Shapes: [n, c * b * b, h, w] -> [n, c, h * b, w * b]."""
+    """Rearranges channels into blocks of pixels. Shapes: [n, c * b * b, h, w] -> [n, c, h * b, w *
+    b]."""
     block = node.attribute("blocksize")
     n, c, h, w = x.shape
     if node.attribute("mode", "DCR") == "DCR":
@@ -100,7 +103,8 @@ def depth_to_space(node, x):
 
 @operator("SpaceToDepth")
 def space_to_depth(node, x):
-    """Blocks of pixels become channels. Shapes: [n, c, h * b, w * b] -> [n, c * b * b, h, w]."""
+    """Rearranges blocks of pixels into channels. Shapes: [n, c, h * b, w * b] -> [n, c * b * b, h,
+    w]."""
     block = node.attribute("blocksize")
     n, c, h, w = x.shape
     order = (0, 3, 5, 1, 2, 4) if node.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
@@ -110,7 +114,8 @@ def space_to_depth(node, x):
 
 @operator("Pad")
 def pad(node, x, pads, value=None, axes=None):
-    """Ternion pads by constants; by what the input holds (reflect, edge, wrap) it is chosen by indices here."""
+    """Ternion pads with constants. Padding with elements of the input (reflect, edge, wrap) uses
+    indices."""
     pads = numbers(pads)
     axes = list(range(x.dim())) if axes is None else [positive(axis, x.dim()) for axis in numbers(axes)]
     amounts = {axis: (pads[place], pads[place + len(axes)]) for place, axis in enumerate(axes)}
@@ -122,7 +127,7 @@ def pad(node, x, pads, value=None, axes=None):
 
 
 def _pad_by_indices(x, amounts, mode):
-    """Each place of the result takes the element that the mode says."""
+    """Selects, for each element of the result, the element that the mode specifies."""
     for axis, (before, behind) in amounts.items():
         size = x.shape[axis]
         places = range(-before, size + behind)
@@ -139,7 +144,7 @@ def _pad_by_indices(x, amounts, mode):
 
 @operator("CenterCropPad")
 def center_crop_pad(node, x, sizes):
-    """Cropped or padded by zeros, alike on both sides."""
+    """Crops, or pads with zeros, equally on both sides."""
     axes = node.attribute("axes", list(range(x.dim())))
     for axis, size in zip(axes, numbers(sizes)):
         axis = positive(axis, x.dim())

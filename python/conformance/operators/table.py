@@ -1,4 +1,4 @@
-"""The table operator -> function, and what the functions share."""
+"""The table from operators to functions, and helpers that the functions share."""
 
 import ternion
 
@@ -6,9 +6,10 @@ TABLE = {}
 
 
 def operator(*names, takes_coded=False):
-    """Enters a function under names of operators: it takes the node and a value for each input, and returns the output or a tuple of them.
+    """Adds a function to the table under names of operators. It takes the node and a value for each
+    input, and returns the output or a tuple of outputs.
 
-    With `takes_coded` it knows values of formats that are no dtypes.
+    With `takes_coded`, it supports values of formats that are not dtypes.
     """
 
     def enter(function):
@@ -22,21 +23,21 @@ def operator(*names, takes_coded=False):
 
 
 def numbers(tensor):
-    """The elements of an input that holds shapes, axes and the like; None if it was left out."""
+    """Returns the elements of an input such as a shape or axes, or None if it was omitted."""
     return None if tensor is None else tensor.reshape(-1).tolist()
 
 
 def whole(values):
-    """Whole numbers as a tensor of axis 1, int64 even if there are none."""
+    """Returns integers as a tensor with one axis, int64 even if it is empty."""
     return ternion.tensor(list(values), dtype=ternion.int64)
 
 
 def positive(axis, rank):
-    """An axis counted from the front."""
+    """Returns an axis counted from the front."""
     return axis + rank if axis < 0 else axis
 
 
 def wrapped(index, size):
-    """Indices, with those below 0 counted from the end, as ONNX has them."""
+    """Converts indices below 0, which count from the end in ONNX."""
     index = index.long()
     return ternion.where(index < 0, index + size, index)

@@ -1,4 +1,4 @@
-"""Tensors that are passed on or made of nothing."""
+"""Operators that pass tensors on or create them."""
 
 import math
 
@@ -18,7 +18,7 @@ def identity(node, x):
 
 @operator("Constant")
 def constant(node):
-    """The value of whichever attribute there is."""
+    """Returns the value of the attribute that is present."""
     if node.attribute("value") is not None:
         return node.attribute("value")
     dtypes = {"value_int": ternion.int64, "value_ints": ternion.int64, "value_float": ternion.float32, "value_floats": ternion.float32}
@@ -38,7 +38,7 @@ def constant_of_shape(node, shape):
 
 @operator("EyeLike")
 def eye_like(node, x):
-    """Ones on diagonal `k` of a matrix of x's shape."""
+    """Returns a matrix of x's shape with ones on diagonal `k`."""
     dtype = x.dtype if node.attribute("dtype") is None else dtype_of_type(node.attribute("dtype"))
     rows, columns = x.shape
     offset = ternion.arange(columns).reshape(1, columns) - ternion.arange(rows).reshape(rows, 1)
@@ -52,7 +52,8 @@ def arange(node, start, limit, delta):
 
 @operator("MelWeightMatrix")
 def mel_weight_matrix(node, bands, length, sample_rate, lowest, highest):
-    """Triangles over the frequencies of a spectrum, whose corners are alike far apart on the mel scale.
+    """Returns triangles over the frequencies of a spectrum, whose corners are equidistant on the
+    mel scale.
 
     Shapes: five numbers -> [length // 2 + 1, bands].
     """
@@ -65,14 +66,14 @@ def mel_weight_matrix(node, bands, length, sample_rate, lowest, highest):
     place = ternion.arange(length // 2 + 1, dtype=ternion.float64).reshape(-1, 1)
     rising = ((place - left) / (middle - left).clamp(min=1)).masked_fill((place < left) | (place > middle), 0)
     falling = ((right - place) / (right - middle).clamp(min=1)).masked_fill((place < middle) | (place >= right), 0)
-    # A triangle whose left corner is its middle begins with 1.
+    # A triangle whose left corner is its middle starts with 1.
     weights = rising.maximum(falling).masked_fill((place == middle) & (left == middle), 1)
     return weights.to(dtype_of_type(node.attribute("output_datatype", TensorProto.FLOAT)))
 
 
 @operator("Bernoulli")
 def bernoulli(node, x):
-    """What is certain alone: else the test expects what NumPy's random numbers drew."""
+    """Supports only certain outcomes. Otherwise the test expects NumPy's random numbers."""
     dtype = x.dtype if node.attribute("dtype") is None else dtype_of_type(node.attribute("dtype"))
     if ((x != 0) & (x != 1)).any():
         raise node.unsupported("the random numbers of NumPy")
@@ -81,12 +82,12 @@ def bernoulli(node, x):
 
 @operator("RandomUniformLike")
 def random_uniform_like(node, x):
-    """A part of Bernoulli when that is taken apart."""
+    """A part of the decomposition of Bernoulli."""
     raise node.unsupported("the random numbers of NumPy")
 
 
 def _window(node, size, first, second, third):
-    """A cosine window: `first - second cos(2 pi n / N) + third cos(4 pi n / N)`."""
+    """Returns a cosine window: `first - second cos(2 pi n / N) + third cos(4 pi n / N)`."""
     count = int(size.item())
     length = count if node.attribute("periodic", 1) else count - 1
     angle = ternion.arange(count, dtype=ternion.float32) * (2 * ternion.pi / length)

@@ -1,1 +1,2 @@
-"""PyTorch's database of operators (`op_db`), run against Ternion: its sample inputs, in Ternion and in PyTorch, with the same results."""
+"""PyTorch's operator database (`op_db`) run with Ternion: its sample inputs must have the same
+results in Ternion and in PyTorch."""

@@ -1,4 +1,4 @@
-"""Calls of Ternion within a check, and what they raise."""
+"""Calls of Ternion within a check, and the errors that they raise."""
 
 from contextlib import contextmanager
 
@@ -10,7 +10,7 @@ from .refusal_checks import is_refusal
 
 
 class Failed(Exception):
-    """A check that does not hold."""
+    """A check that failed."""
 
     def __init__(self, kind, detail):
         super().__init__(detail)
@@ -18,7 +18,7 @@ class Failed(Exception):
 
 
 def outcome(form, check):
-    """The failure of one form; None if it passes."""
+    """Returns the failure of one form, or None if it passes."""
     try:
         check()
     except Failed as failed:
@@ -29,20 +29,20 @@ def outcome(form, check):
 
 
 def called(function, *args, **kwargs):
-    """What Ternion gives; errors of this suite are not taken for its refusals."""
+    """Calls a function of Ternion. Errors of this suite are not treated as errors of Ternion."""
     try:
         return function(*args, **kwargs)
     except (LeftOut, Refused, Failed, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
         raise Failed(REFUSED if is_refusal(error) else INTERNAL, described(error)) from None
-    except BaseException as error:  # A panic of the native part is no Exception.
+    except BaseException as error:  # A panic of the native part is not an Exception.
         raise Failed(PANIC, described(error)) from None
 
 
 @contextmanager
 def default_float64():
-    """PyTorch computes in float64 by default."""
+    """Makes float64 PyTorch's default dtype."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:

@@ -1,4 +1,5 @@
-"""The checks of one sample: the function, its gradients, its other forms, and other layouts in memory."""
+"""The checks of one sample: the function, its gradients, its other forms, and other memory
+layouts."""
 
 import torch
 
@@ -12,7 +13,8 @@ from .failures import ACCEPTED, NO_FORM, PANIC, WRONG, described
 from .names import name_of, resolved
 from .refusal_checks import fault_of, is_refusal
 
-# What both say where the dtype of a result does not fit into the tensor that is changed in place.
+# Part of both libraries' errors if the dtype of a result cannot be stored in the tensor that is
+# changed in place.
 CAST = "can't be cast"
 
 
@@ -25,7 +27,8 @@ class Subject:
 
 
 def run_sample(subject, sample):
-    """What fails of a sample: a list of `Failure`, empty if it passes. LeftOut if it does not count."""
+    """Returns the failures of a sample, a list of `Failure` that is empty if it passes. Raises
+    LeftOut if the sample does not count."""
     ternion.manual_seed(1)
     reference = _Reference(subject, sample)
     failures = []
@@ -33,13 +36,15 @@ def run_sample(subject, sample):
         failure = outcome(form, lambda: check(subject, sample, reference))
         if failure:
             failures.append(failure)
-            if form == "function" and failure.kind in WRONG:  # The other forms would say the same; one of a function that refuses may be wrong.
+            # The other forms would fail in the same way. If the function only rejects the call,
+            # another form may still be wrong.
+            if form == "function" and failure.kind in WRONG:
                 break
     return failures
 
 
 class _Reference:
-    """What PyTorch makes of a sample: in the sample's dtypes, and in float64."""
+    """PyTorch's results for a sample: in the dtypes of the sample, and in float64."""
 
     def __init__(self, subject, sample):
         self.arguments = own_arguments(sample)
@@ -62,11 +67,13 @@ class _Reference:
             self.wide = wide_arguments(sample)
             try:
                 self.exact = subject.entry.op(*self.wide.args, **self.wide.kwargs)
-            except Exception:  # It does not take float64: PyTorch's own result is what there is.
+            # It does not support float64, so only PyTorch's result in the sample's dtype is
+            # available.
+            except Exception:
                 self.wide = None
 
     def gradients(self, subject):
-        """PyTorch's gradients, computed once; None if there is none."""
+        """Returns PyTorch's gradients, computed once; None if there are none."""
         if self._gradients == ():
             self._gradients = gradients.known_of(subject, self)
         return self._gradients
@@ -78,7 +85,8 @@ def _demand(difference):
 
 
 def _compare(subject, call, reference, kind=None):
-    """Demands PyTorch's result of a call, which it returns; `kind` is what PyTorch's is made before, such as a tuple without names."""
+    """Requires that a call returns PyTorch's result, and returns it. `kind` is applied to PyTorch's
+    result first, such as a tuple without field names."""
     if reference.random is not None:
         _demand(reference.random.difference(call, reference.draw, reference.own, reference.arguments))
         return None
@@ -88,7 +96,7 @@ def _compare(subject, call, reference, kind=None):
 
 
 def _call_of(subject, function, sample, strided=False):
-    """A call of Ternion's function without arguments, and the arguments that it takes."""
+    """Returns a call of Ternion's function without arguments, and the arguments that it uses."""
     arguments = called(ternion_arguments, sample, subject.device, strided)
     return lambda: called(function, *arguments.args, **arguments.kwargs), arguments
 
@@ -100,7 +108,8 @@ def _check_function(subject, sample, reference):
 
 
 def _demand_same_arguments(arguments, own):
-    """Demands that a call leaves the tensors among its arguments as PyTorch's leaves them: unchanged, but for running statistics and the like."""
+    """Requires that a call leaves its tensor arguments in the same state as PyTorch's: unchanged,
+    except for running statistics and the like."""
     for index, (found, expected) in enumerate(zip(flat((arguments.args, arguments.kwargs)), flat((own.args, own.kwargs)))):
         if isinstance(expected, torch.Tensor):
             _demand(of_numbers(VALUE, torch_of(found), expected.detach(), None, f"argument {index} after the call"))
@@ -115,7 +124,8 @@ def _check_gradient(subject, sample, reference):
 
 
 def _compare_gradients(subject, sample, reference, known, strided):
-    """Demands PyTorch's gradients; `known`: a result of Ternion and its arguments, if there are some already."""
+    """Requires PyTorch's gradients. `known` is a result of Ternion and its arguments, if already
+    available."""
     if reference.random is None:
         if reference.gradients(subject) is None:
             return
@@ -128,7 +138,7 @@ def _compare_gradients(subject, sample, reference, known, strided):
 
 
 def _check_layouts(subject, sample, reference):
-    """The function and its gradients, of inputs that are not contiguous."""
+    """Checks the function and its gradients with inputs that are not contiguous."""
     if not any(isinstance(item, torch.Tensor) for item in flat((sample.input, sample.args, sample.kwargs))) or subject.entry.name in random_numbers.OF_LAYOUT:
         return
     call, arguments = _plain_call(subject, sample, strided=True)
@@ -144,7 +154,7 @@ def _check_method(subject, sample, reference):
     own = getattr(ternion.Tensor, name, None)
     if not callable(own):
         raise Failed(NO_FORM, f"no Tensor.{name}")
-    # The method gives a plain tuple where PyTorch's does: Tensor.lu.
+    # The method returns a plain tuple where PyTorch's does: Tensor.lu.
     _compare(subject, _call_of(subject, own, sample)[0], reference, tuple if name == "lu" else None)
 
 
@@ -184,7 +194,7 @@ def _check_in_place(subject, sample, reference):
 
 
 def _check_gradient_in_place(subject, sample, reference):
-    """The gradient of a copy that is changed in place, where PyTorch has one."""
+    """Checks the gradient of a copy that is changed in place, if PyTorch has one."""
     change, entry = subject.entry.inplace_variant, subject.entry
     if change is None or not entry.supports_inplace_autograd or sample.broadcasts_input or reference.random is not None or subject.path.endswith("_"):
         return
@@ -198,7 +208,7 @@ def _check_gradient_in_place(subject, sample, reference):
 
 
 def _form_in_place(subject, name):
-    """Ternion's in-place form: a method, or the function with `inplace=True`."""
+    """Returns Ternion's in-place form: a method, or the function with `inplace=True`."""
     if not name.endswith("_"):
         return lambda *args, **kwargs: subject.function(*args, **{**kwargs, "inplace": True})
     method = getattr(ternion.Tensor, name, None)
@@ -208,7 +218,7 @@ def _form_in_place(subject, name):
 
 
 def _drawing(form, base, arguments):
-    """A call of an in-place form that draws, on a new copy each time."""
+    """Returns a call of an in-place form that draws random numbers, on a new copy each time."""
 
     def call():
         copy = base.clone()
@@ -223,7 +233,7 @@ def _fits(exact, own):
 
 
 def _changed(change, own):
-    """Runs PyTorch's in-place form; what it says if it refuses."""
+    """Runs PyTorch's in-place form. Returns its error message if it fails."""
     own.args[0].requires_grad_(False)
     torch.manual_seed(1)
     try:
@@ -235,7 +245,7 @@ def _changed(change, own):
 
 
 def _in_place(call, refusal, path):
-    """Runs an in-place form, which must fail where PyTorch's does for the sake of dtypes."""
+    """Runs an in-place form, which must fail if PyTorch's does because of dtypes."""
     with ternion.no_grad():
         if not refusal:
             return called(call)

@@ -1,9 +1,12 @@
-"""Whether a result of Ternion is PyTorch's.
+"""Compares a result of Ternion with PyTorch's.
 
-A number is right if it is near PyTorch's result in this dtype, or about as near to the exact result as PyTorch's is: the exact result is PyTorch's in
-float64 for the same inputs, and four times the largest error of PyTorch's result, two bits, are allowed besides. Near is within PyTorch's own relative
-tolerance for the dtype (that of `torch.testing`), of the number or of the largest one of the result, whose sums err with it; ten roundings of numbers near
-1 are allowed where all cancel. Whole numbers and truth values are equal or wrong.
+A number is correct if it is close to PyTorch's result in this dtype, or about as close to the exact
+result as PyTorch's is. The exact result is PyTorch's result in float64 for the same inputs, and the
+tolerance is extended by four times the largest error of PyTorch's result, two bits. Close means
+within PyTorch's own relative tolerance for the dtype (that of `torch.testing`), relative to the
+number or to the largest number of the result, because sums have errors of that magnitude. Ten
+rounding errors of numbers near 1 are allowed for results in which everything cancels. Integers and
+bools must be equal.
 """
 
 import torch
@@ -15,17 +18,21 @@ from .conversion import LeftOut, dtype_name, torch_of
 
 VALUE, GRADIENT, SHAPE, DTYPE = "wrong value", "wrong gradient", "wrong shape", "wrong dtype"
 
-# PyTorch's relative tolerances (`torch.testing.assert_close`), but of float64, where its 1e-7 would let pass what was computed in float32: 1e-9, as its `polygamma`
-# is off by 5e-10. The absolute ones, PyTorch's 1e-5 of float32, are the most that is allowed of the largest number.
+# PyTorch's relative tolerances (`torch.testing.assert_close`), except for float64, where its 1e-7
+# would accept results computed in float32: 1e-9, because its `polygamma` has an error of 5e-10. The
+# absolute tolerances, PyTorch's 1e-5 for float32, limit what is allowed relative to the largest
+# number.
 TOLERANCES = {torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5), torch.float32: (1.3e-6, 1e-5), torch.float64: (1e-9, 1e-9)}
 
 
-# Functions with steps: beside one, the error of PyTorch's result is the height of the step, and no measure for others.
+# Functions with steps. Next to a step, the error of PyTorch's result is the height of the step, and
+# not a measure for other elements.
 STEPS = {"floor_divide", "remainder", "fmod", "__rmod__", "div", "round", "trunc", "floor", "ceil", "frac"}
 
 
 def compared(name, found, own, exact=None, arguments=None):
-    """What is wrong with a result: a kind and a sentence; None if nothing is. `own` is PyTorch's result, `exact` the exact one, if it is known."""
+    """Returns what is wrong with a result, a kind and a sentence, or None. `own` is PyTorch's
+    result, `exact` the exact one if it is known."""
     difference = of_structure(found, own, "result")
     if difference:
         return difference
@@ -37,7 +44,7 @@ def compared(name, found, own, exact=None, arguments=None):
 
 
 def _up_to_ties(name, found, own, exact, arguments):
-    """Whether values are right, where positions of equal elements may be exchanged."""
+    """Compares values, where indices of equal elements may be exchanged."""
     difference = _of_values(found, own, exact, "result", name not in STEPS)
     if difference is None or name not in invariants.TIES or arguments is None:
         return difference
@@ -53,7 +60,7 @@ def _converted(found):
 
 
 def of_structure(found, own, where="result"):
-    """A difference of kinds of results, shapes or dtypes; None if there is none."""
+    """Returns a difference in types of results, shapes or dtypes, or None."""
     if isinstance(own, torch.Tensor):
         return _of_form(found, own, where)
     if isinstance(own, (list, tuple)) and not isinstance(own, torch.Size):
@@ -93,7 +100,7 @@ def _of_form(found, own, where):
 
 
 def _of_values(found, own, exact, where, measured=True):
-    """A difference of numbers; the structure is the same."""
+    """Returns a difference of numbers. The structure must be the same."""
     if isinstance(own, (list, tuple)):
         parts = zip(found, own, exact if exact is not None else [None] * len(own))
         return next(filter(None, (_of_values(*part, f"{where} {place}", measured) for place, part in enumerate(parts))), None)
@@ -106,7 +113,8 @@ def _of_values(found, own, exact, where, measured=True):
 
 
 def of_numbers(kind, found, own, exact, where, measured=True):
-    """A difference of this kind between tensors of PyTorch, described by its first element; None if there is none."""
+    """Returns a difference of this kind between PyTorch tensors, described by its first element, or
+    None."""
     wrong = ~near(found, own, exact, measured)
     if not wrong.any():
         return None
@@ -116,7 +124,8 @@ def of_numbers(kind, found, own, exact, where, measured=True):
 
 
 def near(found, own, exact=None, measured=True):
-    """Which elements are right; `measured`: by the error of PyTorch's as well."""
+    """Returns which elements are correct. With `measured`, the error of PyTorch's result extends
+    the tolerance."""
     if not own.is_floating_point():
         return found == own
     relative, absolute = TOLERANCES[own.dtype]
@@ -135,6 +144,6 @@ def near(found, own, exact=None, measured=True):
 
 
 def _largest(numbers):
-    """The largest magnitude of the finite ones."""
+    """Returns the largest magnitude of the finite numbers."""
     finite = numbers[numbers.isfinite()]
     return finite.abs().max().item() if finite.numel() else 0.0

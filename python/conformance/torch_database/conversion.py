@@ -1,4 +1,4 @@
-"""Arguments of PyTorch as those of Ternion, and results of Ternion as PyTorch's tensors."""
+"""Converts arguments of PyTorch to those of Ternion, and results of Ternion to PyTorch tensors."""
 
 import torch
 
@@ -6,15 +6,16 @@ import ternion
 
 
 class LeftOut(Exception):
-    """A sample that asks for what stays out on purpose, such as complex numbers, or that PyTorch itself refuses: it is not counted."""
+    """A sample that needs an intentionally unsupported feature, such as complex numbers, or that
+    PyTorch itself rejects. It is not counted."""
 
 
 class Refused(Exception):
-    """An argument that Ternion has no name for."""
+    """An argument without a counterpart in Ternion."""
 
 
 def mapped(value, leaf):
-    """The value with `leaf` in place of each thing within that is no list, tuple, dict or slice."""
+    """Applies `leaf` to everything in a value that is not a list, tuple, dict or slice."""
     if isinstance(value, torch.Size):
         return leaf(value)
     if isinstance(value, (list, tuple)):
@@ -27,7 +28,7 @@ def mapped(value, leaf):
 
 
 def flat(value):
-    """The tensors and other things within lists, tuples and dicts."""
+    """Returns the tensors and other objects in nested lists, tuples and dicts."""
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in flat(item)]
     if isinstance(value, dict):
@@ -36,7 +37,8 @@ def flat(value):
 
 
 class Arguments:
-    """The arguments of a call; `leaves` are the tensors that ask for a gradient, in the order in which they stand there."""
+    """The arguments of a call. `leaves` are the tensors that require a gradient, in order of
+    occurrence."""
 
     def __init__(self, sample, leaf):
         self.leaves = []
@@ -45,7 +47,7 @@ class Arguments:
         self.kwargs = mapped(dict(sample.kwargs), self._once)
 
     def _once(self, value):
-        """A tensor that stands in several places is one."""
+        """A tensor that occurs several times is converted only once."""
         if not isinstance(value, torch.Tensor):
             return self._leaf(value)
         if id(value) not in self._known:
@@ -56,12 +58,12 @@ class Arguments:
 
 
 def own_arguments(sample):
-    """Copies for PyTorch."""
+    """Copies arguments for PyTorch."""
     return Arguments(sample, lambda value: _copied(value).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value)
 
 
 def wide_arguments(sample):
-    """Copies for PyTorch whose floats are float64."""
+    """Copies arguments for PyTorch, with all floats in float64."""
 
     def leaf(value):
         if isinstance(value, torch.Tensor):
@@ -73,7 +75,7 @@ def wide_arguments(sample):
 
 
 def ternion_arguments(sample, device, strided=False):
-    """Copies for Ternion on a device; `strided`: not contiguous."""
+    """Copies arguments for Ternion on a device; with `strided`, not contiguous."""
 
     def leaf(value):
         if not isinstance(value, torch.Tensor):
@@ -91,7 +93,8 @@ def _copied(tensor):
 
 
 def _strided(tensor):
-    """The same elements, not one after the other: two axes changed places in memory, or every other element of a larger one."""
+    """Returns the same elements in non-contiguous memory: with two axes swapped, or as every other
+    element of a larger tensor."""
     if tensor.ndim >= 2:
         return tensor.transpose(0, -1).clone().contiguous().transpose(0, -1)
     if tensor.ndim == 1:
@@ -100,7 +103,7 @@ def _strided(tensor):
 
 
 def tensor_of(value, device):
-    """A copy of a tensor, with its order of axes in memory."""
+    """Copies a tensor, preserving the order of its axes in memory."""
     if value.is_complex():
         raise LeftOut("complex numbers")
     if value.layout != torch.strided or value.is_quantized:
@@ -122,7 +125,7 @@ def dtype_name(dtype):
 
 
 def argument_of(value, device):
-    """Another argument than a tensor."""
+    """Converts an argument that is not a tensor."""
     if isinstance(value, torch.Size):
         return ternion.Size(value)
     if isinstance(value, torch.dtype):
@@ -157,7 +160,7 @@ def _named(what, name, device="cpu"):
 
 
 def torch_of(tensor):
-    """A result of Ternion as a tensor of PyTorch."""
+    """Converts a result of Ternion to a PyTorch tensor."""
     tensor = tensor.detach()
     if str(tensor.device) != "cpu":
         tensor = tensor.cpu()

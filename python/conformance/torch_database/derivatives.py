@@ -1,16 +1,21 @@
-"""Whether PyTorch's gradient is the derivative, where Ternion's differs from it: differences of PyTorch's own function in float64 decide.
+"""If Ternion's gradient differs from PyTorch's, decides which one is the derivative, by differences
+of PyTorch's function in float64.
 
-Some of PyTorch's gradients are not the derivative of its function, such as that of `ctc_loss`, which is right behind a `log_softmax` only, or those of
-triangles of a matrix that are never read. Of a function of symmetric matrices, which reads one triangle, both elements of a pair are changed together, as
-PyTorch's own checks of gradients do (`gradcheck_wrapper_hermitian_input`). At a point without a derivative, where the differences to both sides disagree, nothing is decided.
+Some of PyTorch's gradients are not the derivative of its function, such as that of `ctc_loss`,
+which is correct only after a `log_softmax`, or those of triangles of a matrix that are never read.
+For a function of symmetric matrices, which reads one triangle, both elements of a pair are changed
+together, as PyTorch's own gradient checks do (`gradcheck_wrapper_hermitian_input`). At a point
+without a derivative, where the differences to both sides disagree, nothing is decided.
 """
 
 import torch
 
 KIND = "not the derivative"
 
-# How near the differences a gradient must be that was computed in this dtype: of the element, and of the largest one, whose sums err with it.
-# In float64 either may decide: the second of functions by pieces linear, whose differences have almost all digits.
+# How close to the differences a gradient computed in this dtype must be: relative to the element,
+# and relative to the largest element, because sums have errors of that magnitude. In float64 either
+# pair may decide. The second one is for piecewise linear functions, whose differences have almost
+# all digits.
 TOLERANCES = {
     torch.bfloat16: [(3e-2, 2e-3)],
     torch.float16: [(5e-3, 5e-4)],
@@ -18,17 +23,20 @@ TOLERANCES = {
     torch.float64: [(1e-6, 1e-6), (2e-9, 5e-11)],
 }
 STEP = 1e-5
-# Differences to both sides that are further apart than this part of the largest element are those of a kink.
+# If the differences to both sides disagree by more than this fraction of the largest element, there
+# is a kink.
 KINK = 1e-2
-# At so many elements, those that differ most, PyTorch's gradient must be the wrong one: at the others differences may have too few digits to tell.
+# At this number of elements, those that differ most, PyTorch's gradient must be wrong. At the
+# others, differences may have too few digits to decide.
 MOST = 8
-# At so many elements `found` must be the derivative.
+# At this number of elements, `found` must be the derivative.
 LOOKED_AT = 512
 
 
 def decides(weighted_sum, leaf, wrong, found, theirs, is_symmetric=False):
-    """True if at the elements that are wrong by PyTorch's gradient `theirs` the differences of `weighted_sum`, a function of `leaf`, agree with `found`, and not with
-    `theirs` where both differ most."""
+    """Returns True if, at the elements in `wrong`, the differences of `weighted_sum`, a function of
+    `leaf`, agree with `found`, and do not agree with PyTorch's gradient `theirs` where both differ
+    most."""
     if theirs is None or not theirs.isfinite().all() or not found.isfinite().all():
         return False
     return any(_decides(weighted_sum, leaf, wrong, found, theirs, is_symmetric, tolerances) for tolerances in TOLERANCES[found.dtype])
@@ -52,7 +60,8 @@ def _decides(weighted_sum, leaf, wrong, found, theirs, is_symmetric, tolerances)
 
 
 def _difference(weighted_sum, leaf, together, apart):
-    """The central difference by these elements, changed alike; None if those to both sides are further apart than this."""
+    """Returns the central difference with respect to these elements, changed together, or None if
+    the differences to both sides disagree by more than `apart`."""
     before = {index: leaf.detach()[index].item() for index in together}
     step = STEP * max([1.0, *map(abs, before.values())])
 

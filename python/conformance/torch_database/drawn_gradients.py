@@ -1,4 +1,5 @@
-"""Whether the gradient of a function that draws is its derivative: with the same seed it draws the same numbers, and has differences like any other."""
+"""Checks that the gradient of a function with random numbers is its derivative: with the same seed
+the function draws the same numbers, and has differences like any other function."""
 
 from collections import namedtuple
 
@@ -7,16 +8,17 @@ import torch
 from .comparison import GRADIENT
 from .conversion import Arguments, torch_of
 
-# The arguments of a sample of PyTorch.
+# The arguments of a PyTorch sample.
 Moved = namedtuple("Moved", "input args kwargs")
 
-# By the dtype of an input: how far it is moved to both sides, and how near the difference the derivative must be, as a part of its summands' magnitudes.
-# Numbers of half precision have no differences of use: their gradients have a shape and a dtype, and are finite.
+# By the dtype of an input: how far it is moved to both sides, and how close to the difference the
+# derivative must be, as a fraction of the magnitudes of its summands. Half precision has no useful
+# differences: its gradients must only have the correct shape and dtype, and be finite.
 STEPS = {torch.float32: (1e-3, 2e-2), torch.float64: (1e-6, 1e-6)}
 
 
 class Directions:
-    """A direction for each input that asks for a gradient."""
+    """A direction for each input that requires a gradient."""
 
     def __init__(self, sample):
         self._generator = torch.Generator().manual_seed(5)
@@ -32,7 +34,7 @@ class Directions:
         return self._known[id(self.leaves[index])]
 
     def moved(self, sample, step):
-        """The sample with its inputs moved along their directions."""
+        """Returns the sample with its inputs moved along their directions."""
 
         def leaf(value):
             if id(value) not in self._known:
@@ -44,7 +46,8 @@ class Directions:
 
 
 def difference(weighted_sum, sample, gradients):
-    """What is wrong with gradients of `weighted_sum(sample)`, in the order of the inputs that ask for them: a kind and a sentence, or None."""
+    """Returns what is wrong with the gradients of `weighted_sum(sample)`, in the order of the
+    inputs that require them: a kind and a sentence, or None."""
     directions = Directions(sample)
     dtypes = {leaf.dtype for leaf in directions.leaves}
     if not dtypes <= set(STEPS):
@@ -60,7 +63,8 @@ def difference(weighted_sum, sample, gradients):
 
 
 def converted(gradient, leaf, index):
-    """A gradient as a tensor of PyTorch, and what is wrong with its shape, dtype and numbers."""
+    """Returns a gradient as a PyTorch tensor, and what is wrong with its shape, dtype and
+    numbers."""
     if gradient is None:
         return torch.zeros_like(leaf), None
     found = torch_of(gradient)

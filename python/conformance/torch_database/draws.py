@@ -1,9 +1,12 @@
-"""Whether numbers that two functions draw have the same distribution: many draws of each, compared element by element and as a whole.
+"""Compares the distributions of random numbers of two functions: many draws of each, element by
+element and as a whole.
 
-Two samples of n numbers agree if their distribution functions are nowhere further apart than chance allows: by the two-sample Kolmogorov-Smirnov test,
-1.95 standard deviations are exceeded by one pair in a thousand, `KOLMOGOROV` by one in a hundred million. That bounds median, spread and shares alike.
-Numbers that differ by the dtype's rounding are the same number. Means of n draws agree within `DEVIATIONS` of their standard errors. Generators are seeded for each sample,
-so that a device gives the same outcome each time.
+Two samples of n numbers agree if the distance of their distribution functions is nowhere larger
+than chance allows. By the two-sample Kolmogorov-Smirnov test, one pair in a thousand exceeds 1.95
+standard deviations, and one in a hundred million exceeds `KOLMOGOROV`. This limits median, spread
+and proportions alike. Numbers that differ only by the rounding of the dtype are treated as equal.
+Means of n draws must agree within `DEVIATIONS` standard errors. Generators are seeded for each
+sample, so that the outcome on a device is reproducible.
 """
 
 import torch
@@ -13,34 +16,35 @@ import ternion
 from .comparison import VALUE
 from .conversion import torch_of
 
-# How many numbers are drawn of independent elements, and how often a function is called at least and at most; of others each element has that many only.
+# How many numbers are drawn of independent elements, and the minimum and maximum number of calls.
+# Each dependent element has only that many numbers.
 NUMBERS, FEWEST, MOST = 8192, 128, 512
 DEPENDENT = 256
 
-# sqrt(log(2 / 1e-8) / 2): see above. And how many standard errors apart means may be.
+# sqrt(log(2 / 1e-8) / 2), see above; and the number of standard errors by which means may differ.
 KOLMOGOROV, DEVIATIONS = 3.09, 6.0
 
-# What rounding does to a number that is drawn, of itself and besides.
+# The relative and absolute effect of rounding on a random number.
 ROUNDING = {torch.bfloat16: (1.6e-2, 1e-2), torch.float16: (2e-3, 1e-3), torch.float32: (1e-4, 1e-4), torch.float64: (1e-7, 1e-7)}
 
-# In the place of NaN, which has no order.
+# Replaces NaN, which has no order.
 NOT_A_NUMBER = -1e300
 
 
 def count_of(elements, is_independent):
-    """How many draws of so many elements are made."""
+    """Returns the number of draws for this number of elements."""
     if not is_independent:
         return DEPENDENT if elements < NUMBERS // DEPENDENT * 8 else FEWEST
     return min(max(NUMBERS // elements, FEWEST), MOST)
 
 
 def leaves_of(result):
-    """The tensors and numbers of a result, one after the other."""
+    """Returns the tensors and numbers of a result as a flat list."""
     return [leaf for item in result for leaf in leaves_of(item)] if isinstance(result, (list, tuple)) else [result]
 
 
 def rows(draw, count):
-    """The elements of `count` results in float64, a row each."""
+    """Returns the elements of `count` results in float64, one row per result."""
     with torch.no_grad(), ternion.no_grad():
         results = [[_copied(leaf) for leaf in leaves_of(draw())] for _ in range(count)]
     return torch.cat([_stacked(list(leaves)) for leaves in zip(*results)], dim=1)
@@ -56,7 +60,8 @@ def _stacked(leaves):
 
 
 def difference(found, own, dtypes, is_independent):
-    """A kind and a sentence if draws, a row each, are of another distribution than PyTorch's; None if they are not."""
+    """Returns a kind and a sentence if the draws, one per row, have another distribution than
+    PyTorch's, or None."""
     if own.shape[1] == 0:
         return None
     rounding = [max(ROUNDING.get(dtype, (0.0, 0.0))[part] for dtype in dtypes) for part in (0, 1)]
@@ -85,7 +90,8 @@ def _of_each(what, found, own, rounding):
 
 
 def _above(first, second, rounding):
-    """How far the distribution function of the rows of `first` is above that of `second`, whose numbers may be larger by their rounding."""
+    """Returns how far the distribution function of each row of `first` is above that of `second`,
+    whose numbers may be larger by rounding."""
     relative, absolute = rounding
     up_to = torch.searchsorted(first, first, right=True) / first.shape[1]
     others = torch.searchsorted(second, first + relative * first.abs() + absolute, right=True) / second.shape[1]

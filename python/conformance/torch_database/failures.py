@@ -1,4 +1,4 @@
-"""What is wrong with a sample."""
+"""The kinds of failures of a sample."""
 
 from collections import namedtuple
 
@@ -6,16 +6,17 @@ from .comparison import DTYPE, GRADIENT, SHAPE, VALUE
 
 REFUSED, NO_FORM, ACCEPTED, INTERNAL, PANIC, HANG = "refused", "form absent", "accepted", "internal error", "crash", "hang"
 
-# Failures that are no refusal and nothing absent: a sample with one of these counts by it, whatever else fails of it.
+# Failures other than rejected calls and missing functions. A sample with one of these counts as
+# such, whatever its other failures.
 WRONG = (VALUE, GRADIENT, SHAPE, DTYPE, INTERNAL, PANIC, HANG)
 KINDS = (REFUSED, NO_FORM, ACCEPTED, *WRONG)
 
-# What is wrong: the form in which the sample was run, the kind, a sentence.
+# A failure: the form in which the sample was run, the kind, a sentence.
 Failure = namedtuple("Failure", "form kind detail")
 
 
 def gravest(failures):
-    """The failure by which a sample counts: the first that is wrong, or else the first."""
+    """Returns the failure by which a sample counts: the first wrong one, or else the first."""
     return next((failure for failure in failures if failure[1] in WRONG), failures[0])
 
 

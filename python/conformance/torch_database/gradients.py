@@ -1,4 +1,4 @@
-"""The gradients of a sample: Ternion's beside PyTorch's, for the same weights of the outputs."""
+"""Compares the gradients of a sample with PyTorch's, for the same weights of the outputs."""
 
 import torch
 
@@ -11,14 +11,15 @@ from .conversion import flat, ternion_arguments, torch_of
 
 
 class Known:
-    """PyTorch's gradients of a sample, the exact ones if they are known, and the weights of outputs by their index."""
+    """PyTorch's gradients of a sample, the exact ones if they are known, and the weights of outputs
+    by index."""
 
     def __init__(self, own, exact, cotangents):
         self.own, self.exact, self.cotangents = own, exact, cotangents
 
 
 def _gradients(outputs, leaves, cotangents):
-    """PyTorch's gradients; None where it has none to give."""
+    """Returns PyTorch's gradients, or None if it has none."""
     pairs = [(output, cotangents[index].to(output.dtype)) for index, output in enumerate(outputs) if index in cotangents and output.requires_grad]
     if not pairs:
         return None
@@ -32,7 +33,7 @@ def _invariant(subject, outputs):
 
 
 def _cotangents(outputs):
-    """Weights for each output that has a gradient, by its index."""
+    """Returns weights for each output that requires a gradient, by index."""
     generator = torch.Generator().manual_seed(7)
     return {
         index: torch.randn(output.shape, generator=generator).to(output.dtype)
@@ -42,7 +43,7 @@ def _cotangents(outputs):
 
 
 def known_of(subject, reference):
-    """PyTorch's gradients; None if there is none."""
+    """Returns PyTorch's gradients, or None if there are none."""
     if not reference.arguments.leaves or _is_tied(subject, reference):
         return None
     outputs = _invariant(subject, reference.own)
@@ -64,13 +65,13 @@ def _exact(subject, reference, cotangents):
 
 
 def _is_tied(subject, reference):
-    """Whether the gradient depends on which of equal elements was taken."""
+    """Returns whether the gradient depends on which of several equal elements was selected."""
     x = reference.arguments.args[0]
     return subject.entry.name in invariants.OF_ORDER and x.unique().numel() < x.numel()
 
 
 def compare(subject, result, arguments, reference):
-    """Demands PyTorch's gradients of a result of Ternion by its arguments."""
+    """Requires PyTorch's gradients for a result of Ternion with respect to its arguments."""
     known = reference.gradients(subject)
     if known is None:
         return
@@ -89,7 +90,7 @@ def compare(subject, result, arguments, reference):
 
 
 def _of_outputs(outputs, leaves, cotangents, device):
-    """Ternion's gradients."""
+    """Returns Ternion's gradients."""
     without = [index for index in cotangents if not outputs[index].requires_grad]
     if without:
         raise Failed(GRADIENT, f"output {without[0]} has no gradient")
@@ -98,7 +99,8 @@ def _of_outputs(outputs, leaves, cotangents, device):
 
 
 def _is_theirs_wrong(subject, reference, index, gradient, difference):
-    """Whether differences of PyTorch's function show that its gradient is wrong, and this one right."""
+    """Returns whether differences of PyTorch's function show that its gradient is wrong and this
+    one is correct."""
     known = reference.gradients(subject)
     if difference[0] != GRADIENT or not known.exact:
         return False
@@ -129,7 +131,8 @@ def _difference(found, own, exact, index, measured):
 
 
 def compare_drawn(subject, sample, reference, strided):
-    """Demands that the gradients of a function that draws are its derivative with the same seed."""
+    """Requires that the gradients of a function with random numbers are its derivative for a fixed
+    seed."""
     known = reference.gradients(subject)
     if known is None:
         return
@@ -146,7 +149,7 @@ def compare_drawn(subject, sample, reference, strided):
     outputs, arguments = outputs_of(sample)
     is_flat = not any(gradient.any() for gradient in known.own)
     if is_flat and not any(outputs[index].requires_grad for index in known.cotangents):
-        return  # What is drawn is no function of the inputs: bernoulli, normal.
+        return  # The random numbers are not a function of the inputs: bernoulli, normal.
     found = []
     for index, gradient in enumerate(_of_outputs(outputs, arguments.leaves, known.cotangents, subject.device)):
         tensor, difference = drawn_gradients.converted(gradient, reference.arguments.leaves[index], index)

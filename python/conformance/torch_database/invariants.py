@@ -1,11 +1,13 @@
-"""What is the same in all right results, where a function has several: factors of a matrix up to signs and rotations, positions among equal elements.
+"""Invariants of all correct results, for functions with several: matrix factors up to signs and
+rotations, indices among equal elements.
 
-The functions take tensors of PyTorch and of Ternion alike: gradients go through them.
+The functions accept tensors of PyTorch and of Ternion, and gradients flow through them.
 """
 
 
 def _singular(result):
-    """Singular values, and the product of the factors; V is transposed by some functions."""
+    """Returns the singular values, and the product of the factors. Some functions return V
+    transposed."""
     u, s, v = result
     return s, _product(u, s, v)
 
@@ -21,13 +23,13 @@ def _singular_transposed(result):
 
 
 def _symmetric(result):
-    """Eigenvalues, and the product of the factors."""
+    """Returns the eigenvalues, and the product of the factors."""
     values, vectors = result
     return values, (vectors * values.unsqueeze(-2)) @ vectors.mT
 
 
 def _triangular(result):
-    """The product of both factors, and R without the signs of its rows."""
+    """Returns the product of both factors, and R without the signs of its rows."""
     q, r = result
     if q.numel() == 0:
         return (r.mT @ r,)
@@ -46,21 +48,23 @@ _INVARIANTS = {
 
 
 def of(name):
-    """The function from a result of this entry to what does not depend on the choice; None if the result is one."""
+    """Returns the function from a result of this entry to its invariant, or None if the result is
+    unique."""
     return _INVARIANTS.get(name)
 
 
-# Functions that tell positions, and may tell any of equal elements.
+# Functions that return indices, and may return that of any of several equal elements.
 TIES = {"sort", "argsort", "topk", "kthvalue", "median", "nanmedian", "mode"}
 
-# Functions whose gradients go to one of equal elements, whichever.
+# Functions whose gradient goes to an arbitrary one of several equal elements.
 OF_ORDER = TIES | {"msort"}
 
 
 def chosen(name, result, arguments):
-    """What must be the same where positions may be others: the values, the elements at the positions, and that no position is returned twice.
+    """Returns what must be the same if indices may differ: the values, the elements at the indices,
+    and whether no index occurs twice.
 
-    None if there are no positions.
+    Returns None if there are no indices.
     """
     values, positions = (None, result) if name == "argsort" else result if isinstance(result, tuple) else (None, None)
     x = arguments.args[0]
@@ -70,7 +74,7 @@ def chosen(name, result, arguments):
     if positions.ndim < x.ndim:
         positions = positions.unsqueeze(dim)
     picked = x.detach().gather(dim, positions)
-    if name == "topk":  # Which may leave them unsorted.
+    if name == "topk":  # The results of topk may be unsorted.
         values, picked = values.sort(dim).values, picked.sort(dim).values
     distinct = positions.sort(dim).values.diff(dim=dim) != 0
     return (picked, distinct) if values is None else (values, picked, distinct)

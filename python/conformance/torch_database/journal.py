@@ -1,4 +1,5 @@
-"""Outcomes of entries that are complete, as lines of JSON, an entry each: a run that was ended goes on behind them."""
+"""Outcomes of completed entries as lines of JSON, one entry per line. A run that was interrupted
+resumes after them."""
 
 import json
 from collections import defaultdict
@@ -18,7 +19,7 @@ class Journal:
     def _take(self, line):
         try:
             entry, outcomes = json.loads(line)
-        except ValueError:  # Cut off when the run was ended.
+        except ValueError:  # Truncated when the run was interrupted.
             return
         self.entries.add(entry)
         for *head, failures, detail in outcomes:
@@ -30,6 +31,6 @@ class Journal:
         self._open[outcome.entry].append(outcome)
 
     def ended(self, entry):
-        """Writes the outcomes of an entry that is complete."""
+        """Writes the outcomes of a completed entry."""
         with self._path.open("a") as file:
             file.write(json.dumps([entry, self._open.pop(entry, [])]) + "\n")

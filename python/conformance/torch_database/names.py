@@ -1,10 +1,12 @@
-"""Which function of Ternion each entry of the database is about, and which entries have none, on purpose or so far."""
+"""The function of Ternion for each entry of the database, and the entries without one,
+intentionally or not yet."""
 
 from collections import namedtuple
 
 import ternion
 
-# `path` from the package; `call(function, *args, **kwargs)` where an entry's arguments come in another order than the function's.
+# `path` starts at the package. `call(function, *args, **kwargs)` is for entries whose arguments
+# have another order than those of the function.
 Function = namedtuple("Function", "path call")
 
 
@@ -64,12 +66,12 @@ _SPECIAL = {
 
 
 def name_of(entry):
-    """An entry's name with its variant, which no other has."""
+    """Returns an entry's name with its variant, which is unique."""
     return f"{entry.name}.{entry.variant_test_name}" if entry.variant_test_name else entry.name
 
 
 def resolved(path):
-    """What a path from the package names; None if there is nothing."""
+    """Returns the object at a path from the package, or None if there is none."""
     place = ternion
     for part in path.split("."):
         place = getattr(place, part, None)
@@ -79,7 +81,7 @@ def resolved(path):
 
 
 def function_of(entry):
-    """The function that an entry is about; None if Ternion has none."""
+    """Returns the function for an entry, or None if Ternion has none."""
     special = _SPECIAL.get(name_of(entry)) or _SPECIAL.get(entry.name)
     if special:
         return special if resolved(special.path) is not None else None
@@ -87,7 +89,8 @@ def function_of(entry):
     return next((Function(path, _plain) for path in paths if callable(resolved(path))), None)
 
 
-# Entries that stay out on purpose. Names are those of the database without the variants; those that end in a dot stand for all that begin so.
+# Entries that are intentionally excluded. Names are those of the database without variants. A name
+# that ends in a dot matches all names that start with it.
 _COMPLEX = "complex numbers, which Ternion has not"
 _FOURIER = "Fourier transforms, which are of complex numbers"
 _SPARSE = "sparse tensors, which Ternion has not"
@@ -125,7 +128,7 @@ ON_PURPOSE = {name: reason for reason, names in _REASONS.items() for name in nam
 
 
 def reason_of(entry):
-    """Why an entry stays out on purpose; None if it does not."""
+    """Returns why an entry is intentionally excluded, or None if it is not."""
     for name in (name_of(entry), entry.name):
         if name in ON_PURPOSE:
             return ON_PURPOSE[name]

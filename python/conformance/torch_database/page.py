@@ -1,4 +1,4 @@
-"""The part of docs/conformance.md about PyTorch's database of operators."""
+"""The part of docs/conformance.md about PyTorch's operator database."""
 
 import re
 from collections import Counter, defaultdict
@@ -47,7 +47,8 @@ REFUSED_CALLS = "Arguments that no sample has, with `x = ones(2, 3)` and `i = ze
 
 
 def written(page, devices, present, absent, purpose):
-    """A page with these results between its markers. `devices`: results of each; `present`, `absent`: names of entries; `purpose`: name -> reason."""
+    """Returns a page with these results between its markers. `devices` are the results of each
+    device; `present` and `absent`, names of entries; `purpose`, name -> reason."""
     parts = [
         _totals(devices, present, absent, purpose),
         ["## Wrong results", "", *_wrong_table(devices)],
@@ -92,7 +93,8 @@ def _totals(devices, present, absent, purpose):
 
 
 def _counts(entries, short):
-    """Cells for samples of a dtype, or for all: how many, how many pass, and failures by kind."""
+    """Returns the table cells for samples of a dtype, or for all: the count, how many pass, and
+    failures by kind."""
     total, passed, kinds = 0, 0, Counter()
     for entry in entries:
         rows = [row for name, row in entry["by_dtype"].items() if short in (None, name)]
@@ -116,18 +118,18 @@ def _wrong_table(devices):
     rows = ["| entry | device | samples | what | example | why |", "|---|---|---|---|---|---|"]
     for device, name, group in _failures(devices, WRONG):
         reasons = set(_reasons(device, name, group))
-        # Of several dtypes in a group, a reason must be that of all.
+        # If a group has several dtypes, the reason must apply to all of them.
         rows.append(_row(f"`{name}`", device, group["cases"], *_described(group), (reasons.pop() if len(reasons) == 1 else None) or ""))
     return rows if len(rows) > 2 else ["None."]
 
 
 def _reasons(device, name, group):
-    """Why the samples of a group are wrong, for each of their dtypes."""
+    """Returns why the samples of a group are wrong, for each of their dtypes."""
     return [reason_of(name, group["kind"], device, short) for short in dict.fromkeys(case.split()[0] for case in results.unpacked(group["cases"]))]
 
 
 def unexplained_wrong(devices):
-    """The wrong results of devices that have no reason for the device and the dtype."""
+    """Returns the wrong results without a reason for the device and the dtype."""
     groups = ((device["device"], name, group) for device in devices for name, entry in device["entries"].items() for group in entry["failures"])
     wrong = ((device, name, group) for device, name, group in groups if group["kind"] in WRONG)
     return [f"{name} ({device}): {group['cases']}: {group['detail']}" for device, name, group in wrong if None in _reasons(device, name, group)]
@@ -155,7 +157,7 @@ def _refused_table(devices):
 
 
 def unexplained(devices):
-    """The entries with failures that no reason says are on purpose."""
+    """Returns the entries with failures for which no reason is listed."""
     failures = _failures(devices, [kind for kind in KINDS if kind not in WRONG])
     return [f"{name} ({device}): {group['detail']}" for device, name, group in failures if not refusals.reason_of(name, group["detail"])]
 
@@ -166,7 +168,8 @@ def _call_table():
 
 
 def _failures(devices, kinds):
-    """Groups of failures of these kinds: those of the first device, and of others what does not fail on the first in the same way."""
+    """Yields groups of failures of these kinds: those of the first device, and those of other
+    devices that do not fail on the first one in the same way."""
     known = {name: results.failing(entry) for name, entry in devices[0]["entries"].items()}
     for device in devices:
         for name, entry in device["entries"].items():
@@ -176,7 +179,8 @@ def _failures(devices, kinds):
 
 
 def _fails_there(known, group):
-    """Whether all samples of a group fail in the same way by `known`, the kind of each failing sample."""
+    """Returns whether all samples of a group fail in the same way in `known`, the kind of each
+    failing sample."""
     return all(known.get(case) == group["kind"] for case in results.unpacked(group["cases"]))
 
 
@@ -198,11 +202,12 @@ def _purpose_table(purpose):
 
 
 def part(text):
-    """What stands between the markers of a page."""
+    """Returns the text between the markers of a page."""
     return text.partition(BEGIN)[2].partition(END)[0]
 
 
 def reduced_counts(text):
-    """Of the entries of a page, what the reduced run has: name -> (samples, passed)."""
+    """Returns the counts of the reduced run for the entries of a page: name -> (samples,
+    passed)."""
     rows = re.findall(r"^\| `([^`]+)` \| `[^`]+` \| \d+ \| \d+ \| [^|]*\| (\d+) \| (\d+) \|$", part(text), re.MULTILINE)
     return {name: (int(samples), int(passed)) for name, samples, passed in rows}

@@ -1,4 +1,5 @@
-"""Runs entries in several processes. One that dies or stands still is ended, and the sample that it ran has failed; the entry goes on behind it in another."""
+"""Runs entries in several processes. A process that dies or hangs is ended, and its current sample
+has failed. Another process continues the entry after it."""
 
 import json
 import os
@@ -10,14 +11,16 @@ import tempfile
 import time
 from collections import namedtuple
 
-# One sample: `failures` is a list of (form, kind, detail), empty if it passes, None if it does not count; then `detail` says why. `detail` of one that
-# counts says how PyTorch's gradient is not the derivative; it is empty otherwise.
+# One sample. `failures` is a list of (form, kind, detail), empty if it passes, or None if it does
+# not count; then `detail` is the reason. For a sample that counts, `detail` explains how PyTorch's
+# gradient is not the derivative, or is empty.
 Outcome = namedtuple("Outcome", "entry case description failures detail")
 
-# The number of a case that stands for all samples of a dtype, which could not be made: `detail` says why.
+# The number of a case that represents all samples of a dtype, if they could not be created.
+# `detail` is the reason.
 NO_SAMPLES = "none"
 
-LIMIT = 60  # Seconds for one sample, the first of a process included.
+LIMIT = 60  # Seconds for one sample, including the first one of a process.
 WORKER = pathlib.Path(__file__).with_name("worker.py")
 
 
@@ -43,11 +46,11 @@ class _Process:
         try:
             self._process.stdin.write((json.dumps({"entry": entry, "reduced": reduced, "after": after}) + "\n").encode())
             self._process.stdin.flush()
-        except BrokenPipeError:  # It is found dead when it is read.
+        except BrokenPipeError:  # Reading detects that it is dead.
             pass
 
     def lines(self):
-        """What it has said since; None if it is dead."""
+        """Returns the lines of output since the last call, or None if the process is dead."""
         data = self._process.stdout.read()
         if data == b"":
             return None
@@ -56,7 +59,7 @@ class _Process:
         return [json.loads(line) for line in lines]
 
     def end(self):
-        """Ends it; its last words."""
+        """Ends the process. Returns its exit status and its last error line."""
         self._process.kill()
         status = self._process.wait()
         self._process.stdin.close()
@@ -76,7 +79,8 @@ class Pool:
         self._selector = selectors.DefaultSelector()
 
     def run(self, entries, seen=lambda outcome: None, ended=lambda entry: None):
-        """The outcomes of all samples of these entries. Each is handed to `seen`, and an entry that is complete to `ended`."""
+        """Returns the outcomes of all samples of these entries. Each is passed to `seen`, and a
+        completed entry to `ended`."""
         self._waiting, self._outcomes, self._seen, self._ended = [(entry, 0) for entry in reversed(entries)], [], seen, ended
         busy = set()
         for _ in range(min(self._count, len(self._waiting))):
@@ -136,7 +140,8 @@ class Pool:
         return process.end()
 
     def _lost(self, process, busy, kind, detail):
-        """A process that does not go on: its sample has failed, and the rest of its entry waits for another process."""
+        """Ends a process that does not continue. Its sample has failed, and the rest of its entry
+        waits for another process."""
         words = self._stop(process, busy)
         if process.running:
             self._add(Outcome(process.task, *process.running, [("function", kind, detail or words)], ""))

@@ -1,7 +1,9 @@
-"""Functions that draw numbers, or whose contents nobody decided: what is checked of them instead of values.
+"""Functions that return random numbers, or memory with undefined contents: what is checked instead
+of values.
 
-Of each draw, that its numbers are possible: a dropped element is 0 or the input's by the factor, an index has a probability. Of many draws, that they have
-the distribution of PyTorch's (draws.py). Of gradients, that they are the derivative of the function with the same seed (drawn_gradients.py).
+Each draw must have possible numbers: a dropped element is 0, others are the input's times the
+factor, an index has a positive probability. Many draws must have the distribution of PyTorch's
+(draws.py). Gradients must be the derivative of the function for a fixed seed (drawn_gradients.py).
 """
 
 import torch
@@ -10,10 +12,10 @@ from torch.testing._internal import common_methods_invocations
 from . import draws
 from .comparison import DTYPE, VALUE, of_structure
 
-# PyTorch's results in float64 say nothing of these: they speak of the dtype itself.
+# PyTorch's float64 results are useless for these, because they depend on the dtype itself.
 WITHOUT_ORACLE = {"nextafter", "to"}
 
-# About memory itself: the result is another for other strides.
+# Functions of the memory itself: the result depends on the strides.
 OF_LAYOUT = {"as_strided", "as_strided_scatter", "view", "resize_", "resize_as_", "view_as"}
 
 
@@ -22,7 +24,7 @@ DRAWN_BY_OTHERS = {"rand_like": torch.rand_like}
 
 
 class OfStructure:
-    """Memory whose contents nobody decided: shape and dtype alone are compared."""
+    """Memory with undefined contents: only shape and dtype are compared."""
 
     is_drawn = False
 
@@ -31,7 +33,8 @@ class OfStructure:
 
 
 class OfDraws:
-    """Numbers that are drawn, independent of each other or not. `possible(found, first, arguments)` says what is wrong with draws, a row each, or None."""
+    """Random numbers, independent of each other or not. `possible(found, first, arguments)` returns
+    what is wrong with the draws, one per row, or None."""
 
     is_drawn = True
 
@@ -39,7 +42,8 @@ class OfDraws:
         self._possible, self._is_independent, self._count = possible, is_independent, count
 
     def difference(self, draw, own, first, arguments):
-        """What is wrong with what `draw()` gives where PyTorch's `own()` gives such as `first`: a kind and a sentence, or None."""
+        """Returns what is wrong with the results of `draw()`, compared with those of PyTorch's
+        `own()`, such as `first`: a kind and a sentence, or None."""
         difference = of_structure(draw(), first)
         if difference:
             return difference
@@ -52,13 +56,15 @@ class OfDraws:
         count = self._count or draws.count_of(elements, self._is_independent)
         found = draws.rows(draw, count)
         wrong = self._possible(found, first, arguments) if self._possible else None
-        if wrong or arguments.kwargs.get("_random_samples") is not None:  # Those of the database are not between 0 and 1, and place windows anywhere.
+        # The random samples in the database are outside 0 to 1, so windows can be at any position.
+        if wrong or arguments.kwargs.get("_random_samples") is not None:
             return (VALUE, wrong) if wrong else None
         return draws.difference(found, _rows(own, count), {leaf.dtype for leaf in leaves}, self._is_independent)
 
 
 def _rows(own, count):
-    """Draws of PyTorch, whose database seeds its generator anew for each call of most entries."""
+    """Returns draws of PyTorch. Its database reseeds the generator for each call of most entries,
+    which is disabled here."""
     seeding = common_methods_invocations.wrapper_set_seed
     common_methods_invocations.wrapper_set_seed = lambda function, *args, **kwargs: function(*args, **kwargs)
     try:
@@ -69,7 +75,8 @@ def _rows(own, count):
 
 
 def check_of(name, sample):
-    """The check of a sample of an entry that draws numbers; None if its results are decided."""
+    """Returns the check for a sample of an entry that draws random numbers, or None if its results
+    are determined."""
     if name in _CHANCES and not _CHANCES[name]((sample.input, *sample.args), sample.kwargs):
         return None
     return _CHECKS.get(name)
@@ -80,7 +87,7 @@ def _argument(arguments, index, name, default):
 
 
 def _within(low, high):
-    """Numbers from `low` to `high`."""
+    """Checks for numbers from `low` to `high`."""
     def check(found, first, arguments):
         is_right = found.min() >= low and found.max() <= high
         return None if is_right else f"numbers from {found.min().item()} to {found.max().item()}, expected from {low} to {high}"
@@ -97,7 +104,7 @@ def _uniform(found, first, arguments):
 
 
 def _integers(first_bound):
-    """Whole numbers from the bounds that stand among the arguments, the upper one left out."""
+    """Checks for integers between the bounds in the arguments, excluding the upper one."""
 
     def check(found, first, arguments):
         bounds = [value for value in arguments.args[first_bound:] if type(value) is int]
@@ -116,7 +123,8 @@ def _trials(found, first, arguments):
 
 
 def _categories(found, first, arguments):
-    """Indices of categories with a probability, each at most once if they are not put back."""
+    """Checks for indices of categories with a positive probability, each at most once without
+    replacement."""
     weights = arguments.args[0]
     wrong = _whole(found, 0, weights.shape[-1] - 1)
     if wrong:
@@ -131,14 +139,16 @@ def _categories(found, first, arguments):
 
 
 def _are_shares_wrong(first, weights):
-    """Whether the categories that are drawn first, a row for each draw, have other shares than the weights say, by more standard errors than are allowed."""
+    """Returns whether the first categories drawn, one row per draw, have other frequencies than the
+    weights specify, by more standard errors than allowed."""
     chances = (weights / weights.sum(-1, keepdim=True)).reshape(-1, weights.shape[-1])
     shares = torch.nn.functional.one_hot(first, weights.shape[-1]).double().mean(0)
     return ((shares - chances).abs() > draws.DEVIATIONS * (chances * (1 - chances) / len(first)).sqrt() + 1e-9).any()
 
 
 def _alpha(axes_of):
-    """Each element is what the input's becomes, or stands for a dropped one; of a channel, all are or none is. The formula is that of Klambauer et al. 2017."""
+    """Checks that each element is the transformed input or the value of a dropped one, and that
+    channels are dropped completely or not at all. The formula is that of Klambauer et al. 2017."""
 
     def check(found, first, arguments):
         x, chance, saturated = arguments.args[0].detach().double(), _argument(arguments, 1, "p", 0.5), -1.7580993408473766
@@ -157,7 +167,8 @@ def _alpha(axes_of):
 
 
 def _dropped(axes_of):
-    """Each element is 0, or the input's by the factor that keeps the mean; of a channel, in the last `axes_of(input)` axes, all or none are 0."""
+    """Checks that each element is 0, or the input's times the factor that preserves the mean, and
+    that channels, the last `axes_of(input)` axes, are dropped completely or not at all."""
 
     def check(found, first, arguments):
         x = arguments.args[0].detach().double()
@@ -174,7 +185,8 @@ def _dropped(axes_of):
 
 
 def _leaky(found, first, arguments):
-    """Numbers above 0 stay; others are by a factor between the bounds."""
+    """Checks that positive numbers are unchanged and others are multiplied by a factor between the
+    bounds."""
     x = arguments.args[0].detach().double().reshape(1, -1)
     low, high = arguments.kwargs.get("lower", 1 / 8), arguments.kwargs.get("upper", 1 / 3)
     margin = 1.6e-2 * x.abs() + 1e-5
@@ -183,7 +195,8 @@ def _leaky(found, first, arguments):
 
 
 def _pooled(axes):
-    """Each output is an element of the input in a window that may be the output's, the largest of one, and its index, if it is returned, points at it."""
+    """Checks that each output is the largest element of a possible window of the input, and that
+    its index, if returned, is that of this element."""
 
     def check(found, first, arguments):
         outputs, *indices = first if isinstance(first, tuple) else (first,)
@@ -205,13 +218,13 @@ def _pooled(axes):
 
 
 def _of_dropout(training):
-    """Whether dropout drops, by default if it is in training by default."""
+    """Returns a function that determines whether dropout is active; `training` is its default."""
     return lambda args, kwargs: kwargs.get("training", training) and kwargs.get("p", args[1] if len(args) > 1 else 0.5) > 0
 
 
 _FEATURES = ("feature_alpha_dropout.with_train", "feature_alpha_dropout.without_train")
 
-# Whether a sample draws at all, by its arguments.
+# Whether a sample draws random numbers at all, by its arguments.
 _CHANCES = {
     **{f"nn.functional.{name}": _of_dropout(True) for name in ("dropout", "dropout2d", "dropout3d")},
     **{f"nn.functional.{name}": _of_dropout(False) for name in ("alpha_dropout", *_FEATURES)},
@@ -233,7 +246,7 @@ _CHECKS = {
     "multinomial": OfDraws(_categories, is_independent=False, count=4 * draws.MOST),
     "nn.functional.rrelu": OfDraws(_leaky),
     "nn.functional.dropout": OfDraws(_dropped(lambda x: 0)),
-    # One of three axes has channels of one axis, as PyTorch warns.
+    # With three axes, the channels have one axis, as PyTorch warns.
     "nn.functional.dropout2d": OfDraws(_dropped(lambda x: x.ndim - 2), is_independent=False),
     "nn.functional.dropout3d": OfDraws(_dropped(lambda x: 3), is_independent=False),
     "nn.functional.alpha_dropout": OfDraws(_alpha(lambda x: 0)),

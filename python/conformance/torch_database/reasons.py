@@ -1,4 +1,5 @@
-"""Why results differ from PyTorch's, where they do on purpose: of an entry, a kind, a device and a dtype; of no other device and dtype."""
+"""Reasons for intentional differences from PyTorch's results: for an entry, a kind, devices and
+dtypes, and for no others."""
 
 from collections import namedtuple
 
@@ -27,6 +28,7 @@ REASONS = [
 
 
 def reason_of(entry, kind, device, dtype):
-    """Why samples of this entry, device and dtype are wrong in this way; None if no reason is listed."""
+    """Returns why samples of this entry, device and dtype are wrong in this way, or None if no
+    reason is listed."""
     fits = (each.why for each in REASONS if (each.entry, each.kind) == (entry, kind) and device in each.devices and dtype in each.dtypes)
     return next(fits, None)

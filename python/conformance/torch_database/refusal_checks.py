@@ -1,4 +1,5 @@
-"""Calls that PyTorch refuses: Ternion must refuse them too, by an error of its own that names the function, and not because it lacks an argument."""
+"""Calls that PyTorch rejects. Ternion must reject them too, with its own error that names the
+function, and not because it lacks an argument."""
 
 import re
 import warnings
@@ -8,27 +9,30 @@ import ternion
 from .conversion import LeftOut, Refused, flat, own_arguments, ternion_arguments, torch_of
 from .failures import ACCEPTED, INTERNAL, PANIC, REFUSED, Failure, described
 
-# Classes by which the package refuses. Others, such as KeyError, and subclasses of these that Python itself raises, are faults within it.
+# Exception types that the package raises for rejected calls. Others, such as KeyError, and
+# subclasses of these that Python itself raises, are internal errors.
 REFUSALS = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
 FAULTS = (RecursionError, UnicodeError)
 
-# What Python says of an argument that a function does not have.
+# Python's messages about an argument that a function does not have.
 UNKNOWN_ARGUMENT = re.compile(r"unexpected keyword argument|positional arguments? but|got multiple values for|missing \d+ required")
 
 
 def is_refusal(error):
-    """Whether an error is of the classes by which the package refuses."""
+    """Returns whether an error has a type that the package raises for rejected calls."""
     return isinstance(error, REFUSALS) and not isinstance(error, FAULTS)
 
 
 def names_function(error, path):
-    """Whether an error is of a class that says what is wrong, such as TypeError, or says which function it is of: "gather: .."."""
+    """Returns whether the type of an error explains what is wrong, such as TypeError, or its
+    message names the function: "gather: .."."""
     words = str(error)
     return not isinstance(error, RuntimeError) or bool(re.match(r"[A-Za-z_][\w.]*: ", words)) or path.rpartition(".")[2].strip("_") in words
 
 
 def fault_of(error, path, theirs):
-    """The kind of failure that an error is where PyTorch raises an error with the words `theirs`; None if it is a right refusal."""
+    """Returns the kind of failure of an error, where PyTorch raises an error with the message
+    `theirs`; None if the error is correct."""
     if not is_refusal(error):
         return INTERNAL
     if UNKNOWN_ARGUMENT.search(str(error)) and not UNKNOWN_ARGUMENT.search(theirs):
@@ -37,18 +41,18 @@ def fault_of(error, path, theirs):
 
 
 def run_error(subject, case):
-    """What fails of a call that must be an error: an empty list if it is one."""
+    """Returns the failures of a call that must raise an error: an empty list if it does."""
     theirs = _refusal_of_pytorch(subject, case.sample_input)
     try:
         arguments = ternion_arguments(case.sample_input, subject.device)
         result = subject.call(subject.function, *arguments.args, **arguments.kwargs)
-        # A GPU reports a wrong index when what it computed is read.
+        # A GPU reports an invalid index when the result is read.
         for item in flat(result):
             if isinstance(item, ternion.Tensor):
                 torch_of(item)
     except (LeftOut, KeyboardInterrupt, SystemExit):
         raise
-    except Refused as refused:  # It is not known what the call would do.
+    except Refused as refused:  # The result of the call is unknown.
         return [Failure("error", REFUSED, str(refused))]
     except Exception as error:
         kind = fault_of(error, subject.path, theirs)
@@ -59,7 +63,7 @@ def run_error(subject, case):
 
 
 def _refusal_of_pytorch(subject, sample):
-    """What PyTorch says."""
+    """Returns PyTorch's error message."""
     own = own_arguments(sample)
     try:
         with warnings.catch_warnings():

@@ -1,11 +1,13 @@
-"""What is refused on purpose: why, by what the error says, and calls whose arguments the database does not have. Each call is run, and must be an error."""
+"""Intentionally rejected calls, with reasons by error message, and calls whose arguments the
+database lacks. Each call is run, and must raise an error."""
 
 import re
 
 import ternion
 from ternion import nn
 
-# Failures that are no wrong results: (part of an entry's name, part of the error) -> why. The first that fits counts.
+# Failures that are not wrong results: (part of an entry's name, part of the error) -> reason. The
+# first match counts.
 REASONS = [
     ("signal.windows", "expects float32 or float64", "a window in half precision is the float32 one, rounded once"),
     ("rsub", "PyTorch refuses it", "two numbers, or a number and a tensor of whole numbers, have a difference"),
@@ -54,13 +56,13 @@ CALLS = [
 
 
 def reason_of(entry, detail):
-    """Why an entry's failure is on purpose; None if none is listed."""
+    """Returns why a failure of an entry is intentional, or None if no reason is listed."""
     fits = (why for part, pattern, why in REASONS if part in entry and re.search(pattern, detail))
     return next(fits, None)
 
 
 def error_of(call):
-    """The class and message of the error that a call raises; None if it raises none."""
+    """Returns type and message of the error that a call raises, or None if it raises none."""
     names = {"ternion": ternion, "nn": nn, "F": nn.functional, "x": ternion.ones(2, 3), "i": ternion.zeros(2, 3, dtype=ternion.int64)}
     try:
         eval(call, names)  # noqa: S307: the calls are those above.

@@ -1,4 +1,5 @@
-"""Results of a run: counts by entry, and samples that fail in groups; as a file of JSON for each device."""
+"""Results of a run: counts by entry, and groups of failing samples, stored as a JSON file per
+device."""
 
 import json
 import re
@@ -12,7 +13,8 @@ FILES = "torch-database-{}.json"
 
 
 def of_outcomes(outcomes, functions):
-    """Results by entry: {"function", "samples", "passed", "left_out", "reduced": [samples, passed], "failures": groups, "no_samples": dtype -> error}."""
+    """Returns results by entry: {"function", "samples", "passed", "left_out", "reduced": [samples,
+    passed], "failures": groups, "no_samples": dtype -> error}."""
     by_entry = defaultdict(list)
     for outcome in outcomes:
         by_entry[outcome.entry].append(outcome)
@@ -39,7 +41,8 @@ def _of_entry(outcomes, path):
 
 
 def _noted(counted):
-    """The samples of which PyTorch's gradient is not the derivative: {"noted": {"cases", "example", "detail"}}; nothing if there are none."""
+    """Returns the samples for which PyTorch's gradient is not the derivative:
+    `{"noted": {"cases", "example", "detail"}}`, or an empty dict if there are none."""
     listed = [outcome for outcome in counted if outcome.detail]
     if not listed:
         return {}
@@ -48,7 +51,7 @@ def _noted(counted):
 
 
 def _by_dtype(counted):
-    """For each dtype, and for calls that must fail, [samples, passed]."""
+    """Returns [samples, passed] for each dtype, and for calls that must fail."""
     counts = {}
     for outcome in counted:
         row = counts.setdefault(outcome.case.split()[0], [0, 0])
@@ -58,7 +61,7 @@ def _by_dtype(counted):
 
 
 def in_reduced(cases):
-    """Those of all cases of an entry that the reduced run takes."""
+    """Returns those of all cases of an entry that the reduced run selects."""
     by_dtype = defaultdict(list)
     for case in cases:
         by_dtype[case.split()[0]].append(case)
@@ -66,12 +69,13 @@ def in_reduced(cases):
 
 
 def _groups(counted):
-    """Samples that fail, by their gravest failure: {"kind", "form", "cases", "example", "detail"}, the largest group first; of one dtype if it is wrong."""
+    """Groups failing samples by their gravest failure: {"kind", "form", "cases", "example",
+    "detail"}, largest group first. Groups of wrong results have only one dtype."""
     groups = defaultdict(list)
     for outcome in counted:
         if outcome.failures:
             form, kind, detail = gravest(outcome.failures)
-            # Numbers and shapes are of the sample; the words are those of the error.
+            # Numbers and shapes depend on the sample; the words identify the error.
             words = re.sub(r"\[[^]]*\]|[-\d.]+", "", detail) if kind == REFUSED else ""
             groups[kind, form, words, outcome.case.split()[0] if kind in WRONG else ""].append(outcome)
     found = [
@@ -88,7 +92,7 @@ def _groups(counted):
 
 
 def packed(cases):
-    """Cases as text: "f32 0-3 7, bf16 1"."""
+    """Returns cases as text: "f32 0-3 7, bf16 1"."""
     by_dtype = defaultdict(list)
     for case in cases:
         short, number = case.split()
@@ -107,7 +111,7 @@ def _ranges(numbers):
 
 
 def unpacked(text):
-    """The cases that `packed` wrote."""
+    """Returns the cases that `packed` wrote."""
     cases = []
     for part in text.split(", ") if text else []:
         short, *ranges = part.split()
@@ -118,17 +122,17 @@ def unpacked(text):
 
 
 def failing(entry):
-    """The cases of an entry's results that fail, each with its kind."""
+    """Returns the failing cases of an entry's results, each with its kind."""
     return {case: group["kind"] for group in entry["failures"] for case in unpacked(group["cases"])}
 
 
 def has_samples(entry):
-    """Whether a sample of an entry was run, counted or not."""
+    """Returns whether a sample of an entry was run, counted or not."""
     return entry["samples"] + entry["left_out"] > 0
 
 
 def kinds(entry):
-    """How many samples fail by each kind."""
+    """Returns the number of failing samples by kind."""
     counts = Counter()
     for group in entry["failures"]:
         counts[group["kind"]] += len(unpacked(group["cases"]))
@@ -136,13 +140,14 @@ def kinds(entry):
 
 
 def written(device, torch_version, entries, whole):
-    """The text of a file: one line for each entry, so that changes of one are seen as such. `whole`: how many entries the database has."""
+    """Returns the text of a file: one line per entry, so that diffs show which entries changed.
+    `whole` is the number of entries in the database."""
     lines = [f"    {json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()]
     head = f'"device": {json.dumps(device)},\n  "torch": {json.dumps(torch_version)},\n  "database": {whole},'
     return f'{{\n  {head}\n  "entries": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
 
 
 def read(folder):
-    """The results of all devices, the CPU first."""
+    """Returns the results of all devices, the CPU first."""
     found = [json.loads(path.read_text()) for path in sorted(folder.glob(FILES.format("*")))]
     return sorted(found, key=lambda results: results["device"] != "cpu")

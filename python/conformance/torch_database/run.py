@@ -1,12 +1,19 @@
-"""Runs PyTorch's database of operators through Ternion, and writes what passes to docs/conformance.md.
+"""Runs PyTorch's operator database with Ternion, and writes the results to docs/conformance.md.
 
-    python python/conformance/torch_database/run.py --all                 everything: writes docs/torch-database-cpu.json and the page
-    python python/conformance/torch_database/run.py --check               a fixed choice of samples: fails if one fails that passes by the page
-    python python/conformance/torch_database/run.py --all --check         the same with everything
-    python python/conformance/torch_database/run.py --only cumsum -v      shows what fails of an entry, or of all whose names have this in them
-    python python/conformance/torch_database/run.py --all --device cuda   on another device: cuda or wgpu
-    python python/conformance/torch_database/run.py --all --journal FILE  in several runs: one that was ended goes on where it was
-    python python/conformance/torch_database/run.py --page                writes the page anew of the files, such as one that another machine wrote
+    python python/conformance/torch_database/run.py --all
+        runs everything: writes docs/torch-database-cpu.json and the page
+    python python/conformance/torch_database/run.py --check
+        runs a fixed selection of samples: fails if one fails that passes on the page
+    python python/conformance/torch_database/run.py --all --check
+        the same with everything
+    python python/conformance/torch_database/run.py --only cumsum -v
+        shows the failures of an entry, or of all entries with this text in their name
+    python python/conformance/torch_database/run.py --all --device cuda
+        runs on another device: cuda or wgpu
+    python python/conformance/torch_database/run.py --all --journal FILE
+        in several runs: an interrupted run resumes where it ended
+    python python/conformance/torch_database/run.py --page
+        rewrites the page from the files, such as one from another machine
 """
 
 import argparse
@@ -16,7 +23,7 @@ import time
 import warnings
 from collections import Counter
 
-if __name__ == "__main__":  # The folder of the package, in place of the package itself.
+if __name__ == "__main__":  # The folder of the package, instead of the package itself.
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 import torch
@@ -32,7 +39,7 @@ PAGE = DOCS / "conformance.md"
 
 
 def database():
-    """All entries."""
+    """Returns all entries."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
@@ -40,7 +47,8 @@ def database():
 
 
 def split(entries):
-    """The entries that have a function here, name -> path; the names of those that have none; and name -> reason of those that stay out on purpose."""
+    """Returns the entries that have a function in Ternion, name -> path; the names of those that
+    have none; and name -> reason of those that are intentionally excluded."""
     present, absent, purpose = {}, [], {}
     for entry in entries:
         function, reason = function_of(entry), reason_of(entry)
@@ -54,7 +62,8 @@ def split(entries):
 
 
 def run(names, device="cpu", reduced=True, processes=2, journal=None):
-    """The outcomes of all samples of these entries, or of the fixed choice; with those of a journal, whose entries are not run again."""
+    """Returns the outcomes of all samples of these entries, or of the fixed selection, together
+    with those of a journal, whose entries are not run again."""
     pool = Pool(device, reduced, processes)
     if journal is None:
         return pool.run(list(names))
@@ -63,23 +72,25 @@ def run(names, device="cpu", reduced=True, processes=2, journal=None):
 
 
 def regressions(outcomes, known):
-    """Samples that fail, and that the results of a device do not count among the failures, or not among the wrong ones."""
+    """Returns the samples that fail, and that the results of a device do not list as failures, or
+    not as wrong."""
     failing = {name: results.failing(entry) for name, entry in known["entries"].items()}
     return [outcome for outcome in outcomes if outcome.failures and _is_worse(outcome.failures, failing.get(outcome.entry, {}).get(outcome.case))]
 
 
 def _is_worse(failures, known):
-    """Whether failures are worse than this kind, which is None of a sample that passes: a wrong result is worse than a refusal."""
+    """Returns whether failures are worse than this kind, which is None for a sample that passes. A
+    wrong result is worse than a rejected call."""
     return known is None or (gravest(failures)[1] in WRONG and known not in WRONG)
 
 
 def vanished(present, known):
-    """Entries that have a function by the results of a device, and have none now."""
+    """Returns the entries that have a function in the results of a device, and have none now."""
     return sorted(set(known["entries"]) - set(present))
 
 
 def of_device(device):
-    """The results of a device that docs has; an error if there are none."""
+    """Returns the results of a device in docs, or exits with an error if there are none."""
     found = [known for known in results.read(DOCS) if known["device"] == device]
     if not found:
         raise SystemExit(f"docs has no results of {device}: --all writes them")
@@ -102,7 +113,8 @@ def _show(outcomes, verbose, seconds):
 
 
 def _check(outcomes, device, present):
-    """The exit status: 1 if a sample fails that passes by the page, or a function is gone."""
+    """Returns the exit status: 1 if a sample fails that passes on the page, or a function is
+    missing."""
     known = of_device(device)
     worse, gone = regressions(outcomes, known), vanished(present, known)
     for outcome in worse:

@@ -1,4 +1,4 @@
-"""The samples of an entry: all of them, or a fixed choice."""
+"""The samples of an entry: all of them, or a fixed selection."""
 
 import random
 
@@ -7,12 +7,14 @@ import torch
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool}
 
-# How many samples of a dtype, and how many calls that must fail, the reduced run takes of an entry.
+# How many samples of each dtype, and how many calls that must fail, the reduced run selects per
+# entry.
 CHOSEN = {"f32": 12, "f64": 4, "bf16": 6, "i64": 6, "bool": 4, "error": 6}
 
 
 class NoSamples(Exception):
-    """The samples of an entry in a dtype cannot be made here: the entry is listed with the error."""
+    """The samples of an entry in a dtype cannot be created on this machine. The entry is listed
+    with the error."""
 
 
 def _seed():
@@ -22,7 +24,8 @@ def _seed():
 
 
 def samples_of(entry, short, count=None):
-    """The sample inputs of an entry in a dtype, by their numbers: all, or `count` of them, evenly apart. NoSamples if they cannot be made."""
+    """Returns the sample inputs of an entry in a dtype, by number: all, or `count` of them, evenly
+    spaced. Raises NoSamples if they cannot be created."""
     dtype = DTYPES[short]
     if dtype not in entry.dtypes:
         return {}
@@ -30,13 +33,13 @@ def samples_of(entry, short, count=None):
     with_gradients = entry.supports_autograd and dtype in entry.supported_backward_dtypes("cpu")
     try:
         found = list(entry.sample_inputs("cpu", dtype, requires_grad=with_gradients))
-    except Exception as error:  # Samples of some need what this machine lacks.
+    except Exception as error:  # Some samples need something that this machine lacks.
         raise NoSamples(f"{type(error).__name__}: {error}") from None
     return {number: found[number] for number in chosen(len(found), count)}
 
 
 def errors_of(entry, count=None):
-    """The calls of an entry that must be errors."""
+    """Returns the calls of an entry that must raise an error."""
     if entry.error_inputs_func is None:
         return {}
     _seed()
@@ -45,14 +48,15 @@ def errors_of(entry, count=None):
 
 
 def chosen(total, count):
-    """Which of `total` numbers a run takes: all, or `count` evenly apart, first and last among them."""
+    """Returns which of `total` numbers a run selects: all, or `count` of them, evenly spaced,
+    including the first and the last."""
     if count is None or total <= count:
         return list(range(total))
     return sorted({round(step * (total - 1) / max(count - 1, 1)) for step in range(count)})
 
 
 def described(sample):
-    """The arguments of a sample in short."""
+    """Returns a short description of the arguments of a sample."""
     parts = [_described(value) for value in (sample.input, *sample.args)]
     parts += [f"{key}={_described(value)}" for key, value in sample.kwargs.items()]
     text = ", ".join(parts)

@@ -1,7 +1,10 @@
-"""Runs entries of the database in a process of its own: names of entries come in by lines, outcomes go out as lines of JSON.
+"""Runs entries of the database in a separate process: it reads names of entries as lines, and
+writes outcomes as lines of JSON.
 
-A line in: {"entry": name, "after": how many samples to skip, "reduced": whether to take the fixed choice}. Lines out: {"start": case, "description": ..}, then
-{"failures": ..} or {"left_out": reason} for each sample; {"no_samples": dtype, "detail": error} where they cannot be made; {"end": true} at last.
+An input line is {"entry": name, "after": how many samples to skip, "reduced": whether to use the
+fixed selection}. Output lines are {"start": case, "description": ..}, then {"failures": ..} or
+{"left_out": reason} for each sample; {"no_samples": dtype, "detail": error} if they cannot be
+created; and finally {"end": true}.
 """
 
 import json
@@ -16,7 +19,8 @@ def _say(out, **line):
 
 
 def _cases(entry, reduced):
-    """All samples and calls that must fail: what each is called, how it is run, its arguments in short. For a dtype without samples, its name and the error."""
+    """Yields all samples and calls that must fail: name, function that runs the case, its argument,
+    and the sample. For a dtype without samples, its name and the error."""
     from torch_database import checks, refusal_checks, samples
 
     choice = samples.CHOSEN if reduced else {}
@@ -33,7 +37,7 @@ def _cases(entry, reduced):
 
 
 def run_entry(out, subject, reduced, after):
-    """Runs what comes after the first `after` cases."""
+    """Runs the cases after the first `after` ones."""
     from torch_database.conversion import LeftOut
     from torch_database.derivatives import KIND
     from torch_database.samples import described
@@ -59,7 +63,7 @@ def run_entry(out, subject, reduced, after):
 
 
 def main():
-    # What others print must not come among the outcomes.
+    # The output of other code must not be mixed with the outcomes.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -71,7 +75,8 @@ def main():
     from torch_database.names import function_of, name_of
 
     torch.set_num_threads(1)
-    # The same samples on every machine: where PyTorch finds a GPU, some ask for results on it, and PyTorch's are to be the CPU's.
+    # The same samples on every machine: if PyTorch finds a GPU, some samples request results on it,
+    # but PyTorch's results should be those of the CPU.
     torch.cuda.is_available = lambda: False
     entries = {name_of(entry): entry for entry in op_db}
     for line in sys.stdin:

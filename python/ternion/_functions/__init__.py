@@ -1,4 +1,6 @@
-"""Functions that are made of the native ones, and which of them are methods of tensors, too."""
+"""Functions written in Python on top of the native ones, and the list of those that are also tensor
+methods.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,13 @@ cummax cummin index_reduce mode nanmedian renorm
 cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_exp orgqr pinverse qr slogdet svd triangular_solve
 """.split()
 
-# What a tensor says of itself that is the same of all: none has imaginary parts, is sparse, quantised or without memory.
+# Properties that are the same for all tensors: no tensor is complex, sparse, quantized or without
+# memory.
 PROPERTIES = {
     "real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False, "layout": lambda self: kinds.strided, "mH": lambda self: self.mT, "H": shapes._hermitian,
 }  # fmt: skip
 
-# Methods with a form that changes the tensor itself.
+# Methods with an in-place variant.
 IN_PLACE = """
 acos acosh addbmm addcdiv addcmul addmv addr asin asinh atan atan2 atanh baddbmm clamp_max clamp_min clip copysign cosh cumprod cumsum deg2rad digamma erfc erfinv exp2 float_power frac hypot
 i0 index_copy index_fill index_reduce lerp lgamma log10 log2 logical_and logical_not logical_or logical_xor logit mvlgamma nan_to_num polygamma rad2deg renorm scatter_reduce sinc sinh tan tril triu xlogy
@@ -56,13 +59,13 @@ bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwis
 eq ge gt heaviside ldexp le lt ne round
 """.split()
 
-# Methods that return a view, with a form that gives the tensor itself that form.
+# Methods that return a view, with a variant that changes the shape or strides of the tensor itself.
 VIEWS_IN_PLACE = "as_strided squeeze swapaxes swapdims t transpose unsqueeze".split()
 
-# Operators of whole numbers and truth values with a form that changes the tensor itself.
+# Operators of integer and bool tensors with an in-place variant.
 IN_PLACE_SIGNS = {"and": "&=", "or": "|=", "xor": "^=", "lshift": "<<=", "rshift": ">>="}
 
-# Other names of functions and of methods.
+# Aliases of functions and methods.
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
     "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul",
@@ -71,7 +74,9 @@ ALIASES = {
 
 
 def _written(name: str, input: Tensor, result: Tensor) -> Tensor:
-    """`input` with the values of a result that nothing else holds, whose dtype must be one that it can hold."""
+    """Writes a result that has no other reference to `input`. `input`'s dtype must be able to
+    represent the result.
+    """
     if not kinds.can_cast(result.dtype, input.dtype):
         raise RuntimeError(f"{name}: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
     return input._take_over(result)
@@ -96,11 +101,12 @@ def _reforming(name: str, function: Any) -> Any:
 
 
 def _combining(sign: str, name: str, operator: Any) -> Any:
-    """`&=` and its like."""
+    """Implements `&=` and similar operators."""
 
     def combined(self: Tensor, other: Any) -> Tensor:
         result = operator(self, other)
-        # What is no operand is one that Python asks about the operation instead.
+        # For unsupported operands, Python must get `NotImplemented` so that it tries the reflected
+        # operator.
         return result if result is NotImplemented else _written(sign, self, result)
 
     combined.__name__ = combined.__qualname__ = f"__i{name}__"
@@ -116,7 +122,7 @@ def _found(name: str) -> Any:
 
 
 def _attach() -> None:
-    """Gives tensors the methods that are written in Python."""
+    """Adds the methods that are written in Python to `Tensor`."""
     for module in MODULES:
         name_all(vars(module))
     for name in METHODS:
@@ -132,7 +138,7 @@ def _attach() -> None:
         setattr(Tensor, f"__r{name}__", arithmetic.reflected(shift))
     for name, sign in IN_PLACE_SIGNS.items():
         setattr(Tensor, f"__i{name}__", _combining(sign, name, getattr(Tensor, f"__{name}__")))
-    # What the functions of Python of these names ask for.
+    # The methods that Python's built-in functions of these names call.
     for name, function in (("divmod", arithmetic._divided), ("rdivmod", arithmetic._dividing), ("round", arithmetic._rounded)):
         setattr(Tensor, f"__{name}__", function)
     setattr(Tensor, "__array_function__", arrays.array_function)

@@ -1,4 +1,6 @@
-"""Functions of elements that are made of others: gradients flow through all of them."""
+"""Elementwise functions and products written in terms of other functions. All of them are
+differentiable.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,14 @@ def _float(input: Tensor) -> Tensor:
 
 
 def _together(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the floating dtype that they meet in."""
+    """Casts both to the floating-point dtype to which they are promoted."""
     dtype = input.dtype if input.dtype == other.dtype else result_type(input, other)
     dtype = dtype if dtype.is_floating_point else _ternion.get_default_dtype()
     return input.to(dtype), other.to(dtype)
 
 
 def _beside(function: str, input: Any, other: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
-    """Both as tensors, of which one may be a number, which is of a dtype."""
+    """Returns both as tensors. One of them may be a number, which becomes a tensor of `dtype`."""
     tensors = [value for value in (input, other) if isinstance(value, Tensor)]
     for value in (input, other):
         if not isinstance(value, (Tensor, int, float)):
@@ -37,13 +39,14 @@ def _beside(function: str, input: Any, other: Any, dtype: Any = None) -> tuple[T
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor.
+    """Computes `input + weight * (end - input)`: `input` where the weight is 0, `end` where it is
+    1. `weight` is a number or a tensor.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: something that is neither a tensor nor a number.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If an argument is neither a tensor nor a number.
     """
     if isinstance(weight, Tensor):
         return input._lerp_tensor(end, weight)
@@ -53,13 +56,14 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.0) -> Tensor:
-    """`input + value * tensor1 / tensor2`, broadcast.
+    """Computes `input + value * tensor1 / tensor2`, broadcast.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: something that is neither a tensor nor a number; whole numbers divided by whole numbers, as in PyTorch.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If an argument is neither a tensor nor a number, or if both `tensor1` and
+            `tensor2` are integer tensors, as in PyTorch.
     """
     if isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor) and not (tensor1.is_floating_point() or tensor2.is_floating_point()):
         raise TypeError("addcdiv: whole numbers divided by whole numbers, expected a floating dtype: tensor1.float() has one")
@@ -67,46 +71,46 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
 
 
 def frac(input: Tensor) -> Tensor:
-    """What is behind the point of each element, with its sign.
+    """Returns the fractional part of each element, with its sign.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        TypeError: whole numbers.
+        TypeError: If the input has no floating-point dtype.
     """
     return input._frac()
 
 
 def hypot(input: Tensor, other: Tensor) -> Tensor:
-    """The length of the vectors (input, other), without overflow; broadcast.
+    """Returns the length of the vectors (input, other) without overflow, broadcast.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     return input._hypot(other)
 
 
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast.
+    """Computes `log(e^input + e^other)` elementwise without overflow, broadcast.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     input, other = _together(input, other)
     return input._logaddexp(other)
 
 
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """`input * 2^other`, broadcast.
+    """Computes `input * 2^other`, broadcast.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     dtype = result_type(input, other)
     dtype = dtype if dtype.is_floating_point else _ternion.get_default_dtype()
@@ -114,109 +118,112 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 
 def frexp(input: Tensor) -> Any:
-    """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32: a
-    tuple of mantissa and exponent.
+    """Decomposes each element into `mantissa * 2^exponent`, with mantissas in [0.5, 1) in magnitude
+    (0 for 0) and int32 exponents. Returns a tuple of mantissa and exponent.
 
-    Shapes: [..] -> two of the same
+    Shapes: [..] -> two tensors of the same shape
 
     Raises:
-        TypeError: whole numbers.
+        TypeError: If the input has no floating-point dtype.
     """
     return _results.frexp(*input._frexp())
 
 
 def deg2rad(input: Tensor) -> Tensor:
-    """Degrees as radians.
+    """Converts degrees to radians.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _float(input)._deg2rad()
 
 
 def rad2deg(input: Tensor) -> Tensor:
-    """Radians as degrees.
+    """Converts radians to degrees.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return _float(input)._rad2deg()
 
 
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype.
+    """Replaces NaN and infinities: by default NaN by 0, and infinities by the largest finite value
+    of the dtype with their sign.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return input._nan_to_num(nan, posinf, neginf)
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Each element, but at least `min`.
+    """Returns the maximum of each element and `min`.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        TypeError: a limit that is neither a number nor a tensor.
+        TypeError: If the limit is neither a number nor a tensor.
     """
     return input.clamp(min=min)
 
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Each element, but at most `max`.
+    """Returns the minimum of each element and `max`.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        TypeError: a limit that is neither a number nor a tensor.
+        TypeError: If the limit is neither a number nor a tensor.
     """
     return input.clamp(max=max)
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point.
+    """Rounds each element to the nearest integer, ties to even; with `decimals`, to that number of
+    decimal places.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        TypeError: no tensor, `decimals` that are no number.
+        TypeError: If `input` is not a tensor, or `decimals` is not a number.
     """
     return _FLOOR_ROUND(input) if decimals == 0 else _float(input)._round(decimals)
 
 
 def isposinf(input: Tensor) -> Tensor:
-    """Where the elements are infinite and positive.
+    """Whether each element is positive infinity.
 
-    Shapes: [..] -> the same, bool
+    Shapes: [..] -> the same shape, bool
     """
     return input._isposinf()
 
 
 def isneginf(input: Tensor) -> Tensor:
-    """Where the elements are infinite and negative.
+    """Whether each element is negative infinity.
 
-    Shapes: [..] -> the same, bool
+    Shapes: [..] -> the same shape, bool
     """
     return input._isneginf()
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 below 0, 1 above, `values` at 0.
+    """Returns 0 where the input is negative, 1 where it is positive, and `values` where it is 0.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: numbers in the place of tensors, dtypes that differ.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If an argument is a number instead of a tensor, or if the dtypes differ.
     """
     return input._heaviside(values)
 
 
 def copysign(input: Tensor, other: Any) -> Tensor:
-    """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts.
+    """Returns the magnitude of `input` with the sign of `other`, elementwise and broadcast. The
+    sign of zero is significant.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     if not isinstance(other, Tensor):
         other = _ternion.tensor(math.copysign(1.0, other), device=input.device)
@@ -224,21 +231,21 @@ def copysign(input: Tensor, other: Any) -> Tensor:
 
 
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself.
+    """Returns the tensor itself.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return +input
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """`other - alpha * input`.
+    """Computes `other - alpha * input`.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: truth values, an `alpha` with a point for whole numbers, or a truth value.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If a tensor is bool, or if `alpha` is a bool, or a float for integer tensors.
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"rsub: input of type {type(input).__name__}, expected a tensor")
@@ -246,34 +253,36 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """Each element to a power, computed in float64; one of both may be a number.
+    """Raises each element to a power in float64. One of the arguments may be a number.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: two numbers.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If both arguments are numbers.
     """
     input, exponent = _beside("float_power", input, exponent, _ternion.float64)
     return input._float_power(exponent)
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """The sums of products along the last axis of both: [.., k] and [.., k].
+    """Returns the sums of products along the last axes of both: [.., k] and [.., k].
 
     Shapes: [.., k] and [*others, k] -> [.., *others]
 
     Raises:
-        ValueError: last sizes that differ.
+        ValueError: If the sizes of the last axes differ.
     """
     return input._inner(other)
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The sums of products over axes of both: over the last `dims` of a and the first of b, or over the axes in two lists.
+    """Returns the sums of products over axes of both: over the last `dims` axes of a and the first
+    of b, or over the axes in two lists.
 
     Raises:
-        ValueError: more axes than there are, or sizes that differ.
+        ValueError: If `dims` is larger than the rank of an operand, or if the sizes of contracted
+            axes differ.
     """
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
@@ -284,62 +293,67 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
-    """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast.
+    """Computes `log2(2^input + 2^other)` elementwise without overflow, broadcast.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     input, other = _together(input, other)
     return input._logaddexp2(other)
 
 
 def signbit(input: Tensor) -> Tensor:
-    """Where the sign is negative: that of zero counts.
+    """Whether the sign bit of each element is set, also for negative zero.
 
-    Shapes: [..] -> the same, bool
+    Shapes: [..] -> the same shape, bool
     """
     return input._signbit()
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis).
+    """Returns `x` where it is positive, and `weight * x` elsewhere, with one weight, or one for
+    each channel (the second axis).
 
-    Shapes: [batch, channels, ..], weight [1] or [channels] -> the input's
+    Shapes: [batch, channels, ..], weight [1] or [channels] -> the shape of `input`
 
     Raises:
-        ValueError: as many weights as neither 1 nor the channels.
+        ValueError: If the number of weights is neither 1 nor the number of channels.
     """
     return input._prelu(weight.reshape(()) if weight.numel() == 1 else weight)
 
 
 def shifted_left(input: Tensor, other: Any) -> Tensor:
-    """`x << n` of whole numbers: times 2 to the power of n; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+    """Computes `x << n` of integers: x times 2 to the power of n. The result is 0 if n is negative
+    or at least the number of bits, as in PyTorch.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        TypeError: floats.
+        TypeError: If an operand is a floating-point number or tensor.
     """
     input, other = _shift(input, other)
     return input.bitwise_left_shift(other)
 
 
 def shifted_right(input: Tensor, other: Any) -> Tensor:
-    """`x >> n` of whole numbers: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+    """Computes `x >> n` of integers: x divided by 2 to the power of n, rounded down. The result is
+    -1 or 0 if n is negative or at least the number of bits, as in PyTorch.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        TypeError: floats.
+        TypeError: If an operand is a floating-point number or tensor.
     """
     input, other = _shift(input, other)
     return input.bitwise_right_shift(other)
 
 
 def reflected(shift: Any) -> Any:
-    """A shift of what is on the left: a number, which is one of the dtype of the tensor, or an array."""
+    """Returns the reflected shift: the left operand is an array, or a number, which gets the dtype
+    of the tensor.
+    """
 
     def shifted(self: Tensor, other: Any) -> Tensor:
         if isinstance(other, float) or self.is_floating_point():
@@ -351,7 +365,7 @@ def reflected(shift: Any) -> Any:
 
 
 def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
-    """Both in the dtype that they meet in."""
+    """Casts both to the dtype to which they are promoted."""
     other = other if isinstance(other, Tensor) else _ternion.tensor(other, device=input.device)
     dtype = result_type(input, other)
     if dtype.is_floating_point or dtype == _ternion.bool:

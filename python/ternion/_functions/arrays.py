@@ -1,4 +1,6 @@
-"""What functions of NumPy do with tensors: they see arrays on the same memory, and give arrays."""
+"""NumPy functions on tensors: they receive arrays that share the tensors' memory, and return
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from typing import Any
 
 from .._ternion import Tensor
 
-# What a tensor tells itself, wherever its memory is.
+# Attributes that the tensor provides itself, on any device.
 _TOLD = {"shape": lambda tensor: tuple(tensor.shape), "ndim": lambda tensor: tensor.ndim}
 
 
 def _arrays(value: Any) -> Any:
-    """An argument with arrays in place of tensors."""
+    """Returns an argument with tensors replaced by arrays."""
     if isinstance(value, Tensor):
         import numpy
 
@@ -23,7 +25,7 @@ def _arrays(value: Any) -> Any:
 
 
 def array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """NumPy's way to ask for a function of its own: `numpy.sum(x)`."""
+    """Implements NumPy's `__array_function__` protocol, as for `numpy.sum(x)`."""
     if func.__name__ in _TOLD and len(args) == 1 and isinstance(args[0], Tensor) and not kwargs:
         return _TOLD[func.__name__](args[0])
     return func(*_arrays(args), **{name: _arrays(value) for name, value in kwargs.items()})

@@ -1,4 +1,6 @@
-"""Native functions that make tensors, with the arguments that PyTorch has beside theirs: what asks for another memory changes nothing."""
+"""Native functions that create tensors, extended by PyTorch's remaining arguments. Those that
+request another kind of memory have no effect.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from .. import _ternion
 from .._ternion import Tensor
 from .kinds import _check_layout
 
-# Of each function the arguments that its native form lacks.
+# For each function, the arguments that the native one does not have.
 _ADDED = {
     "arange": "layout pin_memory", "empty": "layout pin_memory memory_format", "empty_like": "layout pin_memory", "eye": "layout pin_memory", "full": "layout pin_memory",
     "full_like": "layout pin_memory", "linspace": "layout pin_memory", "ones": "layout pin_memory", "ones_like": "layout pin_memory", "rand": "layout pin_memory",
@@ -36,7 +38,8 @@ def _with_more(name: str, added: list[str]) -> Any:
     own = inspect.signature(native)
     more = [inspect.Parameter(argument, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS[argument]) for argument in added]
     made.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
-    # The form in which native functions tell theirs, of which the stubs are written.
+    # The format in which native functions store their signature, from which the stubs are
+    # generated.
     first = "" if "*" in native.__text_signature__ else "*, "
     told = ", ".join(f"{argument}={_DEFAULTS[argument]}" for argument in added)
     made.__text_signature__ = f"{native.__text_signature__[:-1]}, {first}{told})"  # type: ignore[attr-defined]

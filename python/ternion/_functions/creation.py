@@ -1,4 +1,4 @@
-"""Functions that make tensors, and draw random numbers, made of others."""
+"""Functions that create tensors or draw random numbers, written in terms of native functions."""
 
 from __future__ import annotations
 
@@ -16,74 +16,75 @@ def _size(size: tuple[Any, ...]) -> Any:
 
 
 def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """A tensor with these values, in the dtype and on the device of this one.
+    """Returns a tensor with the given values. Dtype and device are those of this tensor by default.
 
     Raises:
-        TypeError: values that are no numbers.
-        ValueError: lists of several lengths.
+        TypeError: If a value is not a number.
+        ValueError: If nested lists have different lengths.
     """
     return _ternion.tensor(data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_zeros(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """Zeros of these sizes, in the dtype and on the device of this tensor.
+    """Returns a tensor of zeros. Dtype and device are those of this tensor by default.
 
-    Shapes: any -> size
+    Shapes: any shape -> `size`
 
     Raises:
-        ValueError: a size below 0.
-        TypeError: a size that is no whole number.
+        ValueError: If a size is negative.
+        TypeError: If a size is not an integer.
     """
     _check_layout("new_zeros", layout)
     return _ternion.zeros(_size(_one_way("new_zeros", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_ones(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """Ones of these sizes, in the dtype and on the device of this tensor.
+    """Returns a tensor of ones. Dtype and device are those of this tensor by default.
 
-    Shapes: any -> size
+    Shapes: any shape -> `size`
 
     Raises:
-        ValueError: a size below 0.
-        TypeError: a size that is no whole number.
+        ValueError: If a size is negative.
+        TypeError: If a size is not an integer.
     """
     _check_layout("new_ones", layout)
     return _ternion.ones(_size(_one_way("new_ones", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_empty(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
+    """Returns a tensor with unspecified contents (zeros in this implementation). Dtype and device
+    are those of this tensor by default.
 
-    Shapes: any -> size
+    Shapes: any shape -> `size`
 
     Raises:
-        ValueError: a size below 0.
-        TypeError: a size that is no whole number.
+        ValueError: If a size is negative.
+        TypeError: If a size is not an integer.
     """
     _check_layout("new_empty", layout)
     return _ternion.empty(_size(_one_way("new_empty", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """One value in these sizes, in the dtype and on the device of this tensor.
+    """Returns a tensor filled with one value. Dtype and device are those of this tensor by default.
 
-    Shapes: any -> size
+    Shapes: any shape -> `size`
 
     Raises:
-        ValueError: a size below 0.
-        TypeError: a value that is no number.
+        ValueError: If a size is negative.
+        TypeError: If `fill_value` is not a number.
     """
     _check_layout("new_full", layout)
     return _ternion.full(size, fill_value, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """A number as a tensor without axes, of the default dtype.
+    """Returns a number as a tensor without axes, by default of the default dtype.
 
     Shapes: a number -> []
 
     Raises:
-        TypeError: no number.
+        TypeError: If the value is not a number.
     """
     _check_layout("scalar_tensor", layout)
     if isinstance(s, Tensor):
@@ -92,10 +93,11 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
-    """The values as a tensor: shared where they can be unless `copy`; see `as_tensor`.
+    """Returns the values as a tensor that shares their memory if possible, unless `copy` is true.
+    See `as_tensor`.
 
     Raises:
-        TypeError: values that are no numbers.
+        TypeError: If a value is not a number.
     """
     if copy:
         return _ternion.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -107,14 +109,16 @@ def logspace(
     start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     layout: Any = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`steps` numbers from `base ** start` to `base ** end`, their exponents evenly apart. Computed in float64 and rounded once; of integers the fractions of both exponents are cut off, then
-    those of the powers.
+    """Returns `steps` numbers from `base ** start` to `base ** end` with evenly spaced exponents.
+
+    They are computed in float64 and rounded once. For an integer dtype, the fractions of both
+    exponents are truncated first, then those of the powers.
 
     Shapes: numbers -> [steps]
 
     Raises:
-        ValueError: `steps` below 0, a number that the dtype does not hold.
-        TypeError: `steps` that are no whole number.
+        ValueError: If `steps` is negative, or if a value is out of the dtype's range.
+        TypeError: If `steps` is not an integer.
     """
     if operator.index(steps) < 0:
         raise ValueError(f"logspace: a count of {steps}, expected 0 or more")
@@ -124,12 +128,13 @@ def logspace(
 
 
 def fill(input: Tensor, value: Any) -> Tensor:
-    """One value in the shape, dtype and on the device of this tensor, to which no gradient flows; one flows to a `value` that is a tensor.
+    """Returns a tensor filled with one value, with the shape, dtype and device of this tensor. No
+    gradient flows to this tensor. A gradient flows to `value` if it is a tensor.
 
-    Shapes: [..], value a number or [] -> the input's
+    Shapes: [..], value a number or [] -> the shape of `input`
 
     Raises:
-        ValueError: a value that the dtype does not hold, or a tensor with axes.
+        ValueError: If the value is out of the dtype's range, or is a tensor with axes.
     """
     return input.clone().fill_(value)
 
@@ -138,12 +143,13 @@ def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     memory_format: Any = None, layout: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Random whole numbers from `low` (0 if it is left out) up to, not including, `high`, in the shape, dtype and on the device of `input`.
+    """Returns random integers from `low` (default 0) up to, but not including, `high`, with the
+    shape, dtype and device of `input`.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        ValueError: no number from `low` to below `high`.
+        ValueError: If there is no integer in the range from `low` to `high`.
     """
     _check_layout("randint_like", layout)
     low, high = (0, low) if high is None else (low, high)
@@ -154,13 +160,16 @@ def randint_like(
 
 
 def random_(input: Tensor, *limits: int, to: int | None = None, generator: Any = None, **first: int) -> Tensor:
-    """Random whole numbers, in place: `random_(to)` from 0 up to, not including, `to`; `random_(from, to)` from the first on; by default all that the dtype can count exactly, up to 2**40.
+    """Fills the tensor with random integers in place.
 
-    Shapes: [..] -> the same
+    `random_(to)` draws from 0 up to, but not including, `to`; `random_(from, to)` draws from `from`
+    on. By default all integers that the dtype represents exactly are drawn, up to 2**40.
+
+    Shapes: [..] -> the same shape
 
     Raises:
-        ValueError: no number from the first to below `to`.
-        TypeError: other arguments, `from` without `to`.
+        ValueError: If there is no integer in the range.
+        TypeError: If there are other arguments, or `from` without `to`.
     """
     low, high = _limits(input, limits, to, first)
     drawn = _ternion.randint(low, high, input.shape, generator=generator, device=input.device)
@@ -168,7 +177,9 @@ def random_(input: Tensor, *limits: int, to: int | None = None, generator: Any =
 
 
 def _limits(input: Tensor, limits: tuple[int, ...], to: int | None, first: dict[str, int]) -> tuple[int, int]:
-    """What `random_` draws from: `from` is no name of an argument in Python, and comes by `first`."""
+    """Returns the range that `random_` draws from. `from` is a keyword of Python, and is therefore
+    passed in `first`.
+    """
     given = [*limits, *first.values(), *(() if to is None else (to,))]
     if len(given) > 2 or not first.keys() <= {"from"} or (first and (limits and to is not None or to is None and not limits)):
         raise TypeError(f"random_: {limits} with {first} and to={to}, expected nothing, to, or from and to")
@@ -184,11 +195,13 @@ def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     layout: Any = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Random numbers of normal distributions: with means and deviations of tensors, or of numbers in these sizes.
+    """Returns normally distributed random numbers. Mean and standard deviation are tensors with one
+    value per element, or numbers together with `size`.
 
     Raises:
-        ValueError: a deviation below 0; numbers without sizes.
-        TypeError: `requires_grad` without sizes.
+        ValueError: If a standard deviation is negative, or if both `mean` and `std` are numbers and
+            `size` is not given.
+        TypeError: If `requires_grad` is set without `size`.
     """
     _check_layout("normal", layout)
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
@@ -208,14 +221,17 @@ def normal(
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
-    """Indices that are drawn with these probabilities, which need not sum to 1: of each row of [.., categories], int64, [.., num_samples].
+    """Draws indices with the given probabilities, which need not sum to 1: for each row of
+    [.., categories], int64, [.., num_samples].
 
     Args:
-        replacement: whether an index may be drawn twice.
+        replacement: Whether an index may be drawn more than once.
 
     Raises:
-        TypeError: no floats.
-        ValueError: other than one or two axes, a probability below 0 or not finite, a row of zeros, more samples than there are categories to draw.
+        TypeError: If the input has no floating-point dtype.
+        ValueError: If the input does not have one or two axes, if a probability is negative or not
+            finite, if a row is all zeros, or if there are fewer nonzero categories than samples
+            without replacement.
     """
     return input._multinomial(max(num_samples, 0), replacement, generator)
 

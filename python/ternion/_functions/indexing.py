@@ -1,4 +1,4 @@
-"""Elements by their places, made of other functions."""
+"""Indexing, gather and scatter functions, written in terms of other functions."""
 
 from __future__ import annotations
 
@@ -10,47 +10,50 @@ from .kinds import _name, can_cast, result_type
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default.
+    """Returns the elements at `indices` along `dim`. The other axes of both tensors are broadcast.
+    Without `dim`, the flattened tensor is indexed.
 
-    Shapes: [..] and indices of as many axes -> the indices' shape
+    Shapes: [..] and indices of the same rank -> the shape of `indices`
 
     Raises:
-        IndexError: an axis or a place that does not exist.
-        ValueError: indices of another number of axes.
+        IndexError: If the axis or an index is out of range.
+        ValueError: If `indices` has a different rank.
     """
     return input._take_along_dim(indices, dim)
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements at these places of all elements in a row, in the shape of `index`.
+    """Returns the elements of the flattened tensor at `index`, in the shape of `index`.
 
-    Shapes: [..], index [*places] -> [*places]
+    Shapes: [..], index [*shape] -> [*shape]
 
     Raises:
-        IndexError: a place that does not exist.
-        TypeError: an index of a floating dtype.
+        IndexError: If an index is out of range.
+        TypeError: If the index has a floating-point dtype.
     """
     return input._take(index)
 
 
 def argwhere(input: Tensor) -> Tensor:
-    """Where elements are not 0: a row of indices for each, int64.
+    """Returns the indices of all nonzero elements, one row for each element, int64.
 
-    Shapes: [..] -> [elements that are not 0, axes]
+    Shapes: [..] -> [number of nonzero elements, rank]
     """
     return input.nonzero()
 
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Which elements are among `test_elements`, or are not if `invert`; each is a tensor or a number.
+    """Returns whether each element is one of `test_elements`, or is not if `invert` is true. Each
+    argument is a tensor or a number.
 
-    Shapes: [..] and any -> the first, bool
+    Shapes: [..] and any shape -> the first shape, bool
 
     Args:
-        assume_unique: whether neither has an element twice; without effect on the result.
+        assume_unique: Whether no element occurs more than once in either argument. It has no effect
+            on the result.
 
     Raises:
-        TypeError: something that is neither a tensor nor a number.
+        TypeError: If an argument is neither a tensor nor a number.
     """
     elements, test_elements = (value if isinstance(value, Tensor) else _ternion.tensor(value) for value in (elements, test_elements))
     dtype = result_type(elements, test_elements)
@@ -58,13 +61,14 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """This tensor with the slices of `source` in place of those along `dim` that `index` names.
+    """Returns a copy of this tensor in which the slices along `dim` at `index` are replaced by
+    those of `source`.
 
-    Shapes: [..], index [n], source with n along `dim` -> the input's
+    Shapes: [..], index [n], source of size n along `dim` -> the shape of `input`
 
     Raises:
-        IndexError: an axis or a place that does not exist.
-        ValueError: a source of another shape.
+        IndexError: If the axis or an index is out of range.
+        ValueError: If the shape of `source` does not match.
     """
     if input.ndim == 0 and dim in (0, -1):
         return input.reshape(1)._index_copy(0, index.reshape(-1), source.reshape(-1)).reshape(())
@@ -72,12 +76,13 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """This tensor with `value` in the slices along `dim` that `index` names. A gradient flows to a `value` that is a tensor.
+    """Returns a copy of this tensor in which the slices along `dim` at `index` are filled with
+    `value`. A gradient flows to `value` if it is a tensor.
 
-    Shapes: [..], index [n] -> the input's
+    Shapes: [..], index [n] -> the shape of `input`
 
     Raises:
-        IndexError: an axis or a place that does not exist.
+        IndexError: If the axis or an index is out of range.
     """
     if not isinstance(value, Tensor):
         value = _ternion.full((), value, dtype=input.dtype, device=input.device)
@@ -88,34 +93,39 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 
 def _of_dtype(function: str, name: str, given: Any, input: Tensor) -> None:
-    """That a tensor may be written into the input without becoming one of another kind."""
+    """Checks that a tensor can be written to the input without a cast to a different kind of dtype.
+    """
     if isinstance(given, Tensor) and not can_cast(given.dtype, input.dtype):
         raise TypeError(f"{function}: {name} of {_name(given.dtype)}, expected {_name(input.dtype)}")
 
 
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them.
+    """Returns a copy of this tensor in which `values` are written to the elements at `indices`, a
+    tuple of tensors, or added to them.
 
-    Shapes: [..], values that broadcast to the places -> the input's
+    Shapes: [..], values that broadcast to the indexed elements -> the shape of `input`
 
     Raises:
-        IndexError: a place that does not exist.
-        ValueError: values that do not broadcast to the places.
-        TypeError: values of a dtype that the input's does not hold, floats of integers.
+        IndexError: If an index is out of range.
+        ValueError: If the values do not broadcast to the indexed elements.
+        TypeError: If the dtype of the values cannot be cast to that of the input, such as float to
+            integer.
     """
     result = input.clone()
     return index_put_(result, indices, values, accumulate)
 
 
 def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned.
+    """Writes `values` to the elements at `indices`, a tuple of tensors, or adds them, in place: the
+    tensor itself is changed and returned.
 
-    Shapes: [..], values that broadcast to the places -> the input's
+    Shapes: [..], values that broadcast to the indexed elements -> the shape of `input`
 
     Raises:
-        IndexError: a place that does not exist.
-        ValueError: values that do not broadcast to the places.
-        TypeError: values of a dtype that the input's does not hold, floats of integers.
+        IndexError: If an index is out of range.
+        ValueError: If the values do not broadcast to the indexed elements.
+        TypeError: If the dtype of the values cannot be cast to that of the input, such as float to
+            integer.
     """
     _of_dtype("index_put", "values", values, input)
     if accumulate:
@@ -125,88 +135,97 @@ def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = Fals
 
 
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """This tensor with the elements of `src` reduced into the places along `dim` that `index` names.
+    """Returns a copy of this tensor into which the elements of `src` are reduced at `index` along
+    `dim`.
 
-    Shapes: [..], index of as many axes, src at least as long along each -> the input's
+    Shapes: [..], index of the same rank, src at least as large as index along each axis -> the
+    shape of `input`
 
     Args:
         reduce: "sum", "prod", "mean", "amax" or "amin".
-        include_self: whether the elements of this tensor count, too.
+        include_self: Whether the elements of `input` are included in the reduction.
 
     Raises:
-        IndexError: an axis or a place that does not exist.
-        ValueError: another `reduce`, shapes that do not fit.
-        TypeError: a source of another dtype, the mean of truth values.
+        IndexError: If the axis or an index is out of range.
+        ValueError: If `reduce` is unknown, or if the shapes do not match.
+        TypeError: If the source has a different dtype, or for the mean of a bool tensor.
     """
     return input._scatter_reduce(dim, index, src, reduce, include_self)
 
 
 def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """This tensor with the slices of `source` reduced into those along `dim` that `index` names.
+    """Returns a copy of this tensor into which the slices of `source` are reduced at `index` along
+    `dim`.
 
-    Shapes: [..], index [n], source with n along `dim` -> the input's
+    Shapes: [..], index [n], source of size n along `dim` -> the shape of `input`
 
     Args:
         reduce: "prod", "mean", "amax" or "amin".
-        include_self: whether the slices of this tensor count, too.
+        include_self: Whether the slices of `input` are included in the reduction.
 
     Raises:
-        IndexError: an axis or a place that does not exist.
-        ValueError: another `reduce`, shapes that do not fit.
-        TypeError: a source of another dtype, the mean of truth values.
+        IndexError: If the axis or an index is out of range.
+        ValueError: If `reduce` is unknown, or if the shapes do not match.
+        TypeError: If the source has a different dtype, or for the mean of a bool tensor.
     """
     return input._index_reduce(dim, index, source, reduce, include_self)
 
 
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned.
+    """Copies the elements of `source`, in order, to the elements where the mask is true, in place:
+    the tensor itself is changed and returned.
 
-    Shapes: [..], mask that broadcasts to it, source of any shape -> the input's
+    Shapes: [..], mask that broadcasts to it, source of any shape -> the shape of `input`
 
     Raises:
-        ValueError: a source with less elements than there are places.
-        TypeError: a mask that is not bool.
+        ValueError: If the source has fewer elements than the mask has true values.
+        TypeError: If the mask is not a bool tensor.
     """
     return input.copy_(input.masked_scatter(mask, source))
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """This tensor with the elements of `source` in these places of all elements in a row, or added to them.
+    """Returns a copy of this tensor in which the elements of `source` are written to the elements
+    at `index` of the flattened tensor, or added to them.
 
-    Shapes: [..], index and source of as many elements -> the input's
+    Shapes: [..], index and source with the same number of elements -> the shape of `input`
 
     Raises:
-        IndexError: a place that does not exist.
-        ValueError: as many elements as there are no places.
-        TypeError: a source of a dtype that the input's does not hold, floats of integers.
+        IndexError: If an index is out of range.
+        ValueError: If `index` and `source` have different numbers of elements.
+        TypeError: If the dtype of the source cannot be cast to that of the input, such as float to
+            integer.
     """
     _of_dtype("put", "source", source, input)
     return input._put(index, source.to(input.dtype), accumulate)
 
 
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.
+    """Writes the elements of `source` to the elements at `index` of the flattened tensor, or adds
+    them, in place: the tensor itself is changed and returned.
 
-    Shapes: [..], index and source of as many elements -> the input's
+    Shapes: [..], index and source with the same number of elements -> the shape of `input`
 
     Raises:
-        IndexError: a place that does not exist.
-        ValueError: as many elements as there are no places.
-        TypeError: a source of a dtype that the input's does not hold, floats of integers.
+        IndexError: If an index is out of range.
+        ValueError: If `index` and `source` have different numbers of elements.
+        TypeError: If the dtype of the source cannot be cast to that of the input, such as float to
+            integer.
     """
     return input.copy_(put(input, index, source, accumulate))
 
 
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
+    """Fills the diagonal with `fill_value` in place: the tensor itself is changed and returned.
 
     Shapes: [rows, columns] or [n, n, n, ..], unchanged
 
     Args:
-        wrap: whether the diagonal of a matrix with more rows than columns begins anew one row after it has ended.
+        wrap: Whether the diagonal of a matrix with more rows than columns starts again one row
+            after its end.
 
     Raises:
-        ValueError: less than two axes, more than two of different sizes.
+        ValueError: If there are fewer than two axes, or more than two axes of different sizes.
     """
     return input._fill_diagonal_(fill_value, wrap)
 
@@ -220,20 +239,23 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Where each element would be put into a sequence in order (its last axis), so that it stays so: int64, in the shape of `input`.
+    """Returns the index at which each element would be inserted into a sorted sequence (its last
+    axis) to keep it sorted: int64, in the shape of `input`.
 
-    Shapes: [n] and [..], or [.., n] and [.., m] -> that of the second
+    Shapes: [n] and [..], or [.., n] and [.., m] -> the second shape
 
     Args:
-        out_int32: int32 in place of int64.
-        right, side: behind equal elements rather than before them, if `right` or side is "right".
-        sorter: the places that put the sequence in order, in its shape.
+        out_int32: Returns int32 instead of int64.
+        right, side: If `right` is true or `side` is "right", the index is after equal elements,
+            otherwise before them.
+        sorter: Indices that sort the sequence, in the shape of the sequence.
 
     Raises:
-        ValueError: several sequences, and elements that are not beside them; another side than "left" or "right", or that and `right` at odds; a sorter
-            of another shape.
-        TypeError: something that is neither a tensor nor a number.
-        IndexError: a place in `sorter` that does not exist.
+        ValueError: If there are several sequences and the leading axes of the values differ from
+            theirs; if `side` is not "left" or "right", or contradicts `right`; or if `sorter` has a
+            different shape.
+        TypeError: If an argument is neither a tensor nor a number.
+        IndexError: If an index in `sorter` is out of range.
     """
     if side not in (None, "left", "right"):
         raise ValueError(f'searchsorted: side {side!r}, expected "left" or "right"')
@@ -246,13 +268,14 @@ def searchsorted(
 
 
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """In which part of the line between boundaries in order each element lies: see `searchsorted`.
+    """Returns the index of the interval between sorted boundaries to which each element belongs;
+    see `searchsorted`.
 
-    Shapes: [..] and [boundaries] -> the input's, int64, or int32 by `out_int32`
+    Shapes: [..] and [boundaries] -> the shape of `input`, int64, or int32 with `out_int32`
 
     Raises:
-        ValueError: boundaries of another number of axes.
-        TypeError: something that is neither a tensor nor a number.
+        ValueError: If `boundaries` does not have one axis.
+        TypeError: If an argument is neither a tensor nor a number.
     """
     if boundaries.ndim != 1:
         raise ValueError(f"bucketize: boundaries of shape {list(boundaries.shape)}, expected one axis")

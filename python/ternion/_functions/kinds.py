@@ -1,4 +1,4 @@
-"""What dtypes can hold, and questions about tensors."""
+"""Dtype limits and promotion, and properties of tensors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Tensor, dtype as _dtype
 
-# Bits of the exponent and of the mantissa, the leading one not counted.
+# Bits of the exponent and of the mantissa without the implicit leading bit.
 _FLOATS = {_ternion.float64: (11, 52), _ternion.float32: (8, 23), _ternion.float16: (5, 10), _ternion.bfloat16: (8, 7)}
 
-# What types of tensors are called.
+# PyTorch's names of tensor types by dtype.
 _KINDS = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
     "uint64": "UInt64", "uint32": "UInt32", "uint16": "UInt16", "uint8": "Byte", "bool": "Bool",
@@ -22,7 +22,7 @@ def _name(dtype: Any) -> str:
 
 
 class layout:
-    """How the elements of a tensor are kept: always in memory with strides."""
+    """The memory layout of a tensor. The only layout is strided."""
 
     def __init__(self, name: str):
         self._name = name
@@ -35,16 +35,17 @@ strided = layout("strided")
 
 
 def _check_layout(function: str, asked: Any) -> None:
-    """That no other layout is asked for than the one that there is."""
+    """Checks that the requested layout is `strided`, the only one available."""
     if asked is not None and asked is not strided:
         raise ValueError(f"{function}: expected the layout {strided}, got {asked}")
 
 
 class finfo:
-    """The limits of a floating dtype: bits, eps, max, min, tiny (also smallest_normal), resolution, dtype.
+    """The limits of a floating-point dtype: bits, eps, max, min, tiny (also smallest_normal),
+    resolution, dtype.
 
     Raises:
-        TypeError: a dtype that is not a floating one.
+        TypeError: If the dtype is not a floating-point dtype.
     """
 
     def __init__(self, type: Any = None):
@@ -70,7 +71,7 @@ class iinfo:
     """The limits of an integer dtype: bits, max, min, dtype.
 
     Raises:
-        TypeError: a dtype that is not an integer one.
+        TypeError: If the dtype is not an integer dtype.
     """
 
     def __init__(self, type: Any):
@@ -87,22 +88,22 @@ class iinfo:
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
-    """The dtype that holds the numbers of both.
+    """Returns the dtype to which the two dtypes are promoted.
 
     Raises:
-        TypeError: a dtype that is not known.
+        TypeError: If a dtype is unknown.
     """
     return (_ternion.zeros(1, dtype=type1) * _ternion.zeros(1, dtype=type2)).dtype
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
-    """The dtype that an operator of both, tensors or numbers, has.
+    """Returns the dtype of the result of an arithmetic operator on two tensors or numbers.
 
     Raises:
-        TypeError: something that is neither a tensor nor a number.
+        TypeError: If an argument is neither a tensor nor a number.
     """
     one, other = (value.detach() if isinstance(value, Tensor) else value for value in (tensor1, tensor2))
-    # Of no elements, as far as axes leave it so: dtypes are all that counts.
+    # Without elements where axes permit it: only the dtypes matter.
     parts = [value.reshape(-1)[:0] if isinstance(value, Tensor) and value.ndim else value for value in (one, other)]
     if not any(isinstance(part, Tensor) for part in parts):
         parts[0] = _ternion.tensor(parts[0])
@@ -110,52 +111,53 @@ def result_type(tensor1: Any, tensor2: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether in place a result of one dtype may be written into a tensor of another."""
+    """Whether a result of dtype `from_` may be written in place to a tensor of dtype `to`."""
     order = [0 if kind == _ternion.bool else 2 if kind.is_floating_point else 1 for kind in (from_, to)]
     return order[0] <= order[1]
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating one."""
+    """Whether the dtype is a floating-point dtype."""
     return input.dtype.is_floating_point
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is a complex one: there are none."""
+    """Whether the dtype is complex. No dtype is."""
     return False
 
 
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Whether the dtype has negative values."""
     return not _name(input.dtype).startswith(("u", "bool"))
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element is not 0.
+    """Whether the only element is nonzero.
 
-    Shapes: [] or one element -> a truth value
+    Shapes: [] or one element -> bool
 
     Raises:
-        ValueError: more than 1 element.
+        ValueError: If the tensor has more than one element.
     """
     return bool(input)
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both have one shape."""
+    """Whether both tensors have the same shape."""
     return input.shape == other.shape
 
 
 def get_device(input: Tensor) -> int:
-    """The number of the device among those of its kind; -1 on the processor."""
+    """Returns the index of the device among the devices of its type; -1 for the CPU."""
     index = input.device.index
     return -1 if index is None else index
 
 
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The tensor in another dtype, which may be told as "ternion.LongTensor"; or the name of its type.
+    """Casts the tensor to a dtype, which may be given as a name such as "ternion.LongTensor".
+    Without `dtype`, returns the name of the tensor's type.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     if dtype is None:
         return f"ternion.{'cuda.' if input.is_cuda else ''}{_KINDS[_name(input.dtype)]}Tensor"
@@ -171,72 +173,73 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def nelement(input: Tensor) -> int:
-    """The number of elements."""
+    """Returns the number of elements."""
     return input.numel()
 
 
 def ndimension(input: Tensor) -> int:
-    """The number of axes."""
+    """Returns the number of axes."""
     return input.ndim
 
 
 def pin_memory(input: Tensor) -> Tensor:
-    """The tensor itself: copies to a device go through memory of their own.
+    """Returns the tensor itself: copies to a device go through the backend's staging buffers.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return input
 
 
 def typename(obj: Any) -> str:
-    """The name of the type of an object."""
+    """Returns the name of the type of an object."""
     return str(type(obj)) if isinstance(obj, Tensor) else obj.__class__.__name__
 
 
 def isreal(input: Tensor) -> Tensor:
-    """Where the elements are real: everywhere.
+    """Whether each element is real: true for all elements.
 
-    Shapes: [..] -> the same, bool
+    Shapes: [..] -> the same shape, bool
     """
     return input == input if not input.is_floating_point() else (input == input) | input.isnan()
 
 
 def real(input: Tensor) -> Tensor:
-    """The real part: the tensor itself.
+    """Returns the real part, which is the tensor itself.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return input
 
 
 def conj(input: Tensor) -> Tensor:
-    """The conjugates: the tensor itself.
+    """Returns the complex conjugate, which is the tensor itself.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return input
 
 
 def is_shared(input: Tensor) -> bool:
-    """Whether the memory is shared with other processes: it never is."""
+    """Whether the memory is shared with other processes: always false."""
     return False
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Takes "highest", as products of float32 are those of float32 in any case: `autocast(dtype="tf32")` is for others.
+    """Accepts only "highest": float32 products are always computed in float32 precision. Use
+    `autocast(dtype="tf32")` for TF32.
 
     Raises:
-        ValueError: another precision.
+        ValueError: If the precision is not "highest".
     """
     if precision != "highest":
         raise ValueError(f'set_float32_matmul_precision: {precision!r}, expected "highest"; autocast(dtype="tf32") rounds factors to TF32')
 
 
 def get_float32_matmul_precision() -> str:
-    """How products of float32 are computed: "highest"."""
+    """Returns the precision of float32 products: "highest"."""
     return "highest"
 
 
 def is_pinned(input: Tensor) -> bool:
-    """Whether the memory is pinned: it never is."""
+    """Whether the memory is pinned: always false."""
     return False

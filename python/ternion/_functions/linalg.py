@@ -1,4 +1,6 @@
-"""Linear algebra under the names that it has in `torch` itself; `ternion.linalg` has the functions of `torch.linalg`."""
+"""Linear algebra functions that PyTorch has in `torch` itself. `ternion.linalg` has the functions
+of `torch.linalg`.
+"""
 
 from __future__ import annotations
 
@@ -12,140 +14,149 @@ _linalg = _ternion._linalg
 
 
 def det(input: Tensor) -> Tensor:
-    """The determinants of square matrices.
+    """Returns the determinants of square matrices.
 
     Shapes: [.., n, n] -> [..]
 
     Raises:
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.det(input)
 
 
 def logdet(input: Tensor) -> Tensor:
-    """The logarithms of the determinants of square matrices: -inf where they are 0, NaN where they are negative.
+    """Returns the logarithms of the determinants of square matrices: -inf where they are 0, NaN
+    where they are negative.
 
     Shapes: [.., n, n] -> [..]
 
     Raises:
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.logdet(input)
 
 
 def slogdet(input: Tensor) -> Any:
-    """Signs and logarithms of the magnitudes of determinants: a tuple of sign and logabsdet.
+    """Returns the signs and the logarithms of the magnitudes of determinants: a tuple of sign and
+    logabsdet.
 
-    Shapes: [.., n, n] -> two of [..]
+    Shapes: [.., n, n] -> two tensors of shape [..]
 
     Raises:
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _results.slogdet(*_linalg.slogdet(input))
 
 
 def inverse(input: Tensor) -> Tensor:
-    """The inverses of square matrices.
+    """Returns the inverses of square matrices.
 
-    Shapes: [.., n, n] -> the same
+    Shapes: [.., n, n] -> the same shape
 
     Raises:
-        LinAlgError: a singular matrix.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If a matrix is singular.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.inv(input)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The Moore-Penrose inverses; singular values not above `rcond` times the largest count as 0.
+    """Returns the Moore-Penrose inverses. Singular values that are not above `rcond` times the
+    largest one are treated as 0.
 
     Shapes: [.., m, n] -> [.., n, m]
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If there are fewer than 2 axes.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.pinv(input, None, rcond, False)
 
 
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """The lower triangular `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`, of symmetric positive definite matrices.
+    """Returns the Cholesky factors of symmetric positive definite matrices: the lower triangular
+    `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`.
 
-    Shapes: [.., n, n] -> the same
+    Shapes: [.., n, n] -> the same shape
 
     Raises:
-        LinAlgError: a matrix that is not positive definite.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If a matrix is not positive definite.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.cholesky(input, upper)
 
 
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """The inverses of matrices, of the triangles that `cholesky` makes of them.
+    """Returns the inverses of matrices whose Cholesky factors are given.
 
-    Shapes: [.., n, n] -> the same
+    Shapes: [.., n, n] -> the same shape
 
     Raises:
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _linalg.cholesky_inverse(input, upper)
 
 
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """`X` with `A @ X = input`, of the triangles `input2` that `cholesky` makes of `A`.
+    """Returns the `X` with `A @ X = input`, where `input2` is the Cholesky factor of `A`.
 
     Shapes: [.., n, k] and [.., n, n] -> [.., n, k]
 
     Raises:
-        ValueError: sizes that do not fit.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        ValueError: If the sizes do not match.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     return _linalg.cholesky_solve(input, input2, upper)
 
 
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
-    """`X` with `A @ X = input` (or with `A.mT`) of one triangle of `A`: a tuple of solution and cloned_coefficient, a copy of `A`.
+    """Returns the `X` with `A @ X = input` (or with `A.mT`), where one triangle of `A` is used: a
+    tuple of solution and cloned_coefficient, a copy of `A`.
 
     Shapes: [.., n, k] and [.., n, n] -> [.., n, k] and [.., n, n]
 
     Raises:
-        ValueError: sizes that do not fit.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        ValueError: If the sizes do not match.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     triangle = A.mT if transpose else A
     return _results.triangular_solve(_linalg.solve_triangular(triangle, input, upper != transpose, True, unitriangular), A.clone())
 
 
 def qr(input: Tensor, some: bool = True) -> Any:
-    """`input = Q @ R` with orthonormal columns of Q, all of them unless `some`, and an upper triangular R: a tuple of Q and R.
+    """Returns the QR decomposition `input = Q @ R`, with orthonormal columns of Q, all of them if
+    `some` is false, and an upper triangular R: a tuple of Q and R.
 
-    Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or m unless `some`
+    Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or k = m with `some=False`
 
     Raises:
-        ValueError: less than 2 axes.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If there are fewer than 2 axes.
+        TypeError: If the dtype is not float32 or float64.
     """
     return _results.qr(*_linalg.qr(input, "reduced" if some else "complete"))
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
-    """`input = U @ diag(S) @ V.mT` with orthonormal columns of U and V, all of them unless `some`, and singular values S in descending order: a tuple of all.
+    """Returns the singular value decomposition `input = U @ diag(S) @ V.mT`: a tuple of U, S and V.
+    The columns of U and V are orthonormal, and are complete if `some` is false. The singular values
+    S are in descending order.
 
-    Without `compute_uv` U and V are zeros, and square.
+    If `compute_uv` is false, U and V are square matrices of zeros.
 
-    Shapes: [.., m, n] -> [.., m, k], [.., k] and [.., n, k] with k = min(m, n); unless `some` [.., m, m], [.., k] and [.., n, n]
+    Shapes: [.., m, n] -> [.., m, k], [.., k] and [.., n, k] with k = min(m, n); with `some=False`
+    [.., m, m], [.., k] and [.., n, n]
 
     Raises:
-        LinAlgError: a NaN or an infinity.
-        ValueError: less than 2 axes.
-        TypeError: a dtype other than float32 and float64.
+        LinAlgError: If the input contains NaN or infinity.
+        ValueError: If there are fewer than 2 axes.
+        TypeError: If the dtype is not float32 or float64.
     """
     if not compute_uv:
         rows, columns = input.shape[-2:]
@@ -156,14 +167,17 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
-    """LU decompositions with partial pivoting: both factors in one matrix, and the exchanges of rows, from 1 on (int32); with `get_infos` the first pivots
-    that are 0, too (int32, 0 for none). `lu_unpack` makes matrices of them.
+    """Returns LU decompositions with partial pivoting: both factors in one matrix, and the row
+    exchanges, counted from 1 (int32). With `get_infos`, also returns the index of the first pivot
+    that is 0 (int32, 0 for none).
+
+    `lu_unpack` returns the separate matrices.
 
     Shapes: [.., m, n] -> [.., m, n] and [.., min(m, n)], and [..]
 
     Raises:
-        ValueError: less than 2 axes, no pivoting.
-        TypeError: a dtype other than float32 and float64.
+        ValueError: If there are fewer than 2 axes, or `pivot` is False.
+        TypeError: If the dtype is not float32 or float64.
     """
     if not pivot:
         raise ValueError("lu: pivot=False: decompositions are made with pivoting")
@@ -172,25 +186,27 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """`X` with `A @ X = input`, of what `lu` makes of `A`.
+    """Returns the `X` with `A @ X = input`, from the LU decomposition of `A` that `lu` returns.
 
     Shapes: [.., n, k], [.., n, n] and [.., n] -> [.., n, k]
 
     Raises:
-        ValueError: sizes that do not fit, pivots that are none.
-        TypeError: dtypes other than float32 and float64, or that differ; pivots that are not int32.
+        ValueError: If the sizes do not match, or if a pivot is out of range.
+        TypeError: If a dtype is not float32 or float64, if the dtypes differ, or if the pivots are
+            not int32.
     """
     return _linalg.lu_solve(LU_data, LU_pivots, input, True, False)
 
 
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """The matrices of `A = P @ L @ U`, of what `lu` makes of `A`: a tuple of P, L and U. What is not asked for is empty.
+    """Returns the matrices of `A = P @ L @ U` from the LU decomposition of `A` that `lu` returns: a
+    tuple of P, L and U. Parts that are not requested are empty.
 
     Shapes: [.., m, n] and [.., k] -> [.., m, m], [.., m, k] and [.., k, n] with k = min(m, n)
 
     Raises:
-        ValueError: sizes that do not fit, pivots that are none.
-        TypeError: a dtype other than float32 and float64, pivots that are not int32.
+        ValueError: If the sizes do not match, or if a pivot is out of range.
+        TypeError: If the dtype is not float32 or float64, or if the pivots are not int32.
     """
     p, lower, upper = _linalg.lu_unpack(LU_data, LU_pivots)
     empty = _ternion.empty(0, dtype=LU_data.dtype, device=LU_data.device)
@@ -198,50 +214,51 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
 
 
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
-    """The first columns of products of reflections `1 - tau v v.mT`: their vectors v are below the diagonal of `input`, and tau is `input2`.
+    """Returns the first columns of the product of Householder reflections `1 - tau v v.mT`, whose
+    vectors v are below the diagonal of `input`, and whose tau are `input2`.
 
     Shapes: [.., m, n] and [.., k] -> [.., m, n]
 
     Raises:
-        ValueError: sizes that do not fit.
-        TypeError: dtypes other than float32 and float64, or that differ.
+        ValueError: If the sizes do not match.
+        TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
     return _linalg.householder_product(input, input2)
 
 
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """A square matrix, or each of several, times itself `n` times; the inverse if `n` is negative.
+    """Returns the `n`-th power of square matrices; of the inverse if `n` is negative.
 
-    Shapes: [.., n, n] -> the same
+    Shapes: [.., n, n] -> the same shape
 
     Raises:
-        LinAlgError: a singular matrix, if `n` is negative.
-        ValueError: matrices that are not square.
-        TypeError: a dtype other than float32 and float64, if `n` is negative.
+        LinAlgError: If `n` is negative and a matrix is singular.
+        ValueError: If the matrices are not square.
+        TypeError: If `n` is negative and the dtype is not float32 or float64.
     """
     return _linalg.matrix_power(input, n)
 
 
 def matrix_exp(input: Tensor) -> Tensor:
-    """`1 + A + A @ A / 2 + ..` of square matrices.
+    """Returns the matrix exponential `1 + A + A @ A / 2 + ..` of square matrices.
 
-    Shapes: [.., n, n] -> the same
+    Shapes: [.., n, n] -> the same shape
 
     Raises:
-        ValueError: matrices that are not square.
-        TypeError: no floating dtype.
+        ValueError: If the matrices are not square.
+        TypeError: If the dtype is not a floating-point dtype.
     """
     return _linalg.matrix_exp(input)
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of several matrices, in the order that takes fewest multiplications.
+    """Returns the product of several matrices, in the order that takes the fewest multiplications.
 
     Shapes: [m, k], [k, l], .. -> [m, last]
 
     Raises:
-        ValueError: inner sizes that differ, other numbers of axes than 2.
-        TypeError: no matrices.
+        ValueError: If inner sizes differ, or if a matrix does not have 2 axes.
+        TypeError: If no matrices are given.
     """
     given = matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
     for number, matrix in enumerate(given):
@@ -251,13 +268,14 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The products of vectors in space, along an axis of 3: by default the first one.
+    """Returns the cross products of three-dimensional vectors along an axis of size 3, by default
+    the first such axis.
 
-    Shapes: [.., 3, ..] and what broadcasts to it -> the shape that they have together
+    Shapes: [.., 3, ..] and [.., 3, ..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: an axis of another size, other numbers of axes.
-        IndexError: an axis that does not exist.
+        ValueError: If the axis does not have size 3, or if the ranks differ.
+        IndexError: If an axis is out of range.
     """
     if dim is None:
         dim = next((at for at, size in enumerate(input.shape) if size == 3), None)
@@ -267,12 +285,13 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of the elements of a vector, from the highest to 0 or, if `increasing`, from 0 on; as many as there are elements by default.
+    """Returns the powers of the elements of a vector, from the highest to 0, or from 0 on if
+    `increasing`. By default there are as many powers as elements.
 
     Shapes: [n] -> [n, N]
 
     Raises:
-        ValueError: a tensor that is no vector, `N` below 0.
+        ValueError: If `x` is not a vector, or `N` is negative.
     """
     count = x.shape[0] if N is None and x.ndim == 1 else N
     if x.ndim != 1 or count is None or count < 0:

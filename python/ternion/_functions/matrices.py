@@ -1,4 +1,4 @@
-"""Products of vectors and matrices, made of others."""
+"""Products of vectors and matrices and scatter functions, written in terms of other functions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from .kinds import result_type
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The distances of all rows of one from all rows of the other, in blocks: [.., m, k] and [.., n, k] -> [.., m, n].
+    """Returns the distance of each row of `x1` from each row of `x2`, batched: [.., m, k] and
+    [.., n, k] -> [.., m, n].
 
     Args:
-        compute_mode: how Euclidean distances are computed: "use_mm_for_euclid_dist_if_necessary" by a matrix product if either side has more than 25 rows,
-            "use_mm_for_euclid_dist" in any case, "donot_use_mm_for_euclid_dist" by differences, which are exact of near vectors, too.
+        compute_mode: How Euclidean distances are computed. "use_mm_for_euclid_dist_if_necessary"
+            uses a matrix product if either side has more than 25 rows, "use_mm_for_euclid_dist"
+            always does. "donot_use_mm_for_euclid_dist" computes differences, which are accurate for
+            close vectors, too.
 
     Raises:
-        ValueError: rows of other lengths, less than 2 axes, a `p` below 0, another mode.
-        TypeError: whole numbers.
+        ValueError: If the lengths of the rows differ, if there are fewer than 2 axes, if `p` is
+            negative, or if the mode is unknown.
+        TypeError: If the input has no floating-point dtype.
     """
     dtype = result_type(x1, x2)
     if not dtype.is_floating_point:
@@ -27,48 +31,49 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Each element of one times all of the other, in blocks.
+    """Returns the Kronecker product: blocks, each of which is an element of `input` times all of
+    `other`.
 
-    Shapes: [m, n] and [p, q] -> [m * p, n * q]; with more axes alike
+    Shapes: [m, n] and [p, q] -> [m * p, n * q]; further axes accordingly
 
     Raises:
-        ValueError: more than 4 axes.
+        ValueError: If there are more than 4 axes.
     """
     return input._kron(other)
 
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of the elements of two vectors.
+    """Returns the dot product of two vectors.
 
     Shapes: [n] and [n] -> []
 
     Raises:
-        ValueError: tensors that are no vectors, or of other sizes.
+        ValueError: If an argument is not a vector, or if the sizes differ.
     """
     return input.dot(other)
 
 
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """This tensor with `src` in the place of one slice of an axis.
+    """Returns a copy of this tensor in which one slice along an axis is replaced by `src`.
 
-    Shapes: [..], `src` without the axis `dim` -> the input's
+    Shapes: [..], `src` without the axis `dim` -> the shape of `input`
 
     Raises:
-        IndexError: an axis or a slice that does not exist.
-        ValueError: a `src` of another shape.
+        IndexError: If the axis or the index is out of range.
+        ValueError: If `src` has a different shape.
     """
     dtype = input.dtype
     return input._select_scatter(src.to(dtype), dim, index)
 
 
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """This tensor with `src` in the place of a part of an axis.
+    """Returns a copy of this tensor in which a range of an axis is replaced by `src`.
 
-    Shapes: [..], `src` of the part's shape -> the input's
+    Shapes: [..], `src` of the shape of the slice -> the shape of `input`
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: a `src` of another shape.
+        IndexError: If an axis is out of range.
+        ValueError: If `src` has a different shape.
     """
     if step < 1:
         raise ValueError(f"slice_scatter: a step of {step}, expected at least 1")
@@ -76,47 +81,55 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
 
 
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """This tensor with `src` in the place of the diagonals of the matrices of two axes; above the main one if `offset` is above 0.
+    """Returns a copy of this tensor in which the diagonals of the matrices of two axes are replaced
+    by `src`. A positive `offset` selects a diagonal above the main one.
 
-    Shapes: [..], `src` the other axes and last the length of the diagonal -> the input's
+    Shapes: [..], `src` with the other axes, followed by the length of the diagonal -> the shape of
+    `input`
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: one axis twice, a `src` of another shape.
+        IndexError: If an axis is out of range.
+        ValueError: If both axes are the same, or if `src` has a different shape.
     """
     return input._diagonal_scatter(src.to(input.dtype), offset, (dim1, dim2))
 
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """The elements of a tensor by their distances in its memory: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A view; where an element
-    is in several places it is not changed in place.
+    """Returns a view of the tensor's memory with the given shape and strides: the element `[i, j]`
+    is at offset `storage_offset + i * stride[0] + j * stride[1]`.
 
-    Shapes: [..] -> size
+    If elements overlap, the view cannot be changed in place.
+
+    Shapes: [..] -> `size`
 
     Args:
-        storage_offset: counted from the start of the memory, as `x.storage_offset()`, which it is by default.
+        storage_offset: Offset from the start of the buffer in elements, as `x.storage_offset()`,
+            which is the default.
 
     Raises:
-        ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous.
+        ValueError: If an element would be before the first or after the last element of the tensor,
+            if a size or a stride is negative, or if the tensor is not contiguous.
     """
     return _in_order("as_strided", input)._as_strided(list(size), list(stride), _from_first("as_strided", input, storage_offset))
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """This tensor with `src` in the place of the elements that `as_strided` gives.
+    """Returns a copy of this tensor in which the elements that `as_strided` selects are replaced by
+    `src`.
 
-    Shapes: [..], `src` of the size -> the input's
+    Shapes: [..], `src` of shape `size` -> the shape of `input`
 
     Raises:
-        ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous; a `src` of another
-            shape.
+        ValueError: If an element would be before the first or after the last element of the tensor,
+            if a size or a stride is negative, if the tensor is not contiguous, or if `src` has a
+            different shape.
     """
     name = "as_strided_scatter"
     return _in_order(name, input)._as_strided_scatter(src.to(input.dtype), list(size), list(stride), _from_first(name, input, storage_offset))
 
 
 def _from_first(function: str, input: Tensor, storage_offset: int | None) -> int:
-    """How far behind the tensor's first element a place of its memory is."""
+    """Returns the offset relative to the first element of the tensor."""
     own = input.storage_offset()
     if storage_offset is not None and operator.index(storage_offset) < own:
         raise ValueError(f"{function}: storage_offset {storage_offset}, expected at least {own}, where the tensor begins")
@@ -124,7 +137,9 @@ def _from_first(function: str, input: Tensor, storage_offset: int | None) -> int
 
 
 def _in_order(function: str, input: Tensor) -> Tensor:
-    """The tensor, whose elements must lie in row-major order: those that others have between them are none of it."""
+    """Returns the tensor, which must be contiguous: elements of other tensors between its own do
+    not belong to it.
+    """
     if not input.is_contiguous():
         raise ValueError(f"{function}: a tensor that is not contiguous, whose elements do not lie in row-major order; call contiguous() first")
     return input

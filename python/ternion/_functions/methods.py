@@ -1,4 +1,4 @@
-"""Methods of tensors as functions, whose first argument is called `input`."""
+"""Tensor methods as functions whose first argument is named `input`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from .._ternion import Tensor
 
-# What does the same with a number in the first place: `pow(2, x)` is `x.__rpow__(2)`.
+# The reflected method for a number as first argument: `pow(2, x)` is `x.__rpow__(2)`.
 _REFLECTED = {
     "add": "__radd__", "sub": "__rsub__", "mul": "__rmul__", "div": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__",
     "pow": "__rpow__", "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "bitwise_left_shift": "__rlshift__",
@@ -19,7 +19,9 @@ _ABSENT = object()
 
 
 def _without_tensor(name: str, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a function of this name is of something that is no tensor: its result with a number first, or an error."""
+    """Handles a call of the function `name` whose first argument is not a tensor: returns the
+    result of the reflected operator if the argument is a number, otherwise raises an error.
+    """
     other = next(iter((*args, *kwargs.values())), None)
     if name in _REFLECTED and len(args) + len(kwargs) == 1 and isinstance(input, numbers.Real) and isinstance(other, Tensor):
         return getattr(other, _REFLECTED[name])(input)
@@ -77,7 +79,9 @@ def _along(name: str, method: Any) -> Any:
 
 
 def _of_many(name: str, method: Any, listed: str | None) -> Any:
-    """`listed` is the argument that takes all numbers that are given: `reshape(x, 2, 3)`, and by its name one list of them."""
+    """`listed` is the name of the variadic argument, as in `reshape(x, 2, 3)`. It can also be
+    passed by keyword as one list.
+    """
 
     def function(input, *args, **kwargs):  # type: ignore[no-untyped-def]
         if listed in kwargs:
@@ -94,7 +98,7 @@ def _of_many(name: str, method: Any, listed: str | None) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def function_of(name: str, module: str = "ternion") -> Any:
-    """The method of this name as a function of a module."""
+    """Returns the method of this name as a function of a module."""
     method = getattr(Tensor, name)
     own, *rest = inspect.signature(method).parameters.values()
     names = [parameter.name for parameter in rest]

@@ -1,4 +1,4 @@
-"""Functions that reduce or run along axes, made of others."""
+"""Reductions and scans along axes, written in terms of other functions."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ _NORM = Tensor.norm
 
 
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum over axes, NaN counted as 0.
+    """Returns the sum over axes, with NaN treated as 0.
 
     Shapes: [..] -> [], or without the axes `dim`
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return input._nansum(dim, keepdim, dtype)
 
 
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean over axes of what is not NaN.
+    """Returns the mean over axes of the elements that are not NaN.
 
     Shapes: [..] -> [], or without the axes `dim`
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return _float(input if dtype is None else input.to(dtype))._nanmean(dim, keepdim)
 
 
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """How many elements over axes are not 0, int64.
+    """Returns the number of nonzero elements over axes, int64.
 
     Shapes: [..] -> [], or without the axes `dim`
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return input._count_nonzero(dim)
 
@@ -49,18 +49,22 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 def norm(
     input: Tensor, p: float | str | None = None, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, axis: Any = None, keepdims: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
-    "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
+    """Returns the norm over axes, by default of order 2.
+
+    Any number is an order: 0 counts the nonzero elements, infinity gives the largest magnitude and
+    minus infinity the smallest. "fro" is the order 2, and "nuc" is the sum of the singular values
+    of matrices, which are in two axes.
 
     Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
     Args:
-        dtype: what the elements are cast to first.
+        dtype: The dtype to which the elements are cast first.
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: "nuc" over other axes than two, a `dtype` that does not hold the numbers of the input.
-        TypeError: a `dtype` that is no floating one.
+        IndexError: If an axis is out of range.
+        ValueError: If "nuc" is used over a number of axes other than two, or if `dtype` cannot
+            represent the values of the input's dtype.
+        TypeError: If `dtype` is not a floating-point dtype.
     """
     if dtype is not None:
         input = _held("norm", input, dtype)
@@ -68,7 +72,7 @@ def norm(
 
 
 def _held(function: str, input: Tensor, dtype: Any) -> Tensor:
-    """The input in a floating dtype that holds its numbers."""
+    """Casts the input to a floating-point dtype that can represent its values."""
     wanted, kind = str(dtype).split(".")[-1], str(input.dtype).split(".")[-1]
     if not dtype.is_floating_point:
         raise TypeError(f"{function}: expected a floating dtype, got {wanted}")
@@ -78,7 +82,9 @@ def _held(function: str, input: Tensor, dtype: Any) -> Tensor:
 
 
 def _correction(function: str, dim: Any, unbiased: bool | None, correction: float | None) -> tuple[Any, float]:
-    """`dim` and the correction, 1 unless told: PyTorch's older form has `unbiased`, also in the place of `dim`."""
+    """Returns `dim` and the correction, 1 by default. PyTorch's older signature has `unbiased`,
+    also in the position of `dim`.
+    """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:
@@ -89,7 +95,7 @@ def _correction(function: str, dim: Any, unbiased: bool | None, correction: floa
 
 
 def _of_numpy(function: str, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None) -> tuple[Any, bool]:
-    """`dim` and `keepdim`, which may be given by NumPy's names."""
+    """Returns `dim` and `keepdim`, which may be given by NumPy's names."""
     if dim is not None and axis is not None:
         raise TypeError(f"{function}: both dim and axis, which are one")
     return axis if dim is None else dim, keepdim if keepdims is None else keepdims
@@ -99,13 +105,14 @@ def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Any = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The variance over axes, and the mean.
+    """Returns the variance and the mean over axes.
 
-    Shapes: [..] -> two of [], or without the axes `dim`
+    Shapes: [..] -> two tensors of shape [], or without the axes `dim`
 
     Raises:
-        IndexError: an axis that does not exist.
-        TypeError: whole numbers; both `unbiased` and `correction`.
+        IndexError: If an axis is out of range.
+        TypeError: If the input has no floating-point dtype, or if both `unbiased` and `correction`
+            are given.
     """
     dim, keepdim = _of_numpy("var_mean", dim, keepdim, axis, keepdims)
     dim, correction = _correction("var_mean", dim, unbiased, correction)
@@ -116,13 +123,14 @@ def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Any = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The standard deviation over axes, and the mean.
+    """Returns the standard deviation and the mean over axes.
 
-    Shapes: [..] -> two of [], or without the axes `dim`
+    Shapes: [..] -> two tensors of shape [], or without the axes `dim`
 
     Raises:
-        IndexError: an axis that does not exist.
-        TypeError: whole numbers; both `unbiased` and `correction`.
+        IndexError: If an axis is out of range.
+        TypeError: If the input has no floating-point dtype, or if both `unbiased` and `correction`
+            are given.
     """
     dim, keepdim = _of_numpy("std_mean", dim, keepdim, axis, keepdims)
     dim, correction = _correction("std_mean", dim, unbiased, correction)
@@ -130,48 +138,52 @@ def std_mean(
 
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The smallest and the largest element, over an axis or all: a tuple of min and max.
+    """Returns the smallest and the largest element, over an axis or all axes: a tuple of min and
+    max.
 
-    Shapes: [..] -> two of [], or without the axis `dim`
+    Shapes: [..] -> two tensors of shape [], or without the axis `dim`
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: no elements.
+        IndexError: If an axis is out of range.
+        ValueError: If there are no elements.
     """
     return _results.aminmax(*input._aminmax(dim, keepdim))
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The norm of the difference.
+    """Returns the norm of the difference.
 
-    Shapes: [..] and what broadcasts to it -> []
+    Shapes: [..] and [..], which broadcast -> []
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     return input._dist(other, p)
 
 
 def _ordered(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The elements in order along an axis and their places, NaN first, so that they are found wherever one looks for the middle."""
+    """Returns the elements sorted along an axis, NaN last, and their indices."""
     places = input.argsort(dim)
     return input.gather(dim, places), places
 
 
 def _found(name: str, input: Tensor, found: tuple[Tensor, Tensor], dim: int, keepdim: bool) -> Any:
-    """A tuple of values and indices, whose axis `dim` is gone or stays with size 1."""
+    """Returns a tuple of values and indices. The axis `dim` is removed, or has size 1 with
+    `keepdim`.
+    """
     if keepdim and input.ndim:
         found = found[0].unsqueeze(dim), found[1].unsqueeze(dim)
     return getattr(_results, name)(*found)
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
+    """Returns the k-th smallest element along an axis, with k counted from 1, and its index
+    (int64): a tuple of values and indices.
 
-    Shapes: [..] -> two without the axis `dim`
+    Shapes: [..] -> two tensors without the axis `dim`
 
     Raises:
-        ValueError: a k that is not from 1 to the size of the axis.
+        ValueError: If `k` is not between 1 and the size of the axis.
     """
     axis = _axis_or_only("kthvalue", input, dim)
     size = input.shape[axis] if input.ndim else 1
@@ -181,13 +193,15 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element in order, of two the smaller; NaN if there is one. Along `dim` a tuple of values and indices.
+    """Returns the median; the smaller of two middle elements; NaN if an element is NaN. With `dim`,
+    returns a tuple of values and indices.
 
-    Shapes: [..] -> [], or two without the axis `dim`
+    Shapes: [..] -> [], or two tensors without the axis `dim`
 
     Raises:
-        ValueError: no elements along `dim`; no whole numbers at all.
-        IndexError: an axis that does not exist.
+        ValueError: If there are no elements along `dim`, or if `dim` is not given and an integer
+            tensor has no elements.
+        IndexError: If an axis is out of range.
     """
     if dim is None:
         return input._median_all()
@@ -195,13 +209,15 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element in order among those that are not NaN, of two the smaller; NaN where there is none. Along `dim` a tuple of values and indices.
+    """Returns the median of the elements that are not NaN; the smaller of two middle elements; NaN
+    if all are NaN. With `dim`, returns a tuple of values and indices.
 
-    Shapes: [..] -> [], or two without the axis `dim`
+    Shapes: [..] -> [], or two tensors without the axis `dim`
 
     Raises:
-        ValueError: no elements along `dim`; no whole numbers at all.
-        IndexError: an axis that does not exist.
+        ValueError: If there are no elements along `dim`, or if `dim` is not given and an integer
+            tensor has no elements.
+        IndexError: If an axis is out of range.
     """
     if dim is None:
         return input._nanmedian_all()
@@ -209,19 +225,20 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """The most frequent element along an axis, of several the smallest, and the last index where it is (int64): a tuple of values and indices.
+    """Returns the most frequent element along an axis, the smallest of several, and the last index
+    at which it occurs (int64): a tuple of values and indices.
 
-    Shapes: [..] -> two without the axis `dim`
+    Shapes: [..] -> two tensors without the axis `dim`
 
     Raises:
-        ValueError: no elements along `dim`.
-        IndexError: an axis that does not exist.
+        ValueError: If there are no elements along `dim`.
+        IndexError: If an axis is out of range.
     """
     return _found("mode", input, input._mode(_filled("mode", input, dim)), dim, keepdim)
 
 
 def _filled(name: str, input: Tensor, dim: int) -> int:
-    """An axis along which there are elements."""
+    """Returns an axis along which there are elements."""
     axis = _axis_or_only(name, input, dim)
     if input.ndim and input.shape[axis] == 0:
         raise ValueError(f"{name}: of shape {list(input.shape)}, expected elements along axis {dim}")
@@ -229,62 +246,70 @@ def _filled(name: str, input: Tensor, dim: int) -> int:
 
 
 def cummax(input: Tensor, dim: int) -> Any:
-    """The largest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is larger than all.
+    """Returns the largest of the elements up to each one along an axis, and the last index at which
+    it occurs (int64): a tuple of values and indices. NaN is treated as the largest value.
 
-    Shapes: [..] -> two of the same
+    Shapes: [..] -> two tensors of the same shape
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return _results.cummax(*input._cummax(_axis_or_only("cummax", input, dim)))
 
 
 def cummin(input: Tensor, dim: int) -> Any:
-    """The smallest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is smaller than all.
+    """Returns the smallest of the elements up to each one along an axis, and the last index at
+    which it occurs (int64): a tuple of values and indices. NaN is treated as the smallest value.
 
-    Shapes: [..] -> two of the same
+    Shapes: [..] -> two tensors of the same shape
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return _results.cummin(*input._cummin(_axis_or_only("cummin", input, dim)))
 
 
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """The slices along an axis, those whose `p`-norm is above `maxnorm` scaled to that.
+    """Scales the slices along an axis whose `p`-norm is above `maxnorm` to that norm.
 
-    Shapes: [..], at least two axes -> the same
+    Shapes: [..], at least two axes -> the same shape
 
     Raises:
-        ValueError: less than two axes, a `p` that is not above 0, a `maxnorm` below 0.
-        TypeError: whole numbers.
-        IndexError: an axis that does not exist.
+        ValueError: If there are fewer than two axes, if `p` is not positive, or if `maxnorm` is
+            negative.
+        TypeError: If the input has no floating-point dtype.
+        IndexError: If an axis is out of range.
     """
     return input._renorm(p, dim, maxnorm)
 
 
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """The numbers below which these shares of the elements are; NaN where there is one. Gradients go to the elements that were found, and to `q`.
+    """Returns the quantiles at the probabilities `q`; NaN if an element is NaN. Gradients flow to
+    the selected elements and to `q`.
 
     Args:
-        q: a share from 0 to 1, or a tensor of several, which are a first axis of the result.
-        interpolation: what is between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        q: A probability from 0 to 1, or a tensor of several, which become the first axis of the
+            result.
+        interpolation: How to interpolate between two elements: "linear", "lower", "higher",
+            "midpoint" or "nearest".
 
     Raises:
-        TypeError: no floats, a `q` of another dtype.
-        ValueError: no elements, a share outside 0 to 1, another interpolation.
-        IndexError: an axis that does not exist.
+        TypeError: If the input has no floating-point dtype, or if `q` has a different dtype.
+        ValueError: If there are no elements, if `q` is outside 0 to 1, or if the interpolation is
+            unknown.
+        IndexError: If an axis is out of range.
     """
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
 def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """`quantile` of the elements that are not NaN; NaN where all are.
+    """Returns the `quantile` of the elements that are not NaN; NaN if all are NaN.
 
     Raises:
-        TypeError: no floats, a `q` of another dtype.
-        ValueError: no elements, a share outside 0 to 1, another interpolation.
-        IndexError: an axis that does not exist.
+        TypeError: If the input has no floating-point dtype, or if `q` has a different dtype.
+        ValueError: If there are no elements, if `q` is outside 0 to 1, or if the interpolation is
+            unknown.
+        IndexError: If an axis is out of range.
     """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
@@ -299,21 +324,25 @@ def _quantile(function: str, input: Tensor, q: Any, dim: int | None, keepdim: bo
 
 
 def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
-    """How many elements, or the sum of the weights of those that, fall into each interval, and the ends of the intervals: a tuple of hist and bin_edges.
+    """Returns the number of elements, or the sum of their weights, in each bin, and the bin edges:
+    a tuple of hist and bin_edges.
 
-    The last interval is closed, the others are half open; elements outside, and NaN, do not count. No gradient flows.
+    The last bin is closed, the others are half open. Elements outside and NaN are ignored. The
+    result has no gradient.
 
     Shapes: [..] -> [bins] and [bins + 1]
 
     Args:
-        bins: how many intervals of equal width, or a tensor of their ends, in order.
-        range: the smallest and the largest end; by default those of the elements.
-        weight: how much each element counts, of the input's shape.
-        density: divides by the sum and by the widths.
+        bins: The number of bins of equal width, or a tensor of bin edges in ascending order.
+        range: The smallest and the largest edge. Default: the min and max of the elements.
+        weight: The weight of each element, in the shape of `input`.
+        density: Divides the counts by their sum and by the widths of the bins.
 
     Raises:
-        TypeError: no floats, ends or weights of another dtype.
-        ValueError: no intervals, ends that are not finite or not in order, weights of another shape, a `range` beside ends.
+        TypeError: If the input has no floating-point dtype, or if edges or weights have a different
+            dtype.
+        ValueError: If there are no bins, if edges are not finite or not in ascending order, if the
+            weights have a different shape, or if `range` is given in addition to edges.
     """
     if isinstance(bins, Tensor):
         if range is not None:
@@ -324,24 +353,25 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The products of the elements up to each, along `dim`; of integers in int64.
+    """Returns the cumulative products along `dim`; int64 for integers.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return input._cumprod(_axis_or_only("cumprod", input, dim), dtype)
 
 
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-    """The differences of neighbours along `dim`, `n` times, with `prepend` before the elements and `append` behind them.
+    """Returns the differences of neighbors along `dim`, applied `n` times, with `prepend` before
+    the elements and `append` after them.
 
-    Shapes: [.., size, ..] -> [.., size - n, ..], of the size with what is put to it
+    Shapes: [.., size, ..] -> [.., size - n, ..], where size includes `prepend` and `append`
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: an `n` below 0.
+        IndexError: If an axis is out of range.
+        ValueError: If `n` is negative.
     """
     axis = _axis("diff", input, dim)
     if n < 0:
@@ -350,15 +380,17 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
 
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables], of one variable [].
+    """Returns the covariance matrix of the rows, whose columns are observations:
+    [variables, observations] -> [variables, variables], or [] for one variable.
 
     Args:
-        fweights: how often each observation was made, whole numbers: [observations].
-        aweights: how much each counts: [observations].
+        fweights: The number of times that each observation occurred, integers [observations].
+        aweights: The weight of each observation, [observations].
 
     Raises:
-        ValueError: weights of another shape or below 0, more than two axes.
-        TypeError: `fweights` that are no whole numbers.
+        ValueError: If weights have a different shape or are negative, or if there are more than two
+            axes.
+        TypeError: If `fweights` has no integer dtype.
     """
     _numbers("cov", input)
     if aweights is not None and aweights.is_floating_point():
@@ -371,9 +403,9 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
 
 
 def corrcoef(input: Tensor) -> Tensor:
-    """The correlations of rows, whose columns are observations.
+    """Returns the correlation matrix of the rows, whose columns are observations.
 
-    Shapes: [variables, observations] -> [variables, variables], of one variable []
+    Shapes: [variables, observations] -> [variables, variables], or [] for one variable
     """
     _numbers("corrcoef", input)
     return _float(input)._corrcoef()
@@ -385,30 +417,34 @@ def _numbers(op: str, x: Tensor) -> None:
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """The different elements in order, and what is asked for beside them.
+    """Returns the unique elements in ascending order, optionally with inverse indices and counts.
 
     Args:
-        sorted: taken as in PyTorch; they are in order in any case.
-        return_inverse: where each element of the input is among them, in the input's shape, int64.
-        return_counts: how often each of them occurs, int64.
-        dim: an axis whose slices are compared as a whole, number by number; `inverse` and `counts` have one number for each slice then.
+        sorted: Accepted for compatibility with PyTorch. The result is always sorted.
+        return_inverse: Also returns the index of each element of the input in the result, in the
+            shape of `input`, int64.
+        return_counts: Also returns the number of occurrences of each unique element, int64.
+        dim: An axis whose slices are compared as a whole, element by element. `inverse` and
+            `counts` then have one value for each slice.
 
     Raises:
-        IndexError: an axis that is none.
-        ValueError: slices without elements.
+        IndexError: If the axis is out of range.
+        ValueError: If the slices have no elements.
     """
     del sorted
     return _asked_for(input._unique(None if dim is None else _axis("unique", input, dim), False), return_inverse, return_counts)
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
+    """Returns the elements without those that are equal to the previous one, optionally with
+    inverse indices and counts; see `unique`.
 
-    Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts); along `dim` of slices, which are compared as a whole
+    Shapes: [..] -> [groups], and optionally the shape of `input` (inverse) and [groups] (counts).
+    With `dim`, slices are compared as a whole.
 
     Raises:
-        IndexError: an axis that is none.
-        ValueError: slices without elements.
+        IndexError: If the axis is out of range.
+        ValueError: If the slices have no elements.
     """
     return _asked_for(input._unique(None if dim is None else _axis("unique_consecutive", input, dim), True), return_inverse, return_counts)
 
@@ -420,20 +456,20 @@ def _asked_for(found: tuple[Tensor, Tensor, Tensor], return_inverse: bool, retur
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow.
+    """Returns the logarithms of the cumulative sums of `e^x` along `dim`, without overflow.
 
-    Shapes: [..] -> the same; integers become float32
+    Shapes: [..] -> the same shape; integers become float32
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return _float(input)._logcumsumexp(_axis_or_only("logcumsumexp", input, dim))
 
 
 def msort(input: Tensor) -> Tensor:
-    """The elements in order along the first axis.
+    """Sorts the elements along the first axis in ascending order.
 
-    Shapes: [..] -> the same
+    Shapes: [..] -> the same shape
     """
     return input._msort()
 
@@ -447,28 +483,32 @@ def _areas(function: str, y: Tensor, x: Any, dx: float | None, dim: int, cumulat
 
 
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
-    """The areas below `y` up to each element but the first: see `trapezoid`.
+    """Returns the area below `y` up to each element except the first; see `trapezoid`.
 
     Shapes: [.., n, ..] -> [.., n - 1, ..]
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: another number of places `x` than of elements, no elements.
+        IndexError: If an axis is out of range.
+        ValueError: If the number of positions `x` differs from that of the elements, or if there
+            are no elements.
     """
     return _areas("cumulative_trapezoid", y, x, dx, dim, True)
 
 
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """The slopes along axes, by differences that are exact of parabolas (at the ends of order 1 of lines): a tensor for each axis.
+    """Returns the derivatives along axes: one tensor for each axis. The differences are exact for
+    parabolas (with edge order 1 at the ends for lines).
 
     Args:
-        spacing: how far apart elements are, 1 by default, for all axes or a list with one for each; a tensor tells the places along its axis.
-        dim: the axis or axes; all of them by default.
-        edge_order: 1 or 2, how exact the slopes at both ends are.
+        spacing: The distance between elements, for all axes or as a list with one entry for each
+            axis. A tensor contains the coordinates along its axis. Default: 1.
+        dim: The axis or axes. Default: all.
+        edge_order: 1 or 2, the order of accuracy of the derivatives at both ends.
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: an axis twice, or with no more elements than the order; as many spacings as neither 1 nor the axes, another `edge_order`.
+        IndexError: If an axis is out of range.
+        ValueError: If an axis is given twice or has no more elements than the order, if the number
+            of spacings is neither 1 nor that of the axes, or if `edge_order` is not 1 or 2.
     """
     dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
     axes = [_axis("gradient", input, one) for one in dims]
@@ -483,12 +523,13 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
 
 def trapezoid(y: Tensor, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
-    """The area below `y`, whose elements along `dim` are `dx` apart (1 by default) or at the places `x`, by straight lines between them.
+    """Returns the area below `y` by the trapezoidal rule. The elements along `dim` are `dx` apart
+    (1 by default), or at the positions `x`.
 
     Shapes: [..] -> without the axis `dim`
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: another number of places `x` than of elements.
+        IndexError: If an axis is out of range.
+        ValueError: If the number of positions `x` differs from that of the elements.
     """
     return _areas("trapezoid", y, x, dx, dim, False)

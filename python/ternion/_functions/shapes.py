@@ -1,4 +1,4 @@
-"""Other forms of tensors, and tensors put together."""
+"""Functions that change shapes, and that join or split tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .kinds import _check_layout
 
 
 def _axis(function: str, input: Tensor, dim: int) -> int:
-    """An axis counted from the front."""
+    """Returns an axis as a nonnegative index."""
     dim = operator.index(dim)
     if not -input.ndim <= dim < input.ndim:
         raise IndexError(f"{function}: axis {dim} on shape {list(input.shape)}")
@@ -22,7 +22,9 @@ def _axis(function: str, input: Tensor, dim: int) -> int:
 
 
 def _axis_or_only(function: str, input: Tensor, dim: int) -> int:
-    """As `_axis`; a tensor without axes stands for one of size 1, which 0 and -1 name, as in PyTorch."""
+    """Like `_axis`. A tensor without axes is treated as one of shape [1], whose axis is 0 or -1, as
+    in PyTorch.
+    """
     return 0 if input.ndim == 0 and dim in (0, -1) else _axis(function, input, dim)
 
 
@@ -35,101 +37,105 @@ def _tensors(function: str, tensors: Any) -> list[Tensor]:
 
 
 def _raised(function: str, tensors: Any, rank: int) -> Any:
-    """The tensors with so many axes at least; those that have them stay the objects that they are."""
+    """Returns the tensors with at least `rank` axes. Those that already have them are returned as
+    the same objects.
+    """
     found = [tensor if tensor.ndim >= rank else tensor._atleast(rank) for tensor in _tensors(function, tensors)]
     return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(found)
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """Tensors with one axis at least.
+    """Returns the tensors with at least one axis.
 
-    Shapes: [] -> [1]; others -> the same
+    Shapes: [] -> [1]; others are unchanged
 
     Raises:
-        TypeError: something that is no tensor.
+        TypeError: If an argument is not a tensor.
     """
     return _raised("atleast_1d", tensors, 1)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """Tensors with two axes at least: one of one axis becomes a row.
+    """Returns the tensors with at least two axes. A vector becomes a row.
 
-    Shapes: [n] -> [1, n]; [] -> [1, 1]; others -> the same
+    Shapes: [n] -> [1, n]; [] -> [1, 1]; others are unchanged
 
     Raises:
-        TypeError: something that is no tensor.
+        TypeError: If an argument is not a tensor.
     """
     return _raised("atleast_2d", tensors, 2)
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """Tensors with three axes at least: [n] becomes [1, n, 1], [m, n] becomes [m, n, 1].
+    """Returns the tensors with at least three axes: [n] becomes [1, n, 1], [m, n] becomes
+    [m, n, 1].
 
     Raises:
-        TypeError: something that is no tensor.
+        TypeError: If an argument is not a tensor.
     """
     return _raised("atleast_3d", tensors, 3)
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors side by side: along the second axis, or the first of tensors with one.
+    """Concatenates tensors horizontally: along the second axis, or along the first axis of vectors.
 
     Shapes: [rows, a, ..], [rows, b, ..], .. -> [rows, a + b + .., ..]; [a], [b] -> [a + b]
 
     Raises:
-        ValueError: no tensors, other sizes that differ.
-        TypeError: something that is no tensor.
+        ValueError: If there are no tensors, or if sizes along other axes differ.
+        TypeError: If an argument is not a tensor.
     """
     return _ternion._stacked("hstack", _tensors("hstack", (tensors,)))
 
 
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors one below the other; one of one axis is a row.
+    """Concatenates tensors vertically, along the first axis. A vector is treated as a row.
 
     Shapes: [a, columns, ..], [b, columns, ..], .. -> [a + b + .., columns, ..]
 
     Raises:
-        ValueError: no tensors, other sizes that differ.
-        TypeError: something that is no tensor.
+        ValueError: If there are no tensors, or if sizes along other axes differ.
+        TypeError: If an argument is not a tensor.
     """
     return _ternion._stacked("vstack", _tensors("vstack", (tensors,)))
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors one behind the other, along the third axis.
+    """Concatenates tensors along the third axis.
 
     Shapes: [rows, columns, a], [rows, columns, b], .. -> [rows, columns, a + b + ..]
 
     Raises:
-        ValueError: no tensors, other sizes that differ.
-        TypeError: something that is no tensor.
+        ValueError: If there are no tensors, or if sizes along other axes differ.
+        TypeError: If an argument is not a tensor.
     """
     return _ternion._stacked("dstack", _tensors("dstack", (tensors,)))
 
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors side by side; one of one axis is a column.
+    """Concatenates tensors as columns. A vector is treated as a column.
 
     Shapes: [rows, a] or [rows], .. -> [rows, all columns]
 
     Raises:
-        ValueError: no tensors, rows that differ.
-        TypeError: something that is no tensor.
+        ValueError: If there are no tensors, or if the numbers of rows differ.
+        TypeError: If an argument is not a tensor.
     """
     return _ternion._stacked("column_stack", _tensors("column_stack", (tensors,)))
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes have together.
+    """Returns the shape to which tensors of these shapes broadcast.
 
     Raises:
-        ValueError: sizes that differ, and are not 1.
+        ValueError: If sizes differ and neither is 1.
     """
     return Size(_ternion._broadcast_shapes([[shape] if isinstance(shape, int) else list(shape) for shape in shapes]))
 
 
 def _one_way(function: str, given: tuple[Any, ...], name: str, named: Any) -> tuple[Any, ...]:
-    """Numbers that are given one by one, or as a list by the name that the argument has in PyTorch."""
+    """Returns sizes that are given one by one, or as a list under PyTorch's name of the argument.
+    """
     if named is None:
         return given
     if given:
@@ -138,177 +144,182 @@ def _one_way(function: str, given: tuple[Any, ...], name: str, named: Any) -> tu
 
 
 def broadcast_to(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
-    """The tensor repeated up to these sizes, without a copy.
+    """Expands the tensor to the given sizes without a copy.
 
-    Shapes: [..] -> size
+    Shapes: [..] -> `size`
 
     Raises:
-        ValueError: sizes that the tensor does not broadcast to.
+        ValueError: If the tensor does not broadcast to these sizes.
     """
     return input.expand(*_one_way("broadcast_to", sizes, "size", size))
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors in the shape that they have together, without copies.
+    """Broadcasts the tensors to a common shape without copies.
 
-    Shapes: [..], .. -> as many of the shape that they have together
+    Shapes: [..], .. -> the same number of tensors of the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     return _ternion._broadcast_tensors(tensors)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """The coordinates of a grid: for each tensor of one axis a tensor with as many axes as there are tensors.
+    """Returns the coordinates of a grid: for each vector, a tensor with as many axes as there are
+    vectors.
 
-    Shapes: [m], [n], .. -> as many of [m, n, ..]
+    Shapes: [m], [n], .. -> the same number of tensors of shape [m, n, ..]
 
     Args:
-        indexing: "ij" for axes in the order of the tensors, "xy" with the first two exchanged, as NumPy's default.
+        indexing: "ij" for axes in the order of the tensors, "xy" for the first two swapped, as in
+            NumPy's default.
 
     Raises:
-        ValueError: another indexing, a tensor of several axes.
+        ValueError: If the indexing is unknown, or if a tensor has several axes.
     """
     return _ternion._meshgrid(_tensors("meshgrid", tensors), indexing)
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All tuples of one element of each tensor, as rows.
+    """Returns all tuples with one element of each tensor, as rows.
 
-    Shapes: [m], [n], .. -> [m * n * .., tensors]
+    Shapes: [m], [n], .. -> [m * n * .., number of tensors]
 
     Raises:
-        ValueError: a tensor of several axes.
+        ValueError: If a tensor has several axes.
     """
     return tensors[0] if len(tensors) == 1 and tensors[0].ndim == 1 else _ternion._stacked("cartesian_prod", tensors)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements of a diagonal of two axes, as a last axis: a view.
+    """Returns a view of a diagonal of two axes, as the last axis.
 
     Shapes: [.., rows, columns] -> [.., diagonal], for the last two axes
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: one axis twice.
+        IndexError: If an axis is out of range.
+        ValueError: If both axes are the same.
     """
     return input._diagonal(offset, (operator.index(dim1), operator.index(dim2)))
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices whose diagonals are the last axis, zeros elsewhere, as two axes at `dim1` and `dim2`.
+    """Returns matrices, in the axes `dim1` and `dim2`, whose diagonals are the last axis of the
+    input and whose other elements are zeros.
 
     Shapes: [.., n] -> [.., n + |offset|, n + |offset|]
 
     Raises:
-        IndexError: axes that do not exist.
-        ValueError: one axis twice, a tensor without axes.
+        IndexError: If an axis is out of range.
+        ValueError: If both axes are the same, or if the tensor has no axes.
     """
     return input._diag_embed(offset, (operator.index(dim1), operator.index(dim2)))
 
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+    """Returns the diagonal of a matrix, or a matrix with a vector on its diagonal.
 
     Shapes: [rows, columns] -> [diagonal]; [n] -> [n + |diagonal|, n + |diagonal|]
 
     Raises:
-        ValueError: a tensor that is neither.
+        ValueError: If the tensor is neither a vector nor a matrix.
     """
     return input._diag(diagonal)
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with all elements on its diagonal.
+    """Returns the matrix with all elements of the input on its diagonal.
 
-    Shapes: [..] of n elements -> [n + |offset|, n + |offset|]
+    Shapes: [..] with n elements -> [n + |offset|, n + |offset|]
     """
     return input._diagflat(offset)
 
 
 def trace(input: Tensor) -> Tensor:
-    """The sum of the diagonal of a matrix.
+    """Returns the sum of the diagonal of a matrix.
 
     Shapes: [rows, columns] -> []
 
     Raises:
-        ValueError: a tensor that is none.
+        ValueError: If the tensor is not a matrix.
     """
     return input._trace()
 
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """The axes `source` at the places `destination`, the others in their order.
+    """Moves the axes `source` to `destination`. The other axes keep their order.
 
-    Shapes: [..] -> its sizes in another order
+    Shapes: [..] -> the same sizes in another order
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: other numbers of sources and destinations, or one twice.
+        IndexError: If an axis is out of range.
+        ValueError: If the numbers of sources and destinations differ, or if an axis is given twice.
     """
     sources, targets = ([given] if isinstance(given, int) else list(given) for given in (source, destination))
     if any(isinstance(axis, bool) for axis in (*sources, *targets)):
         raise TypeError("movedim: expected whole numbers as axes, got bool")
     if input.ndim == 0:
-        # As in PyTorch, a tensor without axes stands for one of size 1, which 0 and -1 name.
+        # As in PyTorch, a tensor without axes is treated as one of shape [1], whose axis is 0 or
+        # -1.
         return input.reshape(1)._movedim(sources, targets).reshape(())
     return input._movedim(sources, targets)
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged: `transpose`.
+    """Swaps two axes; the same as `transpose`.
 
     Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return input.transpose(axis0, axis1)
 
 
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged: `transpose`.
+    """Swaps two axes; the same as `transpose`.
 
     Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
 
     Raises:
-        IndexError: an axis that does not exist.
+        IndexError: If an axis is out of range.
     """
     return input.transpose(dim0, dim1)
 
 
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """`narrow`, a copy.
+    """Returns a copy of `narrow`.
 
     Shapes: [.., n, ..] -> [.., length, ..]
 
     Raises:
-        IndexError: an axis that does not exist, a start before the first element.
-        ValueError: elements behind the last one, a negative length.
+        IndexError: If the axis is out of range, or if `start` is before the first element.
+        ValueError: If the range ends after the last element, or if the length is negative.
     """
     return input.narrow(dim, start, length).clone()
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+    """Splits the axis `dim` into parts of `split_size_or_sections` elements each, or of these
+    sizes.
 
-    Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
+    Shapes: [.., n, ..] -> a tuple of [.., size, ..]; the last part may be smaller
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: parts of size 0, sizes that do not add up to that of the axis.
+        IndexError: If an axis is out of range.
+        ValueError: If the split size is 0, or if the sizes do not sum to the size of the axis.
     """
     return tensor.split(split_size_or_sections, dim)
 
 
 def adjoint(input: Tensor) -> Tensor:
-    """The last two axes exchanged: there are no complex numbers to conjugate.
+    """Swaps the last two axes. No dtype is complex, so that there is nothing to conjugate.
 
     Shapes: [.., m, n] -> [.., n, m]
 
     Raises:
-        IndexError: less than two axes.
+        IndexError: If there are fewer than two axes.
     """
     return input.transpose(-2, -1)
 
@@ -320,7 +331,7 @@ def _hermitian(input: Tensor) -> Tensor:
 
 
 def ravel(input: Tensor) -> Tensor:
-    """All elements as one axis: a view of a tensor in row-major order, else a copy.
+    """Returns all elements as one axis: a view of a contiguous tensor, otherwise a copy.
 
     Shapes: [..] -> [elements]
     """
@@ -328,40 +339,40 @@ def ravel(input: Tensor) -> Tensor:
 
 
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """The elements of the same memory in the shape of `other`.
+    """Returns a view in the shape of `other`.
 
-    Shapes: [..] -> the other's
+    Shapes: [..] -> the shape of `other`
 
     Raises:
-        ValueError: another number of elements, or a shape that only a copy has.
+        ValueError: If the number of elements differs, or if the shape would need a copy.
     """
     return input.view(other.shape)
 
 
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """The elements in the shape of `other`.
+    """Returns the elements in the shape of `other`.
 
-    Shapes: [..] -> the other's
+    Shapes: [..] -> the shape of `other`
 
     Raises:
-        ValueError: another number of elements.
+        ValueError: If the number of elements differs.
     """
     return input.reshape(other.shape)
 
 
 def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
-    """The tensor repeated so often along each axis; counts are for the last axes.
+    """Repeats the tensor along each axis by the given counts, which apply to the last axes.
 
     Shapes: [.., n] -> [.., n * times]
 
     Raises:
-        ValueError: a count below 0.
+        ValueError: If a count is negative.
     """
     counts = _one_way("tile", counts, "dims", dims)
     return input._tile(counts[0] if len(counts) == 1 and not isinstance(counts[0], int) else counts)
 
 
-# More places than this are no list of Python: they would take all memory, and minutes.
+# A Python list of more elements than this would take all memory, and minutes.
 _MOST_LISTED = 2**27
 
 
@@ -371,17 +382,18 @@ def _fits(function: str, places: int, most: int) -> None:
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Each element, or each slice of an axis, several times in turn.
+    """Repeats each element, or each slice of an axis, several times in a row.
 
     Shapes: [..] -> [elements * repeats], or longer along `dim`
 
     Args:
-        repeats: how often, a number or a tensor with one for each; without it `input` tells how often each of its indices is repeated.
-        dim: the axis; all elements in a row by default.
-        output_size: taken as in PyTorch, and not needed.
+        repeats: The number of repetitions, or a tensor with one number for each element. Without
+            it, `input` contains the number of repetitions of each of its indices.
+        dim: The axis. Default: the flattened tensor.
+        output_size: Accepted for compatibility with PyTorch; not needed.
 
     Raises:
-        ValueError: a number below 0, or not one for each.
+        ValueError: If a number of repetitions is negative, or if there is not one for each element.
     """
     del output_size
     if repeats is None:
@@ -402,23 +414,23 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
 
 
 def fliplr(input: Tensor) -> Tensor:
-    """Columns in reverse order.
+    """Reverses the order of the columns.
 
-    Shapes: [rows, columns, ..] -> the same
+    Shapes: [rows, columns, ..] -> the same shape
 
     Raises:
-        ValueError: less than 2 axes.
+        ValueError: If there are fewer than 2 axes.
     """
     return input._fliplr()
 
 
 def flipud(input: Tensor) -> Tensor:
-    """Rows in reverse order.
+    """Reverses the order of the rows.
 
-    Shapes: [rows, ..] -> the same
+    Shapes: [rows, ..] -> the same shape
 
     Raises:
-        ValueError: no axes.
+        ValueError: If there are no axes.
     """
     return input._flipud()
 
@@ -427,7 +439,7 @@ _MOST_PARTS = 2**24
 
 
 def _sections(function: str, sections: Any) -> Any:
-    """A number of parts, or a list of the places between them."""
+    """Returns a number of parts, or a list of the indices between them."""
     if isinstance(sections, Tensor) and sections.ndim == 0:
         sections = operator.index(sections)
     if isinstance(sections, bool):
@@ -442,7 +454,9 @@ def _sections(function: str, sections: Any) -> Any:
 
 
 def _cuts(function: str, *given: Any) -> Any:
-    """How a function cuts: by the first argument, by `sections` or by `indices`, as PyTorch calls what it may be."""
+    """Returns how to split: by the first argument, by `sections` or by `indices`, which are
+    PyTorch's names for its two meanings.
+    """
     named = [cut for cut in given if cut is not None]
     if len(named) != 1:
         raise TypeError(f"{function}: {len(named)} of indices_or_sections, sections and indices, expected one")
@@ -450,48 +464,50 @@ def _cuts(function: str, *given: Any) -> Any:
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-    """Parts of an axis: so many, as even as can be, or those between these places.
+    """Splits an axis into a number of parts of nearly equal size, or at the given indices.
 
     Args:
-        sections, indices: what PyTorch calls the first argument, by what it is.
+        sections, indices: PyTorch's names for the first argument, depending on its meaning.
 
     Shapes: [.., size, ..] -> parts of [.., part, ..]
 
     Raises:
-        ValueError: less than 1 part.
-        IndexError: an axis that does not exist.
+        ValueError: If there is less than one part.
+        IndexError: If an axis is out of range.
     """
     return input._parts("tensor_split", _cuts("tensor_split", indices_or_sections, sections, indices), dim)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of an axis of these sizes.
+    """Splits an axis into parts of the given sizes.
 
     Shapes: [.., size, ..] -> parts of [.., part, ..]
 
     Raises:
-        ValueError: sizes that do not add up to that of the axis.
-        IndexError: an axis that does not exist.
+        ValueError: If the sizes do not sum to the size of the axis.
+        IndexError: If an axis is out of range.
     """
     return input.split(list(split_sizes), dim)
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
-    """The matrix with these on its diagonal, one behind the other, and zeros elsewhere.
+    """Returns the matrix with the given tensors as consecutive blocks on its diagonal, and zeros
+    elsewhere.
 
     Shapes: [a, b], [c, d], .. -> [a + c + .., b + d + ..]
 
     Raises:
-        ValueError: more than 2 axes.
+        ValueError: If a tensor has more than 2 axes.
     """
     return _ternion._stacked("block_diag", tensors)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """The places on and below a diagonal of a matrix, row by row: [2, count], int64.
+    """Returns the indices of the elements on and below a diagonal of a matrix, in row-major order:
+    [2, count], int64.
 
     Raises:
-        ValueError: a size below 0.
+        ValueError: If a size is negative.
     """
     _check_layout("tril_indices", layout)
     found = _ternion._triangle(True, (row, col), offset, device)
@@ -499,10 +515,11 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """The places on and above a diagonal of a matrix, row by row: [2, count], int64.
+    """Returns the indices of the elements on and above a diagonal of a matrix, in row-major order:
+    [2, count], int64.
 
     Raises:
-        ValueError: a size below 0.
+        ValueError: If a size is negative.
     """
     _check_layout("triu_indices", layout)
     found = _ternion._triangle(False, (row, col), offset, device)
@@ -510,80 +527,85 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
 
 
 def hsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-    """Parts side by side: of the second axis, or the only one. So many must be of one size.
+    """Splits the second axis, or the only one. A number of parts must divide its size.
 
     Shapes: [rows, columns, ..] -> parts of [rows, part, ..]
 
     Raises:
-        ValueError: no axes, a number of parts that does not divide the axis.
+        ValueError: If there are no axes, or if the number of parts does not divide the size of the
+            axis.
     """
     return input._parts("hsplit", _cuts("hsplit", indices_or_sections, sections, indices), 0)
 
 
 def vsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-    """Parts one below the other: of the first axis. So many must be of one size.
+    """Splits the first axis. A number of parts must divide its size.
 
     Shapes: [rows, columns, ..] -> parts of [part, columns, ..]
 
     Raises:
-        ValueError: less than 2 axes, a number of parts that does not divide the first.
+        ValueError: If there are fewer than 2 axes, or if the number of parts does not divide the
+            size of the first.
     """
     return input._parts("vsplit", _cuts("vsplit", indices_or_sections, sections, indices), 0)
 
 
 def dsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-    """Parts one behind the other: of the third axis. So many must be of one size.
+    """Splits the third axis. A number of parts must divide its size.
 
     Shapes: [rows, columns, depth, ..] -> parts of [rows, columns, part, ..]
 
     Raises:
-        ValueError: less than 3 axes, a number of parts that does not divide the third.
+        ValueError: If there are fewer than 3 axes, or if the number of parts does not divide the
+            size of the third.
     """
     return input._parts("dsplit", _cuts("dsplit", indices_or_sections, sections, indices), 0)
 
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """The tensor turned `k` times by a right angle, from the first of two axes to the second.
+    """Rotates the tensor `k` times by 90 degrees, from the first of two axes to the second.
 
-    Shapes: [rows, columns] -> [columns, rows], or the same for even `k`
+    Shapes: [rows, columns] -> [columns, rows], or the same shape for even `k`
 
     Raises:
-        IndexError: an axis that does not exist.
-        ValueError: one axis twice.
+        IndexError: If an axis is out of range.
+        ValueError: If both axes are the same.
     """
     first, second = dims
     return input._rot90(k, (first, second))
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
-    """The sums over the axes along which a tensor of these sizes would be repeated; of whole numbers and truth values int64, also of the one element without sizes.
+    """Sums over the axes along which a tensor of these sizes would be broadcast. For integer and
+    bool tensors the result is int64, also for a single element without sizes.
 
     Raises:
-        ValueError: sizes that do not broadcast to this tensor's.
+        ValueError: If the sizes do not broadcast to the shape of this tensor.
     """
     return input._sum_to_size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The places in a tensor of this shape of elements that are counted in row-major order, one tensor of int64 for each axis.
+    """Converts row-major indices of elements to indices in a tensor of this shape, one int64 tensor
+    for each axis.
 
-    Shapes: [..] -> as many of the same as the shape has axes
+    Shapes: [..] -> one tensor of the same shape for each axis of `shape`
 
     Raises:
-        TypeError: indices that are no whole numbers.
-        ValueError: a shape without elements.
+        TypeError: If the indices have no integer dtype.
+        ValueError: If the shape has no elements.
     """
     return indices._unravel_index([shape] if isinstance(shape, int) else shape)
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of `r` elements of a vector, in its order, as rows.
+    """Returns all combinations of `r` elements of a vector as rows, in the order of the vector.
 
-    Shapes: [n] -> [choices, r]
+    Shapes: [n] -> [combinations, r]
 
     Raises:
-        ValueError: a tensor that is no vector, `r` below 0.
-        MemoryError: more choices than can be listed.
+        ValueError: If the tensor is not a vector, or `r` is negative.
+        MemoryError: If there are too many combinations.
     """
     if input.ndim != 1 or r < 0:
         raise ValueError(f"combinations: {r} elements of a tensor of shape {list(input.shape)}, expected one axis and at least 0")

@@ -1,4 +1,4 @@
-"""Special functions with arguments in PyTorch's order, and with a number beside a tensor."""
+"""Special functions with PyTorch's argument order, in which one argument may be a number."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ _POLYGAMMA, _XLOGY, _XLOG1PY, _ZETA = Tensor.polygamma, Tensor.xlogy, Tensor.xlo
 
 
 def polygamma(n: int, input: Tensor) -> Tensor:
-    """The derivative of order `n` of `digamma` of each element; n is 0 for `digamma` itself.
+    """Returns the derivative of order `n` of `digamma` for each element; `n = 0` is `digamma`
+    itself.
 
-    Shapes: [..] -> the same; integers become float32
+    Shapes: [..] -> the same shape; integers become float32
 
     Raises:
-        ValueError: an order below 0.
-        TypeError: an order that is no whole number, an input that is no tensor.
+        ValueError: If the order is negative.
+        TypeError: If the order is not an integer, or `input` is not a tensor.
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"polygamma: input is {type(input).__name__}, expected a tensor")
@@ -25,36 +26,39 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
 
 def xlogy(input: Any, other: Any) -> Tensor:
-    """`input * log(other)`, 0 where input is 0 and other is not NaN; one of both may be a number.
+    """Computes `input * log(other)`, 0 where input is 0 and other is not NaN. One of the arguments
+    may be a number.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: something that is neither a tensor nor a number, two numbers.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
     """
     return _XLOGY(*_beside("xlogy", input, other))
 
 
 def xlog1py(input: Any, other: Any) -> Tensor:
-    """`input * log(1 + other)`, accurate near 0: 0 where input is 0 and other is not NaN; one of both may be a number.
+    """Computes `input * log(1 + other)`, accurate near 0; 0 where input is 0 and other is not NaN.
+    One of the arguments may be a number.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: something that is neither a tensor nor a number, two numbers.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
     """
     return _XLOG1PY(*_beside("xlog1py", input, other))
 
 
 def zeta(input: Any, other: Any) -> Tensor:
-    """The zeta function of Hurwitz, the sum of `(other + k)^-input` over `k >= 0`; one of both may be a number. Input has no gradient.
+    """Computes the Hurwitz zeta function, the sum of `(other + k)^-input` over `k >= 0`. One of the
+    arguments may be a number. There is no gradient with respect to `input`.
 
-    Shapes: [..] and what broadcasts to it -> the shape that they have together
+    Shapes: [..] and [..], which broadcast -> the broadcast shape
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        TypeError: something that is neither a tensor nor a number, two numbers.
+        ValueError: If the shapes do not broadcast.
+        TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
     """
     return _ZETA(*_beside("zeta", input, other))

@@ -1,4 +1,4 @@
-"""Windows, by which pieces of a signal are weighed."""
+"""Window functions for signal processing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .kinds import _check_layout
 
 
 def _window(function: str, window: str, parameters: list[float], length: int, symmetric: bool, dtype: Any, device: Any, requires_grad: bool, layout: Any = None) -> Tensor:
-    """A window of the core by its name; a symmetric one, or that of one more element without the last."""
+    """Returns a window of the core by name: a symmetric one, or a periodic one, which is the
+    symmetric window of one more element without its last element.
+    """
     _check_layout(function, layout)
     if not isinstance(length, int) or isinstance(length, bool):
         raise TypeError(f"{function}: a length of type {type(length).__name__}, expected a whole number")
@@ -22,60 +24,63 @@ def _window(function: str, window: str, parameters: list[float], length: int, sy
 
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """`0.5 - 0.5 cos(2 pi x)` of places from 0 to 1; if `periodic` the last of one more is left out.
+    """Returns the Hann window `0.5 - 0.5 cos(2 pi x)` with x from 0 to 1. If `periodic`, the window
+    has one more point, and the last one is left out.
 
     Shapes: -> [window_length]
 
     Raises:
-        ValueError: a length below 0.
-        TypeError: a dtype that is not floating.
+        ValueError: If the length is negative.
+        TypeError: If the dtype is not a floating-point dtype.
     """
     return _window("hann_window", "hann", [], window_length, not periodic, dtype, device, requires_grad, layout)
 
 
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """`alpha - beta cos(2 pi x)` of places from 0 to 1; see `hann_window`.
+    """Returns the Hamming window `alpha - beta cos(2 pi x)` with x from 0 to 1; see `hann_window`.
 
     Shapes: -> [window_length]
 
     Raises:
-        ValueError: a length below 0.
-        TypeError: a dtype that is not floating.
+        ValueError: If the length is negative.
+        TypeError: If the dtype is not a floating-point dtype.
     """
     return _window("hamming_window", "general_cosine", [alpha, beta], window_length, not periodic, dtype, device, requires_grad, layout)
 
 
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """`0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x)` of places from 0 to 1; see `hann_window`.
+    """Returns the Blackman window `0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi
+    x)` with x from 0 to 1; see `hann_window`.
 
     Shapes: -> [window_length]
 
     Raises:
-        ValueError: a length below 0.
-        TypeError: a dtype that is not floating.
+        ValueError: If the length is negative.
+        TypeError: If the dtype is not a floating-point dtype.
     """
     return _window("blackman_window", "blackman", [], window_length, not periodic, dtype, device, requires_grad, layout)
 
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """A triangle: `1 - |2 x - 1|` of places from 0 to 1; see `hann_window`.
+    """Returns the triangular Bartlett window `1 - |2 x - 1|` with x from 0 to 1; see `hann_window`.
 
     Shapes: -> [window_length]
 
     Raises:
-        ValueError: a length below 0.
-        TypeError: a dtype that is not floating.
+        ValueError: If the length is negative.
+        TypeError: If the dtype is not a floating-point dtype.
     """
     return _window("bartlett_window", "bartlett", [], window_length, not periodic, dtype, device, requires_grad, layout)
 
 
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """`I0(beta sqrt(1 - (2 x - 1)^2)) / I0(beta)` of places from 0 to 1, with the modified Bessel function of order 0; see `hann_window`.
+    """Returns the Kaiser window `I0(beta sqrt(1 - (2 x - 1)^2)) / I0(beta)` with x from 0 to 1,
+    where I0 is the modified Bessel function of order 0; see `hann_window`.
 
     Shapes: -> [window_length]
 
     Raises:
-        ValueError: a length below 0, a `beta` below 0.
-        TypeError: a dtype that is not floating.
+        ValueError: If the length or `beta` is negative.
+        TypeError: If the dtype is not a floating-point dtype.
     """
     return _window("kaiser_window", "kaiser", [beta], window_length, not periodic, dtype, device, requires_grad, layout)

@@ -1,4 +1,6 @@
-"""What programs ask CUDA for, under PyTorch's names. Without a CUDA device questions are answered, and demands are errors."""
+"""CUDA device functions with PyTorch's names. Without a CUDA device, queries return a result, and
+operations raise an error.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def _hardware() -> list[dict[str, Any]]:
 
 
 def _device(device: Any = None) -> Any:
-    """A CUDA device by its number, its name or itself; by default the one on which tensors are made, or the first."""
+    """Returns a CUDA device by index, by name or itself; by default the default device if it is a
+    CUDA device, otherwise the first one.
+    """
     if device is None:
         default = _ternion.get_default_device()
         return default if default.type == "cuda" else _ternion.device("cuda:0")
@@ -36,29 +40,29 @@ def _device(device: Any = None) -> Any:
 
 
 def is_available() -> bool:
-    """Whether there is a CUDA device."""
+    """Whether a CUDA device is available."""
     return bool(_hardware())
 
 
 def device_count() -> int:
-    """The number of CUDA devices."""
+    """Returns the number of CUDA devices."""
     return len(_hardware())
 
 
 def current_device() -> int:
-    """The number of the device that is meant where none is named.
+    """Returns the index of the default CUDA device.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: If there is no CUDA device.
     """
     return _device().index or 0
 
 
 def get_device_name(device: Any = None) -> str:
-    """What hardware a device is.
+    """Returns the name of the hardware of a device.
 
     Raises:
-        RuntimeError: it is not there.
+        RuntimeError: If the device is not available.
     """
     return str(_entry(device)["hardware"])
 
@@ -77,38 +81,40 @@ class _Properties(NamedTuple):
 
 
 def get_device_properties(device: Any = None) -> _Properties:
-    """Name and memory (bytes) of a device.
+    """Returns the name and the memory (bytes) of a device.
 
     Raises:
-        RuntimeError: it is not there.
+        RuntimeError: If the device is not available.
     """
     entry = _entry(device)
     return _Properties(str(entry["hardware"]), entry["memory"] or 0)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes that are not in use here, and all bytes of a device. What other programs hold is not known."""
+    """Returns the number of bytes that this process does not use, and the total number of bytes of
+    a device. Memory of other processes is not known.
+    """
     total = _entry(device)["memory"] or 0
     memory = _device(device).memory()
     return max(total - memory["in_use"] - memory["cached"], 0), total
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until everything that was submitted to a device has ended.
+    """Waits until all work that was submitted to a device has completed.
 
     Raises:
-        RuntimeError: there is no such device, or an earlier op failed on it.
+        RuntimeError: If the device is not available, or if an earlier op failed on it.
     """
     _device(device).synchronize()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that tensors of a device hold; 0 where there is no device."""
+    """Returns the number of bytes in use by tensors on a device; 0 if there is no device."""
     return _device(device).memory()["in_use"] if is_available() else 0
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that tensors of a device hold, and those that are kept for reuse."""
+    """Returns the number of bytes in use by tensors on a device, plus those cached for reuse."""
     if not is_available():
         return 0
     memory = _device(device).memory()
@@ -116,48 +122,52 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors of a device ever held, since `reset_peak_memory_stats`."""
+    """Returns the peak number of bytes in use by tensors on a device since
+    `reset_peak_memory_stats`.
+    """
     return _device(device).memory()["peak"] if is_available() else 0
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Counts `max_memory_allocated` from now on."""
+    """Resets the peak of `max_memory_allocated`."""
     if is_available() or device is not None:
         _device(device).reset_peak_memory()
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for reuse back to the system, on every CUDA device."""
+    """Releases cached memory to the system, on every CUDA device."""
     for entry in _hardware():
         _ternion.device(entry["name"]).release_cached()
 
 
 def manual_seed(seed: int) -> None:
-    """`ternion.manual_seed`: seeds are those of every device."""
+    """Calls `ternion.manual_seed`, which sets the seed of every device."""
     _ternion.manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """`ternion.manual_seed`."""
+    """Calls `ternion.manual_seed`."""
     _ternion.manual_seed(seed)
 
 
 def get_rng_state(device: Any = None) -> tuple[int, int]:
-    """Where the random numbers of a device stand: their seed, and how many were drawn."""
+    """Returns the state of a device's random number generator: its seed, and the count of drawn
+    numbers.
+    """
     return _ternion._random_position(_device(device))
 
 
 def set_rng_state(new_state: tuple[int, int], device: Any = None) -> None:
-    """Goes on with the random numbers of a device where `get_rng_state` told."""
+    """Sets the state of a device's random number generator to one that `get_rng_state` returned."""
     seed, drawn = new_state
     _ternion._set_random_position((seed, drawn), _device(device))
 
 
 def is_initialized() -> bool:
-    """Whether there is a CUDA device: it is opened when it is first used."""
+    """Whether a CUDA device is available; it is initialized when it is first used."""
     return is_available()
 
 
 def is_bf16_supported() -> bool:
-    """Whether bfloat16 can be computed with: on every CUDA device."""
+    """Whether bfloat16 is supported: true for every CUDA device."""
     return is_available()

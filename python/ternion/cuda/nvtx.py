@@ -1,4 +1,6 @@
-"""Ranges and marks in NVIDIA's profilers (`nsys profile python PROGRAM`), under PyTorch's names. Without CUDA, or the library NVTX, they do nothing, and depths are -2."""
+"""Ranges and markers in NVIDIA's profilers (`nsys profile python PROGRAM`), with PyTorch's names.
+Without CUDA, or the NVTX library, they have no effect, and depths are -2.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +24,38 @@ def _text(function: str, msg: Any) -> str:
 
 
 def range_push(msg: str) -> int:
-    """Begins a range within those that the thread has begun: the number of those around it, or a negative one where nobody listens.
+    """Begins a nested range, and returns the number of enclosing ranges of the thread; a negative
+    number if no profiler is attached.
 
     Raises:
-        TypeError: a message that is no text.
+        TypeError: If the message is not a string.
     """
     return _ternion._nvtx_push(_text("range_push", msg))
 
 
 def range_pop() -> int:
-    """Ends the range that the thread began last: the number of those around it, or a negative one where there is none or nobody listens."""
+    """Ends the innermost range of the thread, and returns the number of enclosing ranges; a
+    negative number if there is none, or if no profiler is attached.
+    """
     return _ternion._nvtx_pop()
 
 
 def mark(msg: str) -> None:
-    """Marks this moment.
+    """Adds a marker at the current time.
 
     Raises:
-        TypeError: a message that is no text.
+        TypeError: If the message is not a string.
     """
     _ternion._nvtx_mark(_text("mark", msg))
 
 
 @contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """A range around what is done in this context, or in a function that it decorates. Arguments are put into the message as by `str.format`.
+    """A range around a block, or around a function that it decorates. The message is formatted with
+    the arguments as by `str.format`.
 
     Raises:
-        TypeError: a message that is no text.
+        TypeError: If the message is not a string.
     """
     range_push(_text("range", msg).format(*args, **kwargs))
     try:

@@ -1,4 +1,6 @@
-"""Models: a classic one with the habits of scikit-learn, transformers that write, residual networks."""
+"""Models: multilayer perceptrons with scikit-learn's interface, transformers that generate text,
+and residual networks.
+"""
 
 from ._estimator import NotFittedError
 from .gpt import GPT, TextLoss

@@ -1,4 +1,6 @@
-"""What scikit-learn asks of an estimator: parameters by name, tags, and whether it has learned. Nothing of scikit-learn is needed for it."""
+"""The interface that scikit-learn requires of an estimator: parameters by name, tags, and whether
+it is fitted. It does not depend on scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +22,32 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class NotFittedError(ValueError, AttributeError):
-    """A model was asked before `fit`. Where scikit-learn is in use, its own class of this name is raised, which has the same bases."""
+    """Raised if a model is used before `fit`. If scikit-learn is imported, its class of the same
+    name is raised instead, which has the same base classes.
+    """
 
 
 def not_fitted(message: str) -> NoReturn:
-    """Raises the error that those who use scikit-learn expect."""
+    """Raises the error that users of scikit-learn expect."""
     known = sys.modules.get("sklearn.exceptions")
     raise (NotFittedError if known is None else known.NotFittedError)(message)
 
 
 class Estimator(nn.Module):
-    """A module with parameters that scikit-learn reads and sets: the named arguments of `__init__`, each kept as an attribute of its name."""
+    """A module with parameters that scikit-learn reads and sets: the named arguments of `__init__`,
+    each stored as an attribute of the same name.
+    """
 
     @classmethod
     def _names(cls) -> list[str]:
-        """The parameters in order of their names."""
+        """Returns the parameters in the order of their names."""
         given = list(inspect.signature(cls.__init__).parameters.values())[1:]
         return sorted(one.name for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments that the model was made with, by name. `deep` is for models that hold others, and does nothing here."""
+        """Returns the arguments with which the model was created, by name. `deep` applies to models
+        that contain others, and has no effect here.
+        """
         return {name: getattr(self, name) for name in self._names()}
 
     def __repr__(self) -> str:
@@ -49,10 +57,11 @@ class Estimator(nn.Module):
         return f"{type(self).__name__}({', '.join(told)})"
 
     def set_params(self, **params: Any) -> Self:
-        """Sets arguments of `__init__` by name; the model itself. Other widths, or another device, make new layers: what was learned is forgotten.
+        """Sets arguments of `__init__` by name, and returns the model. Other widths, or another
+        device, create new layers: the trained weights are lost.
 
         Raises:
-            ValueError: a name that is no argument.
+            ValueError: If a name is not an argument of `__init__`.
         """
         names = self._names()
         for name in params:
@@ -65,11 +74,11 @@ class Estimator(nn.Module):
         return self
 
     def _parameters_set(self, changed: set[str]) -> None:
-        """What follows from parameters that have other values now."""
+        """Handles parameters that have changed."""
 
     @property
     def _estimator_type(self) -> str:
-        """ "classifier" or "regressor"."""
+        """Returns "classifier" or "regressor"."""
         raise NotImplementedError
 
     @property
@@ -80,7 +89,7 @@ class Estimator(nn.Module):
         return self._is_fitted
 
     def __sklearn_tags__(self) -> Any:
-        # Whoever asks has it.
+        # Only scikit-learn calls this method, so it is installed.
         its = importlib.import_module("sklearn.utils")
         is_classifier = self._estimator_type == "classifier"
         return its.Tags(
@@ -107,16 +116,17 @@ class _OfClassifiers:
 
 
 def of_classifiers(method: Method) -> Method:
-    """Makes a method one that a regressor does not have: `hasattr` tells, as scikit-learn asks."""
+    """Removes a method from regressors: `hasattr` returns False, as scikit-learn expects."""
     return cast(Method, _OfClassifiers(method))
 
 
 def seed_of(random_state: Any, name: str = "random_state") -> int | None:
-    """The number that a `random_state` of scikit-learn stands for: itself, None, or one that a generator of NumPy draws.
+    """Returns the seed for a `random_state` of scikit-learn: the number itself, None, or a number
+    drawn from a NumPy generator.
 
     Raises:
-        ValueError: a negative number.
-        TypeError: anything else.
+        ValueError: If the number is negative.
+        TypeError: If it is anything else.
     """
     if random_state is None:
         return None

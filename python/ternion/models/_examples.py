@@ -1,4 +1,6 @@
-"""What `fit` and `predict` are given: features as tensors, labels as classes, and errors in words for what is neither."""
+"""Conversion of the inputs of `fit` and `predict`: features to tensors and labels to classes, with
+error messages for invalid inputs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Call(str):
-    """The method that was called, as messages name it, with the class of the model."""
+    """The name of the called method in messages, with the class of the model."""
 
     model = "MLP"
 
@@ -33,16 +35,17 @@ def _model(what: str) -> str:
 
 
 def of_table(value: Any) -> Any:
-    """The numbers of a table of `ternion.data`; else the value itself."""
+    """Returns the numbers of a table of `ternion.data`; any other value unchanged."""
     return value.tensor() if isinstance(value, Table) else value
 
 
 def features(X: Any, what: str, expected: int, device: Device, dtype: DType) -> Tensor:
-    """`X` as a tensor [examples, ..] of a floating dtype on a device.
+    """Returns `X` as a tensor [examples, ..] of a floating-point dtype on a device.
 
     Raises:
-        TypeError: a sparse matrix; what holds no numbers.
-        ValueError: one axis only, another number of features than `expected`, complex numbers, NaN or infinity.
+        TypeError: If X is a sparse matrix, or does not contain numbers.
+        ValueError: If X has only one axis or another number of features than `expected`, or
+            contains complex numbers, NaN or infinity.
     """
     inputs = _of_array(of_table(X), what, "X", device, dtype)
     shape = tuple(inputs.shape)
@@ -59,11 +62,12 @@ def features(X: Any, what: str, expected: int, device: Device, dtype: DType) -> 
 
 
 def numbers(y: Any, what: str, outputs: int, device: Device, dtype: DType) -> Tensor:
-    """Targets of a regression as a tensor [examples, outputs] of a floating dtype.
+    """Returns regression targets as a tensor [examples, outputs] of a floating-point dtype.
 
     Raises:
-        TypeError: what holds no numbers.
-        ValueError: another number of values for each example; NaN or infinity.
+        TypeError: If y does not contain numbers.
+        ValueError: If the number of values for each example differs from `outputs`, or if y
+            contains NaN or infinity.
     """
     targets = _of_array(y, what, "y", device, dtype)
     shape = tuple(targets.shape)
@@ -77,10 +81,11 @@ def numbers(y: Any, what: str, outputs: int, device: Device, dtype: DType) -> Te
 
 
 def weights(sample_weight: Any, what: str, like: Tensor) -> Tensor | None:
-    """Weights of the examples that a tensor holds, [examples]; None if there are none.
+    """Returns the weights of the examples in `like`, [examples]; None if there are none.
 
     Raises:
-        ValueError: another number of them; NaN, infinity or numbers below 0; none above 0.
+        ValueError: If the number of weights differs from that of the examples, if a weight is NaN,
+            infinite or negative, or if all are 0.
     """
     if sample_weight is None:
         return None
@@ -94,10 +99,11 @@ def weights(sample_weight: Any, what: str, like: Tensor) -> Tensor | None:
 
 
 def labels(y: Any, what: str) -> Array:
-    """Labels as an array with one axis: whole numbers, bools or strings.
+    """Returns labels as an array with one axis: integers, bools or strings.
 
     Raises:
-        ValueError: several labels for an example, labels with a point, missing ones.
+        ValueError: If there are several labels for an example, if labels are not integral, or if
+            labels are missing.
     """
     found = _array(y, what, "y")
     if found.ndim == 2 and found.shape[1] == 1:
@@ -117,8 +123,8 @@ def labels(y: Any, what: str) -> Array:
 
 
 def without_one_hot(y: Any, outputs: int, what: str) -> Any:
-    """The places of the ones, where every row of `y` has a 1 at one of the outputs and 0 at the others; else `y` itself."""
-    # Of an array or a tensor the shape is known before it is read.
+    """Returns the class indices if all rows of `y` are one-hot; otherwise `y` itself."""
+    # The shape of an array or a tensor is known before it is read.
     if outputs < 2 or tuple(getattr(y, "shape", (0, outputs)))[1:] != (outputs,):
         return y
     found = _array(y, what, "y")
@@ -129,12 +135,15 @@ def without_one_hot(y: Any, outputs: int, what: str) -> Any:
     return is_one.argmax(1) if is_one_hot else y
 
 
-# How far rows of probabilities may be from a sum of 1: they are rounded, perhaps in half precision.
+# Maximum deviation of the sum of probabilities from 1: they are rounded, possibly to half
+# precision.
 _ROUNDED = 2e-3
 
 
 def are_probabilities(y: Any, outputs: int, what: str) -> bool:
-    """Whether every row of `y` has a probability for each output, as smoothed or mixed labels do."""
+    """Returns whether every row of `y` has a probability for each output, as smoothed or mixed
+    labels do.
+    """
     if outputs < 2 or tuple(getattr(y, "shape", (0, outputs)))[1:] != (outputs,):
         return False
     found = _array(y, what, "y")
@@ -144,21 +153,22 @@ def are_probabilities(y: Any, outputs: int, what: str) -> bool:
 
 
 def is_of_numbers(y: Any, what: str) -> bool:
-    """Whether targets are numbers with a point, not labels."""
+    """Returns whether targets are floating-point numbers and not labels."""
     return y.is_floating_point() if isinstance(y, Tensor) else _array(y, what, "y").dtype.kind == "f"
 
 
 def axes_of(y: Any, what: str) -> int:
-    """How many axes targets have."""
+    """Returns the number of axes of the targets."""
     return y.ndim if isinstance(y, Tensor) else _array(y, what, "y").ndim
 
 
 def classes_of(found: Array, outputs: int, what: str) -> Array:
-    """The label of each output. Whole numbers from 0 to below the number of outputs are their places; others are taken in order.
+    """Returns the label of each output. Nonnegative integers below the number of outputs are output
+    indices; other labels are sorted.
 
     Raises:
-        TypeError: labels of different kinds, which have no order.
-        ValueError: more labels than outputs.
+        TypeError: If labels have different types, which cannot be ordered.
+        ValueError: If there are more labels than outputs.
     """
     if outputs == 1:
         told = "values are numbers with a point, or task='regression' is given"
@@ -176,10 +186,10 @@ def classes_of(found: Array, outputs: int, what: str) -> Array:
 
 
 def check_are_places(found: Array, outputs: int, what: str) -> None:
-    """That labels are the places of outputs, 0 to below their number.
+    """Checks that labels are output indices: from 0 to below the number of outputs.
 
     Raises:
-        ValueError: others; the message has those that were found.
+        ValueError: If there are other labels. The message contains those that were found.
     """
     if found.dtype.kind not in "iuf" or found.size and not (found.min() >= 0 and found.max() < outputs):
         told = "np.unique(y, return_inverse=True)[1] makes such labels of others"
@@ -187,10 +197,10 @@ def check_are_places(found: Array, outputs: int, what: str) -> None:
 
 
 def places_of(found: Array, classes: Array, what: str) -> Tensor:
-    """The place of each label among the classes, int64.
+    """Returns the index of each label among the classes, int64.
 
     Raises:
-        ValueError: labels that are not among them.
+        ValueError: If a label is not one of the classes.
     """
     are_words = [array.dtype.kind in "OUST" for array in (found, classes)]
     if found.size and are_words[0] != are_words[1]:
@@ -203,7 +213,7 @@ def places_of(found: Array, classes: Array, what: str) -> Tensor:
 
 
 def feature_names(X: Any) -> Array | None:
-    """The names of a table's columns, if all are strings."""
+    """Returns the names of a table's columns if all of them are strings."""
     columns = None if isinstance(X, Tensor) else getattr(X, "columns", None)
     if columns is None:
         return None
@@ -212,7 +222,7 @@ def feature_names(X: Any) -> Array | None:
 
 
 def same_length(inputs: Tensor, targets: Tensor, what: str) -> None:
-    """That there are examples, and one target for each."""
+    """Checks that there are examples, and one target for each."""
     if len(inputs) != len(targets):
         raise ValueError(f"{what}: {len(inputs)} examples and {len(targets)} targets: inconsistent numbers of samples in X and y")
     if len(inputs) == 0:
@@ -229,7 +239,7 @@ def _array(value: Any, what: str, name: str) -> Array:
         raise ValueError(f"{what}: {_model(what)} requires {name} to be passed, but the {'target' if name == 'y' else 'input'} {name} is None")
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TypeError(f"{what}: {name} is a sparse matrix ({type(value).__name__}), which is not taken: give {name}.toarray()")
-    # Tensors, PyTorch's too, may lie on a device, and a gradient may flow to them.
+    # Tensors, including PyTorch's, may be on a device and require gradients.
     value = value.detach().cpu() if hasattr(value, "detach") and hasattr(value, "cpu") else value
     try:
         return np.asarray(value)
@@ -238,7 +248,7 @@ def _array(value: Any, what: str, name: str) -> Array:
 
 
 def _of_array(value: Any, what: str, name: str, device: Device, dtype: DType) -> Tensor:
-    """A tensor of numbers of whatever NumPy makes an array of."""
+    """Returns a numeric tensor from any value that NumPy converts to an array."""
     if isinstance(value, Tensor):
         return value.detach().to(device).to(dtype)
     array = _array(value, what, name)

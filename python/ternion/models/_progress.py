@@ -1,4 +1,4 @@
-"""The line that tells how far a training is."""
+"""The progress line of a training run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import sys
 import time
 from typing import Any
 
-# Seconds between two changes of the line.
+# Seconds between two updates of the line.
 _PAUSE_S = 0.2
 
 
 class ProgressLine:
-    """A line on stderr that tells how far an epoch is: on a terminal while it goes, elsewhere (a file, a notebook) once, at its end.
+    """A line on stderr that shows the progress of an epoch: on a terminal while it runs, elsewhere
+    (a file, a notebook) once at its end.
 
     Args:
-        what: what it begins with.
-        steps: how many there will be.
-        shown: whether anything is told at all.
+        what: The text at the start of the line.
+        steps: The number of steps.
+        shown: Whether anything is written.
     """
 
     def __init__(self, what: str, steps: int, shown: bool):
@@ -28,7 +29,9 @@ class ProgressLine:
         self._begun, self._told, self._length = time.monotonic(), 0.0, 0
 
     def tell(self, loss: Any) -> None:
-        """Another step. The loss, a tensor, is read, which waits for the device, only when it is shown."""
+        """Counts a step. The loss, a tensor, is read only if it is displayed, as reading waits for
+        the device.
+        """
         self._done += 1
         now = time.monotonic()
         if self._is_terminal and now - self._told > _PAUSE_S:
@@ -39,28 +42,33 @@ class ProgressLine:
             self._write([(0, self._what), (4, f" [{bar:31}]"), *told])
 
     def end(self, told: dict[str, float]) -> None:
-        """The line as it stays, with these numbers."""
+        """Writes the final line with these numbers."""
         seconds = max(time.monotonic() - self._begun, 1e-9)
-        # Of two losses, and a measure that is easier to read, the loss of the validation is the least.
+        # The validation loss is dropped before the other numbers: it matters least next to the loss
+        # and an accuracy that is easier to read.
         numbers = [(2 if name == "validation loss" else 1, f"  {name} {value:.4f}") for name, value in told.items()]
         self._write([(0, self._what), *numbers, (3, f"  {self._done / seconds:.0f} steps/s")])
         self.close()
 
     def close(self) -> None:
-        """Leaves the line: what comes next has one of its own. Does nothing if there is none."""
+        """Ends the line, so that the next output starts on a new one. Has no effect if there is no
+        line.
+        """
         if self._length and self._stream is not None:
             print(file=self._stream, flush=True)
             self._length = 0
 
     def _write(self, fields: list[tuple[int, str]]) -> None:
-        """Writes texts with their ranks. What does not fit into the line of a terminal could not be written over: texts of the highest ranks are left out."""
+        """Writes texts with their ranks. A line that is longer than the terminal could not be
+        overwritten: texts of the highest ranks are omitted.
+        """
         if self._stream is None:
             return
         text = "".join(field for _, field in fields)
         if self._is_terminal:
             columns = shutil.get_terminal_size().columns - 1
             while len(text) > columns and len(fields) > 1:
-                # Of several of one rank, the last.
+                # Of several texts of the same rank, the last one is dropped.
                 fields.pop(max(range(len(fields)), key=lambda place: (fields[place][0], place)))
                 text = "".join(field for _, field in fields)
             text = text[:columns]

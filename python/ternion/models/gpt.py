@@ -1,4 +1,4 @@
-"""The transformer that predicts the next token, and texts from it."""
+"""A decoder-only transformer that predicts the next token, and text generation with it."""
 
 from __future__ import annotations
 
@@ -10,41 +10,48 @@ from .._random import get_rng_state, set_rng_state
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor
 
-# Standard deviation of the first weights, as of GPT-2.
+# Standard deviation of the initial weights, as in GPT-2.
 _INIT_STD = 0.02
 
 
 class TextLoss(NamedTuple):
-    """How well a text is predicted: the mean loss of so many tokens."""
+    """The quality of the prediction of a text: the mean loss over a number of tokens."""
 
     loss: float
     tokens: int
 
     @property
     def perplexity(self) -> float:
-        """`e^loss`: among how many equally likely tokens the model was in doubt."""
+        """`e^loss`: the number of equally likely tokens that corresponds to the uncertainty of the
+        model.
+        """
         return math.exp(self.loss)
 
 
 class GPT(nn.Module):
-    """A decoder-only transformer (Radford et al. 2019); by default the smallest GPT-2, of 124 million parameters.
+    """A decoder-only transformer (Radford et al. 2019). The default is the smallest GPT-2 with 124
+    million parameters.
 
-    Weights start normal with standard deviation 0.02, those that lead back to the sum of a block at `0.02 / sqrt(2 layers)`, biases at 0.
+    Weights are initialized from a normal distribution with standard deviation 0.02, those that
+    project back to the residual stream with `0.02 / sqrt(2 layers)`. Biases are initialized to 0.
 
     Shapes: [batch, length] (int32 or int64) -> [batch, length, vocabulary]
 
     Args:
-        vocabulary: different tokens.
-        context: the most tokens that are seen at once.
-        layers: blocks; `heads`, `kv_heads`, `width`, `hidden`, `form`, `norm`, `bias`: see `nn.TransformerBlock`.
-        positions: "learned", "sinusoidal" or "rotary"; for other settings of the last an `nn.Rotary` of `context` positions.
-        tied: whether the output layer has the weight of the embedding (Press and Wolf 2017), and none of its own.
-        dropout: in training, the probability that a number becomes 0: within the blocks, and of the embedded tokens.
+        vocabulary: The number of different tokens.
+        context: The maximum number of tokens in one pass.
+        layers: The number of blocks. For `heads`, `kv_heads`, `width`, `hidden`, `form`, `norm` and
+            `bias` see `nn.TransformerBlock`.
+        positions: "learned", "sinusoidal" or "rotary"; or, for other settings of rotary embeddings,
+            an `nn.Rotary` with `context` positions.
+        tied: Whether the output layer shares the weight of the embedding (Press and Wolf 2017).
+        dropout: The dropout probability in training, within the blocks and for the embedded tokens.
 
     Raises:
-        ValueError: sizes below 1, other positions, heads that do not divide the width, another form; when called, more tokens than `context`.
-        IndexError: when called, a token that is none.
-        TypeError: when called, tokens of a floating dtype.
+        ValueError: If a size is below 1, if `positions` or `form` is unknown, or if `heads` does
+            not divide the width; when called, if there are more tokens than `context`.
+        IndexError: When called, if a token is out of range.
+        TypeError: When called, if the tokens have a floating-point dtype.
     """
 
     def __init__(
@@ -76,30 +83,34 @@ class GPT(nn.Module):
         self._sines: Tensor | None = None
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Scores of the tokens that may follow each of these: [batch, length] (int32 or int64) -> [batch, length, vocabulary].
+        """Returns the logits of the next token after each of the tokens: [batch, length] (int32 or
+        int64) -> [batch, length, vocabulary].
 
         Raises:
-            ValueError: more tokens than `context`.
-            IndexError: a token that is none.
+            ValueError: If there are more tokens than `context`.
+            IndexError: If a token is out of range.
         """
         return self._scores(self._hidden(tokens, None))
 
     def loss(
         self, tokens: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0, chunk_rows: int | None = None,
     ) -> Tensor:  # fmt: skip
-        """The mean cross-entropy of the tokens that follow these, without the scores of all of them at once: of a large vocabulary those are the largest tensor.
+        """Returns the mean cross-entropy of the next tokens without computing all logits at once,
+        which would be the largest tensor for a large vocabulary.
 
-        Their gradient is computed in the memory of the scores, and a vocabulary of any size, as GPT-2's of 50,257 tokens, has nearly the speed of an even one. Of an output layer
-        of its own (`tied=False`) the parameters are used, not its hooks.
+        The gradient of the logits is computed in the memory of the logits. A vocabulary of any
+        size, such as GPT-2's 50,257 tokens, is nearly as fast as one of a round size. For a
+        separate output layer (`tied=False`), the parameters are used, but not its hooks.
 
         Shapes: [batch, length], targets [batch, length] (int32 or int64) -> []
 
         Args:
-            ignore_index, label_smoothing, chunk_rows: as of `nn.functional.linear_cross_entropy`.
+            ignore_index, label_smoothing, chunk_rows: As in `nn.functional.linear_cross_entropy`.
 
         Raises:
-            ValueError: more tokens than `context`, targets of another shape, chunks of 0 rows.
-            IndexError: a token that is none.
+            ValueError: If there are more tokens than `context`, if the targets have a different
+                shape, or if `chunk_rows` is 0.
+            IndexError: If a token is out of range.
         """
         hidden = self._hidden(tokens, None)
         weight, bias = (self.wte.weight, None) if self.lm_head is None else (self.lm_head.weight, self.lm_head.bias)
@@ -109,14 +120,17 @@ class GPT(nn.Module):
 
     @classmethod
     def from_gpt2(cls, path: Any, heads: int | None = None, dropout: float = 0.0, device: Any = None, dtype: Any = None) -> GPT:
-        """A GPT-2 of Hugging Face's `transformers`: a folder with `model.safetensors` and `config.json`, or the first of them.
+        """Loads a GPT-2 in the format of Hugging Face's `transformers`: a folder with
+        `model.safetensors` and `config.json`, or the path of the former.
 
         Args:
-            heads: where no configuration tells them; by default as many as are 64 wide.
+            heads: The number of heads, if there is no configuration file. Default: such that the
+                head dimension is 64.
 
         Raises:
-            OSError: a file cannot be read, is damaged, or is no GPT-2, in words that name it.
-            FileNotFoundError: there is no such file.
+            OSError: If a file cannot be read, is corrupt, or is not a GPT-2. The message names the
+                file.
+            FileNotFoundError: If the file does not exist.
         """
         settings, state = _ternion._load_gpt2(path, heads, dtype)
         before = get_rng_state(device)
@@ -126,10 +140,12 @@ class GPT(nn.Module):
         return model
 
     def save_gpt2(self, folder: Any) -> None:
-        """Writes `config.json` and `model.safetensors`, so that `GPT2LMHeadModel.from_pretrained(folder)` reads them.
+        """Writes `config.json` and `model.safetensors`, which
+        `GPT2LMHeadModel.from_pretrained(folder)` can read.
 
         Raises:
-            ValueError: a model that GPT-2's names cannot tell: other positions than learned ones, other norms, shared heads, SwiGLU, no biases.
+            ValueError: If the model cannot be represented in GPT-2's format: with positions that
+                are not learned, another norm, grouped-query attention, SwiGLU, or without biases.
         """
         told, learned = self._settings, self.wpe is not None
         is_gpt2 = learned and told["norm"] == "layer_norm" and told["kv_heads"] in (None, told["heads"]) and told["bias"]
@@ -138,15 +154,18 @@ class GPT(nn.Module):
         _ternion._save_gpt2(folder, told, self.state_dict())
 
     def caches(self) -> list[nn.KeyValueCache]:
-        """Empty memory of earlier tokens, one for each block."""
+        """Returns empty KV caches, one for each block."""
         return [nn.KeyValueCache(self.context) for _ in self.h]
 
     def next_logits(self, tokens: Tensor, caches: list[nn.KeyValueCache]) -> Tensor:
-        """Scores of what follows the last of `tokens`, which follow those that the caches keep: [batch, length] -> [batch, vocabulary].
+        """Returns the logits of the token after the last of `tokens`, which follow the tokens in
+        the caches: [batch, length] -> [batch, vocabulary].
 
         Raises:
-            ValueError: no token, more than the context, caches of another model.
-            RuntimeError: a gradient would have to flow through the caches: call it under no_grad().
+            ValueError: If there are no tokens or more than the context, or if the caches belong to
+                another model.
+            RuntimeError: If a gradient would have to flow through the caches. Call it under
+                no_grad().
         """
         if tokens.shape[1] == 0:
             raise ValueError("GPT: no token, expected at least 1")
@@ -178,32 +197,38 @@ class GPT(nn.Module):
     def _scores(self, hidden):
         return nn.functional.linear(hidden, self.wte.weight) if self.lm_head is None else self.lm_head(hidden)
 
-    # ---- Texts
+    # ---- Text generation
 
     def generate(
         self, prompt: Any, count: int, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None,
         seed: int | None = None, each: Any = None,
     ) -> Any:  # fmt: skip
-        """`count` tokens that follow `prompt`: a list of numbers for a list, a tensor for a tensor [length] or [batch, length].
+        """Generates `count` tokens that follow `prompt`. Returns a list of integers for a list, and
+        a tensor for a tensor [length] or [batch, length].
 
-        Keys and values of earlier tokens are kept, so that a step computes one token. Beyond the context, as in nanoGPT, each step sees the last
-        `context` tokens at new positions, and computes them all. Layers must be in use (`eval()`), or dropout takes part.
+        Keys and values of earlier tokens are cached, so that a step computes one token. Beyond the
+        context, as in nanoGPT, each step computes the last `context` tokens at new positions. The
+        model must be in evaluation mode (`eval()`), otherwise dropout is active.
 
         Args:
-            temperature: what scores are divided by; at 0 the likeliest is taken.
-            top_k: how many of the likeliest are chosen from; all by default.
-            top_p: the likeliest are chosen from whose probabilities together reach this (Holtzman et al. 2020); all by default.
-            seed: decides the choice; otherwise the device's random numbers do. They go on afterwards as if nothing had been drawn.
-            each: called with every token, or the list of those of a batch, as soon as it is chosen.
+            temperature: The divisor of the scores. At 0, the most likely token is chosen.
+            top_k: Samples from this number of most likely tokens. Default: all.
+            top_p: Samples from the most likely tokens whose probabilities sum to at least this
+                value (Holtzman et al. 2020). Default: all.
+            seed: Seed of the sampling. By default the random numbers of the device are used. With a
+                seed, the state of the device's generator is unchanged afterward.
+            each: Called with every token, or with the list of the tokens of a batch, as soon as it
+                is chosen.
 
         Raises:
-            ValueError: an empty prompt, settings out of range, scores that are no numbers, a seed that is not from -2**63 to 2**64 - 1.
-            TypeError: a seed that is no whole number.
-            IndexError: a token outside the vocabulary.
+            ValueError: If the prompt is empty, if a setting is out of range, if scores are NaN, or
+                if the seed is not from -2**63 to 2**64 - 1.
+            TypeError: If the seed is not an integer.
+            IndexError: If a token is outside the vocabulary.
         """
         device = self.wte.weight.device
         rows = _rows(prompt)
-        # Settings are looked at before anything is computed.
+        # Checks the settings before anything is computed.
         _ternion._choose(_ternion.zeros(1, 1), [0.0], temperature, top_k, top_p)
         before = _ternion._random_position(device)
         if seed is not None:
@@ -232,7 +257,9 @@ class GPT(nn.Module):
         return [row[begun:] for row in rows]
 
     def _next(self, rows, caches, device):
-        """Scores of what follows `rows`, of which the caches keep the first tokens."""
+        """Returns the logits of the token after `rows`, of which the caches contain the first
+        tokens.
+        """
         length, kept = len(rows[0]), len(caches[0]) if caches else 0
         seen = [row[-self.context :] for row in rows]
         if length > self.context or kept >= len(seen[0]):
@@ -243,14 +270,17 @@ class GPT(nn.Module):
         return self.next_logits(new, caches)
 
     def text_loss(self, tokens: Any, stride: int | None = None) -> TextLoss:
-        """Predicts each token but the first from those before it, of which windows of `context` tokens see the last ones.
+        """Predicts each token except the first from the preceding ones, in windows of at most
+        `context` tokens.
 
         Args:
-            tokens: a list of numbers, or a tensor [tokens].
-            stride: tokens between the beginnings of windows, each of which counts what no earlier one has predicted; the context by default.
+            tokens: A list of integers, or a tensor [tokens].
+            stride: The distance between the starts of windows in tokens. Each window counts only
+                the tokens that no earlier one has predicted. Default: the context.
 
         Raises:
-            ValueError: fewer than 2 tokens, a stride of 0 or beyond the context.
+            ValueError: If there are fewer than 2 tokens, or if the stride is 0 or larger than the
+                context.
         """
         stride = self.context if stride is None else stride
         if not 1 <= stride <= self.context:
@@ -267,14 +297,14 @@ class GPT(nn.Module):
         return TextLoss(total / last, last)
 
     def _window_loss(self, window, count):
-        """The summed loss of the last `count` tokens."""
+        """Returns the summed loss of the last `count` tokens."""
         with no_grad():
             logits = self(window[:-1].unsqueeze(0))[0, -count:]
             return nn.functional.cross_entropy(logits, window[-count:]).item() * count
 
 
 def _rows(prompt):
-    """A prompt as lists of tokens, one for each row of a batch."""
+    """Returns a prompt as lists of tokens, one for each row of a batch."""
     rows = prompt.tolist() if isinstance(prompt, Tensor) else [int(token) for token in prompt]
     rows = rows if rows and isinstance(rows[0], list) else [rows]
     if not rows[0]:
@@ -287,7 +317,7 @@ def _normal(shape, std, made):
 
 
 def _table(rows, width, made):
-    # Not by Embedding(..), which would draw other first values before.
+    # Does not use Embedding(..), which would draw other initial values first.
     table = nn.Embedding.__new__(nn.Embedding)
     table.num_embeddings, table.embedding_dim, table.padding_idx = rows, width, None
     table.weight = _normal((rows, width), _INIT_STD, made)

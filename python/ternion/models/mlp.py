@@ -1,4 +1,4 @@
-"""A model with the habits of scikit-learn: `fit`, `predict`, `score`."""
+"""A model with scikit-learn's interface: `fit`, `predict`, `score`."""
 
 from __future__ import annotations
 
@@ -27,23 +27,27 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-# Steps of a `fit` that is not told how many epochs to make, and the least and most epochs.
+# The number of steps of a `fit` for which no number of epochs is given, and the minimum and maximum
+# number of epochs.
 _USUAL_STEPS = 3000
 _EPOCHS = (5, 200)
 _TASKS = ("auto", "classification", "regression")
-# The first weights of a seed are drawn from the device's random numbers, which one thread at a time sets.
+# The initial weights of a seed are drawn from the device's random numbers, whose state only one
+# thread at a time may set.
 _drawing = threading.Lock()
 
 
 class _Learned(NamedTuple):
-    """What the outputs of a model stand for: classes, or numbers; of these, whether an example has one without an axis."""
+    """The meaning of a model's outputs: classes, or numbers; for numbers, whether the target of an
+    example is a scalar without an axis.
+    """
 
     classes: Any
     is_flat: bool
 
 
 class _Data(NamedTuple):
-    """Examples on the device, and what their targets mean."""
+    """Examples on the device, and the meaning of their targets."""
 
     inputs: Tensor
     targets: Tensor
@@ -52,36 +56,44 @@ class _Data(NamedTuple):
 
 
 class MLP(Estimator):
-    """Linear layers of these widths with ReLU between them: `MLP(784, 128, 10)`. A classifier or a regressor with the habits of scikit-learn.
+    """A multilayer perceptron with ReLU between linear layers of the given widths:
+    `MLP(784, 128, 10)`. It is a classifier or a regressor with scikit-learn's interface.
 
         model = models.MLP(784, 128, 10).fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
         model.predict(test_images)
 
-    `clone`, `cross_val_score`, `GridSearchCV`, pipelines and ensembles of scikit-learn take it. It is a module, too: `model(x)` gives logits, or values. `pickle` keeps all that
-    was learned; a state dict has the weights alone, and a model that is told its `task` predicts with them, its classes being 0, 1, ...
+    It works with scikit-learn's `clone`, `cross_val_score`, `GridSearchCV`, pipelines and
+    ensembles. It is also a module: `model(x)` returns logits, or values. `pickle` saves the whole
+    fitted model. A state dict contains only the weights; a model whose `task` is given can predict
+    with them, with the classes 0, 1, ...
 
     Args:
-        layer_widths: of input, hidden layers and output, one by one; or
-        widths: the same as a list.
-        task: "classification", "regression", or "auto": labels (whole numbers, bools, strings) and rows of probabilities make a classifier, other numbers
-            with a point a regressor.
-        epochs, batch_size, learning_rate, verbose: of `fit`, where it is not told otherwise. By default there are so many epochs that
-            3,000 steps are made, from 5 to 200.
-        random_state: a number that decides first weights and the order of the examples in `fit`; by default the device's random numbers do.
-        warm_start: whether `fit` goes on from the weights that are there, instead of beginning anew.
-        device: where it computes.
+        layer_widths: The widths of input, hidden layers and output as separate arguments; or
+        widths: The same as a list.
+        task: "classification", "regression", or "auto". With "auto", labels (integers, bools,
+            strings) and rows of probabilities make a classifier, other floating-point numbers a
+            regressor.
+        epochs, batch_size, learning_rate, verbose: The defaults of the arguments of `fit`. By
+            default there are as many epochs as 3,000 steps need, from 5 to 200.
+        random_state: A seed for the initial weights and the order of the examples in `fit`. By
+            default the random numbers of the device are used.
+        warm_start: Whether `fit` continues from the current weights instead of starting from
+            scratch.
+        device: The device of the model.
 
     Attributes:
-        classes_: of a classifier, the label of each output. Whole numbers from 0 to below the number of outputs are the outputs' places; other labels are taken in order.
-        n_features_in_: numbers of an example.
-        feature_names_in_: the columns of the table that was learned from, if it was one.
-        n_iter_: how many epochs were made.
-        loss_: the loss of the last epoch.
-        loss_curve_: the loss of each epoch of the last `fit`.
-        history: lists by name ("loss", "validation loss", ..), a number for each epoch of the last `fit`.
+        classes_: The label of each output of a classifier. Nonnegative integers below the number of
+            outputs are output indices; other labels are sorted.
+        n_features_in_: The number of features.
+        feature_names_in_: The columns of the training data, if it was a table.
+        n_iter_: The number of epochs.
+        loss_: The loss of the last epoch.
+        loss_curve_: The loss of each epoch of the last `fit`.
+        history: Lists by name ("loss", "validation loss", ..), with one number for each epoch of
+            the last `fit`.
 
     Raises:
-        ValueError: fewer than two widths, or such that are no whole numbers above 0.
+        ValueError: If there are fewer than two widths, or if one is not a positive integer.
     """
 
     classes_: Array
@@ -102,7 +114,7 @@ class MLP(Estimator):
         self._build()
 
     def _build(self) -> None:
-        """Layers of these widths, which have learned nothing."""
+        """Creates untrained layers of these widths."""
         widths = tuple(self.widths) if isinstance(self.widths, (tuple, list, np.ndarray)) else (self.widths,)
         if not widths:
             raise ValueError(f"{type(self).__name__}: no widths, expected those of input, hidden layers and output: {type(self).__name__}(8, 16, 3), or widths=[8, 16, 3]")
@@ -126,7 +138,7 @@ class MLP(Estimator):
             raise TypeError(f"{type(self).__name__}: {told}") from None
 
     def forward(self, x: Tensor) -> Tensor:
-        """[batch, ..] -> [batch, widths[-1]]; axes behind the first become one."""
+        """Maps [batch, ..] to [batch, widths[-1]]. All axes after the first are flattened."""
         if not isinstance(x, Tensor):
             raise TypeError(f"{type(self).__name__}: called with {type(x).__name__}, expected a tensor: ternion.as_tensor() makes one; predict() takes arrays")
         if x.ndim < 2:
@@ -143,29 +155,39 @@ class MLP(Estimator):
         validation_data: tuple[Any, Any] | None = None, verbose: bool | None = None, seed: Any = None, optimizer: optim.Optimizer | None = None,
         sample_weight: Any = None,
     ) -> Self:  # fmt: skip
-        """Learns `y` from `X`; the model itself. What was learned before is forgotten, unless `warm_start` is set.
+        """Fits the model to `y` given `X`, and returns the model. A previous fit is discarded,
+        unless `warm_start` is set.
 
-        The first `fit` begins with the weights that the model has; later ones, and all with a seed, with new ones. A seed decides all of it, whatever was drawn before, and the
-        device's random numbers go on as if nothing had been drawn. Ctrl-C leaves the model with what it has learned so far.
+        The first `fit` starts with the current weights of the model. Later ones, and all with a
+        seed, start with new weights. With a seed, the result does not depend on earlier random
+        numbers, and the state of the device's generator is unchanged afterward. After Ctrl-C the
+        model keeps what it has learned so far.
 
         Args:
-            X: an array, a tensor, a table of pandas or of `ternion.data`, of finite numbers, [examples, features]; axes behind the first become one.
-            y: labels [examples], or numbers [examples] or [examples, outputs]; rows with a 1 at one output and 0 at the others are labels, too, and rows of
-                numbers from 0 on that sum to 1, as of smoothed labels, are probabilities of the outputs, unless the task is regression.
-            epochs: how often every example is seen; by default as often as 3,000 steps take, from 5 to 200 times.
-            batch_size: examples in a step; the last step of an epoch has those that are left.
-            learning_rate: of AdamW, unless `optimizer` is given.
-            validation_data: a pair (X, y) that is tested after each epoch.
-            verbose: whether a line on stderr tells how it goes; by default not where scikit-learn calls.
-            seed: the `random_state` of this call.
-            optimizer: steps the parameters in place of AdamW.
-            sample_weight: how much each example counts in the loss, [examples]; all the same by default.
+            X: An array, a tensor, or a table of pandas or `ternion.data`, with finite numbers,
+                [examples, features]. All axes after the first are flattened.
+            y: Labels [examples], or numbers [examples] or [examples, outputs]. Unless the task is
+                regression, one-hot rows are labels, too, and rows of nonnegative numbers that sum
+                to 1, such as smoothed labels, are probabilities of the outputs.
+            epochs: The number of passes over the examples. Default: as many as 3,000 steps need,
+                from 5 to 200.
+            batch_size: The number of examples per step. The last step of an epoch has the remaining
+                ones.
+            learning_rate: The learning rate of AdamW. Ignored if `optimizer` is given.
+            validation_data: A pair (X, y) on which the model is evaluated after each epoch.
+            verbose: Whether a line on stderr shows the progress. Default: True, except in calls by
+                scikit-learn.
+            seed: The `random_state` of this call.
+            optimizer: The optimizer to use instead of AdamW.
+            sample_weight: The weight of each example in the loss, [examples]. Default: equal
+                weights.
 
         Raises:
-            ValueError: shapes that do not fit, NaN, infinities, labels that do not fit the number of outputs, settings out of range, other labels than
-                those of the call before under `warm_start`.
-            TypeError: a sparse matrix, labels of several kinds.
-            RuntimeError: the loss became NaN or infinite.
+            ValueError: If shapes do not match, if there is NaN or infinity, if the labels do not
+                match the number of outputs, if a setting is out of range, or if the labels differ
+                from those of the previous call under `warm_start`.
+            TypeError: If an input is a sparse matrix, or if labels have several types.
+            RuntimeError: If the loss becomes NaN or infinite.
         """
         kind, what = type(self).__name__, examples.Call.of(self, "fit")
         size = _setting(kind, "batch_size", self.batch_size if batch_size is None else batch_size, 1)
@@ -196,14 +218,16 @@ class MLP(Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learns on: sees every example once, with the moments of AdamW that the last call left; the model itself.
+        """Continues training with one pass over the examples, with AdamW's moments of the previous
+        call, and returns the model.
 
         Args:
-            X, y: as of `fit`.
-            classes: at the first call the labels that there will be, if they are others than those of `y` and than 0, 1, ...
+            X, y: As in `fit`.
+            classes: At the first call, all labels that will occur, if they are neither those in `y`
+                nor 0, 1, ...
 
         Raises:
-            ValueError: as `fit`; labels that are not among the classes.
+            ValueError: As `fit`; also if a label is not one of the classes.
         """
         kind, what = type(self).__name__, examples.Call.of(self, "partial_fit")
         size, rate = _setting(kind, "batch_size", self.batch_size, 1), _rate(kind, self.learning_rate)
@@ -225,7 +249,9 @@ class MLP(Estimator):
         return seed_of(self.random_state, f"{type(self).__name__}: random_state")
 
     def _check_goes_on(self, learned: _Learned) -> None:
-        """That outputs keep their meaning: the labels are those of the call before, or it was numbers and is numbers."""
+        """Checks that outputs keep their meaning: the labels are those of the previous call, or
+        both targets are numbers.
+        """
         before = self._learned
         if before is None:
             return
@@ -235,7 +261,7 @@ class MLP(Estimator):
             raise ValueError(f"fit: warm_start goes on with the labels of the call before: y has {told[0]}, that had {told[1]}")
 
     def _begin(self, X: Any, learned: _Learned) -> None:
-        """Notes what outputs stand for from now on."""
+        """Records the meaning of the outputs."""
         self._learned, self._partial = learned, None
         self.history, self.n_iter_, self.n_features_in_ = {"loss": []}, 0, int(self.widths[0])
         names = examples.feature_names(X)
@@ -245,7 +271,9 @@ class MLP(Estimator):
                 setattr(self, name, value)
 
     def _epoch(self, data, tested, size, optimizer, order, line):
-        """One pass over the examples, which the history and the line tell of."""
+        """Makes one pass over the examples, and adds the results to the history and the progress
+        line.
+        """
         self.train()
         try:
             told = {"loss": self._pass(data, size, optimizer, order, line)}
@@ -261,7 +289,7 @@ class MLP(Estimator):
             self.history.setdefault(name, []).append(value)
 
     def _pass(self, data, size, optimizer, order, line):
-        """The mean loss of a pass over the examples in a new order."""
+        """Makes a pass over the examples in a new order, and returns the mean loss."""
         chosen = as_tensor(order.permutation(len(data.inputs)).astype(np.int64)).to(data.inputs.device)
         losses: list[Tensor] = []
         sizes: list[Any] = []
@@ -282,7 +310,9 @@ class MLP(Estimator):
         return mean
 
     def _draw_weights(self, seed: int | None) -> None:
-        """New first weights, written over those that are there: an optimiser may know them."""
+        """Draws new initial weights and writes them to the existing parameters, which an optimizer
+        may reference.
+        """
         first = self.layers[0].weight
         with _drawing:
             before = get_rng_state(first.device)
@@ -299,16 +329,17 @@ class MLP(Estimator):
     # ---- predict, score
 
     def predict(self, X: Any, batch_size: int = 1024) -> Array:
-        """For each example its label, or its value, in the shape that `fit` was given; an array of NumPy.
+        """Returns the label or the value of each example, in the shape that `fit` was given, as a
+        NumPy array.
 
         Raises:
-            NotFittedError: nothing was learned yet (a ValueError and an AttributeError).
-            ValueError: as `fit` for `X`; other columns of a table.
+            NotFittedError: If the model is not fitted (a ValueError and an AttributeError).
+            ValueError: As `fit` for `X`; also if a table has other columns.
         """
         return self._predicted(X, batch_size, "predict")
 
     def _predicted(self, X: Any, batch_size: int, method: str) -> Array:
-        """Labels or values, asked for by the method that is named in errors."""
+        """Returns labels or values. `method` is the name of the called method in error messages."""
         learned = self._asked(method)
         outputs = self._outputs(self._features(X, examples.Call.of(self, method), learned), batch_size)
         if learned.classes is not None:
@@ -318,10 +349,11 @@ class MLP(Estimator):
 
     @of_classifiers
     def predict_proba(self, X: Any, batch_size: int = 1024) -> Array:
-        """For each example the probability of each class, in the order of `classes_`; an array of NumPy. A regressor has no such method.
+        """Returns the probability of each class for each example, in the order of `classes_`, as a
+        NumPy array. A regressor does not have this method.
 
         Raises:
-            NotFittedError, ValueError: as `predict`.
+            NotFittedError, ValueError: As `predict`.
         """
         return self._probabilities(X, batch_size, "predict_proba")
 
@@ -330,10 +362,12 @@ class MLP(Estimator):
         return np.asarray(self._outputs(inputs, batch_size).softmax(1).cpu().numpy())
 
     def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> dict[str, float]:
-        """"loss", its mean, and "accuracy" of a classifier, or "r2" of a regressor: the mean of its outputs' R2.
+        """Returns the mean "loss", and "accuracy" for a classifier, or "r2" for a regressor: the
+        mean R2 of its outputs.
 
         Raises:
-            NotFittedError, ValueError: as `predict`; no examples, labels that are not among the classes.
+            NotFittedError, ValueError: As `predict`; also if there are no examples, or if a label
+                is not one of the classes.
         """
         return self._evaluated(X, y, batch_size, "evaluate")
 
@@ -341,7 +375,9 @@ class MLP(Estimator):
         return self._measured(self._data(X, y, examples.Call.of(self, method), self._asked(method)), batch_size)
 
     def score(self, X: Any, y: Any) -> float:
-        """The accuracy of a classifier, R2 of a regressor. Raises as `evaluate`."""
+        """Returns the accuracy of a classifier, or the R2 of a regressor. Raises the errors of
+        `evaluate`.
+        """
         told = self._evaluated(X, y, 1024, "score")
         return told["accuracy"] if "accuracy" in told else told["r2"]
 
@@ -356,10 +392,10 @@ class MLP(Estimator):
             told["r2"] = _r2(outputs.cpu().numpy().astype(np.float64), data.targets.cpu().numpy().astype(np.float64))
         return told
 
-    # ---- What is given, as tensors
+    # ---- Conversion of inputs to tensors
 
     def _outputs_mean(self, y: Any, what: str) -> _Learned:
-        """What the outputs stand for when `y` is learned."""
+        """Returns the meaning of the outputs for targets `y`."""
         if self.task not in _TASKS:
             raise ValueError(f"{what}: task {self.task!r}, expected one of {', '.join(map(repr, _TASKS))}")
         if self.task != "regression" and examples.are_probabilities(y, int(self.widths[-1]), what):
@@ -377,7 +413,9 @@ class MLP(Estimator):
         return examples.features(X, what, int(self.widths[0]), weight.device, weight.dtype)
 
     def _data(self, X: Any, y: Any, what: str, learned: _Learned | None) -> _Data:
-        """Both as tensors; where nothing is learned yet, `y` tells what outputs stand for."""
+        """Returns both as tensors. If the model is not fitted, `y` determines the meaning of the
+        outputs.
+        """
         inputs, y = self._features(X, what, learned), examples.of_table(y)
         if self.task != "regression" and (learned is None or learned.classes is not None):
             y = examples.without_one_hot(y, int(self.widths[-1]), what)
@@ -400,7 +438,9 @@ class MLP(Estimator):
         return self._learned
 
     def _outputs(self, inputs: Tensor, batch_size: int) -> Tensor:
-        """What the model makes of all examples: values, or the logits of the classes that there are."""
+        """Returns the model's outputs for all examples: values, or the logits of the existing
+        classes.
+        """
         batch_size, was_training = _setting(type(self).__name__, "batch_size", batch_size, 1), self.training
         self.eval()
         try:
@@ -419,10 +459,10 @@ class MLP(Estimator):
         if weights is None:
             return loss(outputs, targets)
         losses = loss(outputs, targets, reduction="none")
-        # A batch that does not count at all has no gradient.
+        # A batch whose weights are all 0 has no gradient.
         return ((losses.mean(1) if is_of_numbers else losses) * weights).sum() / weights.sum().clamp(min=1e-30)
 
-    # ---- Habits of estimators
+    # ---- scikit-learn's conventions
 
     @property
     def loss_curve_(self) -> list[float]:
@@ -443,7 +483,7 @@ class MLP(Estimator):
             return "regressor" if self._learned.classes is None else "classifier"
         if self.task != "auto":
             return "regressor" if self.task == "regression" else "classifier"
-        # Before it has learned, by what it is likeliest for.
+        # Before it is fitted: the more likely task.
         return "regressor" if self.widths[-1] == 1 else "classifier"
 
     @property
@@ -455,7 +495,9 @@ class MLP(Estimator):
             self._build()
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
-        """As that of a module. A model that is told its `task` counts as fitted then, with the classes 0, 1, ..."""
+        """Loads weights like `Module.load_state_dict`. A model whose `task` is given is then
+        fitted, with the classes 0, 1, ...
+        """
         loaded = super().load_state_dict(state_dict, strict, assign)
         outputs = int(self.widths[-1])
         if self._learned is None and self.task != "auto":
@@ -464,7 +506,7 @@ class MLP(Estimator):
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
-        # The moments of partial_fit stay behind: the next one begins with new ones.
+        # The moments of partial_fit are not saved: the next call starts with new ones.
         return {**self.__dict__, "_partial": None}
 
 
@@ -485,19 +527,23 @@ def _truth(model: str, name: str, value: Any) -> bool:
 
 
 def _verbose(model: str, value: Any) -> Any:
-    """None, a truth value or, as scikit-learn's, a number of how much is told."""
+    """Checks `verbose`: None, a bool or, as in scikit-learn, a verbosity level."""
     if value is not None and not isinstance(value, (bool, np.bool_)) and not _is_whole(value, 0):
         raise ValueError(f"{model}: verbose {value!r}, expected True or False")
     return value
 
 
 def _usual_epochs(count: int, batch_size: int) -> int:
-    """As many as make enough steps to learn a small table, and no more than a few of a large set of images."""
+    """Returns enough epochs for the steps that a small table needs, but only a few for a large set
+    of images.
+    """
     return min(max(-(-_USUAL_STEPS // -(-count // batch_size)), _EPOCHS[0]), _EPOCHS[1])
 
 
 def _is_called_by_scikit_learn() -> bool:
-    """Whether one of its functions, such as cross_val_score, asked for a `fit`, of which it makes many."""
+    """Returns whether `fit` was called by a function of scikit-learn, such as cross_val_score,
+    which makes many such calls.
+    """
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "ternion":
         frame = frame.f_back
@@ -519,12 +565,16 @@ def _pair(validation_data: Any) -> tuple[Any, Any]:
 
 
 def _order(seed: int | None) -> np.random.Generator:
-    """What orders the examples: of a thread's own, so that a seed counts whatever other threads draw."""
+    """Returns the generator for the order of the examples. It is local, so that a seed has the same
+    effect whatever other threads draw.
+    """
     return np.random.default_rng(int(randint(0, 2**31 - 1, (1,), device="cpu").item()) if seed is None else seed)
 
 
 def _r2(found: Any, wanted: Any) -> float:
-    """The mean over the outputs of `1 - residual / spread`; of an output that is constant, 1 if it is met and 0 else, as scikit-learn's."""
+    """Returns the mean over the outputs of `1 - residual / spread`. For a constant output it is 1
+    if the output is matched and 0 otherwise, as in scikit-learn.
+    """
     if len(wanted) < 2:
         return math.nan
     residual, spread = ((wanted - found) ** 2).sum(0), ((wanted - wanted.mean(0)) ** 2).sum(0)

@@ -1,4 +1,4 @@
-"""The oldest interface: a network of one hidden layer with `fit`, `predict` and `evaluate`."""
+"""The oldest interface: a network with one hidden layer, and `fit`, `predict` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _COLUMNS = ("epoch", "loss", "accuracy", "validation loss", "validation accuracy
 
 
 class NeuralNetwork(MLP):
-    """A classifier of one hidden layer with ReLU: `NeuralNetwork(784, 128, 10, batch_size=64)`. `predict` gives probabilities, `evaluate` the accuracy.
+    """A classifier with one hidden layer and ReLU: `NeuralNetwork(784, 128, 10,
+    batch_size=64)`. `predict` returns probabilities, `evaluate` the accuracy.
 
         network = models.NeuralNetwork(784, 128, 10).fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
         network.predict(test_images).argmax(1)
@@ -30,11 +31,13 @@ class NeuralNetwork(MLP):
     `fit` prints a table with a row for each epoch.
 
     Args:
-        input_size, hidden_size, output_size: numbers of an example, units of the hidden layer, classes.
-        batch_size, epochs, learning_rate, verbose, random_state, device: as of `MLP`; `verbose=False` prints no table.
+        input_size, hidden_size, output_size: The number of features, of units in the hidden layer,
+            and of classes.
+        batch_size, epochs, learning_rate, verbose, random_state, device: As in `MLP`.
+            `verbose=False` prints no table.
 
     Raises:
-        ValueError: sizes that are no whole numbers above 0, fewer than two classes.
+        ValueError: If a size is not a positive integer, or if there are fewer than two classes.
     """
 
     def __init__(
@@ -67,13 +70,15 @@ class NeuralNetwork(MLP):
         validation_data: tuple[Any, Any] | None = None, verbose: bool | None = None, seed: Any = None, optimizer: Any = None,
         sample_weight: Any = None,
     ) -> Self:  # fmt: skip
-        """Learns the labels `y` of the examples `X`, and prints a table; the model itself. Arguments and errors are those of `MLP.fit`.
+        """Fits the model to the labels `y` of the examples `X`, prints a table, and returns the
+        model. Arguments and errors are those of `MLP.fit`.
 
-        Labels are whole numbers from 0 to below `output_size`, the places of the outputs, [examples], some of which may not occur; or rows with a 1 at the class,
-        [examples, output_size], or of probabilities, as of smoothed labels; where there are two outputs, bools.
+        Labels are output indices: integers from 0 to below `output_size`, [examples], some of which
+        may not occur. One-hot rows [examples, output_size] and rows of probabilities, such as
+        smoothed labels, are accepted, too; and bools if there are two outputs.
 
         Raises:
-            ValueError: other labels: their probabilities would stand at other places.
+            ValueError: If there are other labels: their probabilities would be at other indices.
         """
         shown = bool(_verbose(type(self).__name__, self.verbose if verbose is None else verbose))
         self._table = _Table() if shown else None
@@ -91,7 +96,9 @@ class NeuralNetwork(MLP):
             table.row({"epoch": self.n_iter_, "accuracy": self._measured(data, 1024)["accuracy"], "seconds": time.monotonic() - begun, **told})
 
     def _outputs_mean(self, y: Any, what: str) -> _Learned:
-        """That the outputs stand for the labels 0, 1, .., so that `predict` has the probability of each at its place."""
+        """Checks that the outputs represent the labels 0, 1, .., so that `predict` returns the
+        probability of each label at its index.
+        """
         if examples.are_probabilities(y, int(self.output_size), what):
             return super()._outputs_mean(y, what)
         found, learned = examples.labels(y, what), super()._outputs_mean(y, what)
@@ -101,28 +108,33 @@ class NeuralNetwork(MLP):
         return learned
 
     def predict(self, X: Any, batch_size: int = 1024) -> Array:
-        """For each example the probability of each class, [examples, output_size]; an array of NumPy. Raises as `MLP.predict`."""
+        """Returns the probability of each class for each example, [examples, output_size], as a
+        NumPy array. Raises the errors of `MLP.predict`.
+        """
         return self._probabilities(X, batch_size, "predict")
 
     def predict_classes(self, X: Any, batch_size: int = 1024) -> Array:
-        """For each example its label. Raises as `MLP.predict`."""
+        """Returns the label of each example. Raises the errors of `MLP.predict`."""
         return self._predicted(X, batch_size, "predict_classes")
 
     def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> float:  # type: ignore[override]
-        """The share of the examples whose most probable class is right. Raises as `MLP.evaluate`."""
+        """Returns the fraction of the examples whose most probable class is correct. Raises the
+        errors of `MLP.evaluate`.
+        """
         return super().evaluate(X, y, batch_size)["accuracy"]
 
     def score(self, X: Any, y: Any) -> float:
-        """The accuracy, as `evaluate`."""
+        """Returns the accuracy, as `evaluate` does."""
         return self._evaluated(X, y, 1024, "score")["accuracy"]
 
     def forward(self, x: Tensor) -> Tensor:
-        """[batch, ..] -> logits [batch, output_size]; axes behind the first become one."""
+        """Maps [batch, ..] to logits [batch, output_size]. All axes after the first are flattened.
+        """
         return super().forward(x)
 
 
 class _Table:
-    """A table on stdout that grows by a row for each epoch."""
+    """A table on stdout to which a row is added for each epoch."""
 
     def __init__(self) -> None:
         self._columns: list[str] = []

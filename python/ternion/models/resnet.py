@@ -11,19 +11,22 @@ from ..nn.blocks import _convolution
 
 
 class ResNet(nn.Module):
-    """A residual network (He et al. 2016) for images of about 32 x 32: [batch, channels, height, width] -> [batch, classes].
+    """A residual network (He et al. 2016) for images of about 32 x 32:
+    [batch, channels, height, width] -> [batch, classes].
 
-    The first convolution is 3 x 3 at every place and no pooling follows, so that nothing is lost of small images. Keys are torchvision's: `conv1`,
-    `bn1`, `layer1.0.conv1`, .., `fc`.
+    The first convolution is 3 x 3 with stride 1, and no pooling follows, so that small images lose
+    no resolution. Keys are torchvision's: `conv1`, `bn1`, `layer1.0.conv1`, .., `fc`.
 
     Args:
-        channels: of the images.
-        classes: of the answers.
-        blocks: those of each stage; each stage but the first halves rows and columns and doubles the channels.
-        width: channels of the first stage.
+        channels: The number of channels of the images.
+        classes: The number of classes.
+        blocks: The number of blocks of each stage. Each stage except the first has half the height
+            and width and twice the number of channels of the previous one.
+        width: The number of channels of the first stage.
 
     Raises:
-        ValueError: no stages, blocks or a width below 1; when called, other axes or channels.
+        ValueError: If there are no stages, or if a number of blocks or the width is below 1; when
+            called, if the input has another rank or number of channels.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class ResNet(nn.Module):
 
 
 class ResNet18(ResNet):
-    """The residual network of 18 layers with weights, for images of about 32 x 32.
+    """The residual network with 18 weight layers for images of about 32 x 32.
 
     Shapes: [batch, channels, height, width] -> [batch, classes]
     """

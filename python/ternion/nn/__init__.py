@@ -1,4 +1,6 @@
-"""Layers, and what models are made of. Names, arguments, defaults and keys of the state dict are PyTorch's."""
+"""Layers and other building blocks of models. Names, arguments, defaults and state dict keys are
+PyTorch's.
+"""
 
 from .._refusals import name_classes as _name_classes
 from .._ternion import Parameter as Parameter
@@ -20,7 +22,7 @@ from .transformer import (
     TransformerEncoder as TransformerEncoder, TransformerEncoderLayer as TransformerEncoderLayer,
 )  # fmt: skip
 
-# Without the modules that layers are written in.
+# Excludes the modules in which the layers are defined.
 __all__ = [
     "Buffer", "FeedForward", "GRU", "GRUCell", "KeyValueCache", "LSTM", "LSTMCell", "LayerSummary", "Module", "ModuleDict", "ModuleList",
     "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNN", "RNNBase", "RNNCell", "RNNCellBase", "ResidualBlock", "Rotary", "Sequential", "Summary",

@@ -1,7 +1,8 @@
-"""Activations without parameters: a part of `ternion.nn.functional`.
+"""Activations without parameters; a part of `ternion.nn.functional`.
 
-`inplace=True` and the forms with `_` change the input itself, which is returned. Its gradient flows through the function, as in PyTorch: a tensor that asks for
-its gradient itself cannot be changed while operations are recorded.
+`inplace=True` and the functions whose names end in `_` change the input itself and return it. As in
+PyTorch, its gradient flows through the function. A tensor that requires a gradient itself (a leaf)
+cannot be changed in place while operations are recorded.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ __all__ = [
 
 
 def _placed(op: str, input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    """The result: the input itself, changed, if that is wanted."""
+    """Returns `result`, written into `input` itself if `inplace` is True."""
     return _written(op, input, result) if inplace else result
 
 
 def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None = None, stacklevel: int = 4) -> int:
-    """The axis of a softmax; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch."""
+    """Returns the axis of a softmax. Without an explicit axis it is axis 0 for tensors of 0, 1 or 3
+    axes and axis 1 otherwise, with a warning, as in PyTorch.
+    """
     if dim is not None and axis is not None:
         raise TypeError(f"{op}: both dim and axis")
     named = axis if dim is None else dim
@@ -38,196 +41,205 @@ def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None = None, s
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`max(x, 0)` of each element; NaN stays.
+    """Applies `max(x, 0)` elementwise. NaN is preserved.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return input.relu_() if inplace else Tensor.relu(input)
 
 
 def relu_(input: Tensor) -> Tensor:
-    """`relu`, in place: the tensor itself is changed and returned.
+    """Applies `relu` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return relu(input, True)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu`, in place: the tensor itself is changed and returned.
+    """Applies `elu` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return elu(input, alpha, True)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu`, in place: the tensor itself is changed and returned.
+    """Applies `leaky_relu` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return leaky_relu(input, negative_slope, True)
 
 
 def selu_(input: Tensor) -> Tensor:
-    """`selu`, in place: the tensor itself is changed and returned.
+    """Applies `selu` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return selu(input, True)
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`celu`, in place: the tensor itself is changed and returned.
+    """Applies `celu` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return celu(input, alpha, True)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`hardtanh`, in place: the tensor itself is changed and returned.
+    """Applies `hardtanh` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return hardtanh(input, min_val, max_val, True)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold`, in place: the tensor itself is changed and returned.
+    """Applies `threshold` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return _placed("threshold_", input, _functional._threshold(input, threshold, value), True)
 
 
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Tensor:
-    """`rrelu`, in place: the tensor itself is changed and returned.
+    """Applies `rrelu` in place: changes the input tensor and returns it.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
-        RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+        TypeError: If the input is not a tensor.
+        RuntimeError: If a leaf that requires a gradient is changed in place while operations are
+            recorded.
     """
     return rrelu(input, lower, upper, training, True)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x, 0), 6)` of each element; the gradient is 0 at both bounds.
+    """Applies `min(max(x, 0), 6)` elementwise. The gradient is 0 at both bounds.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("relu6", input, _functional.hardtanh(input, 0.0, 6.0), inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * sigmoid(x)` of each element.
+    """Applies `x * sigmoid(x)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("silu", input, Tensor.silu(input), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * tanh(softplus(x))` of each element (Misra 2019).
+    """Applies `x * tanh(softplus(x))` elementwise (Misra 2019).
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("mish", input, _functional._mish(input), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^x - 1)`.
+    """Applies `x` if `x > 0`, else `alpha * (e^x - 1)`, elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("elu", input, Tensor.elu(input, alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)` (Barron 2017).
+    """Applies `x` if `x > 0`, else `alpha * (e^(x / alpha) - 1)`, elementwise (Barron 2017).
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: an `alpha` of 0.
+        ValueError: If `alpha` is 0.
     """
     return _placed("celu", input, _functional._celu(input, alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+    """Applies ELU with the two constants that preserve mean 0 and variance 1
+    (Klambauer et al. 2017).
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("selu", input, _functional._selu(input), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else `negative_slope * x`.
+    """Applies `x` if `x > 0`, else `negative_slope * x`, elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("leaky_relu", input, Tensor.leaky_relu(input, negative_slope), inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """`x` where it is positive, else `weight * x`.
+    """Applies `x` if `x > 0`, else `weight * x`, elementwise.
 
     Shapes: [batch, channels, ..], weight [] or [1] or [channels] -> the input's
 
     Raises:
-        ValueError: as many slopes as neither 1 nor the channels.
+        ValueError: If the number of slopes is neither 1 nor the number of channels.
     """
     if weight.numel() == 1:
         return input._prelu(weight.reshape(()))
@@ -238,23 +250,25 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """`x` where it is positive, else times a slope: in training a random one of each element from `lower` to `upper`, else their mean.
+    """Applies `x` if `x > 0`, else `slope * x`, elementwise. In training, `slope` is drawn per
+    element from the uniform distribution between `lower` and `upper`; otherwise it is their mean.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: `lower` above `upper`.
+        ValueError: If `lower` is above `upper`.
     """
     return _placed("rrelu", input, _functional._rrelu(input, lower, upper, training), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element, but at least `min_val` and at most `max_val`; the gradient is 0 at both bounds.
+    """Clamps each element to the range from `min_val` to `max_val`. The gradient is 0 at both
+    bounds.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: `min_val` above `max_val`.
+        ValueError: If `min_val` is above `max_val`.
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: from {min_val} to {max_val}, expected the lower one first")
@@ -262,56 +276,58 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x + 3, 0), 6) / 6` of each element; the gradient is 0 at -3 and 3.
+    """Applies `min(max(x + 3, 0), 6) / 6` elementwise. The gradient is 0 at -3 and 3.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("hardsigmoid", input, _functional._hardsigmoid(input), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * hardsigmoid(x)` of each element (Howard et al. 2019).
+    """Applies `x * hardsigmoid(x)` elementwise (Howard et al. 2019).
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("hardswish", input, _functional._hardswish(input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
+    """Applies `log(1 + e^(beta * x)) / beta` elementwise. Where `beta * x` is above `threshold`,
+    the result is `x`.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: a `beta` of 0 or less.
+        ValueError: If `beta` is 0 or less.
     """
     return Tensor.softplus(input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:
-    """`x / (1 + |x|)` of each element.
+    """Applies `x / (1 + |x|)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _functional._softsign(input)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """`softmax(-x)` along `dim`; where none is named the first of 0, 1 or 3 axes, else the second, with a warning, as in PyTorch. In `dtype` if one is named.
+    """Computes `softmax(-x)` along `dim`, in `dtype` if it is given. Without `dim` the axis is 0
+    for inputs of 0, 1 or 3 axes and 1 otherwise, with a warning, as in PyTorch.
 
     Shapes: [..] -> the same
 
     Raises:
-        IndexError: an axis that is not there.
+        IndexError: If the axis does not exist.
     """
     del _stacklevel
     wide = input if dtype is None else input.to(dtype)
@@ -319,73 +335,74 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Each element nearer to 0 by `lambd`; 0 where it is that near.
+    """Moves each element toward 0 by `lambd`. Elements within `lambd` of 0 become 0.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: `lambd` below 0.
+        ValueError: If `lambd` is below 0.
     """
     return _functional._softshrink(input, lambd)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """0 where an element is not further than `lambd` from it, else the element.
+    """Replaces elements within `lambd` of 0 by 0 and keeps the others.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _functional._hardshrink(input, lambd)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """`x - tanh(x)` of each element.
+    """Applies `x - tanh(x)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _functional._tanhshrink(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Each element that is above `threshold`, else `value`; NaN stays.
+    """Keeps elements above `threshold` and replaces the others by `value`. NaN is preserved.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
     return _placed("threshold", input, _functional._threshold(input, threshold, value), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2017).
+    """Multiplies the first half of the input along `dim` by the sigmoid of the second half
+    (Dauphin et al. 2017).
 
     Shapes: [.., 2 n, ..] -> [.., n, ..]
 
     Raises:
-        ValueError: an odd size.
-        IndexError: an axis that is not there.
+        ValueError: If the size along `dim` is odd.
+        IndexError: If the axis does not exist.
     """
     return _functional._glu(input, dim)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A random choice of one place along `dim` that gradients flow through (Jang et al. 2017).
+    """Draws a random one-hot choice along `dim` through which gradients flow (Jang et al. 2017).
 
     Shapes: [..] -> the same
 
     Args:
-        tau: the temperature: the less, the nearer to a choice of one.
-        hard: 1 in one place and 0 elsewhere, with the gradients of the soft choice.
-        eps: of PyTorch, without effect there, too.
+        tau: the temperature. The lower it is, the closer the result is to one-hot.
+        hard: if True, returns an exact one-hot tensor with the gradients of the soft choice.
+        eps: accepted for compatibility; PyTorch ignores it, too.
 
     Raises:
-        IndexError: an axis that is not there.
+        IndexError: If the axis does not exist.
     """
     if isinstance(tau, Tensor) and tau.requires_grad:
         return _gumbel_softmax_of(logits, tau, hard, dim)
@@ -393,7 +410,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
 
 
 def _gumbel_softmax_of(logits: Tensor, tau: Tensor, hard: bool, dim: int) -> Tensor:
-    """By a temperature to which a gradient flows."""
+    """Computes `gumbel_softmax` with a temperature that receives a gradient."""
     noise = -empty_like(logits, requires_grad=False).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:

@@ -1,4 +1,5 @@
-"""How the types of a module's call are those of its `forward`; for type checkers alone."""
+"""Types that give a module's `__call__` the signature of its `forward`. Used by type checkers only.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     R = TypeVar("R", covariant=True)
 
     class Forwards(Protocol[P, R]):
-        """Whatever has a `forward`: a call takes what that takes, and gives what that gives."""
+        """An object with a `forward` method. Calling it takes the same arguments and returns the
+        same type.
+        """
 
         def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...

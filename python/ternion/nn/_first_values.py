@@ -1,4 +1,6 @@
-"""First values of layers: how they are drawn, and drawn again. For the same seed they are those of the Rust crates."""
+"""Initialization of layer parameters, at construction and on reset. With the same seed the values
+equal those of the Rust crates.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ def uniform(shape: Any, bound: float, device: Any, dtype: Any) -> Parameter:
 
 
 def weight_and_bias(weight_shape: Any, fan_in: int, out: int, bias: bool, device: Any, dtype: Any) -> tuple[Parameter, Parameter | None]:
-    """What PyTorch's linear and convolution layers start from."""
+    """Returns weight and bias with PyTorch's initialization of linear and convolution layers."""
     weight = Parameter(_ternion._initial(weight_shape, "kaiming_uniform", [math.sqrt(5.0)], device=device, dtype=dtype))
     return weight, (uniform((out,), _bound(fan_in), device, dtype) if bias else None)
 
@@ -25,7 +27,9 @@ def _bound(fan_in: int) -> float:
 
 
 def draw_again(parameter: Any, formula: str, numbers: list[float]) -> None:
-    """Overwrites a parameter, where there is one, by a formula of `_initial`."""
+    """Reinitializes a parameter with an initialization formula of `_initial`. Does nothing if it is
+    None.
+    """
     if parameter is not None:
         with no_grad():
             parameter.copy_(_ternion._initial(tuple(parameter.shape), formula, numbers, dtype=parameter.dtype, device=parameter.device))
@@ -36,12 +40,16 @@ def draw_uniform_again(parameter: Any, bound: float) -> None:
 
 
 def draw_weight_and_bias_again(layer: Any) -> None:
-    """As `weight_and_bias`, of a layer whose weight has the inputs of an output behind its first axis."""
+    """Reinitializes a layer as `weight_and_bias` does. The fan-in is the product of the weight's
+    axes after the first.
+    """
     draw_again(layer.weight, "kaiming_uniform", [math.sqrt(5.0)])
     draw_uniform_again(layer.bias, _bound(math.prod(layer.weight.shape[1:])))
 
 
 def make_neutral(layer: Any) -> None:
-    """A weight of 1 and a bias of 0, where there are any: what norms start from."""
+    """Sets the weight to 1 and the bias to 0, where they exist: the initial values of normalization
+    layers.
+    """
     draw_again(layer.weight, "constant", [1.0])
     draw_again(getattr(layer, "bias", None), "constant", [0.0])

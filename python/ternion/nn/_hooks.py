@@ -1,4 +1,6 @@
-"""Hooks of modules: functions that are called around `forward`, and with the gradients of what it took and gave."""
+"""Hooks of modules: functions that are called around `forward`, and with the gradients of its
+inputs and outputs.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from .._ternion import Tensor, is_grad_enabled
 
 
 class RemovableHandle:
-    """Removes a hook: by `remove()`, or at the end of a `with`."""
+    """Removes a hook, by `remove()` or at the end of a `with` block."""
 
     def __init__(self, hooks: dict[int, Any], number: int):
         self._hooks, self._number = hooks, number
 
     def remove(self) -> None:
-        """The hook is not called any more."""
+        """Removes the hook, so that it is no longer called."""
         self._hooks.pop(self._number, None)
 
     def __enter__(self) -> RemovableHandle:
@@ -33,14 +35,14 @@ class _Hook(NamedTuple):
 
 
 class Hooks:
-    """The hooks of one module, in the order in which they are called."""
+    """The hooks of one module, in call order."""
 
     def __init__(self) -> None:
         self.before: dict[int, _Hook] = {}
         self.after: dict[int, _Hook] = {}
         self.backward: dict[int, _Hook] = {}
         self.before_backward: dict[int, _Hook] = {}
-        # Around state dicts.
+        # Called around saving and loading of state dicts.
         self.before_state: dict[int, _Hook] = {}
         self.after_state: dict[int, _Hook] = {}
         self.before_load: dict[int, _Hook] = {}
@@ -48,7 +50,7 @@ class Hooks:
         self._numbers = 0
 
     def add(self, hooks: dict[int, _Hook], hook: _Hook, prepend: bool) -> RemovableHandle:
-        """Puts a hook behind the others of its kind, or before them."""
+        """Adds a hook after the existing ones of its kind, or before them if `prepend` is True."""
         if not callable(hook.call):
             raise TypeError(f"a hook of type {type(hook.call).__name__}, expected a function")
         self._numbers += 1
@@ -61,7 +63,7 @@ class Hooks:
         return RemovableHandle(hooks, self._numbers)
 
     def call(self, module: Any, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """What `forward` gives, with the hooks around it."""
+        """Calls `forward` with the hooks around it and returns its result."""
         try:
             return self._called(module, forward, args, kwargs)
         except Exception:
@@ -88,7 +90,7 @@ def _told(hook, module, args, kwargs, result):
 
 
 def _taken(hook, module, args, kwargs):
-    """The arguments that a hook before `forward` makes of these."""
+    """Returns the arguments after a forward pre-hook, which may replace them."""
     if not hook.with_kwargs:
         changed = hook.call(module, args)
         if changed is None:
@@ -103,7 +105,9 @@ def _taken(hook, module, args, kwargs):
 
 
 class _Walk:
-    """Gathers the gradients of what one call of a module gave and took, and tells them to its hooks."""
+    """Collects the gradients of the outputs and inputs of one module call and passes them to the
+    hooks.
+    """
 
     def __init__(self, module: Any, hooks: Hooks):
         self._module, self._hooks = module, hooks
@@ -114,20 +118,20 @@ class _Walk:
         self._giving: set[int] = set()
 
     def take(self, args: Any):
-        """The arguments, of which tensors that a gradient flows to are told when it comes."""
+        """Returns the arguments, with gradient hooks on the tensors that require a gradient."""
         taken = list(args)
         self._of_inputs = [None] * len(taken)
         for number, value in enumerate(taken):
             if isinstance(value, Tensor) and value.requires_grad:
                 self._asking.add(number)
-                # A tensor of its own: others may read the same one.
+                # A separate view, because other consumers may read the same tensor.
                 taken[number] = value.view(value.shape)
                 taken[number].register_hook(lambda grad, number=number: self._came(number, grad))
         self._awaited = set(self._asking)
         return tuple(taken)
 
     def give(self, result: Any):
-        """The result, whose gradients are told when they come."""
+        """Returns the result, with gradient hooks on its tensors that require a gradient."""
         tensors, rebuild = _tree.flatten(result)
         self._of_outputs = [None] * len(tensors)
         for number, value in enumerate(tensors):
@@ -138,7 +142,7 @@ class _Walk:
         return rebuild(tensors)
 
     def _began(self, number, grad):
-        """The gradient of an output is there."""
+        """Handles the gradient of an output."""
         self._of_outputs[number] = grad
         changed = False
         for hook in list(self._hooks.before_backward.values()):
@@ -151,7 +155,7 @@ class _Walk:
         return grad if changed else None
 
     def _came(self, number, grad):
-        """The gradient of an input is there; the last one is told with all others."""
+        """Handles the gradient of an input. The last one to arrive triggers the backward hooks."""
         self._of_inputs[number] = grad
         self._awaited.discard(number)
         if self._awaited:
@@ -161,7 +165,7 @@ class _Walk:
         return self._only(changed, number, self._asking, "hook", "input") if changed is not None else None
 
     def _tell(self):
-        """What hooks make of the gradients of the inputs, or None."""
+        """Calls the backward hooks. Returns the input gradients that they replaced, or None."""
         grads, outputs, changed = tuple(self._of_inputs), tuple(self._of_outputs), None
         for hook in list(self._hooks.backward.values()):
             told = hook.call(self._module, grads, outputs)

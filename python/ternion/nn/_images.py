@@ -1,6 +1,7 @@
-"""Functions of sequences, images and volumes: padding, convolutions, patches, other sizes; a part of `ternion.nn.functional`.
+"""Functions of sequences, images and volumes: padding, convolutions, patches and resizing; a part
+of `ternion.nn.functional`.
 
-All take batches, and a single image or sequence without the axis of the batch.
+All of them accept batches, and also a single image or sequence without the batch axis.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = [
 
 
 def _input(op: str, input: Any, axes: int) -> Tensor:
-    """The input with the axis of the batch."""
+    """Returns the input with a batch axis."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
     if input.ndim not in (axes - 1, axes):
@@ -31,7 +32,7 @@ def _input(op: str, input: Any, axes: int) -> Tensor:
 
 
 def _numbers(op: str, name: str, value: Any, count: int, least: int = 0) -> tuple[int, ...]:
-    """A whole number for all of `count` axes, or one for each."""
+    """Returns `count` integers, from one integer for all axes or from one per axis."""
     if value.__class__ is int and value >= least:
         return (value,) * count
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -50,17 +51,22 @@ def _numbers(op: str, name: str, value: Any, count: int, least: int = 0) -> tupl
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Elements around those that are there: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
+    """Pads a tensor. `pad` lists pairs of amounts (before, after), for the last axis first, then
+    for the one before it, and so on.
 
-    Shapes: [.., size] -> [.., size + before + behind]
+    Shapes: [.., size] -> [.., size + before + after]
 
     Args:
-        mode: "constant" (of `value`, 0 by default), "reflect" (without the outermost element), "replicate" (the outermost element) or "circular"; negative
-            amounts cut off. All but "constant" are of one to three axes behind channels, and a batch, which may be left out.
+        mode: "constant" (filled with `value`, 0 by default), "reflect"
+            (excluding the edge element), "replicate" (repeating the edge element) or "circular".
+            Negative amounts crop. All modes except "constant" pad one to three axes that follow a
+            channel axis and an optional batch axis.
 
     Raises:
-        ValueError: an odd number of amounts, more than axes, another mode, more than there is to reflect or to go around, a `value` of another mode.
-        TypeError: truth values to reflect or to replicate.
+        ValueError: If the number of amounts is odd or larger than two per axis, the mode is
+            unknown, an amount is too large to reflect or wrap around, or `value` is given for
+            another mode than "constant".
+        TypeError: If the input of a mode that reflects or replicates is a bool tensor.
     """
     amounts = list(pad)
     if mode == "constant":
@@ -91,7 +97,9 @@ def _whole(sides):
 
 
 def _same(op, weight, stride, dilation):
-    """Amounts (before, behind) of each axis, the last first, so that there are as many windows as places."""
+    """Returns padding amounts (before, after) per axis, last axis first, for which the output has
+    the size of the input.
+    """
     if any(step != 1 for step in stride):
         raise ValueError(f"{op}: padding \"same\" with stride {stride}, expected a stride of 1")
     totals = [step * (size - 1) for step, size in zip(dilation, weight.shape[2:])]
@@ -99,7 +107,9 @@ def _same(op, weight, stride, dilation):
 
 
 def _padding(op, input, weight, stride, padding, dilation):
-    """The input and the padding that is left for the convolution, of "same", "valid" or numbers."""
+    """Resolves `padding` ("same", "valid" or numbers) to the input, padded if necessary, and the
+    padding that is left to the convolution.
+    """
     if not isinstance(padding, str):
         return input, _numbers(op, "padding", padding, len(stride))
     if padding == "valid":
@@ -131,16 +141,20 @@ def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0,
     dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Each window of sequences, weighted.
+    """Applies a 1D convolution to sequences.
 
-    Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out, windows]; the batch may be left out
+    Shapes: [batch, channels, length], weight [out, channels / groups, kernel] ->
+    [batch, out, windows]; the batch axis is optional
 
     Args:
-        padding: zeros on both sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+        padding: zero padding on both sides, or "valid" (no padding) or "same" (an output of the
+            input's length; requires stride 1).
 
     Raises:
-        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
-        TypeError: no tensors, whole numbers as input, or settings that are none.
+        ValueError: If the number of axes, the channels or `padding` is invalid, a window is larger
+            than the input, or a stride or dilation is below 1.
+        TypeError: If an argument is not a tensor, the input has an integer dtype, or a setting is
+            not an integer.
     """
     return _convolved("conv1d", _native.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
 
@@ -149,17 +163,20 @@ def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0,
     dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Each window of images, weighted.
+    """Applies a 2D convolution to images.
 
-    Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel width] -> [batch, out, rows, columns]; the batch may be
-    left out
+    Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel
+    width] -> [batch, out, rows, columns]; the batch axis is optional
 
     Args:
-        padding: zeros on all sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+        padding: zero padding on all sides, or "valid" (no padding) or "same" (an output of the
+            input's size; requires stride 1).
 
     Raises:
-        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
-        TypeError: no tensors, whole numbers as input, or settings that are none.
+        ValueError: If the number of axes, the channels or `padding` is invalid, a window is larger
+            than the input, or a stride or dilation is below 1.
+        TypeError: If an argument is not a tensor, the input has an integer dtype, or a setting is
+            not an integer.
     """
     return _convolved("conv2d", _native.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
 
@@ -168,16 +185,20 @@ def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0,
     dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Each window of volumes, weighted.
+    """Applies a 3D convolution to volumes.
 
-    Shapes: [batch, channels, depth, height, width], weight [out, channels / groups, *kernel] -> [batch, out, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width], weight [out, channels / groups, *kernel] ->
+    [batch, out, planes, rows, columns]; the batch axis is optional
 
     Args:
-        padding: zeros on all sides; or "valid" (none) or "same" (as many windows as places, of stride 1).
+        padding: zero padding on all sides, or "valid" (no padding) or "same" (an output of the
+            input's size; requires stride 1).
 
     Raises:
-        ValueError: another number of axes, channels that do not fit, a window larger than the input, a stride or dilation below 1, another padding.
-        TypeError: no tensors, truth values as input, or settings that are none.
+        ValueError: If the number of axes, the channels or `padding` is invalid, a window is larger
+            than the input, or a stride or dilation is below 1.
+        TypeError: If an argument is not a tensor, the input is a bool tensor, or a setting is not
+            an integer.
     """
     return _convolved("conv3d", _native._conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
 
@@ -186,14 +207,15 @@ def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
     output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1,
 ) -> Tensor:  # fmt: skip
-    """What a convolution with the same numbers makes of its gradient.
+    """Applies a 2D transposed convolution: the gradient of `conv2d` with respect to its input.
 
-    Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]; the batch may be
-    left out
+    Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel
+    width] -> [batch, out, rows, columns]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
-        TypeError: no tensors, or whole numbers as input.
+        ValueError: If the number of axes or the channels are invalid, or an output padding is below
+            neither the stride nor the dilation.
+        TypeError: If an argument is not a tensor, or the input has an integer dtype.
     """
     op = "conv_transpose2d"
     batch = _input(op, input, 4)
@@ -207,13 +229,15 @@ def conv_transpose1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
     output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1,
 ) -> Tensor:  # fmt: skip
-    """What a convolution of sequences with the same numbers makes of its gradient.
+    """Applies a 1D transposed convolution: the gradient of `conv1d` with respect to its input.
 
-    Shapes: [batch, channels, length], weight [channels, out / groups, kernel] -> [batch, out, places]; the batch may be left out
+    Shapes: [batch, channels, length], weight [channels, out / groups, kernel] ->
+    [batch, out, output length]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
-        TypeError: no tensors, or whole numbers as input.
+        ValueError: If the number of axes or the channels are invalid, or an output padding is below
+            neither the stride nor the dilation.
+        TypeError: If an argument is not a tensor, or the input has an integer dtype.
     """
     return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -222,13 +246,15 @@ def conv_transpose3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
     output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1,
 ) -> Tensor:  # fmt: skip
-    """What a convolution of volumes with the same numbers makes of its gradient.
+    """Applies a 3D transposed convolution: the gradient of `conv3d` with respect to its input.
 
-    Shapes: [batch, channels, depth, height, width], weight [channels, out / groups, *kernel] -> [batch, out, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width], weight [channels, out / groups, *kernel] ->
+    [batch, out, planes, rows, columns]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, channels that do not fit, an output padding that is neither below the stride nor the dilation.
-        TypeError: no tensors, or truth values as input.
+        ValueError: If the number of axes or the channels are invalid, or an output padding is below
+            neither the stride nor the dilation.
+        TypeError: If an argument is not a tensor, or the input is a bool tensor.
     """
     return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -246,7 +272,7 @@ def _transposed(op, axes, input, weight, bias, stride, padding, output_padding, 
 
 
 def _of_batch(native, input, axes):
-    """A native function of batches, for a single image, too."""
+    """Calls a native function of batches; adds and removes the batch axis for a single image."""
     output = native(input.unsqueeze(0) if input.ndim == axes - 1 else input)
     if input.ndim == axes:
         return output
@@ -260,13 +286,14 @@ def unfold(
     input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:  # fmt: skip
-    """The patches that a window shows, as the columns of a matrix for each image.
+    """Extracts the patches of a sliding window as the columns of one matrix per image.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width,
+    windows]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, a window larger than the images.
-        TypeError: no tensor.
+        ValueError: If the number of axes is invalid, or a window is larger than the images.
+        TypeError: If the input is not a tensor.
     """
     _input("unfold", input, 4)
     return _of_batch(lambda batch: _native.unfold(batch, kernel_size, dilation, padding, stride), input, 4)
@@ -276,16 +303,18 @@ def fold(
     input: Tensor, output_size: int | Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
 ) -> Tensor:  # fmt: skip
-    """Patches added up to images: what `unfold` makes of its gradient.
+    """Sums patches into images: the gradient of `unfold` with respect to its input.
 
-    Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]; the batch may be left out
+    Shapes: [batch, channels * kernel height * kernel width, windows] ->
+    [batch, channels, output height, output width]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, rows that the window does not divide, or other windows than the output has.
+        ValueError: If the number of axes is invalid, the rows are not a multiple of the window
+            size, or the number of windows differs from that of the output.
     """
     _input("fold", input, 3)
     if input.dtype == boolean:
-        # Where any patch is true, as sums of truth values are.
+        # True where any patch is true: the sum of bools is their logical or.
         return fold(input.to(float32), output_size, kernel_size, dilation, padding, stride) != 0
     return _of_batch(lambda batch: _native.fold(batch, output_size, kernel_size, dilation, padding, stride), input, 3)
 
@@ -294,22 +323,27 @@ def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Sequences, images or volumes of another size.
+    """Resizes sequences, images or volumes.
 
-    Shapes: [batch, channels, ..] -> the same with other sizes of the one to three last axes
+    Shapes: [batch, channels, ..] -> the same with other sizes of the last one to three axes
 
     Args:
-        size: one number for all axes, or one for each.
-        scale_factor: instead of a size, what sizes are multiplied by, rounded down.
-        mode: "nearest", "nearest-exact" (by the centers of the elements, as other programs do), "area"; "linear" of sequences, "bilinear" or "bicubic" of images,
-            "trilinear" of volumes.
-        align_corners: of "linear" to "bicubic": whether the elements in the corners stay where they are, rather than the corners of the images.
-        recompute_scale_factor: whether factors only tell the size, and places follow from that.
+        size: the output size, one number for all axes or one per axis.
+        scale_factor: the factor of the sizes, instead of `size`. Output sizes are rounded down.
+        mode: "nearest", "nearest-exact" (uses element centers, as other programs do), "area",
+            "linear" for sequences, "bilinear" or "bicubic" for images, "trilinear" for volumes.
+        align_corners: for "linear", "bilinear", "bicubic" and "trilinear": whether the centers of
+            the corner elements of input and output are aligned, rather than the outer corners of
+            the images.
+        recompute_scale_factor: whether `scale_factor` only determines the output size, from which
+            the sampling positions are then computed.
 
     Raises:
-        ValueError: both a size and a factor or neither, another mode or number of axes, an empty input or result, `antialias`.
-        TypeError: no tensor, sizes that are no whole numbers, whole numbers as input of a mode that mixes elements.
-        MemoryError: a result that no memory holds.
+        ValueError: If not exactly one of `size` and `scale_factor` is given, the mode or the number
+            of axes is invalid, the input or the result is empty, or `antialias` is True.
+        TypeError: If the input is not a tensor, a size is not an integer, or the input has an
+            integer dtype in a mode that interpolates.
+        MemoryError: If the result is larger than any memory.
     """
     op = "interpolate"
     if antialias:
@@ -332,14 +366,14 @@ def interpolate(
     return _native._interpolate(input, size, factors, mode, bool(align_corners))
 
 
-# Of how many axes a mode is.
+# The numbers of spatial axes that each mode supports.
 _MODES = {
     "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,),
 }  # fmt: skip
 
 
 def _new_sizes(input, size, scale_factor, recompute):
-    """The new size of each axis, or factors."""
+    """Returns the new size of each axis, or None, and the scale factors, or None."""
     sizes = input.shape[2:]
     if size is not None:
         if isinstance(size, (list, tuple)) and len(size) != len(sizes):
@@ -358,12 +392,13 @@ def _new_sizes(input, size, scale_factor, recompute):
     return [int(length * factor) for length, factor in zip(sizes, factors)], None
 
 
-# As much as a tensor of float32 that no device has the memory for, and less than sizes that do not fit 64 bits.
+# Elements of a float32 tensor that exceeds the memory of every device. Sizes below this limit fit
+# in 64 bits.
 _MOST_ELEMENTS = 2**44
 
 
 def _check_result(input, size, factors):
-    """That the result is no larger than any memory."""
+    """Raises MemoryError if the result is larger than any device memory."""
     new = size if factors is None else [length * factor for length, factor in zip(input.shape[2:], factors)]
     if math.prod(input.shape[:2]) * math.prod(new) > _MOST_ELEMENTS:
         sizes = ", ".join(f"{each:.0f}" for each in (*input.shape[:2], *new))
@@ -371,51 +406,56 @@ def _check_result(input, size, factors):
 
 
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
-    """`interpolate`.
+    """Alias of `interpolate`.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
 
     Raises:
-        ValueError: as `interpolate`.
+        ValueError: Same as `interpolate`.
     """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` by the nearest elements.
+    """Resizes by nearest-neighbor interpolation; see `interpolate`.
 
     Shapes: [batch, channels, ..] -> the same with other sizes of the last axes
 
     Raises:
-        ValueError: as `interpolate`.
+        ValueError: Same as `interpolate`.
     """
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` of images between the nearest pixels, whose corners stay where they are.
+    """Resizes images by bilinear interpolation with `align_corners=True`; see `interpolate`.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
 
     Raises:
-        ValueError: as `interpolate`.
+        ValueError: Same as `interpolate`.
     """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Tensor:
-    """Images at the places of a grid, whose last axis is x, y (and z of volumes), from -1 to 1 across the image; places that are no numbers read 0.
+    """Samples images at the positions of a grid. The last axis of `grid` is x, y
+    (and z for volumes), from -1 to 1 across the image. Positions that are NaN read 0.
 
-    Shapes: [batch, channels, height, width], grid [batch, rows, columns, 2] -> [batch, channels, rows, columns]; of volumes with one axis more
+    Shapes: [batch, channels, height, width], grid [batch, rows, columns, 2] ->
+    [batch, channels, rows, columns]; volumes have one more axis
 
     Args:
-        mode: "bilinear", "nearest", or "bicubic" of images.
-        padding_mode: what is outside: "zeros", "border" (the outermost element) or "reflection".
-        align_corners: whether -1 and 1 are the centers of corner elements, rather than their outer edges.
+        mode: "bilinear" or "nearest", and "bicubic" for images.
+        padding_mode: the values outside the image: "zeros", "border" (the edge element) or
+            "reflection".
+        align_corners: whether -1 and 1 refer to the centers of the corner elements, rather than to
+            their outer edges.
 
     Raises:
-        ValueError: another mode, number of axes or batch, an empty image, operands of two dtypes.
-        TypeError: no tensors, or whole numbers.
+        ValueError: If a mode, the number of axes or the batch size is invalid, an image is empty,
+            or the dtypes differ.
+        TypeError: If an argument is not a tensor or has an integer dtype.
     """
     op = "grid_sample"
     for name, value in (("input", input), ("grid", grid)):
@@ -429,16 +469,19 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The grid of affine maps for `grid_sample`: `theta (x, y, 1)` at each place of images of `size`, `theta (x, y, z, 1)` of volumes.
+    """Generates a grid for `grid_sample` from affine maps: `theta (x, y, 1)` at each pixel of
+    images of `size`, `theta (x, y, z, 1)` for volumes.
 
-    Shapes: theta [batch, 2, 3], size (batch, channels, rows, columns) -> [batch, rows, columns, 2]; of volumes theta [batch, 3, 4] and one axis more
+    Shapes: theta [batch, 2, 3], size (batch, channels, rows, columns) -> [batch, rows, columns, 2];
+    for volumes theta is [batch, 3, 4] and the grid has one more axis
 
     Args:
-        align_corners: whether -1 and 1 are the centers of corner elements, rather than their outer edges.
+        align_corners: whether -1 and 1 refer to the centers of the corner elements, rather than to
+            their outer edges.
 
     Raises:
-        ValueError: maps that do not fit the size, a size below 1.
-        TypeError: no tensor, or whole numbers.
+        ValueError: If the maps do not match the size, or a size is below 1.
+        TypeError: If the argument is not a tensor or has an integer dtype.
     """
     op = "affine_grid"
     if not isinstance(theta, Tensor):
@@ -460,45 +503,52 @@ def _shuffled(op, input, name, by):
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Channels as pixels (Shi et al. 2016): [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor].
+    """Rearranges channels into pixels (Shi et al. 2016): [.., channels * factor^2, height, width]
+    -> [.., channels, height * factor, width * factor].
 
     Raises:
-        ValueError: fewer than 3 axes, a factor below 1, channels that the square of the factor does not divide.
-        TypeError: no tensor, or a factor that is no whole number.
+        ValueError: If the input has fewer than 3 axes, the factor is below 1, or the channels are
+            not a multiple of its square.
+        TypeError: If the input is not a tensor, or the factor is not an integer.
     """
     return _shuffled("pixel_shuffle", input, "upscale_factor", upscale_factor)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Pixels as channels, what `pixel_shuffle` takes back: [.., channels, height, width] -> [.., channels * factor^2, height / factor, width / factor].
+    """Rearranges pixels into channels, the inverse of `pixel_shuffle`:
+    [.., channels, height, width] -> [.., channels * factor^2, height / factor, width / factor].
 
     Raises:
-        ValueError: fewer than 3 axes, a factor below 1, a height or width that it does not divide.
-        TypeError: no tensor, or a factor that is no whole number.
+        ValueError: If the input has fewer than 3 axes, the factor is below 1, or the height or
+            width is not a multiple of it.
+        TypeError: If the input is not a tensor, or the factor is not an integer.
     """
     return _shuffled("pixel_unshuffle", input, "downscale_factor", downscale_factor)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels of groups in turn: the first of each, the second of each, and so on (Zhang et al. 2018).
+    """Interleaves groups of channels: the first channel of each group, then the second of each, and
+    so on (Zhang et al. 2018).
 
     Shapes: [batch, channels, ..] -> the same
 
     Raises:
-        ValueError: fewer than 3 axes, a number of groups below 1, or one that does not divide the channels.
-        TypeError: no tensor, or groups that are no whole number.
+        ValueError: If the input has fewer than 3 axes, the number of groups is below 1, or it does
+            not divide the channels.
+        TypeError: If the input is not a tensor, or the number of groups is not an integer.
     """
     return _shuffled("channel_shuffle", input, "groups", groups)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """`x / (k + alpha / size * sum of squares)^beta`, the sum over `size` channels around each (Krizhevsky et al. 2012).
+    """Computes `x / (k + alpha / size * sum of squares)^beta`, where the sum is over the `size`
+    channels around each channel (Krizhevsky et al. 2012).
 
     Shapes: [batch, channels, ..] -> the same
 
     Raises:
-        ValueError: fewer than 3 axes, a size below 1.
-        TypeError: no tensor, or whole numbers as input.
+        ValueError: If the input has fewer than 3 axes, or the size is below 1.
+        TypeError: If the input is not a tensor or has an integer dtype.
     """
     op = "local_response_norm"
     if not isinstance(input, Tensor):

@@ -1,4 +1,4 @@
-"""Losses and distances made of other functions: a part of `ternion.nn.functional`."""
+"""Losses and distances that are composed of other functions; a part of `ternion.nn.functional`."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ def _tensors(op: str, **arguments: Any) -> None:
 def cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Cross-entropy of logits and class indices, or probabilities.
+    """Computes the cross-entropy of logits with class indices or class probabilities.
 
-    Shapes: [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) or probabilities of the logits' shape -> []
+    Shapes: [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) or probabilities of the
+    logits' shape -> []
 
     Args:
-        weight: how much each class counts, [classes].
-        ignore_index: an index that counts nothing.
-        label_smoothing: the share of a label that is spread over all classes.
+        weight: the weight of each class, [classes].
+        ignore_index: a target index that is ignored.
+        label_smoothing: the fraction of a label that is distributed over all classes.
 
     Raises:
-        IndexError: an index that is none of a class.
-        ValueError: shapes that do not fit, another name as `reduction`.
+        IndexError: If a class index is out of range.
+        ValueError: If the shapes do not match, or `reduction` is unknown.
     """
     tell_of_activation("cross_entropy", input)
     try:
@@ -54,22 +55,26 @@ def linear_cross_entropy(
     input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0, chunk_rows: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)` without the scores of all rows at once, which of a large vocabulary are the largest tensor of a model.
+    """Computes `cross_entropy(linear(input, linear_weight, linear_bias), target)` without storing
+    the logits of all rows at once, which are the largest tensor of a model with a large vocabulary.
 
-    The gradients are formed in the forward pass, chunk by chunk. Losses of each row, weights of classes and targets that are probabilities are computed with all scores.
+    The gradients are computed in the forward pass, chunk by chunk. With `reduction="none"`, class
+    weights or target probabilities, all logits are computed at once.
 
-    Shapes: [.., in_features], linear_weight [classes, in_features], linear_bias [classes], class indices [..] (int32, int64 or uint8) or probabilities [.., classes] -> [],
-    of reduction "none" [..]
+    Shapes: [.., in_features], linear_weight [classes, in_features], linear_bias [classes], class
+    indices [..] (int32, int64 or uint8) or probabilities [.., classes] -> [], or [..] if
+    `reduction` is "none"
 
     Args:
-        weight: how much each class counts, [classes].
-        ignore_index: an index that counts nothing.
-        label_smoothing: the share of a label that is spread over all classes.
-        chunk_rows: rows whose scores are there at a time; by default as many as have 2^29 scores.
+        weight: the weight of each class, [classes].
+        ignore_index: a target index that is ignored.
+        label_smoothing: the fraction of a label that is distributed over all classes.
+        chunk_rows: the number of rows whose logits are stored at a time. By default as many as have
+            2^29 logits.
 
     Raises:
-        IndexError: an index that is none of a class.
-        ValueError: shapes that do not fit, another name as `reduction`, chunks of 0 rows.
+        IndexError: If a class index is out of range.
+        ValueError: If the shapes do not match, `reduction` is unknown, or `chunk_rows` is 0.
     """
     return _native.linear_cross_entropy(
         input, linear_weight, _classes(target), linear_bias=linear_bias, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing,
@@ -78,14 +83,14 @@ def linear_cross_entropy(
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """Minus the log-probability of each class index.
+    """Computes the negative log-likelihood of class indices.
 
     Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32, int64 or uint8) -> []
 
     Raises:
-        IndexError: an index that is none of a class.
-        ValueError: shapes that do not fit.
-        TypeError: indices of another dtype.
+        IndexError: If a class index is out of range.
+        ValueError: If the shapes do not match.
+        TypeError: If the indices have another dtype.
     """
     tell_of_log_probabilities(input)
     try:
@@ -96,70 +101,75 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
+    """Computes the Kullback-Leibler divergence of log-probabilities from a target: probabilities,
+    or their logarithms if `log_target` is True.
 
-    Shapes: two of one shape -> [], of reduction "none" that shape
+    Shapes: two tensors of the same shape -> [], or that shape if `reduction` is "none"
 
     Raises:
-        TypeError: no floating dtype.
-        ValueError: another name as `reduction`.
+        TypeError: If the dtype is not floating.
+        ValueError: If `reduction` is unknown.
     """
     tell_of_activation("kl_div", input)
     return _native.kl_div(input, target, reduction, log_target)
 
 
 def _classes(target: Any) -> Any:
-    """Class indices in a dtype of indices: bytes are taken as well, as in PyTorch."""
+    """Converts class indices to an index dtype: uint8 is accepted as well, as in PyTorch."""
     return target.long() if isinstance(target, Tensor) and target.dtype == uint8 else target
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Each vector along `dim` divided by its norm, which counts as `eps` if it is less.
+    """Divides each vector along `dim` by its norm, or by `eps` if the norm is smaller.
 
     Shapes: [..] -> the same
 
     Raises:
-        IndexError: an axis that is not there.
+        IndexError: If the axis does not exist.
     """
     return _native._normalize(input, p, dim, eps)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along `dim`, broadcast; a norm counts as `eps` if it is less.
+    """Computes the cosine of the angle between vectors along `dim`, with broadcasting. Norms below
+    `eps` are replaced by `eps`.
 
     Shapes: [.., n, ..] and the same -> [.., ..], without `dim`
 
     Raises:
-        ValueError: shapes that do not broadcast.
-        IndexError: an axis that is not there.
+        ValueError: If the shapes do not broadcast.
+        IndexError: If the axis does not exist.
     """
     return _native._cosine_similarity(x1, x2, dim, eps)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The norm of the differences along the last axis, to which `eps` is added.
+    """Computes the norm, along the last axis, of the differences plus `eps`.
 
     Shapes: [.., n] and the same -> [..], with `keepdim` [.., 1]
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: If the shapes do not broadcast.
     """
     return _native._pairwise_distance(x1, x2, (p, eps, keepdim))
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances of all pairs of rows, each pair once: of the first row to the others, of the second to those behind it, and so on.
+    """Computes the distances of all pairs of rows, each pair once: of the first row to all later
+    rows, then of the second row to all later rows, and so on.
 
     Shapes: [rows, width] -> [rows * (rows - 1) / 2]
 
     Raises:
-        ValueError: another number of axes than 2, `p` below 0.
+        ValueError: If the input does not have 2 axes, or `p` is below 0.
     """
     return _native._pdist(input, p)
 
 
 def _same_shape(op: str, input: Any, target: Any) -> None:
-    """A warning where input and target differ in shape: of `[n, 1]` and `[n]` every prediction would be compared with every target, and nothing be learned."""
+    """Warns if `input` and `target` differ in shape: with `[n, 1]` and `[n]` every prediction would
+    be compared with every target, and the model would learn nothing.
+    """
     if not isinstance(input, Tensor) or not isinstance(target, Tensor) or input.shape == target.shape:
         return
     shapes = f"input has shape {list(input.shape)} and target {list(target.shape)}"
@@ -167,29 +177,32 @@ def _same_shape(op: str, input: Any, target: Any) -> None:
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there.
+    """Computes a loss that is quadratic up to a distance of `beta` and linear beyond, with a
+    gradient of 1 in the linear part.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: `beta` below 0.
+        ValueError: If `beta` is below 0.
     """
     _same_shape("smooth_l1_loss", input, target)
     return _native._smooth_l1_loss(input, target, reduction, beta)
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of probabilities; logarithms below -100 count as that, and gradients are divided by 1e-12 at least, as in PyTorch.
+    """Computes the cross-entropy of probabilities. As in PyTorch, logarithms are clamped to at
+    least -100, and the divisor in the gradient to at least 1e-12.
 
-    Whether they are from 0 to 1 is looked at on the processor: of a device that would mean to wait for it.
+    The range from 0 to 1 is checked on the CPU only: on another device the check would have to wait
+    for the device.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Args:
-        weight: how much each element counts, broadcast.
+        weight: the weight of each element, broadcast.
 
     Raises:
-        ValueError: shapes that differ, numbers outside 0 to 1.
+        ValueError: If the shapes differ, or a value is outside 0 to 1.
     """
     _tensors("binary_cross_entropy", input=input, target=target)
     if input.shape != target.shape:
@@ -202,7 +215,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 
 
 def _probabilities(op: str, **arguments: Tensor) -> None:
-    """Refuses numbers outside 0 to 1 on the processor."""
+    """Raises ValueError for CPU tensors with values outside 0 to 1."""
     for name, value in arguments.items():
         if value.device.type == "cpu" and not bool(((value >= 0) & (value <= 1)).all()):
             raise ValueError(f"{op}: {name} has numbers outside 0 to 1, or NaN; expected probabilities")
@@ -211,17 +224,17 @@ def _probabilities(op: str, **arguments: Tensor) -> None:
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None
 ) -> Tensor:
-    """Binary cross-entropy of logits and probabilities.
+    """Computes the binary cross-entropy of logits with target probabilities.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Args:
-        weight: how much each element counts, broadcast.
-        pos_weight: how much more a positive answer counts than a negative one, broadcast.
+        weight: the weight of each element, broadcast.
+        pos_weight: the weight of positive targets relative to negative ones, broadcast.
 
     Raises:
-        ValueError: shapes that differ, weights that do not broadcast, another reduction.
-        TypeError: whole numbers, or no tensors.
+        ValueError: If the shapes differ, the weights do not broadcast, or `reduction` is unknown.
+        TypeError: If an argument is not a tensor or has an integer dtype.
     """
     tell_of_activation("binary_cross_entropy_with_logits", input)
     tell_of_targets("binary_cross_entropy_with_logits", input, target)
@@ -229,12 +242,14 @@ def binary_cross_entropy_with_logits(
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """`max(0, -target * (input1 - input2) + margin)`, where a target of 1 wants the first larger, -1 the second.
+    """Computes `max(0, -target * (input1 - input2) + margin)`. A target of 1 ranks the first input
+    higher, -1 the second.
 
-    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+    Shapes: [..], the same and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: other numbers of axes, shapes that do not broadcast, another reduction.
+        ValueError: If the numbers of axes differ, the shapes do not broadcast, or `reduction` is
+            unknown.
     """
     if not input1.ndim == input2.ndim == target.ndim:
         shapes = ", ".join(str(list(x.shape)) for x in (input1, input2, target))
@@ -244,12 +259,13 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """The input where the target is 1, `max(0, margin - input)` where it is -1, and their sum where it is neither, as in PyTorch.
+    """Computes `input` where the target is 1, `max(0, margin - input)` where it is -1, and their
+    sum for other targets, as in PyTorch.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: If the shapes do not broadcast, or `reduction` is unknown.
     """
     _same_shape("hinge_embedding_loss", input, target)
     tell_of_signs("hinge_embedding_loss", input, target)
@@ -257,12 +273,14 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, 0 where it is neither; of vectors along the last axis.
+    """Computes `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, and 0 for
+    other targets, for vectors along the last axis.
 
-    Shapes: [batch, width], the same and [batch] -> [], of reduction "none" [batch]
+    Shapes: [batch, width], the same and [batch] -> [], or [batch] if `reduction` is "none"
 
     Raises:
-        ValueError: vectors without a batch, or another number of axes, for targets; shapes that do not broadcast, another reduction.
+        ValueError: If the inputs do not have one more axis than the target, the shapes do not
+            broadcast, or `reduction` is unknown.
     """
     if not input1.ndim == input2.ndim == target.ndim + 1:
         shapes = ", ".join(str(list(x.shape)) for x in (input1, input2, target))
@@ -272,12 +290,12 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`log(1 + e^(-target * input))`, of targets 1 and -1.
+    """Computes `log(1 + e^(-target * input))` for targets 1 and -1.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: If the shapes do not broadcast, or `reduction` is unknown.
     """
     _same_shape("soft_margin_loss", input, target)
     tell_of_signs("soft_margin_loss", input, target)
@@ -285,16 +303,16 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """The mean of the binary cross-entropies of all classes, along the last axis.
+    """Computes the mean binary cross-entropy over all classes, which are on the last axis.
 
-    Shapes: [.., classes] and the same -> [], of reduction "none" [..]
+    Shapes: [.., classes] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: shapes that differ, another reduction.
-        TypeError: whole numbers, or no tensors.
+        ValueError: If the shapes differ, or `reduction` is unknown.
+        TypeError: If an argument is not a tensor or has an integer dtype.
     """
     if isinstance(target, Tensor) and target.dtype == truth_values:
-        # As in PyTorch, which has no `1 - target` of them.
+        # As in PyTorch, where `1 - target` is not defined for bool tensors.
         raise TypeError("multilabel_soft_margin_loss: target is bool, expected a floating dtype: target.float() makes it one")
     tell_of_targets("multilabel_soft_margin_loss", input, target)
     return _native._multilabel_soft_margin_loss(input, target, weight, reduction)
@@ -304,15 +322,17 @@ def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+    """Computes `max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
 
-    Shapes: [.., width], the same and the same -> [], of reduction "none" [..]
+    Shapes: [.., width], the same and the same -> [], or [..] if `reduction` is "none"
 
     Args:
-        swap: takes the distance of positive and negative where that is the smaller one (Balntas et al. 2016).
+        swap: uses the distance between positive and negative where it is smaller than that between
+            anchor and negative (Balntas et al. 2016).
 
     Raises:
-        ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
+        ValueError: If the margin is not above 0, the shapes do not broadcast, or `reduction` is
+            unknown.
     """
     return _native._triplet_margin_loss((anchor, positive, negative), (margin, p, eps), swap, reduction)
 
@@ -321,16 +341,19 @@ def triplet_margin_with_distance_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """As `triplet_margin_loss`, of any distance.
+    """Computes `triplet_margin_loss` with an arbitrary distance function.
 
-    Shapes: [.., width], the same and the same -> [], of reduction "none" what the distance gives
+    Shapes: [.., width], the same and the same -> [], or the distance's shape if `reduction` is
+    "none"
 
     Args:
-        distance_function: of two tensors; `pairwise_distance` by default.
-        swap: takes the distance of positive and negative where that is the smaller one.
+        distance_function: a function of two tensors; `pairwise_distance` by default.
+        swap: uses the distance between positive and negative where it is smaller than that between
+            anchor and negative.
 
     Raises:
-        ValueError: a margin that is not above 0, shapes that do not broadcast, another reduction.
+        ValueError: If the margin is not above 0, the shapes do not broadcast, or `reduction` is
+            unknown.
     """
     if distance_function is None:
         return _native._triplet_margin_loss((anchor, positive, negative), (margin, 2.0, 1e-6), swap, reduction)
@@ -340,31 +363,36 @@ def triplet_margin_with_distance_loss(
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
 ) -> Tensor:
-    """Minus the log-probability of counts, without what does not depend on the input.
+    """Computes the negative log-likelihood of counts under a Poisson distribution, without the
+    terms that do not depend on the input.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Args:
         log_input: whether the input is the logarithm of the rate.
-        full: adds Stirling's approximation of the logarithm of the factorial, of targets above 1.
+        full: adds Stirling's approximation of the logarithm of the factorial, for targets above 1.
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction.
+        ValueError: If the shapes do not broadcast, or `reduction` is unknown.
     """
     _same_shape("poisson_nll_loss", input, target)
     return _native._poisson_nll_loss(input, target, (log_input, full, eps), reduction)
 
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
-    """Minus the log-probability of normal distributions with these variances, which count as `eps` if they are less.
+    """Computes the negative log-likelihood under normal distributions with the given variances.
+    Variances below `eps` are replaced by `eps`.
 
-    Shapes: [..], the same and the same -> [], of reduction "none" [..]; a variance of each row may be without the last axis
+    Shapes: [..], the same and the same -> [], or [..] if `reduction` is "none"; a variance per row
+    may omit the last axis
 
     Args:
         full: adds the constant `log(2 pi) / 2`.
 
     Raises:
-        ValueError: shapes that do not broadcast, another reduction, variances below 0 on the processor (elsewhere that would mean to wait for the device: the loss is NaN).
+        ValueError: If the shapes do not broadcast, `reduction` is unknown, or a variance on the CPU
+            is below 0. (On other devices the check would have to wait for the device: the loss is
+            NaN.)
     """
     is_number = not isinstance(var, Tensor)
     if is_number:
@@ -384,18 +412,20 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
 def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The sum of `max(0, margin - input[y] + input[c])^p` over all classes c but the target y, divided by their number.
+    """Computes the sum of `max(0, margin - input[y] + input[c])^p` over all classes c except the
+    target y, divided by the number of classes.
 
-    Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], of reduction "none" [batch]; or without the batch
+    Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], or [batch] if
+    `reduction` is "none"; the batch axis is optional
 
     Args:
         p: 1 or 2.
-        weight: how much each class counts as a target, [classes].
+        weight: the weight of each class as a target, [classes].
 
     Raises:
-        IndexError: an index that is none of a class.
-        ValueError: another `p`, shapes that do not fit, another reduction.
-        TypeError: logits of whole numbers, indices of floats.
+        IndexError: If a class index is out of range.
+        ValueError: If `p` is neither 1 nor 2, the shapes do not match, or `reduction` is unknown.
+        TypeError: If the logits have an integer dtype, or the indices have a floating dtype.
     """
     try:
         return _native._multi_margin_loss(input, target, (p, margin), weight, reduction)
@@ -405,15 +435,17 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The sum of `max(0, 1 - input[y] + input[c])` over all targets y and all classes c that are none, divided by the number of classes.
+    """Computes the sum of `max(0, 1 - input[y] + input[c])` over all targets y and all classes c
+    that are not targets, divided by the number of classes.
 
-    Shapes: [batch, classes] and class indices of the same shape (int32 or int64), of which a row's first ones up to -1 count -> [], of reduction "none" [batch];
-    or without the batch
+    Shapes: [batch, classes] and class indices of the same shape (int32 or int64), of which those
+    before the first -1 in each row are used -> [], or [batch] if `reduction` is "none"; the batch
+    axis is optional
 
     Raises:
-        IndexError: an index that is none of a class.
-        ValueError: shapes that differ, another reduction.
-        TypeError: logits of whole numbers, indices of floats.
+        IndexError: If a class index is out of range.
+        ValueError: If the shapes differ, or `reduction` is unknown.
+        TypeError: If the logits have an integer dtype, or the indices have a floating dtype.
     """
     return _native._multilabel_margin_loss(input, target, reduction)
 
@@ -421,23 +453,27 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
 ) -> Tensor:
-    """Connectionist temporal classification: minus the logarithm of the probability of each target, over all its alignments with the input.
+    """Computes the connectionist temporal classification loss: the negative log-probability of each
+    target, summed over all its alignments with the input.
 
-    The gradient is that of the log-probabilities as they are: PyTorch's is right behind a `log_softmax` only, where both are the same.
+    The gradient is taken with respect to the log-probabilities as given. PyTorch's gradient is
+    correct only directly after `log_softmax`, where the two agree.
 
-    Shapes: log-probabilities [time, batch, classes] and targets [batch, length] (int32 or int64), or one after the other in [sum of target_lengths] -> [], of
-    reduction "none" [batch]; or [time, classes] and [length]
+    Shapes: log-probabilities [time, batch, classes] and targets [batch, length] (int32 or int64),
+    or concatenated [sum of target_lengths] -> [], or [batch] if `reduction` is "none"; without a
+    batch [time, classes] and [length]
 
     Args:
-        input_lengths, target_lengths: how much of each row counts: tensors or lists of whole numbers.
-        blank: the class of the blank.
-        reduction: the mean is of the losses divided by the lengths of their targets.
-        zero_infinity: counts infinite losses, of targets that do not fit into their input, as 0.
+        input_lengths, target_lengths: the length of each sequence; tensors or lists of integers.
+        blank: the index of the blank class.
+        reduction: "mean" divides each loss by its target length first.
+        zero_infinity: replaces infinite losses, of targets that do not fit into their input, by 0.
 
     Raises:
-        IndexError: a target that is no class.
-        ValueError: other shapes, lengths of more than there is, another reduction.
-        TypeError: log-probabilities of whole numbers, lengths that are none.
+        IndexError: If a target is out of range.
+        ValueError: If the shapes do not match, a length exceeds its sequence, or `reduction` is
+            unknown.
+        TypeError: If the log-probabilities have an integer dtype, or the lengths are not integers.
     """
     lengths = [_lengths("ctc_loss", name, given) for name, given in (("input_lengths", input_lengths), ("target_lengths", target_lengths))]
     return _native._ctc_loss(log_probs, targets, lengths, (blank, zero_infinity), reduction)

@@ -1,4 +1,6 @@
-"""What losses are given that they do not take, though they compute: told by warnings, as PyTorch's programs run."""
+"""Warnings about loss inputs that are accepted but probably wrong. They are warnings, not errors,
+because PyTorch programs run with such inputs.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from .._scopes import no_grad
 from .._ternion import Tensor, _trust, float16, float32, float64
 from .._warnings import warn_caller
 
-# Rounding in half precision, and clipped or smoothed probabilities, stay below.
+# Rounding in half precision and clipped or smoothed probabilities stay below these limits.
 _NORMALIZED = 0.1
 _ROUNDED = 1e-3
-# Rows that are looked at.
+# The number of rows that are checked.
 _ROWS = 64
-# Losses that apply a function to their input themselves, and what they take.
+# Losses that apply a function to their input themselves, with the input that they expect.
 _AGAIN = {
     ("cross_entropy", "softmax"): "applies softmax itself: give it the logits",
     ("cross_entropy", "sigmoid"): "applies softmax to logits: give it the numbers before sigmoid",
@@ -25,17 +27,23 @@ _AGAIN = {
 
 
 def _is_computed(tensor: Any) -> bool:
-    """Whether a tensor is what a model gave in training."""
+    """Returns whether a tensor was computed by a model in training: it requires a gradient and is
+    not a leaf.
+    """
     return isinstance(tensor, Tensor) and tensor.requires_grad and not tensor.is_leaf
 
 
 def _is_read(tensor: Any) -> bool:
-    """Whether the numbers of a tensor may be looked at: of a device that would mean to wait for it, and a recorded step has none."""
+    """Returns whether the values of a tensor may be read. Reading from another device would have to
+    wait for it, and a recorded step has no values.
+    """
     return isinstance(tensor, Tensor) and tensor.device.type == "cpu" and tensor.numel() > 0 and not _trust.is_recording_step()
 
 
 def tell_of_activation(op: str, input: Any) -> bool:
-    """A warning where a loss is given the output of a function that it applies itself."""
+    """Warns if a loss is given the output of a function that it applies itself. Returns whether it
+    warned.
+    """
     if not _is_computed(input):
         return False
     activation = input.grad_fn
@@ -46,7 +54,7 @@ def tell_of_activation(op: str, input: Any) -> bool:
 
 
 def tell_of_log_probabilities(input: Any) -> None:
-    """A warning where nll_loss is given rows that are no log-probabilities of classes."""
+    """Warns if nll_loss is given rows that are not log-probabilities of classes."""
     if tell_of_activation("nll_loss", input) or not _is_computed(input) or not _is_read(input):
         return
     if input.ndim < 2 or input.shape[1] < 2:
@@ -60,17 +68,17 @@ def tell_of_log_probabilities(input: Any) -> None:
 
 
 def tell_of_targets(op: str, input: Any, target: Any) -> None:
-    """A warning where targets that are probabilities are outside 0 to 1."""
+    """Warns if target probabilities are outside 0 to 1."""
     if _is_computed(input) and _is_read(target) and target.is_floating_point():
         with no_grad():
             low, high = target.detach().min().item(), target.detach().max().item()
-        # Mixed and smoothed labels are rounded.
+        # Mixed and smoothed labels have rounding errors.
         if low < -_ROUNDED or high > 1.0 + _ROUNDED:
             warn_caller(f"{op}: target has numbers from {low:g} to {high:g}, expected 0 to 1: labels of two classes are 0 and 1")
 
 
 def tell_of_signs(op: str, input: Any, target: Any) -> None:
-    """A warning where targets are 0 and 1, and those of the loss are -1 and 1."""
+    """Warns if targets are 0 and 1 where the loss expects -1 and 1."""
     if _is_computed(input) and _is_read(target):
         with no_grad():
             target = target.detach().float()
@@ -81,17 +89,19 @@ def tell_of_signs(op: str, input: Any, target: Any) -> None:
 
 
 def refuse_one_hot(op: str, input: Any, target: Any, error: Exception) -> None:
-    """Raises the error of a loss of class indices in other words where its target is one-hot: of the input's shape, with a 1 at the class.
+    """Reraises the error of a loss that takes class indices with a clearer message if its target is
+    one-hot: of the input's shape, with a 1 at the class index.
 
     Raises:
-        TypeError, ValueError: the kind of `error`.
+        TypeError, ValueError: The same type as `error`.
     """
     if not isinstance(input, Tensor) or not isinstance(target, Tensor) or target.ndim == 0 or target.shape != input.shape:
         return
     if op == "cross_entropy" and target.is_floating_point():
         return
     axis = min(1, target.ndim - 1)
-    # Of a device the shape has to do: the numbers would have to be waited for.
+    # On other devices only the shape is checked: reading the values would have to wait for the
+    # device.
     if _is_read(target):
         with no_grad():
             ones = target.detach() == 1

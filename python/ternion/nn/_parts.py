@@ -1,4 +1,5 @@
-"""What a module is made of: the parameters, buffers and modules among its attributes, with their keys."""
+"""Members of a module: the parameters, buffers and modules among its attributes, with their keys.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import Any
 
 from .._ternion import Parameter
 
-# What a module keeps about itself, beside its attributes: under names that no attribute can be called by.
+# Keys of the bookkeeping data that a module stores in its `__dict__`. They are not identifiers, so
+# that no attribute can have the same name.
 KINDS = "kinds of attributes"
 BUFFERS = "names of buffers"
 HOOKS = "hooks of calls"
@@ -16,7 +18,9 @@ _OWN = frozenset((KINDS, BUFFERS, HOOKS))
 
 
 class Registered:
-    """The parameters, buffers or modules that are a module's own, by their keys, as they are now; an attribute of the same name takes its place."""
+    """The current parameters, buffers or modules of a module itself, by key. An attribute of the
+    same name shadows it.
+    """
 
     def __init__(self, kind: str):
         self._kind = kind
@@ -26,7 +30,7 @@ class Registered:
 
 
 class Part:
-    """What is looked for in attributes: every module is one."""
+    """Base class of the members that are collected from attributes: every module is one."""
 
     _parameters = Registered("parameter")
     _buffers = Registered("buffer")
@@ -34,7 +38,9 @@ class Part:
 
 
 def members(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """The parameters and modules within an attribute, with their keys: lists, tuples and dicts are looked into."""
+    """Yields the parameters and modules within an attribute, with their keys. Searches lists,
+    tuples and dicts.
+    """
     if isinstance(value, (Parameter, Part)):
         yield key, value
     elif isinstance(value, (list, tuple)):
@@ -46,7 +52,7 @@ def members(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 
 def own(module: Any) -> Iterator[tuple[str, Any]]:
-    """Parameters and modules of this module's attributes, with their keys."""
+    """Yields the parameters and modules in this module's attributes, with their keys."""
     buffers = module.__dict__.get(BUFFERS, ())
     for name, value in list(module.__dict__.items()):
         if name not in _OWN and name not in buffers:
@@ -54,7 +60,7 @@ def own(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def registered(module: Any, kind: str) -> Iterator[tuple[str, Any]]:
-    """What is of one kind, with None for a name that is kept for it."""
+    """Yields the members of one kind, with None for a name that is reserved for that kind."""
     attributes = module.__dict__
     if kind == "buffer":
         yield from ((name, attributes[name]) for name in attributes.get(BUFFERS, ()))
@@ -68,16 +74,18 @@ def registered(module: Any, kind: str) -> Iterator[tuple[str, Any]]:
 
 
 def parts(module: Any, prefix: str = "", recurse: bool = True, _around: Any = ()) -> Iterator[tuple[str, Any]]:
-    """This module and those within, before them those around them, each with what its keys begin with."""
+    """Yields this module and all modules within it, parents before children, each with the prefix
+    of its keys.
+    """
     yield prefix, module
     for key, member in own(module) if recurse else ():
-        # A module that knows the one around it is no part of itself.
+        # A module that holds a reference to its parent does not contain the parent.
         if isinstance(member, Part) and member is not module and member not in _around:
             yield from parts(member, f"{prefix}{key}.", True, (*_around, module))
 
 
 def tensors(module: Any, prefix: str = "", persistent: bool = False) -> Iterator[tuple[str, Any]]:
-    """The parameters of this module alone, then its buffers, with their keys."""
+    """Yields the parameters of this module only, then its buffers, with their keys."""
     for key, member in own(module):
         if not isinstance(member, Part):
             yield prefix + key, member
@@ -88,6 +96,8 @@ def tensors(module: Any, prefix: str = "", persistent: bool = False) -> Iterator
 
 
 def walk(module: Any, prefix: str = "", recurse: bool = True, persistent: bool = False) -> Iterator[tuple[str, Any]]:
-    """Parameters and buffers with their keys, in PyTorch's order: a module's own parameters, its own buffers, then those of the modules within."""
+    """Yields parameters and buffers with their keys in PyTorch's order: a module's own parameters,
+    its own buffers, then those of its submodules.
+    """
     for start, part in parts(module, f"{prefix}." if prefix else "", recurse):
         yield from tensors(part, start, persistent)

@@ -1,6 +1,7 @@
-"""Functions of windows: pools over one, two and three axes, and what takes them back; a part of `ternion.nn.functional`.
+"""Pooling functions over one, two and three axes, and their inverses; a part of
+`ternion.nn.functional`.
 
-All take batches, and a single sequence, image or volume without the axis of the batch.
+All of them accept batches, and also a single sequence, image or volume without the batch axis.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = [
 
 
 def _stepped(op, axes, kernel_size, stride):
-    """The window and the distance of windows, which is its size if none is given."""
+    """Returns the window size and the stride, which defaults to the window size."""
     kernel = _numbers(op, "kernel_size", kernel_size, axes, 1)
     return kernel, _numbers(op, "stride", stride, axes, 1) if stride not in (None, [], ()) else kernel
 
@@ -40,13 +41,15 @@ def max_pool1d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """The largest element of each window of sequences; with `return_indices` also where it is (int64).
+    """Computes the maximum of each window of sequences. With `return_indices`, also returns its
+    index (int64).
 
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or truth values as input.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, the padding exceeds half a window, or a size is below 1.
+        TypeError: If the input is not a tensor, or is a bool tensor.
     """
     return _max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -55,13 +58,16 @@ def max_pool2d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
+    """Computes the maximum of each window of images. With `return_indices`, also returns its index
+    in the flattened plane (int64).
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or truth values as input.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, the padding exceeds half a window, or a size is below 1.
+        TypeError: If the input is not a tensor, or is a bool tensor.
     """
     op = "max_pool2d"
     _input(op, input, 4)
@@ -74,13 +80,16 @@ def max_pool3d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """The largest element of each window of volumes; with `return_indices` also where it is in its volume (int64).
+    """Computes the maximum of each window of volumes. With `return_indices`, also returns its index
+    in the flattened volume (int64).
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or truth values as input.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, the padding exceeds half a window, or a size is below 1.
+        TypeError: If the input is not a tensor, or is a bool tensor.
     """
     return _max("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -99,13 +108,14 @@ def avg_pool1d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     ceil_mode: bool = False, count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of sequences; of int64 rounded towards zero.
+    """Computes the mean of each window of sequences. For int64 it is rounded toward zero.
 
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1.
-        TypeError: no tensor, or an input of another dtype.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, the padding exceeds half a window, or a size is below 1.
+        TypeError: If the input is not a tensor, or its dtype is neither floating nor int64.
     """
     return _means("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
@@ -114,16 +124,18 @@ def avg_pool2d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of images; of int64 rounded towards zero.
+    """Computes the mean of each window of images. For int64 it is rounded toward zero.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Args:
-        divisor_override: what sums are divided by in place of the size of the window.
+        divisor_override: the divisor of the sums, instead of the window size.
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1, a divisor of 0.
-        TypeError: no tensor, or an input of another dtype.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, the padding exceeds half a window, a size is below 1, or the divisor is 0.
+        TypeError: If the input is not a tensor, or its dtype is neither floating nor int64.
     """
     return _means("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -132,16 +144,18 @@ def avg_pool3d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of volumes; of int64 rounded towards zero.
+    """Computes the mean of each window of volumes. For int64 it is rounded toward zero.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Args:
-        divisor_override: what sums are divided by in place of the size of the window.
+        divisor_override: the divisor of the sums, instead of the window size.
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a padding of more than half a window, a size below 1, a divisor of 0.
-        TypeError: no tensor, or an input of another dtype.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, the padding exceeds half a window, a size is below 1, or the divisor is 0.
+        TypeError: If the input is not a tensor, or its dtype is neither floating nor int64.
     """
     return _means("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -154,13 +168,15 @@ def _powers(op, axes, input, kernel_size, stride, ceil_mode, norm_type):
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
+    """Computes `(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`. Integers
+    are converted to float32. The gradient is 0 where the sum is 0.
 
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, a size is below 1, or `norm_type` is 0.
+        TypeError: If the input is not a tensor.
     """
     return _powers("lp_pool1d", 1, input, kernel_size, stride, ceil_mode, norm_type)
 
@@ -168,13 +184,16 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
+    """Computes `(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`. Integers are
+    converted to float32. The gradient is 0 where the sum is 0.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, a size is below 1, or `norm_type` is 0.
+        TypeError: If the input is not a tensor.
     """
     return _powers("lp_pool2d", 2, input, kernel_size, stride, ceil_mode, norm_type)
 
@@ -182,13 +201,16 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`; of whole numbers in float32. Its gradient is 0 where the sum is 0.
+    """Computes `(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`. Integers are
+    converted to float32. The gradient is 0 where the sum is 0.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Raises:
-        ValueError: another number of axes, no channels, a window larger than the input, a size below 1, a `norm_type` of 0.
-        TypeError: no tensor.
+        ValueError: If the number of axes is invalid, there are no channels, a window is larger than
+            the input, a size is below 1, or `norm_type` is 0.
+        TypeError: If the input is not a tensor.
     """
     return _powers("lp_pool3d", 3, input, kernel_size, stride, ceil_mode, norm_type)
 
@@ -197,7 +219,7 @@ def lp_pool3d(
 
 
 def _sizes(op, output_size, sizes):
-    """The sizes of an adaptive pool: None leaves one as it is."""
+    """Returns the output sizes of an adaptive pool. None keeps the input size of an axis."""
     wanted = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * len(sizes)
     if len(wanted) != len(sizes):
         raise ValueError(f"{op}: output_size {output_size!r}, expected one number or {len(sizes)}")
@@ -214,87 +236,99 @@ def _adaptive(op, native, axes, input, output_size):
     _input(op, input, axes + 2)
     sizes = _sizes(op, output_size, input.shape[-axes:])
     if op in ("adaptive_avg_pool1d", "adaptive_avg_pool2d") and input.ndim > axes and not input.shape[-axes - 1] and 0 not in input.shape[-axes:]:
-        # As in PyTorch, no channels have no means.
+        # As in PyTorch, an input without channels is accepted and gives an empty result.
         return input.sum() + input.new_zeros((*input.shape[:-axes], *sizes))
     return _of_batch(lambda batch: native(batch, sizes), input, axes + 2)
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide sequences into `output_size` parts. The batch may be left out.
+    """Computes the means of windows that divide sequences into `output_size` parts. The batch axis
+    is optional.
 
     Shapes: [batch, channels, length] -> [batch, channels, output_size]
 
     Raises:
-        ValueError: another number of axes, an empty sequence, a size below 0.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: If the number of axes is invalid, a sequence is empty, or a size is below 0.
+        TypeError: If the input is not a tensor, or a size is not an integer.
     """
     return _adaptive("adaptive_avg_pool1d", _native._adaptive_avg_pool, 1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide images into `output_size` rows and columns; None leaves a size as it is. The batch may be left out.
+    """Computes the means of windows that divide images into `output_size` rows and columns. None
+    keeps a size unchanged. The batch axis is optional.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
 
     Raises:
-        ValueError: another number of axes, an empty image, a size below 0, more than 2 sizes.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: If the number of axes is invalid, an image is empty, a size is below 0, or more
+            than 2 sizes are given.
+        TypeError: If the input is not a tensor, or a size is not an integer.
     """
     return _adaptive("adaptive_avg_pool2d", _native._adaptive_avg_pool, 2, input, output_size)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide volumes into `output_size` planes, rows and columns; None leaves a size as it is. The batch may be left out.
+    """Computes the means of windows that divide volumes into `output_size` planes, rows and
+    columns. None keeps a size unchanged. The batch axis is optional.
 
     Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]
 
     Raises:
-        ValueError: another number of axes, an empty volume, a size below 0, more than 3 sizes.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: If the number of axes is invalid, a volume is empty, a size is below 0, or more
+            than 3 sizes are given.
+        TypeError: If the input is not a tensor, or a size is not an integer.
     """
     return _adaptive("adaptive_avg_pool3d", _native._adaptive_avg_pool, 3, input, output_size)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Largest elements of windows that divide sequences into `output_size` parts; with `return_indices` also where they are (int64).
+    """Computes the maxima of windows that divide sequences into `output_size` parts. With
+    `return_indices`, also returns their indices (int64).
 
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch axis is optional
 
     Raises:
-        ValueError: another number of axes, an empty sequence, a size below 0.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: If the number of axes is invalid, a sequence is empty, or a size is below 0.
+        TypeError: If the input is not a tensor, or a size is not an integer.
     """
     values, places = _adaptive("adaptive_max_pool1d", _native._adaptive_max_pool, 1, input, output_size)
     return (values, places) if return_indices else values
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Largest elements of windows that divide images into `output_size` rows and columns; with `return_indices` also where they are in their planes (int64).
+    """Computes the maxima of windows that divide images into `output_size` rows and columns. With
+    `return_indices`, also returns their indices in the flattened planes (int64).
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out, and None leaves a size as it is
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional; None keeps a size unchanged
 
     Raises:
-        ValueError: another number of axes, an empty image, a size below 0, more than 2 sizes.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: If the number of axes is invalid, an image is empty, a size is below 0, or more
+            than 2 sizes are given.
+        TypeError: If the input is not a tensor, or a size is not an integer.
     """
     values, places = _adaptive("adaptive_max_pool2d", _native._adaptive_max_pool, 2, input, output_size)
     return (values, places) if return_indices else values
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Largest elements of windows that divide volumes into `output_size` planes, rows and columns; with `return_indices` also where they are (int64).
+    """Computes the maxima of windows that divide volumes into `output_size` planes, rows and
+    columns. With `return_indices`, also returns their indices (int64).
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out, and None leaves a size as it is
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional; None keeps a size unchanged
 
     Raises:
-        ValueError: another number of axes, an empty volume, a size below 0, more than 3 sizes.
-        TypeError: no tensor, or a size that is no whole number.
+        ValueError: If the number of axes is invalid, a volume is empty, a size is below 0, or more
+            than 3 sizes are given.
+        TypeError: If the input is not a tensor, or a size is not an integer.
     """
     values, places = _adaptive("adaptive_max_pool3d", _native._adaptive_max_pool, 3, input, output_size)
     return (values, places) if return_indices else values
 
 
-# ---- Windows at random distances
+# ---- Windows at random steps
 
 
 def _fractional(op, axes, input, kernel_size, output_size, output_ratio, return_indices, samples):
@@ -317,16 +351,20 @@ def fractional_max_pool2d(
     input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
-    """The largest element of each window of images at random distances (Graham 2014); with `return_indices` also where it is in its plane (int64).
+    """Computes the maximum of each window of images, with windows at random steps (Graham 2014).
+    With `return_indices`, also returns its index in the flattened plane (int64).
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Args:
-        output_ratio: instead of a size, what rows and columns are multiplied by, between 0 and 1.
+        output_ratio: the ratio of output to input rows and columns, between 0 and 1, instead of
+            `output_size`.
 
     Raises:
-        ValueError: another number of axes, both a size and a ratio or neither, sizes and windows that do not fit.
-        TypeError: no tensor, or whole numbers as input.
+        ValueError: If the number of axes is invalid, not exactly one of `output_size` and
+            `output_ratio` is given, or the sizes and windows do not fit.
+        TypeError: If the input is not a tensor or has an integer dtype.
     """
     return _fractional("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
@@ -335,21 +373,25 @@ def fractional_max_pool3d(
     input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
-    """The largest element of each window of volumes at random distances (Graham 2014); with `return_indices` also where it is (int64).
+    """Computes the maximum of each window of volumes, with windows at random steps (Graham 2014).
+    With `return_indices`, also returns its index (int64).
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Args:
-        output_ratio: instead of a size, what planes, rows and columns are multiplied by, between 0 and 1.
+        output_ratio: the ratio of output to input planes, rows and columns, between 0 and 1,
+            instead of `output_size`.
 
     Raises:
-        ValueError: another number of axes, both a size and a ratio or neither, sizes and windows that do not fit.
-        TypeError: no tensor, or whole numbers as input.
+        ValueError: If the number of axes is invalid, not exactly one of `output_size` and
+            `output_ratio` is given, or the sizes and windows do not fit.
+        TypeError: If the input is not a tensor or has an integer dtype.
     """
     return _fractional("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
-# ---- What takes pools back
+# ---- Inverses of pools
 
 
 def _unpooled(op, axes, input, indices, kernel_size, stride, padding, output_size):
@@ -376,17 +418,22 @@ def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     output_size: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Zeros with elements at the `indices` that `max_pool1d` found: the last of several that meet.
+    """Writes elements to the `indices` that `max_pool1d` returned, and 0 elsewhere. If indices
+    repeat, the last element is kept.
 
-    Shapes: [batch, channels, windows], indices likewise -> [batch, channels, length]; the batch may be left out
+    Shapes: [batch, channels, windows], indices likewise -> [batch, channels, length]; the batch
+    axis is optional
 
     Args:
-        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+        output_size: the output size. It must differ by less than the stride from the size that the
+            window implies.
 
     Raises:
-        ValueError: another number of axes, indices of another shape, a size that cannot be.
-        IndexError: an index that is none of the result.
-        TypeError: no tensors, whole numbers as input, or indices that are none.
+        ValueError: If the number of axes is invalid, the indices have another shape than the input,
+            or the output size is impossible.
+        IndexError: If an index is outside the result.
+        TypeError: If an argument is not a tensor, the input has an integer dtype, or the indices do
+            not.
     """
     return _unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
@@ -395,17 +442,22 @@ def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     output_size: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Zeros with elements at the `indices` that `max_pool2d` found: the last of several that meet.
+    """Writes elements to the `indices` that `max_pool2d` returned, and 0 elsewhere. If indices
+    repeat, the last element is kept.
 
-    Shapes: [batch, channels, rows, columns], indices likewise -> [batch, channels, height, width]; the batch may be left out
+    Shapes: [batch, channels, rows, columns], indices likewise -> [batch, channels, height, width];
+    the batch axis is optional
 
     Args:
-        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+        output_size: the output size. It must differ by less than the stride from the size that the
+            window implies.
 
     Raises:
-        ValueError: another number of axes, indices of another shape, a size that cannot be.
-        IndexError: an index that is none of the result.
-        TypeError: no tensors, whole numbers as input, or indices that are none.
+        ValueError: If the number of axes is invalid, the indices have another shape than the input,
+            or the output size is impossible.
+        IndexError: If an index is outside the result.
+        TypeError: If an argument is not a tensor, the input has an integer dtype, or the indices do
+            not.
     """
     return _unpooled("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
@@ -414,17 +466,22 @@ def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     output_size: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Zeros with elements at the `indices` that `max_pool3d` found: the last of several that meet.
+    """Writes elements to the `indices` that `max_pool3d` returned, and 0 elsewhere. If indices
+    repeat, the last element is kept.
 
-    Shapes: [batch, channels, planes, rows, columns], indices likewise -> [batch, channels, depth, height, width]; the batch may be left out
+    Shapes: [batch, channels, planes, rows, columns], indices likewise ->
+    [batch, channels, depth, height, width]; the batch axis is optional
 
     Args:
-        output_size: the size of the result, which must be nearer than a stride to what the window leads to.
+        output_size: the output size. It must differ by less than the stride from the size that the
+            window implies.
 
     Raises:
-        ValueError: another number of axes, indices of another shape, a size that cannot be.
-        IndexError: an index that is none of the result.
-        TypeError: no tensors, whole numbers as input, or indices that are none.
+        ValueError: If the number of axes is invalid, the indices have another shape than the input,
+            or the output size is impossible.
+        IndexError: If an index is outside the result.
+        TypeError: If an argument is not a tensor, the input has an integer dtype, or the indices do
+            not.
     """
     return _unpooled("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 

@@ -1,4 +1,4 @@
-"""State dicts of modules: how they are gathered and taken, with hooks and states of one's own."""
+"""State dicts of modules: saving and loading, with hooks and custom state."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .._ternion import Tensor, tensor
 from ._parts import HOOKS, Part, parts, tensors
 
 EXTRA = "_extra_state"
-# What a module whose loading is its usual one notes down.
+# Set in `local_metadata` by a module whose loading is not overridden.
 _TAKES_ITS_OWN = "takes its own tensors"
 
 
 class IncompatibleKeys(NamedTuple):
-    """The keys that a state and a module do not share."""
+    """The keys that a state dict and a module do not have in common."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -27,21 +27,24 @@ class IncompatibleKeys(NamedTuple):
 
 
 class Stateful(Part):
-    """The part of a module that a subclass may say: what its state has beside tensors."""
+    """The part of a module that a subclass may override: the state that it has in addition to
+    tensors.
+    """
 
     def get_extra_state(self) -> Any:
-        """What a state dict is to hold of the module beside its tensors, under "_extra_state": numbers, texts, and lists and dicts of them fit a file.
+        """Returns state of the module in addition to its tensors, stored under "_extra_state".
+        Numbers, strings, and lists and dicts of them can be written to a file.
 
         Raises:
-            RuntimeError: the subclass does not say it.
+            RuntimeError: If the subclass does not override it.
         """
         raise RuntimeError(f"{type(self).__name__} has no get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes what `get_extra_state` told.
+        """Restores what `get_extra_state` returned.
 
         Raises:
-            RuntimeError: the subclass does not say it.
+            RuntimeError: If the subclass does not override it.
         """
         raise RuntimeError(f"{type(self).__name__} has no set_extra_state(), but its state holds one")
 
@@ -50,9 +53,11 @@ class Stateful(Part):
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """Takes the module's own tensors out of `state_dict`, a copy, where they are under `prefix`. A subclass may change keys before, or take them itself.
+        """Loads the module's own tensors, under `prefix`, from `state_dict`, which is a copy. A
+        subclass may rename keys first, or load the tensors itself.
 
-        What is wrong is told in the lists. The tensors are overwritten once the whole state is known to fit.
+        Errors are appended to the lists. The tensors are overwritten only after the whole state has
+        been found to fit.
         """
         local_metadata[_TAKES_ITS_OWN] = True
 
@@ -67,7 +72,7 @@ def _has(part: Any, method: str) -> bool:
 
 
 def gathered(module: Any, told: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
-    """The state of a module, put into a dict."""
+    """Collects the state of a module into a dict."""
     everything = list(parts(module, prefix))
     for start, part in everything:
         for hook in _hooks(part, "before_state"):
@@ -83,7 +88,9 @@ def gathered(module: Any, told: dict[str, Any], prefix: str, keep_vars: bool) ->
 
 
 def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
-    """Overwrites the tensors of a module with those of a state; nothing, unless all of them fit."""
+    """Overwrites the tensors of a module with those of a state dict. Changes nothing unless all of
+    them fit.
+    """
     everything, state = list(parts(module)), dict(given)
     keys = IncompatibleKeys([], [])
     unfit: list[str] = []
@@ -98,14 +105,15 @@ def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> 
     sources = {key: _tensor(key, state[key]) for key in own if key in state}
     for key, value in sources.items():
         if value.ndim == 1 and own[key].ndim == 0 and value.numel():
-            # Files of PyTorch before 0.4 hold single numbers in one axis.
+            # Files of PyTorch before 0.4 store scalars with one axis.
             sources[key] = value[0]
     unfit += [
         f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(own[key].shape)}"
         for key, value in sources.items()
         if tuple(value.shape) != tuple(own[key].shape)
     ]
-    # Hooks may settle what does not fit: they are called with the tensors in their places.
+    # Hooks may resolve missing and unexpected keys, so they are called after the tensors have been
+    # overwritten.
     hooks = [(hook, part) for _, part in reversed(everything) for hook in _hooks(part, "after_load")]
     _check(module, keys if strict and not hooks else IncompatibleKeys([], []), unfit)
     _overwrite(own, sources, assign)
@@ -119,7 +127,9 @@ def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> 
 
 
 def _taken_otherwise(everything: list[Any], state: dict[str, Any], strict: bool, keys: IncompatibleKeys, unfit: list[str]) -> dict[str, str]:
-    """Asks the modules that say how they take a state; what the keys of those begin with that take their tensors themselves, with and without the dot."""
+    """Calls the modules that override loading. Returns the key prefixes, with and without the dot,
+    of those that load their tensors themselves.
+    """
     others = {}
     for start, part in everything:
         if _has(part, "_load_from_state_dict"):
@@ -147,7 +157,7 @@ def _check(module: Any, keys: IncompatibleKeys, unfit: list[str]) -> None:
         raise RuntimeError(f"the state does not fit {type(module).__name__}: " + "; ".join(told))
 
 
-# As many as are told one by one; the others are counted.
+# The number of entries that are listed; the others are counted.
 _TOLD = 10
 
 
@@ -157,7 +167,7 @@ def _first(all_of_them: list[str], between: str) -> str:
 
 
 def _tensor(key: str, value: Any) -> Tensor:
-    """A value of a state dict as a tensor."""
+    """Converts a value of a state dict to a tensor."""
     if isinstance(value, Tensor):
         return value.detach()
     try:

@@ -20,7 +20,7 @@ __all__ = [
 
 
 def _check(name: str, setting: str, value: Any) -> Any:
-    """A setting of a layer: a number, or for `inplace` a truth value."""
+    """Checks and returns a setting of a layer: a number, or a bool for `inplace`."""
     if setting == "inplace":
         if not isinstance(value, bool):
             raise TypeError(f"{name}: inplace {value!r}, expected True or False")
@@ -33,7 +33,7 @@ def _check(name: str, setting: str, value: Any) -> Any:
 
 
 class _Activation(Module):
-    """A layer that is a function with settings, which are attributes."""
+    """Base class of layers that apply a function with settings, which are attributes."""
 
     _settings: tuple[str, ...] = ()
 
@@ -47,7 +47,7 @@ class _Activation(Module):
 
 
 class _InPlace(_Activation):
-    """A layer whose only setting is whether it overwrites its input."""
+    """Base class of layers whose only setting is whether they overwrite the input."""
 
     inplace: bool
     _settings = ("inplace",)
@@ -57,12 +57,12 @@ class _InPlace(_Activation):
 
 
 class ReLU(_InPlace):
-    """`max(x, 0)`.
+    """Applies `max(x, 0)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+        TypeError: If `inplace` is not a bool, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -70,12 +70,12 @@ class ReLU(_InPlace):
 
 
 class ReLU6(_InPlace):
-    """`min(max(x, 0), 6)`.
+    """Applies `min(max(x, 0), 6)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+        TypeError: If `inplace` is not a bool, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -83,12 +83,12 @@ class ReLU6(_InPlace):
 
 
 class SiLU(_InPlace):
-    """`x * sigmoid(x)`.
+    """Applies `x * sigmoid(x)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+        TypeError: If `inplace` is not a bool, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -96,12 +96,12 @@ class SiLU(_InPlace):
 
 
 class Mish(_InPlace):
-    """`x * tanh(softplus(x))`.
+    """Applies `x * tanh(softplus(x))` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+        TypeError: If `inplace` is not a bool, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -109,12 +109,13 @@ class Mish(_InPlace):
 
 
 class SELU(_InPlace):
-    """ELU with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+    """Applies ELU with the two constants that preserve mean 0 and variance 1
+    (Klambauer et al. 2017).
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+        TypeError: If `inplace` is not a bool, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -122,12 +123,12 @@ class SELU(_InPlace):
 
 
 class Hardswish(_InPlace):
-    """`x * hardsigmoid(x)`.
+    """Applies `x * hardsigmoid(x)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+        TypeError: If `inplace` is not a bool, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -135,12 +136,12 @@ class Hardswish(_InPlace):
 
 
 class Hardsigmoid(_InPlace):
-    """`min(max(x + 3, 0), 6) / 6`.
+    """Applies `min(max(x + 3, 0), 6) / 6` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `inplace` that is neither True nor False, or an input that is no tensor.
+        TypeError: If `inplace` is not a bool, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -148,13 +149,13 @@ class Hardsigmoid(_InPlace):
 
 
 class Hardtanh(_Activation):
-    """Each element, but at least `min_val` and at most `max_val`.
+    """Clamps each element to the range from `min_val` to `max_val`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a limit that is no number.
-        ValueError: when called, `min_val` above `max_val`.
+        TypeError: If a limit is not a number.
+        ValueError: When called, if `min_val` is above `max_val`.
     """
 
     min_val: float
@@ -176,12 +177,12 @@ class Hardtanh(_Activation):
 
 
 class ELU(_Activation):
-    """`x` where it is positive, else `alpha * (e^x - 1)`.
+    """Applies `x` if `x > 0`, else `alpha * (e^x - 1)`, elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a setting that is no number, or an input that is no tensor.
+        TypeError: If a setting is not a number, or the input is not a tensor.
     """
 
     alpha: float
@@ -196,13 +197,13 @@ class ELU(_Activation):
 
 
 class CELU(ELU):
-    """`x` where it is positive, else `alpha * (e^(x / alpha) - 1)`.
+    """Applies `x` if `x > 0`, else `alpha * (e^(x / alpha) - 1)`, elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an `alpha` that is no number.
-        ValueError: when called, an `alpha` of 0.
+        TypeError: If `alpha` is not a number.
+        ValueError: When called, if `alpha` is 0.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -210,12 +211,12 @@ class CELU(ELU):
 
 
 class LeakyReLU(_Activation):
-    """`x` where it is positive, else `negative_slope * x`.
+    """Applies `x` if `x > 0`, else `negative_slope * x`, elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a setting that is no number, or an input that is no tensor.
+        TypeError: If a setting is not a number, or the input is not a tensor.
     """
 
     negative_slope: float
@@ -230,13 +231,14 @@ class LeakyReLU(_Activation):
 
 
 class RReLU(_Activation):
-    """`x` where it is positive, else times a slope: in training a random one from `lower` to `upper`, else their mean.
+    """Applies `x` if `x > 0`, else `slope * x`, elementwise. In training, `slope` is drawn from the
+    uniform distribution between `lower` and `upper`; otherwise it is their mean.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a slope that is no number; in training, whole numbers.
-        ValueError: when called, `lower` above `upper`.
+        TypeError: If a slope is not a number; in training, if the input has an integer dtype.
+        ValueError: When called, if `lower` is above `upper`.
     """
 
     lower: float
@@ -252,13 +254,14 @@ class RReLU(_Activation):
 
 
 class PReLU(Module):
-    """`x` where it is positive, else `weight * x`: one slope that is learned, or one for each channel.
+    """Applies `x` if `x > 0`, else `weight * x`, elementwise, with one learned slope or one per
+    channel.
 
     Shapes: [batch, channels, ..] -> the same; `weight` is [num_parameters]
 
     Raises:
-        TypeError: an `init` that is no number.
-        ValueError: when called, as many slopes as neither 1 nor the channels.
+        TypeError: If `init` is not a number.
+        ValueError: When called, if the number of slopes is neither 1 nor the number of channels.
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
@@ -266,7 +269,7 @@ class PReLU(Module):
         self.weight = Parameter(_ternion.full((num_parameters,), self.init, dtype=dtype, device=device))
 
     def reset_parameters(self) -> None:
-        """Slopes of `init`."""
+        """Resets the slopes to `init`."""
         draw_again(self.weight, "constant", [self.init])
 
     def forward(self, input: Tensor) -> Tensor:
@@ -277,12 +280,12 @@ class PReLU(Module):
 
 
 class Threshold(_Activation):
-    """Each element that is above `threshold`, else `value`.
+    """Keeps elements above `threshold` and replaces the others by `value`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a setting that is no number, or an input that is no tensor.
+        TypeError: If a setting is not a number, or the input is not a tensor.
     """
 
     threshold: float
@@ -298,13 +301,13 @@ class Threshold(_Activation):
 
 
 class GELU(_Activation):
-    """`x * Phi(x)`, by tanh if `approximate` is "tanh".
+    """Applies `x * Phi(x)` elementwise, with the tanh approximation if `approximate` is "tanh".
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: an `approximate` other than "none" and "tanh".
-        TypeError: one that is no string, or an input that is no tensor.
+        ValueError: If `approximate` is neither "none" nor "tanh".
+        TypeError: If `approximate` is not a string, or the input is not a tensor.
     """
 
     approximate: str
@@ -321,13 +324,13 @@ class GELU(_Activation):
 
 
 class Softplus(_Activation):
-    """`log(1 + e^(beta * x)) / beta`.
+    """Applies `log(1 + e^(beta * x)) / beta` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a setting that is no number.
-        ValueError: when called, a `beta` of 0 or less.
+        TypeError: If a setting is not a number.
+        ValueError: When called, if `beta` is 0 or less.
     """
 
     beta: float
@@ -342,13 +345,13 @@ class Softplus(_Activation):
 
 
 class Softshrink(_Activation):
-    """Each element nearer to 0 by `lambd`; 0 where it is that near.
+    """Moves each element toward 0 by `lambd`. Elements within `lambd` of 0 become 0.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a `lambd` that is no number.
-        ValueError: when called, a `lambd` below 0.
+        TypeError: If `lambd` is not a number.
+        ValueError: When called, if `lambd` is below 0.
     """
 
     lambd: float
@@ -365,12 +368,12 @@ class Softshrink(_Activation):
 
 
 class Hardshrink(Softshrink):
-    """0 where an element is not further than `lambd` from it, else the element.
+    """Replaces elements within `lambd` of 0 by 0 and keeps the others.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a setting that is no number, or an input that is no tensor.
+        TypeError: If a setting is not a number, or the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -378,12 +381,12 @@ class Hardshrink(Softshrink):
 
 
 class Sigmoid(Module):
-    """`1 / (1 + e^-x)`.
+    """Applies `1 / (1 + e^-x)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -391,12 +394,12 @@ class Sigmoid(Module):
 
 
 class Tanh(Module):
-    """The hyperbolic tangent.
+    """Applies the hyperbolic tangent elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -404,12 +407,12 @@ class Tanh(Module):
 
 
 class LogSigmoid(Module):
-    """`log(sigmoid(x))`.
+    """Applies `log(sigmoid(x))` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -417,12 +420,12 @@ class LogSigmoid(Module):
 
 
 class Softsign(Module):
-    """`x / (1 + |x|)`.
+    """Applies `x / (1 + |x|)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -430,12 +433,12 @@ class Softsign(Module):
 
 
 class Tanhshrink(Module):
-    """`x - tanh(x)`.
+    """Applies `x - tanh(x)` elementwise.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: an input that is no tensor.
+        TypeError: If the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -443,7 +446,9 @@ class Tanhshrink(Module):
 
 
 class _Along(_Activation):
-    """A layer that works along an axis; where none is named along that which `functional.softmax` chooses."""
+    """Base class of layers along an axis. Without `dim` the axis is the one that
+    `functional.softmax` chooses.
+    """
 
     dim: int | None
     _settings = ("dim",)
@@ -452,18 +457,19 @@ class _Along(_Activation):
         self._take(dim=dim)
 
     def _chosen(self, input: Tensor) -> int:
-        # The warning is of the line that calls the layer, behind `forward` and `__call__`.
+        # The warning points to the line that calls the layer, outside `forward` and `__call__`.
         return _axis_of(type(self).__name__, input, None, stacklevel=5)
 
 
 class Softmax(_Along):
-    """`e^x / sum(e^x)` along `dim`; without one along the first of 0, 1 or 3 axes, else the second, with a warning.
+    """Computes `e^x / sum(e^x)` along `dim`. Without `dim` the axis is 0 for inputs of 0, 1 or 3
+    axes and 1 otherwise, with a warning.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a `dim` that is no whole number.
-        IndexError: when called, an axis that is not there.
+        TypeError: If `dim` is not an integer.
+        IndexError: When called, if the axis does not exist.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -471,13 +477,13 @@ class Softmax(_Along):
 
 
 class Softmax2d(Module):
-    """`e^x / sum(e^x)` of the channels of each place of images.
+    """Computes `e^x / sum(e^x)` over the channels, for each pixel of images.
 
     Shapes: [batch, channels, height, width] or [channels, height, width] -> the same
 
     Raises:
-        ValueError: when called, another number of axes.
-        TypeError: an input that is no tensor.
+        ValueError: When called, if the number of axes is invalid.
+        TypeError: If the input is not a tensor.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -487,13 +493,14 @@ class Softmax2d(Module):
 
 
 class Softmin(_Along):
-    """`softmax(-x)` along `dim`; without one along the first of 0, 1 or 3 axes, else the second, with a warning.
+    """Computes `softmax(-x)` along `dim`. Without `dim` the axis is 0 for inputs of 0, 1 or 3 axes
+    and 1 otherwise, with a warning.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a `dim` that is no whole number.
-        IndexError: when called, an axis that is not there.
+        TypeError: If `dim` is not an integer.
+        IndexError: When called, if the axis does not exist.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -501,13 +508,14 @@ class Softmin(_Along):
 
 
 class LogSoftmax(_Along):
-    """The logarithm of `Softmax` along `dim`; without one along the first of 0, 1 or 3 axes, else the second, with a warning.
+    """Computes the logarithm of `Softmax` along `dim`. Without `dim` the axis is 0 for inputs of 0,
+    1 or 3 axes and 1 otherwise, with a warning.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: a `dim` that is no whole number.
-        IndexError: when called, an axis that is not there.
+        TypeError: If `dim` is not an integer.
+        IndexError: When called, if the axis does not exist.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -515,14 +523,14 @@ class LogSoftmax(_Along):
 
 
 class GLU(_Activation):
-    """The first half along `dim` times the sigmoid of the second.
+    """Multiplies the first half of the input along `dim` by the sigmoid of the second half.
 
     Shapes: [.., 2 n, ..] -> [.., n, ..]
 
     Raises:
-        TypeError: a `dim` that is no whole number.
-        ValueError: when called, an odd size.
-        IndexError: when called, an axis that is not there.
+        TypeError: If `dim` is not an integer.
+        ValueError: When called, if the size along `dim` is odd.
+        IndexError: When called, if the axis does not exist.
     """
 
     dim: int

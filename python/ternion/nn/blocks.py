@@ -1,4 +1,4 @@
-"""What transformers and residual networks are built of."""
+"""Building blocks of transformers and residual networks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ _ACTIVATIONS: dict[str, Any] = {
 
 
 class FeedForward(Module):
-    """Two layers with an activation between, for each token by itself: [.., width] -> same.
+    """Two linear layers with an activation between them, applied to each token separately:
+    [.., width] -> same.
 
     Args:
-        hidden: the width between; by default four times the width, of "swiglu" 8/3 of it, rounded up to a multiple of 8.
-        form: "relu", "gelu", "gelu_tanh" (as in GPT-2) or "swiglu": `linear2(silu(linear_gate(x)) * linear1(x))` (Shazeer 2020).
-        dropout: in training, the probability that a hidden number becomes 0.
+        hidden: the hidden width. By default four times `width`, or 8/3 of it rounded up to a
+            multiple of 8 for "swiglu".
+        form: "relu", "gelu", "gelu_tanh" (as in GPT-2) or "swiglu":
+            `linear2(silu(linear_gate(x)) * linear1(x))` (Shazeer 2020).
+        dropout: the dropout probability of hidden activations in training.
 
     Raises:
-        ValueError: another form; when called, another width.
+        ValueError: If `form` is unknown; when called, if the input has another width.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class FeedForward(Module):
 
 
 def _fed(layer: Any, input: Tensor) -> Tensor:
-    """The output of a layer with the members of `FeedForward`."""
+    """Computes the output of a layer that has the members of `FeedForward`."""
     hidden = layer.linear1(input)
     if layer.linear_gate is not None:
         hidden = layer.linear_gate(input).silu() * hidden
@@ -74,21 +77,26 @@ def _norm(form, width, bias, eps, made):
 
 
 class TransformerBlock(Module):
-    """`x + attention(norm1(x))`, then `x + feed_forward(norm2(x))`: [batch, length, width] -> same.
+    """Pre-norm transformer block: `x + attention(norm1(x))`, then `x + feed_forward(norm2(x))`;
+    [batch, length, width] -> same.
 
-    The keys of its state are those of PyTorch's `nn.TransformerEncoderLayer`, to whose form with `norm_first` and `batch_first` it is equal.
+    The state dict keys are those of PyTorch's `nn.TransformerEncoderLayer`. The block is equal to
+    that layer with `norm_first` and `batch_first`.
 
     Args:
-        width: columns of a token.
-        heads: heads of queries; `kv_heads` those of keys and values, as many by default.
+        width: the number of columns of a token.
+        heads: the number of query heads; `kv_heads` is the number of key and value heads, the same
+            by default.
         hidden, form: see `FeedForward`.
-        norm: "layer_norm" or "rms_norm"; `eps` is added to the variance, or to the mean square.
-        bias: whether layers and norms have one.
-        dropout: in training, the probability that a number becomes 0: of the weights of attention, of the hidden numbers, and of both outputs.
-        rotary: turns queries and keys by their positions.
+        norm: "layer_norm" or "rms_norm"; `eps` is added to the variance or to the mean square.
+        bias: whether linear layers and norms have a bias.
+        dropout: the dropout probability in training, for the attention weights, the hidden
+            activations and both outputs.
+        rotary: rotary embedding that is applied to queries and keys.
 
     Raises:
-        ValueError: heads that do not divide the width, another form or norm, a dropout outside 0 to below 1; when called, another width.
+        ValueError: If the heads do not divide the width, `form` or `norm` is unknown, or `dropout`
+            is not at least 0 and below 1; when called, if the input has another width.
     """
 
     def __init__(
@@ -99,7 +107,7 @@ class TransformerBlock(Module):
         self.self_attn = MultiheadAttention(
             width, heads, dropout, bias, batch_first=True, num_kv_heads=kv_heads, rotary=rotary, **made
         )
-        # Its members are the block's own, as the keys have it.
+        # The block owns the members directly, as the state dict keys require.
         feed_forward = FeedForward(width, hidden, form, bias, dropout, **made)
         self.form = form
         self.linear1, self.linear_gate = feed_forward.linear1, feed_forward.linear_gate
@@ -111,7 +119,8 @@ class TransformerBlock(Module):
         self, input: Tensor, mask: Tensor | None = None, is_causal: bool = False, window: int | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:  # fmt: skip
-        """The output, where each token sees all of its sequence that nothing hides; see `MultiheadAttention.attend_self`.
+        """Computes the output. Each token attends to all unmasked tokens of its sequence; see
+        `MultiheadAttention.attend_self`.
 
         Shapes: [batch, length, width] -> the same
         """
@@ -122,9 +131,11 @@ class TransformerBlock(Module):
     def forward_varlen(
         self, x: Tensor, cu_seqlens: Tensor, max_seqlen: int | None = None, *, is_causal: bool = False, window: int | None = None,
     ) -> Tensor:  # fmt: skip
-        """The output for packed sequences of different lengths, without padding; see `MultiheadAttention.forward_varlen`.
+        """Computes the output for packed sequences of different lengths, without padding; see
+        `MultiheadAttention.forward_varlen`.
 
-        Shapes: x [rows, width], cu_seqlens int32 [sequences + 1] -> [rows, width]; the rows of all sequences together
+        Shapes: x [rows, width], cu_seqlens int32 [sequences + 1] -> [rows, width]; the rows are
+        those of all sequences
         """
         attended = self.self_attn.forward_varlen(self.norm1(x), cu_seqlens, max_seqlen, is_causal=is_causal, window=window)
         x = x + self.dropout1(attended)
@@ -135,8 +146,8 @@ class TransformerBlock(Module):
 
 
 def _convolution(inputs, outputs, kernel, stride, made):
-    """Without bias, from the first values of torchvision's networks."""
-    # Not by Conv2d(..), which would draw other first values before.
+    """Returns a convolution without bias, with the initialization of torchvision's networks."""
+    # Does not call Conv2d(..), which would draw different initial values first.
     layer = Conv2d.__new__(Conv2d)
     layer._set((inputs, outputs), ((kernel,) * 2, (stride,) * 2, (kernel // 2,) * 2, (1, 1), 1))
     shape = (outputs, inputs, kernel, kernel)
@@ -146,13 +157,15 @@ def _convolution(inputs, outputs, kernel, stride, made):
 
 
 class ResidualBlock(Module):
-    """`relu(bn2(conv2(relu(bn1(conv1(x))))) + x)`, with a convolution of `x` where its shape changes: the basic block of He et al. 2016 (figure 2).
+    """Computes `relu(bn2(conv2(relu(bn1(conv1(x))))) + x)`, with a convolution of `x` where its
+    shape changes: the basic block of He et al. 2016 (figure 2).
 
-    Shapes: [batch, inputs, height, width] -> [batch, outputs, height / stride, width / stride], rounded up. The keys of its state are those of
-    torchvision's `BasicBlock`.
+    Shapes: [batch, inputs, height, width] -> [batch, outputs, height / stride, width / stride],
+    rounded up. The state dict keys are those of torchvision's `BasicBlock`.
 
     Raises:
-        ValueError: a stride below 1; when called, other axes or channels.
+        ValueError: If the stride is below 1; when called, if the number of axes or channels is
+            invalid.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1, device: Any = None, dtype: Any = None):

@@ -1,4 +1,4 @@
-"""Modules and parameters in rows and by names."""
+"""Containers of modules and parameters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Functions rather than methods: a subclass may have attributes of any name.
+# These are functions rather than methods because a subclass may have attributes of any name.
 
 
 def _items(owner) -> list[tuple[str, Any]]:
-    """Names and modules, also of one that is there twice."""
+    """Returns names and modules, including a module that occurs twice."""
     kinds = owner.__dict__.get(_KINDS, {})
     return [(name, owner.__dict__[name]) for name in kinds if kinds[name] == "module" and owner.__dict__.get(name) is not None]
 
@@ -27,7 +27,7 @@ def _modules(owner) -> list[Any]:
 
 
 def _renumber(owner, modules: Iterable[Any]) -> None:
-    """These modules, and no others."""
+    """Replaces all modules by these."""
     modules = [_checked(owner, module) for module in modules]
     for name, _ in _items(owner):
         delattr(owner, name)
@@ -64,7 +64,7 @@ def _row(owner):
 
 
 class _Row(Module):
-    """What `Sequential` and `ModuleList` have in common: modules under the names 0, 1, .."""
+    """Base class of `Sequential` and `ModuleList`: modules with the names 0, 1, .."""
 
     def __len__(self) -> int:
         return len(_items(self))
@@ -84,12 +84,12 @@ class _Row(Module):
         _renumber(self, kept)
 
     def append(self, module: Module) -> Self:
-        """Puts a module behind the others; the row itself."""
+        """Appends a module and returns the container."""
         self.add_module(str(len(self)), _checked(self, module))
         return self
 
     def extend(self, modules: Any):
-        """Puts modules behind the others; the row itself."""
+        """Appends modules and returns the container."""
         if isinstance(modules, Module) and not isinstance(modules, _Row) or not isinstance(modules, Iterable):
             raise TypeError(f"{type(self).__name__}.extend: a {type(modules).__name__}, expected several modules")
         for module in list(modules):
@@ -97,14 +97,14 @@ class _Row(Module):
         return self
 
     def insert(self, index: Any, module: Any):
-        """Puts a module before the one at `index`; the row itself."""
+        """Inserts a module before the one at `index` and returns the container."""
         modules = _modules(self)
         modules.insert(operator.index(index), _checked(self, module))
         _renumber(self, modules)
         return self
 
     def pop(self, index: Any = -1):
-        """Takes a module out; the module."""
+        """Removes a module and returns it."""
         module = _modules(self)[_place(self, index)]
         del self[index]
         return module
@@ -114,17 +114,18 @@ class _Row(Module):
 
 
 class Sequential(_Row):
-    """Modules one behind the other; they are also items: `model[0]`, `len(model)`, `for layer in model`.
+    """Applies modules in order. They are also items: `model[0]`, `len(model)`,
+    `for layer in model`.
 
-    Shapes: those of the first module's input -> those of the last one's output
+    Shapes: the input of the first module -> the output of the last module
 
     Args:
-        modules: the modules; or one dict of them, whose names they get.
+        modules: the modules, or one dict of modules with their names.
 
     Raises:
-        TypeError: something that is no module.
-        IndexError: an item that is not there.
-        KeyError: a name that is taken, or has dots.
+        TypeError: If an item is not a module.
+        IndexError: If an item does not exist.
+        KeyError: If a name is already used or contains dots.
     """
 
     def __init__(self, *modules: Any):
@@ -133,7 +134,7 @@ class Sequential(_Row):
             self.add_module(str(name), _checked(self, module))
 
     def forward(self, input: Tensor) -> Tensor:
-        # As `_items`, without lists of pairs: this runs for every batch.
+        # Same as `_items`, without building lists of pairs: this runs for every batch.
         own = self.__dict__
         for name, kind in tuple(own.get(_KINDS, {}).items()):
             module = own.get(name) if kind == "module" else None
@@ -162,12 +163,12 @@ class Sequential(_Row):
 
 
 class ModuleList(_Row):
-    """Modules in a list. (A plain list as an attribute does as well.)
+    """A list of modules. (A plain list as an attribute works as well.)
 
     Raises:
-        TypeError: something that is no module.
-        IndexError: an item that is not there.
-        NotImplementedError: when called: it says nothing of the order of computation.
+        TypeError: If an item is not a module.
+        IndexError: If an item does not exist.
+        NotImplementedError: When called, because a list does not define an order of computation.
     """
 
     def __init__(self, modules: Any = ()):
@@ -182,7 +183,7 @@ class ModuleList(_Row):
 
 
 class _Named(Module):
-    """What `ModuleDict` and `ParameterDict` have in common: values under names of one's own."""
+    """Base class of `ModuleDict` and `ParameterDict`: values with names that the caller chooses."""
 
     def _put(self, name: str, value: Any) -> None:
         raise NotImplementedError
@@ -207,30 +208,30 @@ class _Named(Module):
         return name in _names(self)
 
     def keys(self):
-        """The names."""
+        """Returns the names."""
         return _names(self)
 
     def values(self):
-        """What is under the names."""
+        """Returns the values."""
         return [self.__dict__[name] for name in _names(self)]
 
     def items(self):
-        """Pairs of names and what is under them."""
+        """Returns pairs of names and values."""
         return [(name, self.__dict__[name]) for name in _names(self)]
 
     def clear(self):
-        """Takes out everything."""
+        """Removes all values."""
         for name in _names(self):
             delattr(self, name)
 
     def pop(self, name: str):
-        """Takes out what is under a name, which is returned."""
+        """Removes a value by name and returns it."""
         value = _known(self, name)
         delattr(self, name)
         return value
 
     def update(self, others: Any):
-        """Puts in what another dict has, or pairs of names and values."""
+        """Adds the values of another dict, or pairs of names and values."""
         if not isinstance(others, Iterable):
             raise TypeError(f"{type(self).__name__}.update: a {type(others).__name__}, expected a dict or pairs")
         for name, value in list(others.items()) if isinstance(others, (Mapping, _Named)) else list(others):
@@ -238,11 +239,11 @@ class _Named(Module):
 
 
 class ModuleDict(_Named):
-    """Modules by names. (A plain dict as an attribute does as well.)
+    """A dict of modules. (A plain dict as an attribute works as well.)
 
     Raises:
-        TypeError: something that is no module, a name that is no string.
-        KeyError: an item that is not there, a name that is taken or has dots.
+        TypeError: If a value is not a module, or a name is not a string.
+        KeyError: If an item does not exist, or a name is already used or contains dots.
     """
 
     def __init__(self, modules: Any = None):
@@ -253,11 +254,11 @@ class ModuleDict(_Named):
 
 
 class ParameterDict(_Named):
-    """Parameters by names; a tensor becomes a parameter.
+    """A dict of parameters. A tensor is converted to a parameter.
 
     Raises:
-        TypeError: something that is neither a parameter nor a tensor.
-        KeyError: an item that is not there.
+        TypeError: If a value is neither a parameter nor a tensor.
+        KeyError: If an item does not exist.
     """
 
     def __init__(self, parameters: Any = None):
@@ -267,24 +268,24 @@ class ParameterDict(_Named):
         self.register_parameter(name, _parameter(self, value))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What is under a name, or `default`."""
+        """Returns the value with this name, or `default`."""
         return self[name] if name in self else default
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """What is under a name, where `default` is put if there is nothing.
+        """Returns the value with this name. If there is none, sets it to `default` first.
 
         Raises:
-            TypeError: a default that is neither a parameter nor a tensor.
+            TypeError: If the default is neither a parameter nor a tensor.
         """
         if name not in self:
             self[name] = default
         return self[name]
 
     def popitem(self) -> tuple[str, Any]:
-        """Takes out what was put in last, which is returned with its name.
+        """Removes the value that was added last and returns it with its name.
 
         Raises:
-            KeyError: there is nothing.
+            KeyError: If the dict is empty.
         """
         if not len(self):
             raise KeyError("ParameterDict: nothing is in it")
@@ -292,14 +293,14 @@ class ParameterDict(_Named):
         return name, self.pop(name)
 
     def copy(self) -> ParameterDict:
-        """Another dict with the same parameters."""
+        """Returns another dict with the same parameters."""
         return ParameterDict(self.items())
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Another dict, with `default` under each of these names.
+        """Returns another dict, with `default` under each of these names.
 
         Raises:
-            TypeError: a default that is neither a parameter nor a tensor.
+            TypeError: If the default is neither a parameter nor a tensor.
         """
         return ParameterDict((name, default) for name in keys)
 
@@ -308,30 +309,32 @@ class ParameterDict(_Named):
 
 
 class ParameterList(Module):
-    """Parameters in a list; a tensor becomes a parameter. (A plain list as an attribute does as well.)
+    """A list of parameters. A tensor is converted to a parameter. (A plain list as an attribute
+    works as well.)
 
     Raises:
-        TypeError: something that is neither a parameter nor a tensor.
-        IndexError: an item that is not there.
+        TypeError: If a value is neither a parameter nor a tensor.
+        IndexError: If an item does not exist.
     """
 
     def __init__(self, values: Any = ()):
         self.extend(values if values is not None else ())
 
     def append(self, value: float) -> Self:
-        """Puts a parameter behind the others; the list itself.
+        """Appends a parameter and returns the list.
 
         Raises:
-            TypeError: something that is neither a parameter nor a tensor.
+            TypeError: If a value is neither a parameter nor a tensor.
         """
         self.register_parameter(str(len(self)), _parameter(self, value))
         return self
 
     def extend(self, values: Any):
-        """Puts parameters behind the others; the list itself.
+        """Appends parameters and returns the list.
 
         Raises:
-            TypeError: no list, or items that are neither parameters nor tensors.
+            TypeError: If the argument is not a list, or an item is neither a parameter nor a
+                tensor.
         """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend: a {type(values).__name__}, expected several parameters")

@@ -1,4 +1,5 @@
-"""Functions of layers and losses, without parameters. Names, arguments and defaults are PyTorch's."""
+"""Functions of layers and losses, without parameters. Names, arguments and defaults are PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from .._scopes import no_grad as _no_grad
 from .._ternion import Tensor, _number, _sinusoidal
 from .._ternion import _functional as _native
 
-# Native functions that are elsewhere: in `nn.attention` and `nn.attention.varlen`.
+# Native functions that are exported elsewhere: in `nn.attention` and `nn.attention.varlen`.
 _ELSEWHERE = ("scaled_dot_product_attention_with_lse", "varlen_attn")
 globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_") and name not in _ELSEWHERE})
 
-from ._activations import *  # noqa: E402,F401,F403  In place of native functions of the same names.
+from ._activations import *  # noqa: E402,F401,F403  Replaces native functions of the same names.
 from ._activations import _axis_of, _placed  # noqa: E402
 from ._images import *  # noqa: E402,F401,F403
 from ._losses import *  # noqa: E402,F401,F403
@@ -29,33 +30,34 @@ linear = _native.linear
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, *, axis: int | None = None) -> Tensor:
-    """`e^x / sum(e^x)` along `dim`; axis is another name of it."""
+    """Computes `e^x / sum(e^x)` along `dim`. `axis` is an alias of `dim`."""
     return Tensor.softmax(input, _axis_of("softmax", input, dim, axis), dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, *, axis: int | None = None) -> Tensor:
-    """The logarithm of `softmax` along `dim`, without loss."""
+    """Computes the logarithm of `softmax` along `dim` without loss of precision."""
     return Tensor.log_softmax(input, _axis_of("log_softmax", input, dim, axis), dtype)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input1 @ weight[o] @ input2 + bias[o]` for each output o.
+    """Computes `input1 @ weight[o] @ input2 + bias[o]` for each output o.
 
     Shapes: [.., in1], [.., in2], weight [out, in1, in2], bias [out] -> [.., out]
 
     Raises:
-        ValueError: last axes of other sizes than the weight's.
+        ValueError: If the last axes do not have the sizes of the weight.
     """
     return _native._bilinear(input1, input2, weight, bias)
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
+    """Sets elements to 0 with probability `p` and divides the others by `1 - p`. Does nothing if
+    `training` is False.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: a probability outside 0 to 1.
+        ValueError: If the probability is outside 0 to 1.
     """
     result = _native.dropout(input, p, training)
     if not inplace:
@@ -64,36 +66,39 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels of sequences become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, length] or [channels, length].
+    """Sets entire channels of sequences to 0 with probability `p` and divides the others by
+    `1 - p`: [batch, channels, length] or [channels, length].
 
     Raises:
-        ValueError: a probability outside 0 to 1, another number of axes.
+        ValueError: If the probability is outside 0 to 1, or the number of axes is invalid.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout1d: probability {p}, expected 0 to 1")
-    # Without training the shape alone is checked.
+    # Outside training only the shape is checked.
     result = _native._dropout1d(input, p if training else 0.0)
     return _placed("dropout1d", input, result, inplace) if training else input
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels of images become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, ..].
+    """Sets entire channels of images to 0 with probability `p` and divides the others by `1 - p`:
+    [batch, channels, ..].
 
     Raises:
-        ValueError: a probability outside 0 to 1, another number of axes.
+        ValueError: If the probability is outside 0 to 1, or the number of axes is invalid.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout2d: probability {p}, expected 0 to 1")
-    # Without training the shape alone is checked.
+    # Outside training only the shape is checked.
     result = _native._dropout2d(input, p if training else 0.0)
     return _placed("dropout2d", input, result, inplace) if training else input
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels of volumes become 0 with probability `p`, the others are divided by `1 - p`: [batch, channels, depth, height, width] or without the batch.
+    """Sets entire channels of volumes to 0 with probability `p` and divides the others by `1 - p`:
+    [batch, channels, depth, height, width], where the batch axis is optional.
 
     Raises:
-        ValueError: a probability outside 0 to 1, another number of axes.
+        ValueError: If the probability is outside 0 to 1, or the number of axes is invalid.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout3d: probability {p}, expected 0 to 1")
@@ -101,29 +106,30 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ValueError(f"dropout3d: an input of shape {tuple(input.shape)}, expected 5 axes, or 4 without a batch")
     if not training or p == 0:
         return input
-    # To a channel it is one whether its elements lie along one axis or three.
+    # A channel is dropped as a whole, so its three axes can be merged into one.
     volumes = input.reshape(-1, *input.shape[-4:-2], input.shape[-2] * input.shape[-1])
     return _placed("dropout3d", input, _native._dropout2d(volumes, p).reshape(input.shape), inplace)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps a mean of 0 and a variance of 1, for networks of `selu`: elements become what it gives of -infinity with probability `p`.
+    """Applies dropout that preserves mean 0 and variance 1, for networks with `selu`: with
+    probability `p` an element is set to the value of `selu` at -infinity.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: a probability outside 0 to 1.
-        TypeError: whole numbers.
+        ValueError: If the probability is outside 0 to 1.
+        TypeError: If the input has an integer dtype.
     """
     return _alpha_dropped("alpha_dropout", input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """`alpha_dropout` of whole channels: [batch, channels, ..].
+    """Applies `alpha_dropout` to entire channels: [batch, channels, ..].
 
     Raises:
-        ValueError: a probability outside 0 to 1, less than two axes.
-        TypeError: whole numbers.
+        ValueError: If the probability is outside 0 to 1, or the input has fewer than two axes.
+        TypeError: If the input has an integer dtype.
     """
     return _alpha_dropped("feature_alpha_dropout", input, p, training, inplace)
 
@@ -142,24 +148,28 @@ def embedding_bag(
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Rows of `weight` by their numbers, reduced by bags; of a bag without rows 0.
+    """Looks up rows of `weight` by index and reduces them by bag. An empty bag gives 0.
 
-    Shapes: input [bags, size] (int32 or int64), or [count] with offsets [bags]; weight [rows, width] -> [bags, width]
+    Shapes: input [bags, size] (int32 or int64), or [count] with offsets [bags]; weight
+    [rows, width] -> [bags, width]
 
     Args:
-        offsets: where each bag begins: 0 first, then in order.
+        offsets: the start of each bag, in ascending order; the first is 0.
         mode: "sum", "mean" or "max".
-        per_sample_weights: what each row counts in a sum, of the input's shape.
+        per_sample_weights: the weight of each row in a sum, of the input's shape.
         include_last_offset: whether the last offset is the end of the last bag.
-        padding_idx: the number of a row that counts nothing and gets no gradient.
-        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
-        norm_type: of which norm their length is.
+        padding_idx: the index of a row that is ignored and receives no gradient.
+        max_norm: rows that are looked up and whose norm is larger are first scaled to this norm, in
+            `weight` itself.
+        norm_type: the p of the norm for `max_norm`.
 
     Raises:
-        IndexError: a number that is none of a row.
-        ValueError: other shapes, offsets that are not in order, weights of another mode than the sum, another mode, a `padding_idx` that is none;
-            `scale_grad_by_freq` or `sparse`, which PyTorch alone has.
-        TypeError: numbers of a floating dtype.
+        IndexError: If an index is out of range.
+        ValueError: If the shapes do not match, the offsets are not in ascending order,
+            `per_sample_weights` is given for another mode than "sum", the mode is unknown,
+            `padding_idx` is out of range, or `scale_grad_by_freq` or `sparse` is True, which only
+            PyTorch supports.
+        TypeError: If the indices have a floating dtype.
     """
     settings = (include_last_offset, _bags_padding(weight, padding_idx, scale_grad_by_freq, sparse))
     if max_norm is not None:
@@ -168,7 +178,9 @@ def embedding_bag(
 
 
 def _bags_padding(weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool, sparse: bool) -> int | None:
-    """The row that counts nothing, counted from the start; other arguments of `embedding_bag` that PyTorch alone has are refused."""
+    """Returns `padding_idx` counted from the start. Raises ValueError for arguments of
+    `embedding_bag` that only PyTorch supports.
+    """
     _only_pytorchs("embedding_bag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
     if padding_idx is None:
         return None
@@ -182,19 +194,22 @@ def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Rows of `weight` by their numbers.
+    """Looks up rows of `weight` by index.
 
     Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
 
     Args:
-        padding_idx: the number of a row that gets no gradient.
-        max_norm: rows that are used and longer are shortened to it before, in `weight` itself.
-        norm_type: of which norm their length is.
-        scale_grad_by_freq: divides the gradient of each row by how often it is used.
+        padding_idx: the index of a row that receives no gradient.
+        max_norm: rows that are looked up and whose norm is larger are first scaled to this norm, in
+            `weight` itself.
+        norm_type: the p of the norm for `max_norm`.
+        scale_grad_by_freq: divides the gradient of each row by the number of its occurrences in the
+            input.
 
     Raises:
-        IndexError: a number that is none of a row.
-        ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
+        IndexError: If an index is out of range.
+        ValueError: If `padding_idx` is out of range, or `sparse` is True, which only PyTorch
+            supports.
     """
     _only_pytorchs("embedding", sparse=sparse)
     if max_norm is not None:
@@ -212,15 +227,19 @@ def instance_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
     bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Each channel of each example shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+    """Shifts each channel of each example to mean 0 and scales it to variance 1, then applies
+    `* weight + bias`.
 
-    Running statistics, if there are any, follow the means over the batch of each example's mean and unbiased variance, in place; without `use_input_stats`
-    they take the place of the examples' own.
+    The running statistics, if given, are updated in place with the batch averages of each example's
+    mean and unbiased variance. Without `use_input_stats` they are used instead of the examples' own
+    statistics.
 
     Shapes: [batch, channels, ..], the others [channels] -> the input's
 
     Raises:
-        ValueError: less than 2 values a channel; no running statistics, unless with `use_input_stats`; one of both alone, or of another size than the channels.
+        ValueError: If there are fewer than 2 values per channel, the running statistics are missing
+            without `use_input_stats`, only one of them is given, or their size is not the number of
+            channels.
     """
     _check_running("instance_norm", running_mean, running_var)
     if not use_input_stats and running_mean is None:
@@ -237,13 +256,17 @@ def batch_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None,
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
+    """Shifts each channel to mean 0 and scales it to variance 1. In training it uses the statistics
+    of the batch and updates the running statistics with them; otherwise it uses the running
+    statistics.
 
-    Shapes: [batch, channels, ..], the others [channels] -> the input's; of an empty batch nothing follows
+    Shapes: [batch, channels, ..], the others [channels] -> the input's; an empty batch does not
+    update the running statistics
 
     Raises:
-        ValueError: training on a single value for each channel; no running statistics, unless in training; one of both alone, or of another size than the
-            channels; an `eps` that is not above 0.
+        ValueError: If training has a single value per channel, the running statistics are missing
+            outside training, only one of them is given, their size is not the number of channels,
+            or `eps` is not above 0.
     """
     if not eps > 0:
         raise ValueError(f"batch_norm: eps {eps}, expected above 0")
@@ -258,22 +281,27 @@ def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False, *, window: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
+    """Computes the mean of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
 
-    Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
-    value_dim]; axes before the last two may be left out
+    Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value
+    [.., kv_heads, keys, value_dim] -> [.., heads, queries, value_dim]; axes before the last two are
+    optional
 
     Args:
-        attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
-        dropout_p: the probability with which a weight becomes 0.
-        is_causal: whether a query sees only keys up to its own place; the first query stands at the first key, as in PyTorch, but under a `window`,
-            where the last stands at the last.
-        scale: of the scores; 1 / sqrt(head_dim) by default.
-        enable_gqa: whether heads of keys and values may be shared by several heads of queries; a single one is shared by all without it, too.
-        window: how many places back, and ahead unless causal, a query sees, its own counted.
+        attn_mask: bool, where True keeps a key, or a floating mask that is added to the scores;
+            broadcast.
+        dropout_p: the dropout probability of attention weights.
+        is_causal: whether a query attends only to keys up to its own position. The first query is
+            aligned with the first key, as in PyTorch; with a `window`, the last query is aligned
+            with the last key.
+        scale: the factor of the scores; 1 / sqrt(head_dim) by default.
+        enable_gqa: whether several query heads may share a key and value head. A single key and
+            value head is shared by all query heads in any case.
+        window: the number of positions that a query attends to, including its own: backward, and
+            forward unless causal.
 
     Raises:
-        ValueError: shapes that do not fit, a probability outside 0 to 1.
+        ValueError: If the shapes do not match, or the probability is outside 0 to 1.
     """
     if not enable_gqa:
         _check_heads(query, key, value)
@@ -282,7 +310,7 @@ def scaled_dot_product_attention(
 
 
 def _of_one_rank(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Operands of several numbers of axes with the same ones before the last two: those of one are spread over those of the others."""
+    """Expands operands of different rank to the same axes before the last two."""
     operands = (query, key, value)
     if any(operand.ndim < 2 for operand in operands) or query.ndim == key.ndim == value.ndim:
         return operands
@@ -291,7 +319,9 @@ def _of_one_rank(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Ten
 
 
 def _check_heads(query: Any, key: Any, value: Any, function: str = "scaled_dot_product_attention") -> None:
-    """That as many heads are of keys and values as of queries, or one. What is no tensor is refused later."""
+    """Checks that keys and values have as many heads as queries, or one head. Operands that are not
+    tensors are rejected later.
+    """
     if not all(isinstance(operand, Tensor) and operand.ndim > 2 for operand in (query, key, value)):
         return
     heads = query.shape[-3]
@@ -302,12 +332,14 @@ def _check_heads(query: Any, key: Any, value: Any, function: str = "scaled_dot_p
 
 
 def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:
-    """Sines and cosines of positions (Vaswani et al. 2017, section 3.5): float32, [positions, width].
+    """Returns the sinusoidal position encoding (Vaswani et al. 2017, section 3.5): float32,
+    [positions, width].
 
-    Column `2 i` is `sin(position / 10000^(2 i / width))`, column `2 i + 1` its cosine.
+    Column `2 i` is `sin(position / 10000^(2 i / width))`, column `2 i + 1` is the cosine of the
+    same angle.
 
     Raises:
-        ValueError: an odd width.
+        ValueError: If the width is odd.
     """
     return _sinusoidal(positions, width, device)
 

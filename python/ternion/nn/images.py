@@ -1,4 +1,6 @@
-"""Layers of sequences, images and volumes: convolutions, other sizes; those of `padding` and `pools`, too. A single one may come without a batch."""
+"""Layers of sequences, images and volumes: convolutions and resizing, and the layers of `padding`
+and `pools`. The batch axis is optional.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ class _Conv(Module):
         self.weight, self.bias = weight_and_bias((outer, inner, *kernel), fan_in, out_channels, bias, device, dtype)
 
     def reset_parameters(self) -> None:
-        """Draws the first values anew."""
+        """Reinitializes the parameters."""
         draw_weight_and_bias_again(self)
 
     def _set(self, channels, options):
@@ -70,7 +72,7 @@ class _Conv(Module):
         self.padding_mode = padding_mode
 
     def _around(self, input):
-        """The input with its padding, of a mode other than zeros."""
+        """Pads the input, for padding modes other than "zeros"."""
         if self.padding == "valid":
             return input
         sides = []
@@ -98,16 +100,20 @@ class _Conv(Module):
 
 
 class Conv1d(_Conv):
-    """Windows of sequences, weighted: [batch, in_channels, length] -> [batch, out_channels, windows].
+    """Applies a 1D convolution to sequences: [batch, in_channels, length] ->
+    [batch, out_channels, windows].
 
     Args:
-        padding: how much is put on both sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
+        padding: the amount of padding on both sides, or "valid" (none) or "same" (an output of the
+            input's length; requires stride 1).
         padding_mode: "zeros", "reflect", "replicate" or "circular".
 
     Raises:
-        ValueError: groups that do not divide the channels, channels below 1, another padding or mode;
-            when called, other axes or channels, or a window larger than the input.
-        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
+        ValueError: If the groups do not divide the channels, `in_channels` is below 1, or `padding`
+            or `padding_mode` is invalid; when called, if the number of axes or channels is invalid,
+            or a window is larger than the input.
+        TypeError: If a setting is not an integer; when called, if the input is not a tensor or has
+            an integer dtype.
     """
 
     _axes = 1
@@ -124,16 +130,20 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Windows of images, weighted: [batch, in_channels, height, width] -> [batch, out_channels, rows, columns].
+    """Applies a 2D convolution to images: [batch, in_channels, height, width] ->
+    [batch, out_channels, rows, columns].
 
     Args:
-        padding: how much is put on all sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
+        padding: the amount of padding on all sides, or "valid" (none) or "same" (an output of the
+            input's size; requires stride 1).
         padding_mode: "zeros", "reflect", "replicate" or "circular".
 
     Raises:
-        ValueError: groups that do not divide the channels, channels below 1, another padding or mode;
-            when called, other axes or channels, or a window larger than the input.
-        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
+        ValueError: If the groups do not divide the channels, `in_channels` is below 1, or `padding`
+            or `padding_mode` is invalid; when called, if the number of axes or channels is invalid,
+            or a window is larger than the input.
+        TypeError: If a setting is not an integer; when called, if the input is not a tensor or has
+            an integer dtype.
     """
 
     _axes = 2
@@ -150,16 +160,20 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Windows of volumes, weighted: [batch, in_channels, depth, height, width] -> [batch, out_channels, planes, rows, columns].
+    """Applies a 3D convolution to volumes: [batch, in_channels, depth, height, width] ->
+    [batch, out_channels, planes, rows, columns].
 
     Args:
-        padding: how much is put on all sides; or "valid" (nothing) or "same" (as many windows as places, of stride 1).
+        padding: the amount of padding on all sides, or "valid" (none) or "same" (an output of the
+            input's size; requires stride 1).
         padding_mode: "zeros", "reflect", "replicate" or "circular".
 
     Raises:
-        ValueError: groups that do not divide the channels, channels below 1, another padding or mode;
-            when called, other axes or channels, or a window larger than the input.
-        TypeError: settings that are no whole numbers; when called, no tensor, or truth values.
+        ValueError: If the groups do not divide the channels, `in_channels` is below 1, or `padding`
+            or `padding_mode` is invalid; when called, if the number of axes or channels is invalid,
+            or a window is larger than the input.
+        TypeError: If a setting is not an integer; when called, if the input is not a tensor, or is
+            a bool tensor.
     """
 
     _axes = 3
@@ -191,7 +205,7 @@ class _Transposed(_Conv):
         return function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 
     def _more(self, input, output_size):
-        """The output padding by which the output has these sizes."""
+        """Returns the output padding that leads to the given output size."""
         sizes = tuple(output_size)[-self._axes :]
         least = [
             (size - 1) * step - 2 * side + spread * (kernel - 1) + 1
@@ -205,14 +219,18 @@ class _Transposed(_Conv):
 
 
 class ConvTranspose1d(_Transposed):
-    """What a convolution makes of its gradient: [batch, in_channels, length] -> [batch, out_channels, places].
+    """Applies a 1D transposed convolution: [batch, in_channels, length] ->
+    [batch, out_channels, output length].
 
     Args:
-        output_padding: how many places more the output has at its end.
+        output_padding: the number of additional output elements at the end of each axis.
 
     Raises:
-        ValueError: groups that do not divide the channels, another padding or mode; when called, other axes or channels, or an `output_size` that cannot be.
-        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
+        ValueError: If the groups do not divide the channels, or `padding` or `padding_mode` is
+            invalid; when called, if the number of axes or channels is invalid, or `output_size` is
+            impossible.
+        TypeError: If a setting is not an integer; when called, if the input is not a tensor or has
+            an integer dtype.
     """
 
     _axes = 1
@@ -222,14 +240,18 @@ class ConvTranspose1d(_Transposed):
 
 
 class ConvTranspose2d(_Transposed):
-    """What a convolution makes of its gradient: [batch, in_channels, height, width] -> [batch, out_channels, rows, columns].
+    """Applies a 2D transposed convolution: [batch, in_channels, height, width] ->
+    [batch, out_channels, rows, columns].
 
     Args:
-        output_padding: how many places more the output has at its end.
+        output_padding: the number of additional output elements at the end of each axis.
 
     Raises:
-        ValueError: groups that do not divide the channels, another padding or mode; when called, other axes or channels, or an `output_size` that cannot be.
-        TypeError: settings that are no whole numbers; when called, no tensor, or whole numbers.
+        ValueError: If the groups do not divide the channels, or `padding` or `padding_mode` is
+            invalid; when called, if the number of axes or channels is invalid, or `output_size` is
+            impossible.
+        TypeError: If a setting is not an integer; when called, if the input is not a tensor or has
+            an integer dtype.
     """
 
     _axes = 2
@@ -239,14 +261,18 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """What a convolution makes of its gradient: [batch, in_channels, depth, height, width] -> [batch, out_channels, planes, rows, columns].
+    """Applies a 3D transposed convolution: [batch, in_channels, depth, height, width] ->
+    [batch, out_channels, planes, rows, columns].
 
     Args:
-        output_padding: how many places more the output has at its end.
+        output_padding: the number of additional output elements at the end of each axis.
 
     Raises:
-        ValueError: groups that do not divide the channels, another padding or mode; when called, other axes or channels, or an `output_size` that cannot be.
-        TypeError: settings that are no whole numbers; when called, no tensor, or truth values.
+        ValueError: If the groups do not divide the channels, or `padding` or `padding_mode` is
+            invalid; when called, if the number of axes or channels is invalid, or `output_size` is
+            impossible.
+        TypeError: If a setting is not an integer; when called, if the input is not a tensor, or is
+            a bool tensor.
     """
 
     _axes = 3
@@ -256,12 +282,14 @@ class ConvTranspose3d(_Transposed):
 
 
 class Upsample(Module):
-    """Sequences, images or volumes of another size: [batch, channels, ..] -> the same with other sizes of the last axes.
+    """Resizes sequences, images or volumes: [batch, channels, ..] -> the same with other sizes of
+    the last axes.
 
-    Args are those of `functional.interpolate`.
+    The arguments are those of `functional.interpolate`.
 
     Raises:
-        ValueError: when called, both a size and a factor or neither, another mode, or another number of axes.
+        ValueError: When called, if not exactly one of `size` and `scale_factor` is given, or the
+            mode or the number of axes is invalid.
     """
 
     def __init__(
@@ -280,12 +308,12 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Images of another size, by the nearest pixel.
+    """Resizes images by nearest-neighbor interpolation.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
 
     Raises:
-        ValueError: when called, both a size and a factor or neither.
+        ValueError: When called, if not exactly one of `size` and `scale_factor` is given.
     """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
@@ -293,12 +321,12 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Images of another size, between the nearest pixels, whose corners stay where they are.
+    """Resizes images by bilinear interpolation with `align_corners=True`.
 
     Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
 
     Raises:
-        ValueError: when called, both a size and a factor or neither.
+        ValueError: When called, if not exactly one of `size` and `scale_factor` is given.
     """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
@@ -306,10 +334,11 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class PixelShuffle(Module):
-    """Channels as pixels: [.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor].
+    """Rearranges channels into pixels: [.., channels * factor^2, height, width] ->
+    [.., channels, height * factor, width * factor].
 
     Raises:
-        ValueError: when called, channels that the square of the factor does not divide.
+        ValueError: When called, if the channels are not a multiple of the square of the factor.
     """
 
     def __init__(self, upscale_factor: int):
@@ -323,12 +352,13 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Pixels as channels: what `PixelShuffle` takes back.
+    """Rearranges pixels into channels: the inverse of `PixelShuffle`.
 
-    Shapes: [.., channels, height * factor, width * factor] -> [.., channels * factor^2, height, width]
+    Shapes: [.., channels, height * factor, width * factor] ->
+    [.., channels * factor^2, height, width]
 
     Raises:
-        ValueError: when called, a height or width that the factor does not divide.
+        ValueError: When called, if the height or width is not a multiple of the factor.
     """
 
     def __init__(self, downscale_factor: int):
@@ -342,13 +372,15 @@ class PixelUnshuffle(Module):
 
 
 class Unfold(Module):
-    """The patches that a window shows, as the columns of a matrix for each image.
+    """Extracts the patches of a sliding window as the columns of one matrix per image.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width,
+    windows]; the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, or a window larger than the images.
-        TypeError: when called, no tensor.
+        ValueError: When called, if the number of axes is invalid, or a window is larger than the
+            images.
+        TypeError: When called, if the input is not a tensor.
     """
 
     def __init__(
@@ -365,12 +397,14 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Patches added up to images: what `Unfold` makes of its gradient.
+    """Sums patches into images: the gradient of `Unfold` with respect to its input.
 
-    Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]; the batch may be left out
+    Shapes: [batch, channels * kernel height * kernel width, windows] ->
+    [batch, channels, output height, output width]; the batch axis is optional
 
     Raises:
-        ValueError: when called, rows that the window does not divide, or other windows than the output has.
+        ValueError: When called, if the rows are not a multiple of the window size, or the number of
+            windows differs from that of the output.
     """
 
     def __init__(
@@ -389,10 +423,11 @@ class Fold(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of groups in turn: [batch, channels, ..] -> the same.
+    """Interleaves groups of channels: [batch, channels, ..] -> the same.
 
     Raises:
-        ValueError: when called, fewer than 3 axes, or groups that do not divide the channels.
+        ValueError: When called, if the input has fewer than 3 axes, or the groups do not divide the
+            channels.
     """
 
     def __init__(self, groups: int):
@@ -406,11 +441,12 @@ class ChannelShuffle(Module):
 
 
 class LocalResponseNorm(Module):
-    """Elements divided by the activity of `size` neighboring channels: [batch, channels, ..] -> the same.
+    """Normalizes elements by the activity of `size` neighboring channels: [batch, channels, ..] ->
+    the same.
 
     Raises:
-        ValueError: when called, fewer than 3 axes, or a size below 1.
-        TypeError: when called, no tensor, or whole numbers.
+        ValueError: When called, if the input has fewer than 3 axes, or the size is below 1.
+        TypeError: When called, if the input is not a tensor or has an integer dtype.
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):

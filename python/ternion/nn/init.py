@@ -1,4 +1,6 @@
-"""First values of parameters, by the formulas of PyTorch's `torch.nn.init`: each function overwrites a tensor and returns it. Those that draw take a `generator`."""
+"""Initialization of parameters, with the formulas of PyTorch's `torch.nn.init`. Each function
+overwrites a tensor and returns it. Random ones accept a `generator`.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,11 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """What an activation makes the spread of its input smaller by, and weights before it larger; `param` is the slope of a leaky ReLU.
+    """Returns the factor by which weights before an activation are scaled, because the activation
+    reduces the standard deviation of its input. `param` is the slope of a leaky ReLU.
 
     Raises:
-        ValueError: an activation that is not known, a slope that is no number.
+        ValueError: If the activation is unknown, or the slope is not a number.
     """
     if nonlinearity in ("linear", "sigmoid") or nonlinearity in [f"conv{kind}{axes}d" for kind in ("", "_transpose") for axes in (1, 2, 3)]:
         return 1.0
@@ -58,46 +61,46 @@ def _filled(tensor, name, numbers, **options):
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """`val` everywhere.
+    """Fills the tensor with `val`.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: no tensor, or one of whole numbers.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     return _filled(tensor, "constant", [val])
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """0 everywhere.
+    """Fills the tensor with 0.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: no tensor, or one of whole numbers.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """1 everywhere.
+    """Fills the tensor with 1.
 
     Shapes: [..] -> the same
 
     Raises:
-        TypeError: no tensor, or one of whole numbers.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     return constant_(tensor, 1.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """1 on the diagonal of a matrix, 0 elsewhere.
+    """Sets the diagonal of a matrix to 1 and all other elements to 0.
 
     Shapes: [rows, columns] -> the same
 
     Raises:
-        ValueError: another number of axes than 2.
-        TypeError: no tensor.
+        ValueError: If the tensor does not have 2 axes.
+        TypeError: If `tensor` is not a tensor.
     """
     _check("eye_", tensor)
     if tensor.ndim != 2:
@@ -109,11 +112,12 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Weights of a convolution that lets as many channels through as it can, [out, in / groups, ..]; of each group by itself.
+    """Initializes the weight of a convolution, [out, in / groups, ..], to pass as many channels
+    through unchanged as possible, in each group separately.
 
     Raises:
-        ValueError: other numbers of axes, groups that do not divide the outputs.
-        TypeError: no tensor.
+        ValueError: If the number of axes is invalid, or the groups do not divide the outputs.
+        TypeError: If `tensor` is not a tensor.
     """
     _check("dirac_", tensor)
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
@@ -129,69 +133,71 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Evenly from `a` to `b`.
+    """Fills the tensor from the uniform distribution between `a` and `b`.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: `a` above `b`.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If `a` is above `b`.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     return _filled(tensor, "uniform", [a, b], generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """The normal distribution.
+    """Fills the tensor from the normal distribution.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: a standard deviation below 0.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If the standard deviation is below 0.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     return _filled(tensor, "normal", [mean, std], generator=generator)
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Tensor:
-    """The normal distribution between `a` and `b`.
+    """Fills the tensor from the normal distribution, truncated to the range from `a` to `b`.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: `a` above `b`.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If `a` is above `b`.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     return _filled(tensor, "trunc_normal", [mean, std, a, b], generator=generator)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Evenly over -b to b with b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+    """Fills the tensor from the uniform distribution between -b and b, with b = gain * sqrt(6 /
+    (fan_in + fan_out)) (Glorot and Bengio 2010).
 
     Shapes: [out, in, ..] -> the same
 
     Raises:
-        ValueError: less than 2 axes.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If the tensor has fewer than 2 axes.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     _check("xavier_uniform_", tensor, 2)
     return _filled(tensor, "xavier_uniform", [gain], generator=generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+    """Fills the tensor from the normal distribution with standard deviation gain * sqrt(2 /
+    (fan_in + fan_out)) (Glorot and Bengio 2010).
 
     Shapes: [out, in, ..] -> the same
 
     Raises:
-        ValueError: less than 2 axes.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If the tensor has fewer than 2 axes.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     _check("xavier_normal_", tensor, 2)
     return _filled(tensor, "xavier_normal", [gain], generator=generator)
 
 
 def _spread(name, tensor, a, mode, nonlinearity):
-    """The standard deviation of He et al. 2015."""
+    """Returns the standard deviation of He et al. 2015."""
     _check(name, tensor, 2)
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}: mode {mode!r}, expected \"fan_in\" or \"fan_out\"")
@@ -203,40 +209,46 @@ def _spread(name, tensor, a, mode, nonlinearity):
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
-    """Evenly over -b to b with b = gain * sqrt(3 / fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
+    """Fills the tensor from the uniform distribution between -b and b, with b = gain *
+    sqrt(3 / fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
 
     Shapes: [out, in, ..] -> the same
 
     Raises:
-        ValueError: less than 2 axes, a mode other than "fan_in" and "fan_out", another nonlinearity.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If the tensor has fewer than 2 axes, the mode is neither "fan_in" nor "fan_out",
+            or the nonlinearity is unknown.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     bound = math.sqrt(3.0) * _spread("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return _filled(tensor, "uniform", [-bound, bound], generator=generator)
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
-    """Normal with standard deviation gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
+    """Fills the tensor from the normal distribution with standard deviation gain / sqrt(fan)
+    (He et al. 2015); `a` is the slope of a leaky ReLU.
 
     Shapes: [out, in, ..] -> the same
 
     Raises:
-        ValueError: less than 2 axes, a mode other than "fan_in" and "fan_out", another nonlinearity.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If the tensor has fewer than 2 axes, the mode is neither "fan_in" nor "fan_out",
+            or the nonlinearity is unknown.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     return _filled(tensor, "normal", [0.0, _spread("kaiming_normal_", tensor, a, mode, nonlinearity)], generator=generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Rows, or columns if there are less of them, that are orthogonal and of length `gain` (Saxe et al. 2013); axes behind the first are one.
+    """Fills the tensor with rows, or columns if there are fewer of them, that are orthogonal and of
+    length `gain` (Saxe et al. 2013). Axes after the first are flattened.
 
-    The orthogonal factor of a matrix drawn from the normal distribution, computed in float64 on the processor, with the signs of the diagonal of the triangular one.
+    They are the orthogonal factor of a normally distributed matrix, computed in float64 on the CPU,
+    with the signs of the diagonal of the triangular factor.
 
     Shapes: [rows, ..] -> the same
 
     Raises:
-        ValueError: less than 2 axes.
-        TypeError: no tensor.
+        ValueError: If the tensor has fewer than 2 axes.
+        TypeError: If `tensor` is not a tensor.
     """
     _check("orthogonal_", tensor, 2)
     if tensor.numel() == 0:
@@ -250,19 +262,22 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Ten
 
 
 def _orthonormal_columns(matrix):
-    """The orthogonal factor of a matrix with at least as many rows as columns, whose triangular factor has a positive diagonal."""
+    """Returns the orthogonal factor of a matrix with at least as many rows as columns, for a
+    triangular factor with a positive diagonal.
+    """
     factor, triangle = qr(matrix)
     return factor * triangle.diagonal().sign()
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal, but a share of each column, in random places, 0 (Martens 2010).
+    """Fills the tensor from the normal distribution, then sets a fraction of each column, at random
+    rows, to 0 (Martens 2010).
 
     Shapes: [rows, columns] -> the same
 
     Raises:
-        ValueError: another number of axes, a share outside 0 to 1.
-        TypeError: no tensor, or one of whole numbers.
+        ValueError: If the tensor does not have 2 axes, or the fraction is outside 0 to 1.
+        TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     _check("sparse_", tensor)
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:

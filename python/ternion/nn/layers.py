@@ -1,4 +1,4 @@
-"""Layers. Names, arguments, defaults, first values and keys of the state dict are PyTorch's."""
+"""Layers. Names, arguments, defaults, initial values and state dict keys are PyTorch's."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ __all__ = [
 
 
 def _zero_bias(layer, bias):
-    """A layer without bias, with one of zeros if that is wanted: no random numbers are drawn for it."""
+    """Adds a bias of zeros to a layer without bias, if `bias` is True. It draws no random numbers.
+    """
     if bias:
         layer.bias = Parameter(_ternion.zeros(layer.weight.shape[0], dtype=layer.weight.dtype, device=layer.weight.device))
     return layer
 
 
 class Identity(Module):
-    """The input as it is.
+    """Returns the input unchanged.
 
     Shapes: [..] -> the same
     """
@@ -39,11 +40,12 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """`input @ weight.T + bias`: [.., in_features] -> [.., out_features].
+    """Computes `input @ weight.T + bias`: [.., in_features] -> [.., out_features].
 
     Raises:
-        TypeError: features that are no whole numbers; when called, no tensor, or one of another dtype than the weights.
-        ValueError: when called, a last axis of another size than `in_features`.
+        TypeError: If the numbers of features are not integers; when called, if the input is not a
+            tensor, or its dtype is not that of the weights.
+        ValueError: When called, if the size of the last axis is not `in_features`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
@@ -51,7 +53,7 @@ class Linear(Module):
         self.weight, self.bias = weight_and_bias((out_features, in_features), in_features, out_features, bias, device, dtype)
 
     def reset_parameters(self) -> None:
-        """Draws the first values anew."""
+        """Reinitializes the parameters."""
         draw_weight_and_bias_again(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -62,10 +64,12 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """`input1 @ weight[o] @ input2 + bias[o]`: [.., in1_features], [.., in2_features] -> [.., out_features].
+    """Computes `input1 @ weight[o] @ input2 + bias[o]`: [.., in1_features], [.., in2_features] ->
+    [.., out_features].
 
     Raises:
-        ValueError: when called, last axes of other sizes than `in1_features` and `in2_features`.
+        ValueError: When called, if the sizes of the last axes are not `in1_features` and
+            `in2_features`.
     """
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
@@ -75,7 +79,7 @@ class Bilinear(Module):
         self.bias = uniform((out_features,), bound, device, dtype) if bias else None
 
     def reset_parameters(self) -> None:
-        """Draws the first values anew."""
+        """Reinitializes the parameters."""
         for parameter in (self.weight, self.bias):
             draw_uniform_again(parameter, self.in1_features**-0.5)
 
@@ -88,7 +92,7 @@ class Bilinear(Module):
 
 
 def _rows_of(layer: Any, weight: Tensor | None, device: Any, dtype: Any) -> Tensor:
-    """The first rows of an embedding: those that were given, or drawn."""
+    """Returns the initial rows of an embedding: the given ones, or random ones."""
     shape, name = (layer.num_embeddings, layer.embedding_dim), type(layer).__name__
     if weight is not None:
         if not isinstance(weight, Tensor) or tuple(weight.shape) != shape:
@@ -102,21 +106,24 @@ def _rows_of(layer: Any, weight: Tensor | None, device: Any, dtype: Any) -> Tens
 
 
 class Embedding(Module):
-    """A row of `weight` for each number: [..] (int32 or int64) -> [.., embedding_dim].
+    """Looks up a row of `weight` for each index: [..] (int32 or int64) -> [.., embedding_dim].
 
     Args:
-        padding_idx: the number of a row that is 0 at first and gets no gradient.
-        max_norm: rows that are used and longer are shortened to it when the layer is called, in `weight` itself.
-        norm_type: of which norm their length is.
-        scale_grad_by_freq: divides the gradient of each row by how often it is used.
+        padding_idx: the index of a row that is initialized to 0 and receives no gradient.
+        max_norm: rows that are looked up and whose norm is larger are scaled to this norm, in
+            `weight` itself, when the layer is called.
+        norm_type: the p of the norm for `max_norm`.
+        scale_grad_by_freq: divides the gradient of each row by the number of its occurrences in the
+            input.
 
     Raises:
-        ValueError: a `padding_idx` that is none; `sparse`, which PyTorch alone has.
-        IndexError: when called, a number that is none of a row.
-        TypeError: when called, numbers of a floating dtype.
+        ValueError: If `padding_idx` is out of range, or `sparse` is True, which only PyTorch
+            supports.
+        IndexError: When called, if an index is out of range.
+        TypeError: When called, if the indices have a floating dtype.
     """
 
-    # Of layers that are made from rows, too.
+    # Defaults for layers that are created by `from_pretrained`.
     max_norm: float | None = None
     norm_type: float = 2.0
     scale_grad_by_freq: bool = False
@@ -143,10 +150,11 @@ class Embedding(Module):
         cls, embeddings: Any, freeze: Any = True, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ):  # fmt: skip
-        """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False.
+        """Creates a layer with these rows, [num_embeddings, embedding_dim], and shares their
+        memory. It is trained only if `freeze` is False.
 
         Raises:
-            ValueError: no tensor of 2 axes.
+            ValueError: If `embeddings` is not a tensor of 2 axes.
         """
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
             told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
@@ -159,7 +167,7 @@ class Embedding(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Draws the rows anew; that of `padding_idx` is 0."""
+        """Reinitializes the rows. The row of `padding_idx` is 0."""
         draw_again(self.weight, "normal", [0.0, 1.0])
         if self.padding_idx is not None:
             with no_grad():
@@ -174,24 +182,29 @@ class Embedding(Module):
 
 
 def _settings_of(layer: Module, **usual: Any) -> str:
-    """The settings that are others than the usual."""
+    """Returns the settings that differ from their defaults."""
     return "".join(f", {name}={getattr(layer, name)}" for name, value in usual.items() if getattr(layer, name) != value)
 
 
 class EmbeddingBag(Module):
-    """The rows of `weight` for bags of numbers, reduced: [bags, size] (int32 or int64), or [count] with offsets [bags] -> [bags, embedding_dim].
+    """Looks up rows of `weight` for bags of indices and reduces them: [bags, size]
+    (int32 or int64), or [count] with offsets [bags] -> [bags, embedding_dim].
 
     Args:
         mode: "sum", "mean" or "max".
         include_last_offset: whether the last offset is the end of the last bag.
-        padding_idx: the number of a row that is 0 at first, counts nothing and gets no gradient.
-        max_norm: rows that are used and longer are shortened to it when the layer is called, in `weight` itself.
-        norm_type: of which norm their length is.
+        padding_idx: the index of a row that is initialized to 0, is ignored and receives no
+            gradient.
+        max_norm: rows that are looked up and whose norm is larger are scaled to this norm, in
+            `weight` itself, when the layer is called.
+        norm_type: the p of the norm for `max_norm`.
 
     Raises:
-        ValueError: another mode, a `padding_idx` that is none; `scale_grad_by_freq` or `sparse`, which PyTorch alone has; when called, other shapes.
-        IndexError: when called, a number that is none of a row.
-        TypeError: when called, numbers of a floating dtype.
+        ValueError: If the mode is unknown, `padding_idx` is out of range, or `scale_grad_by_freq`
+            or `sparse` is True, which only PyTorch supports; when called, if the shapes do not
+            match.
+        IndexError: When called, if an index is out of range.
+        TypeError: When called, if the indices have a floating dtype.
     """
 
     max_norm: float | None = None
@@ -221,10 +234,11 @@ class EmbeddingBag(Module):
         cls, embeddings: Any, freeze: Any = True, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
         sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
     ):  # fmt: skip
-        """A layer with these rows, [num_embeddings, embedding_dim], whose memory it takes over; trained only if `freeze` is False.
+        """Creates a layer with these rows, [num_embeddings, embedding_dim], and shares their
+        memory. It is trained only if `freeze` is False.
 
         Raises:
-            ValueError: no tensor of 2 axes, another mode.
+            ValueError: If `embeddings` is not a tensor of 2 axes, or the mode is unknown.
         """
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
             told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
@@ -237,7 +251,7 @@ class EmbeddingBag(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Draws the rows anew; that of `padding_idx` is 0."""
+        """Reinitializes the rows. The row of `padding_idx` is 0."""
         draw_again(self.weight, "normal", [0.0, 1.0])
         if self.padding_idx is not None:
             with no_grad():
@@ -253,13 +267,13 @@ class EmbeddingBag(Module):
 
 
 class Dropout(Module):
-    """In training, elements become 0 with probability `p`, and the others are divided by `1 - p`.
+    """In training, sets elements to 0 with probability `p` and divides the others by `1 - p`.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: a probability outside 0 to 1.
-        TypeError: a `p` that is no number; in training, whole numbers.
+        ValueError: If the probability is outside 0 to 1.
+        TypeError: If `p` is not a number; in training, if the input has an integer dtype.
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
@@ -277,13 +291,15 @@ class Dropout(Module):
 
 
 class Dropout1d(Dropout):
-    """In training, whole channels of sequences become 0 with probability `p`, and the others are divided by `1 - p`.
+    """In training, sets entire channels of sequences to 0 with probability `p` and divides the
+    others by `1 - p`.
 
     Shapes: [batch, channels, length] or [channels, length] -> the same
 
     Raises:
-        ValueError: a probability outside 0 to 1; when called, another number of axes.
-        TypeError: a `p` that is no number; in training, whole numbers.
+        ValueError: If the probability is outside 0 to 1; when called, if the number of axes is
+            invalid.
+        TypeError: If `p` is not a number; in training, if the input has an integer dtype.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -291,13 +307,15 @@ class Dropout1d(Dropout):
 
 
 class Dropout2d(Dropout):
-    """In training, whole channels of images become 0 with probability `p`, and the others are divided by `1 - p`.
+    """In training, sets entire channels of images to 0 with probability `p` and divides the others
+    by `1 - p`.
 
     Shapes: [batch, channels, height, width] or three of these axes -> the same
 
     Raises:
-        ValueError: a probability outside 0 to 1; when called, another number of axes.
-        TypeError: a `p` that is no number; in training, whole numbers.
+        ValueError: If the probability is outside 0 to 1; when called, if the number of axes is
+            invalid.
+        TypeError: If `p` is not a number; in training, if the input has an integer dtype.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -305,13 +323,15 @@ class Dropout2d(Dropout):
 
 
 class Dropout3d(Dropout):
-    """In training, whole channels of volumes become 0 with probability `p`, and the others are divided by `1 - p`.
+    """In training, sets entire channels of volumes to 0 with probability `p` and divides the others
+    by `1 - p`.
 
-    Shapes: [batch, channels, depth, height, width] or without the batch -> the same
+    Shapes: [batch, channels, depth, height, width] -> the same; the batch axis is optional
 
     Raises:
-        ValueError: a probability outside 0 to 1; when called, another number of axes.
-        TypeError: a `p` that is no number; in training, whole numbers.
+        ValueError: If the probability is outside 0 to 1; when called, if the number of axes is
+            invalid.
+        TypeError: If `p` is not a number; in training, if the input has an integer dtype.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -319,13 +339,14 @@ class Dropout3d(Dropout):
 
 
 class AlphaDropout(Dropout):
-    """In training, dropout that keeps a mean of 0 and a variance of 1, for networks of `SELU`: see `functional.alpha_dropout`.
+    """In training, applies dropout that preserves mean 0 and variance 1, for networks with `SELU`:
+    see `functional.alpha_dropout`.
 
     Shapes: [..] -> the same
 
     Raises:
-        ValueError: a probability outside 0 to 1.
-        TypeError: a `p` that is no number; in training, whole numbers.
+        ValueError: If the probability is outside 0 to 1.
+        TypeError: If `p` is not a number; in training, if the input has an integer dtype.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -333,13 +354,14 @@ class AlphaDropout(Dropout):
 
 
 class FeatureAlphaDropout(Dropout):
-    """In training, `AlphaDropout` of whole channels.
+    """In training, applies `AlphaDropout` to entire channels.
 
     Shapes: [batch, channels, ..] -> the same
 
     Raises:
-        ValueError: a probability outside 0 to 1; in training, less than two axes.
-        TypeError: a `p` that is no number; in training, whole numbers.
+        ValueError: If the probability is outside 0 to 1; in training, if the input has fewer than
+            two axes.
+        TypeError: If `p` is not a number; in training, if the input has an integer dtype.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -347,13 +369,13 @@ class FeatureAlphaDropout(Dropout):
 
 
 class Flatten(Module):
-    """Axes from `start_dim` to `end_dim` as one.
+    """Merges the axes from `start_dim` to `end_dim` into one.
 
     Shapes: [batch, a, b, ..] -> [batch, a * b * ..], by default
 
     Raises:
-        IndexError: when called, axes that are not there.
-        ValueError: when called, an `end_dim` before `start_dim`.
+        IndexError: When called, if an axis does not exist.
+        ValueError: When called, if `end_dim` is before `start_dim`.
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
@@ -367,14 +389,14 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Axis `dim` as several of these sizes, one of which may be -1.
+    """Splits axis `dim` into several axes of the given sizes, one of which may be -1.
 
     Shapes: [.., a * b, ..] -> [.., a, b, ..]
 
     Raises:
-        TypeError: a `dim` or sizes that are no whole numbers.
-        ValueError: when called, sizes that do not multiply to that of the axis.
-        IndexError: when called, an axis that is not there.
+        TypeError: If `dim` or a size is not an integer.
+        ValueError: When called, if the product of the sizes is not the size of the axis.
+        IndexError: When called, if the axis does not exist.
     """
 
     def __init__(self, dim: int, unflattened_size: Any):
@@ -390,13 +412,13 @@ class Unflatten(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along `dim`.
+    """Computes the cosine of the angle between vectors along `dim`.
 
     Shapes: [.., n, ..] and the same -> [.., ..], without `dim`
 
     Raises:
-        ValueError: when called, shapes that do not broadcast.
-        IndexError: when called, an axis that is not there.
+        ValueError: When called, if the shapes do not broadcast.
+        IndexError: When called, if the axis does not exist.
     """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8):
@@ -407,12 +429,12 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The norm of the differences along the last axis.
+    """Computes the norm of the differences along the last axis.
 
     Shapes: [.., n] and the same -> [..], with `keepdim` [.., 1]
 
     Raises:
-        ValueError: when called, shapes that do not broadcast.
+        ValueError: When called, if the shapes do not broadcast.
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):

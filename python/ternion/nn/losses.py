@@ -36,19 +36,21 @@ class _Loss(Module):
 
 
 class CrossEntropyLoss(_Loss):
-    """Cross-entropy of logits and class indices, or probabilities.
+    """Computes the cross-entropy of logits with class indices or class probabilities.
 
-    Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits' shape -> [], of reduction "none" [batch, ..]
+    Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits'
+    shape -> [], or [batch, ..] if `reduction` is "none"
 
     Args:
-        weight: how much each class counts, [classes].
-        ignore_index: an index that counts nothing.
-        label_smoothing: the share of a label that is spread over all classes, 0 to 1.
+        weight: the weight of each class, [classes].
+        ignore_index: a target index that is ignored.
+        label_smoothing: the fraction of a label that is distributed over all classes, 0 to 1.
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not fit, or a label smoothing outside 0 to 1.
-        TypeError: a `weight` or, when called, a target that is no tensor.
-        IndexError: when called, an index that is none of a class.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not match or
+            `label_smoothing` is outside 0 to 1.
+        TypeError: If `weight` is not a tensor; when called, if the target is not a tensor.
+        IndexError: When called, if a class index is out of range.
     """
 
     weight: Tensor | None
@@ -64,18 +66,19 @@ class CrossEntropyLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """Minus the log-probability of each class index.
+    """Computes the negative log-likelihood of class indices.
 
-    Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) -> [], of reduction "none" [batch, ..]
+    Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) -> [], or [batch, ..] if
+    `reduction` is "none"
 
     Args:
-        weight: how much each class counts, [classes].
-        ignore_index: an index that counts nothing.
+        weight: the weight of each class, [classes].
+        ignore_index: a target index that is ignored.
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not fit.
-        TypeError: a `weight` that is no tensor; when called, a target of a floating dtype.
-        IndexError: when called, an index that is none of a class.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not match.
+        TypeError: If `weight` is not a tensor; when called, if the target has a floating dtype.
+        IndexError: When called, if a class index is out of range.
     """
 
     weight: Tensor | None
@@ -90,13 +93,14 @@ class NLLLoss(_Loss):
 
 
 class MSELoss(_Loss):
-    """`(input - target)^2`.
+    """Computes `(input - target)^2`.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction than "none", "mean" and "sum"; when called, shapes that differ.
-        TypeError: when called, whole numbers, or no tensors.
+        ValueError: If `reduction` is not "none", "mean" or "sum"; when called, if the shapes do not
+            broadcast.
+        TypeError: When called, if an argument is not a tensor or has an integer dtype.
     """
 
     def __init__(self, reduction: str = "mean"):
@@ -107,13 +111,14 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """`|input - target|`.
+    """Computes `|input - target|`.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction than "none", "mean" and "sum"; when called, shapes that differ.
-        TypeError: when called, whole numbers, or no tensors.
+        ValueError: If `reduction` is not "none", "mean" or "sum"; when called, if the shapes do not
+            broadcast.
+        TypeError: When called, if an argument is not a tensor or has an integer dtype.
     """
 
     def __init__(self, reduction: str = "mean"):
@@ -124,13 +129,15 @@ class L1Loss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there.
+    """Computes a loss that is quadratic up to a distance of `beta` and linear beyond, with a
+    gradient of 1 in the linear part.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that differ, or `beta` below 0.
-        TypeError: when called, whole numbers, or no tensors.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast or `beta`
+            is below 0.
+        TypeError: When called, if an argument is not a tensor or has an integer dtype.
     """
 
     beta: float
@@ -143,13 +150,14 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic up to a distance of `delta`, linear beyond.
+    """Computes a loss that is quadratic up to a distance of `delta` and linear beyond.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that differ, or a `delta` that is not above 0.
-        TypeError: when called, whole numbers, or no tensors.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast or
+            `delta` is not above 0.
+        TypeError: When called, if an argument is not a tensor or has an integer dtype.
     """
 
     delta: float
@@ -162,16 +170,17 @@ class HuberLoss(_Loss):
 
 
 class BCELoss(_Loss):
-    """Binary cross-entropy of probabilities.
+    """Computes the binary cross-entropy of probabilities.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Args:
-        weight: how much each element counts, broadcast.
+        weight: the weight of each element, broadcast.
 
     Raises:
-        ValueError: another reduction; when called, shapes that differ, or weights that do not broadcast.
-        TypeError: a `weight` that is no tensor.
+        ValueError: If `reduction` is unknown; when called, if the shapes differ or the weights do
+            not broadcast.
+        TypeError: If `weight` is not a tensor.
     """
 
     weight: Tensor | None
@@ -185,17 +194,18 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross-entropy of logits and probabilities.
+    """Computes the binary cross-entropy of logits with target probabilities.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Args:
-        weight: how much each element counts, broadcast.
-        pos_weight: how much more a positive answer counts than a negative one, broadcast.
+        weight: the weight of each element, broadcast.
+        pos_weight: the weight of positive targets relative to negative ones, broadcast.
 
     Raises:
-        ValueError: another reduction; when called, shapes that differ, or weights that do not broadcast.
-        TypeError: when called, whole numbers, or no tensors.
+        ValueError: If `reduction` is unknown; when called, if the shapes differ or the weights do
+            not broadcast.
+        TypeError: When called, if an argument is not a tensor or has an integer dtype.
     """
 
     weight: Tensor | None
@@ -211,17 +221,17 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence of log-probabilities from a target.
+    """Computes the Kullback-Leibler divergence of log-probabilities from a target.
 
-    Shapes: [batch, ..] and the same -> [], of reduction "none" [batch, ..]
+    Shapes: [batch, ..] and the same -> [], or [batch, ..] if `reduction` is "none"
 
     Args:
-        reduction: besides the usual ones "batchmean": the sum divided by the batch.
-        log_target: whether targets are logarithms, too.
+        reduction: in addition to the usual ones, "batchmean": the sum divided by the batch size.
+        log_target: whether the targets are log-probabilities as well.
 
     Raises:
-        ValueError: another reduction; when called, shapes that differ.
-        TypeError: when called, whole numbers, or no tensors.
+        ValueError: If `reduction` is unknown; when called, if the shapes differ.
+        TypeError: When called, if an argument is not a tensor or has an integer dtype.
     """
 
     log_target: bool
@@ -234,12 +244,12 @@ class KLDivLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """`max(0, -target * (input1 - input2) + margin)`.
+    """Computes `max(0, -target * (input1 - input2) + margin)`.
 
-    Shapes: [..], the same and the same (1 or -1) -> [], of reduction "none" [..]
+    Shapes: [..], the same and the same (1 or -1) -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not broadcast.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast.
     """
 
     margin: float
@@ -252,12 +262,12 @@ class MarginRankingLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """The input where the target is 1, `max(0, margin - input)` where it is -1.
+    """Computes `input` where the target is 1 and `max(0, margin - input)` where it is -1.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not broadcast.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast.
     """
 
     margin: float
@@ -270,12 +280,13 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
+    """Computes `1 - cos` where the target is 1 and `max(0, cos - margin)` where it is -1.
 
-    Shapes: [batch, width], the same and [batch] (1 or -1) -> [], of reduction "none" [batch]
+    Shapes: [batch, width], the same and [batch] (1 or -1) -> [], or [batch] if `reduction` is
+    "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not broadcast.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast.
     """
 
     margin: float
@@ -288,12 +299,12 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """`log(1 + e^(-target * input))`, of targets 1 and -1.
+    """Computes `log(1 + e^(-target * input))` for targets 1 and -1.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not broadcast.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast.
     """
 
     def __init__(self, reduction: str = "mean"):
@@ -304,13 +315,13 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_Loss):
-    """The mean of the binary cross-entropies of all classes.
+    """Computes the mean binary cross-entropy over all classes.
 
-    Shapes: [.., classes] and the same -> [], of reduction "none" [..]
+    Shapes: [.., classes] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that differ.
-        TypeError: when called, whole numbers, or no tensors.
+        ValueError: If `reduction` is unknown; when called, if the shapes differ.
+        TypeError: When called, if an argument is not a tensor or has an integer dtype.
     """
 
     weight: Tensor | None
@@ -324,16 +335,18 @@ class MultiLabelSoftMarginLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+    """Computes `max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
 
-    Shapes: [.., width], the same and the same -> [], of reduction "none" [..]
+    Shapes: [.., width], the same and the same -> [], or [..] if `reduction` is "none"
 
     Args:
-        p, eps: the power of the distance's norm, and what is added to differences.
-        swap: takes the distance of positive and negative where that is the smaller one.
+        p, eps: the p of the distance's norm, and the constant that is added to the differences.
+        swap: uses the distance between positive and negative where it is smaller than that between
+            anchor and negative.
 
     Raises:
-        ValueError: a margin that is not above 0, another reduction; when called, shapes that do not broadcast.
+        ValueError: If the margin is not above 0, or `reduction` is unknown; when called, if the
+            shapes do not broadcast.
     """
 
     margin: float
@@ -351,12 +364,12 @@ class TripletMarginLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the log-probability of counts.
+    """Computes the negative log-likelihood of counts under a Poisson distribution.
 
-    Shapes: [..] and the same -> [], of reduction "none" [..]
+    Shapes: [..] and the same -> [], or [..] if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not broadcast.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast.
     """
 
     log_input: bool
@@ -371,16 +384,16 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the log-probability of normal distributions.
+    """Computes the negative log-likelihood under normal distributions.
 
-    Shapes: [..], the same and the same -> [], of reduction "none" [..]
+    Shapes: [..], the same and the same -> [], or [..] if `reduction` is "none"
 
     Args:
         full: adds the constant `log(2 pi) / 2`.
-        eps: the least variance.
+        eps: the smallest variance.
 
     Raises:
-        ValueError: another reduction; when called, shapes that do not broadcast.
+        ValueError: If `reduction` is unknown; when called, if the shapes do not broadcast.
     """
 
     full: bool
@@ -394,16 +407,19 @@ class GaussianNLLLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """As `TripletMarginLoss`, of any distance.
+    """Computes `TripletMarginLoss` with an arbitrary distance function.
 
-    Shapes: [.., width], the same and the same -> [], of reduction "none" what the distance gives
+    Shapes: [.., width], the same and the same -> [], or the distance's shape if `reduction` is
+    "none"
 
     Args:
-        distance_function: of two tensors; `PairwiseDistance()` by default.
-        swap: takes the distance of positive and negative where that is the smaller one.
+        distance_function: a function of two tensors; `PairwiseDistance()` by default.
+        swap: uses the distance between positive and negative where it is smaller than that between
+            anchor and negative.
 
     Raises:
-        ValueError: a margin that is not above 0, another reduction; when called, shapes that do not broadcast.
+        ValueError: If the margin is not above 0, or `reduction` is unknown; when called, if the
+            shapes do not broadcast.
     """
 
     margin: float
@@ -421,18 +437,21 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class MultiMarginLoss(_Loss):
-    """The margins of classes beside the target's: see `functional.multi_margin_loss`.
+    """Computes the margins of the other classes relative to the target class: see
+    `functional.multi_margin_loss`.
 
-    Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], of reduction "none" [batch]
+    Shapes: [batch, classes] and class indices [batch] (int32 or int64) -> [], or [batch] if
+    `reduction` is "none"
 
     Args:
         p: 1 or 2.
-        weight: how much each class counts as a target, [classes].
+        weight: the weight of each class as a target, [classes].
 
     Raises:
-        ValueError: another `p`, a `weight` of other than one axis, another reduction; when called, shapes that do not fit.
-        TypeError: a `weight` that is no tensor.
-        IndexError: when called, an index that is none of a class.
+        ValueError: If `p` is neither 1 nor 2, `weight` does not have one axis, or `reduction` is
+            unknown; when called, if the shapes do not match.
+        TypeError: If `weight` is not a tensor.
+        IndexError: When called, if a class index is out of range.
     """
 
     p: int
@@ -452,13 +471,15 @@ class MultiMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The margins of classes that are no targets beside those that are: see `functional.multilabel_margin_loss`.
+    """Computes the margins of the classes that are not targets relative to those that are: see
+    `functional.multilabel_margin_loss`.
 
-    Shapes: [batch, classes] and class indices of the same shape (int32 or int64) -> [], of reduction "none" [batch]
+    Shapes: [batch, classes] and class indices of the same shape (int32 or int64) -> [], or [batch]
+    if `reduction` is "none"
 
     Raises:
-        ValueError: another reduction; when called, shapes that differ.
-        IndexError: when called, an index that is none of a class.
+        ValueError: If `reduction` is unknown; when called, if the shapes differ.
+        IndexError: When called, if a class index is out of range.
     """
 
     def __init__(self, reduction: str = "mean"):
@@ -469,17 +490,18 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: see `functional.ctc_loss`.
+    """Computes the connectionist temporal classification loss: see `functional.ctc_loss`.
 
-    Shapes: log-probabilities [time, batch, classes] and targets [batch, length] or [sum of lengths] (int32 or int64) -> [], of reduction "none" [batch]
+    Shapes: log-probabilities [time, batch, classes] and targets [batch, length] or [sum of lengths]
+    (int32 or int64) -> [], or [batch] if `reduction` is "none"
 
     Args:
-        blank: the class of the blank.
-        zero_infinity: counts infinite losses, of targets that do not fit into their input, as 0.
+        blank: the index of the blank class.
+        zero_infinity: replaces infinite losses, of targets that do not fit into their input, by 0.
 
     Raises:
-        ValueError: another reduction; when called, shapes or lengths that do not fit.
-        IndexError: when called, a target that is no class.
+        ValueError: If `reduction` is unknown; when called, if the shapes or lengths do not match.
+        IndexError: When called, if a target is out of range.
     """
 
     blank: int

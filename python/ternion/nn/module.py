@@ -1,4 +1,4 @@
-"""`Module`: what models are made of."""
+"""`Module`: the base class of models and layers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 class Module(Stateful):
-    """A model or part of one.
+    """Base class of all models and layers.
 
-    A subclass assigns parameters and modules to attributes and says in `forward` how it computes. Attributes are found as they are, a module's
-    own parameters before those of the modules within, also within lists, tuples and dicts; `super().__init__()` may be called, but need not be.
+    A subclass assigns parameters and modules to attributes and defines the computation in
+    `forward`. Parameters and modules are found in attributes directly, and also within lists,
+    tuples and dicts. A module's own parameters come before those of its submodules. Calling
+    `super().__init__()` is allowed but not required.
 
         class Classifier(nn.Module):
             def __init__(self):
@@ -37,17 +39,17 @@ class Module(Stateful):
                 return self.output(x)
 
     Raises:
-        TypeError: something else is put in the place of a parameter or a module.
-        AttributeError: an attribute that is not there.
+        TypeError: If a parameter or a module is replaced by another kind of value.
+        AttributeError: If an attribute does not exist.
     """
 
     training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes.
+        """Computes the output of the module.
 
         Raises:
-            NotImplementedError: the subclass does not say it.
+            NotImplementedError: If the subclass does not define it.
         """
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
@@ -60,49 +62,55 @@ class Module(Stateful):
     # ---- Hooks
 
     def register_forward_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
-        """Calls `hook(module, args, result)` after each `forward`; what it returns, if not None, takes the result's place.
+        """Calls `hook(module, args, result)` after each `forward`. If it returns a value other than
+        None, that value replaces the result.
 
         Args:
-            prepend: before the hooks that are there.
+            prepend: whether to call the hook before the existing ones.
             with_kwargs: calls `hook(module, args, kwargs, result)`.
-            always_call: also after an exception, with None for the result.
+            always_call: whether to call the hook also after an exception, with None as the result.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.after, _Hook(hook, with_kwargs, always_call), prepend)
 
     def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
-        """Calls `hook(module, args)` before each `forward`; what it returns, if not None, takes the place of the arguments: a tuple, or the only one.
+        """Calls `hook(module, args)` before each `forward`. If it returns a value other than None,
+        that value replaces the arguments: a tuple, or the only argument.
 
         Args:
-            prepend: before the hooks that are there.
+            prepend: whether to call the hook before the existing ones.
             with_kwargs: calls `hook(module, args, kwargs)`, which returns None or both.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.before, _Hook(hook, with_kwargs), prepend)
 
     def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(module, grad_input, grad_output)` in a backward pass, once the gradients of all inputs that ask for one are there.
+        """Calls `hook(module, grad_input, grad_output)` in the backward pass, once the gradients of
+        all inputs that require one have been computed.
 
-        Both are tuples with None for what has no gradient. If a single input asks for a gradient, what the hook returns, if not None, takes its place. A module
-        none of whose inputs asks for one is told when the gradients of its outputs are there.
+        Both are tuples, with None for tensors without a gradient. If exactly one input requires a
+        gradient, a value other than None that the hook returns replaces that gradient. If no input
+        requires a gradient, the hook is called when the gradients of the outputs have been
+        computed.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.backward, _Hook(hook), prepend)
 
     def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` in a backward pass before that of the module; what it returns, if not None, takes the gradient's place.
+        """Calls `hook(module, grad_output)` in the backward pass before that of the module. If it
+        returns a value other than None, that value replaces the gradient.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.before_backward, _Hook(hook), prepend)
@@ -115,7 +123,7 @@ class Module(Stateful):
             own.get(_BUFFERS, {}).pop(name, None)
             kinds, kind = own.setdefault(_KINDS, {}), "parameter" if isinstance(value, Parameter) else "module"
             if kinds.get(name) != kind:
-                # What was something else comes behind the others, as in PyTorch.
+                # An attribute that changes its kind moves to the end, as in PyTorch.
                 own.pop(name, None)
                 kinds.pop(name, None)
                 kinds[name] = kind
@@ -137,7 +145,8 @@ class Module(Stateful):
         object.__setattr__(self, name, value)
 
     def __setstate__(self, state: Any) -> None:
-        # Copies and what is unpickled get their attributes at once, not one by one: their parameters are noted here.
+        # Copied and unpickled modules receive all attributes at once, without `__setattr__`, so
+        # their parameters are recorded here.
         attributes, slots = state if isinstance(state, tuple) else (state, None)
         self.__dict__.update(attributes or {})
         for name, value in (slots or {}).items():
@@ -158,11 +167,12 @@ class Module(Stateful):
             self.__dict__.get(kept, {}).pop(name, None)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Makes a tensor that is not trained part of the state, unless `persistent` is False; it moves with the module.
+        """Registers a tensor that is not trained. It moves with the module and is part of the state
+        dict unless `persistent` is False.
 
         Raises:
-            TypeError: no tensor.
-            KeyError: a name that is taken, or that has a dot.
+            TypeError: If `tensor` is not a tensor.
+            KeyError: If the name is already used or contains a dot.
         """
         _check_name(self, "register_buffer", name, name in self.__dict__.get(_BUFFERS, ()))
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -172,11 +182,12 @@ class Module(Stateful):
         setattr(self, name, tensor)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """`setattr`, of a parameter; None keeps the name for one.
+        """Sets an attribute to a parameter, as `setattr` does. None reserves the name for a
+        parameter.
 
         Raises:
-            TypeError: no parameter.
-            KeyError: a name that is taken, or that has a dot.
+            TypeError: If `param` is not a parameter.
+            KeyError: If the name is already used or contains a dot.
         """
         _check_name(self, "register_parameter", name, self.__dict__.get(_KINDS, {}).get(name) == "parameter")
         if param is not None and not isinstance(param, Parameter):
@@ -185,11 +196,11 @@ class Module(Stateful):
         setattr(self, name, param)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """`setattr`, of a module; None keeps the name for one.
+        """Sets an attribute to a module, as `setattr` does. None reserves the name for a module.
 
         Raises:
-            TypeError: no module.
-            KeyError: a name that is taken, or that has a dot.
+            TypeError: If `module` is not a module.
+            KeyError: If the name is already used or contains a dot.
         """
         _check_name(self, "add_module", name, self.__dict__.get(_KINDS, {}).get(name) == "module")
         if module is not None and not isinstance(module, Module):
@@ -199,10 +210,10 @@ class Module(Stateful):
 
     register_module = add_module
 
-    # ---- What it is made of
+    # ---- Members
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules that are this module's own, each once, with their keys."""
+        """Yields the direct submodules, each once, with their keys."""
         seen = set()
         for key, value in _own(self):
             if isinstance(value, Module) and id(value) not in seen:
@@ -210,12 +221,14 @@ class Module(Stateful):
                 yield key, value
 
     def children(self) -> Iterator[Module]:
-        """The modules that are this module's own, each once."""
+        """Yields the direct submodules, each once."""
         for _, module in self.named_children():
             yield module
 
     def named_modules(self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """This module and all within it, each once unless `remove_duplicate` is False, with their keys."""
+        """Yields this module and all modules within it, with their keys; each once unless
+        `remove_duplicate` is False.
+        """
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
@@ -227,15 +240,15 @@ class Module(Stateful):
                 yield from child.named_modules(memo, f"{prefix}.{key}" if prefix else key, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all within it, each once."""
+        """Yields this module and all modules within it, each once."""
         for _, module in self.named_modules():
             yield module
 
     def get_submodule(self, target: str) -> Module:
-        """The module of a key, such as "layers.0"; that of "" is this one.
+        """Returns the module with this key, such as "layers.0". The key "" is this module.
 
         Raises:
-            AttributeError: there is none.
+            AttributeError: If it does not exist.
         """
         found = _found(self, target)
         if not isinstance(found, Module):
@@ -243,10 +256,10 @@ class Module(Stateful):
         return found
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter of a key, such as "layers.0.weight".
+        """Returns the parameter with this key, such as "layers.0.weight".
 
         Raises:
-            AttributeError: there is none.
+            AttributeError: If it does not exist.
         """
         found = _found(self, target)
         if not isinstance(found, Parameter):
@@ -254,10 +267,10 @@ class Module(Stateful):
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer of a key.
+        """Returns the buffer with this key.
 
         Raises:
-            AttributeError: there is none.
+            AttributeError: If it does not exist.
         """
         owner, _, name = target.rpartition(".")
         module = self.get_submodule(owner)
@@ -266,7 +279,9 @@ class Module(Stateful):
         return getattr(module, name)
 
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """The parameters with their keys; one that several modules share comes once, unless `remove_duplicate` is False."""
+        """Yields the parameters with their keys. A parameter that several modules share is yielded
+        once, unless `remove_duplicate` is False.
+        """
         seen = set()
         for key, parameter in walk(self, prefix, recurse):
             if isinstance(parameter, Parameter) and not (remove_duplicate and id(parameter) in seen):
@@ -275,12 +290,12 @@ class Module(Stateful):
                 yield key, parameter
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, each once."""
+        """Yields the parameters, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """The tensors of the state that are not trained, with their keys; each once, unless `remove_duplicate` is False."""
+        """Yields the buffers with their keys; each once unless `remove_duplicate` is False."""
         seen = set()
         for key, value in walk(self, prefix, recurse):
             if not isinstance(value, Parameter) and not (remove_duplicate and id(value) in seen):
@@ -288,87 +303,97 @@ class Module(Stateful):
                 yield key, value
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The tensors of the state that are not trained, each once."""
+        """Yields the buffers, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     # ---- State
 
     def state_dict(self, destination: dict[str, Tensor] | None = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """Parameters and buffers by key, as they are now: they share memory with the module, as in PyTorch.
+        """Returns the current parameters and buffers by key. They share memory with the module, as
+        in PyTorch.
 
         Args:
-            destination: a dict to put them into, and to return.
-            prefix: what keys begin with, such as "model.".
-            keep_vars: the parameters themselves rather than tensors without history.
+            destination: a dict to which the tensors are added, and which is returned.
+            prefix: the prefix of all keys, such as "model.".
+            keep_vars: whether to return the parameters themselves rather than detached tensors.
         """
         return gathered(self, {} if destination is None else destination, prefix, keep_vars)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
-        """Overwrites parameters and buffers with the tensors of `state_dict`. Nothing is changed unless all of them fit.
+        """Overwrites parameters and buffers with the tensors of `state_dict`. Changes nothing
+        unless all of them fit.
 
         Args:
-            strict: whether keys that are missing or unexpected are an error.
-            assign: takes over the tensors' memory and dtype instead of overwriting.
+            strict: whether missing or unexpected keys are an error.
+            assign: uses the memory and dtype of the given tensors instead of copying their values.
 
         Returns:
-            the keys that are missing and unexpected, as `missing_keys` and `unexpected_keys`.
+            The missing and unexpected keys, as `missing_keys` and `unexpected_keys`.
 
         Raises:
-            RuntimeError: a list of all keys that are missing, unexpected or of another shape, in this order.
-            TypeError: no dict, or values that are no tensors.
+            RuntimeError: If keys are missing, unexpected or of another shape; the message lists all
+                of them in this order.
+            TypeError: If `state_dict` is not a dict, or a value is not a tensor.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"load_state_dict: a {type(state_dict).__name__}, expected a dict of tensors")
         return taken(self, state_dict, strict, assign)
 
     def register_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(module, prefix, keep_vars)` before the module's part of a state dict is gathered.
+        """Calls `hook(module, prefix, keep_vars)` before the module's part of a state dict is
+        collected.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.before_state, _Hook(hook), False)
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, local_metadata)` after the state dict was gathered, which it may change; `local_metadata` is an empty dict.
+        """Calls `hook(module, state_dict, prefix, local_metadata)` after the state dict has been
+        collected. The hook may change it. `local_metadata` is an empty dict.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.after_state, _Hook(hook), False)
 
     def register_load_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` before a state is taken.
+        """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)` before a state dict is loaded.
 
-        It may change `state_dict`, which is a copy, and put words into `error_msgs`, which are an error then.
+        It may change `state_dict`, which is a copy, and append messages to `error_msgs`, which are
+        then raised as an error.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.before_load, _Hook(hook), False)
 
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(module, incompatible_keys)` after `load_state_dict` overwrote the tensors; keys that it takes out of the lists are no error.
+        """Calls `hook(module, incompatible_keys)` after `load_state_dict` has overwritten the
+        tensors. Keys that the hook removes from the lists are not an error.
 
-        Where there is such a hook, tensors are overwritten before keys that are missing or unexpected are an error.
+        With such a hook, tensors are overwritten before missing or unexpected keys are raised as an
+        error.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         hooks = _hooks_of(self)
         return hooks.add(hooks.after_load, _Hook(hook), False)
 
-    # ---- Changes of all of it
+    # ---- Operations on all members
 
     def train(self, mode: bool = True) -> Self:
-        """Puts layers that differ between training and use (dropout, batch norm) into training; the module itself.
+        """Sets layers that behave differently in training (dropout, batch norm) to training mode.
+        Returns the module.
 
         Raises:
-            ValueError: a mode that is neither True nor False.
+            ValueError: If `mode` is neither True nor False.
         """
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode {mode!r}, expected True or False")
@@ -377,21 +402,22 @@ class Module(Stateful):
         return self
 
     def eval(self) -> Self:
-        """Puts layers that differ between training and use into use; the module itself."""
+        """Sets layers that behave differently in training to evaluation mode. Returns the module.
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Takes all parameters into training, or out of it; the module itself.
+        """Sets `requires_grad` of all parameters. Returns the module.
 
         Raises:
-            TypeError: a `requires_grad` that is neither True nor False.
+            TypeError: If `requires_grad` is neither True nor False.
         """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients of all parameters, or makes them 0."""
+        """Sets the gradients of all parameters to None, or to 0 if `set_to_none` is False."""
         for parameter in self.parameters():
             if set_to_none:
                 parameter.grad = None
@@ -399,13 +425,14 @@ class Module(Stateful):
                 parameter.grad.zero_()
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Moves parameters and buffers to a device, converts floating ones to a dtype, or both; the module itself.
+        """Moves parameters and buffers to a device, converts floating ones to a dtype, or both.
+        Returns the module.
 
         Raises:
-            RuntimeError: a device that there is not.
-            TypeError: a dtype that is not known.
+            RuntimeError: If the device does not exist.
+            TypeError: If the dtype is unknown.
         """
-        # Copies are made in order here: there is nothing to wait for less.
+        # Copies are ordered on the device here, so `non_blocking` makes no difference.
         kwargs.pop("non_blocking", None)
         for module in self.modules():
             for name in module.__dict__.get(_BUFFERS, ()):
@@ -421,46 +448,46 @@ class Module(Stateful):
         return self
 
     def cpu(self) -> Self:
-        """`to("cpu")`."""
+        """Calls `to("cpu")`."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> Self:
-        """`to("cuda")`.
+        """Calls `to("cuda")`.
 
         Raises:
-            RuntimeError: there is no such device.
+            RuntimeError: If the device does not exist.
         """
         return self.to(f"cuda:{device or 0}")
 
     def type(self, dst_type: Any) -> Self:
-        """Floating parameters and buffers in this dtype.
+        """Converts floating parameters and buffers to this dtype.
 
         Raises:
-            TypeError: a dtype that is not known.
+            TypeError: If the dtype is unknown.
         """
         return self.to(dtype=dst_type)
 
     def float(self) -> Self:
-        """Floating parameters and buffers as float32."""
+        """Converts floating parameters and buffers to float32."""
         return self.to("float32")
 
     def double(self) -> Self:
-        """Floating parameters and buffers as float64."""
+        """Converts floating parameters and buffers to float64."""
         return self.to("float64")
 
     def half(self) -> Self:
-        """Floating parameters and buffers as float16."""
+        """Converts floating parameters and buffers to float16."""
         return self.to("float16")
 
     def bfloat16(self) -> Self:
-        """Floating parameters and buffers as bfloat16."""
+        """Converts floating parameters and buffers to bfloat16."""
         return self.to("bfloat16")
 
     def apply(self, fn: Any) -> Self:
-        """Calls `fn` with every module, those within before those around them; the module itself.
+        """Calls `fn` with every module, children before parents. Returns the module.
 
         Raises:
-            TypeError: no function.
+            TypeError: If `fn` is not callable.
         """
         for child in self.children():
             child.apply(fn)
@@ -468,11 +495,11 @@ class Module(Stateful):
         return self
 
     def extra_repr(self) -> str:
-        """What `repr` says of the module besides the modules within."""
+        """Returns what `repr` shows of the module in addition to its submodules."""
         return ""
 
     def _get_name(self) -> str:
-        """What `repr` calls the module."""
+        """Returns the name that `repr` shows."""
         return type(self).__name__
 
     @reprlib.recursive_repr()
@@ -485,7 +512,7 @@ class Module(Stateful):
         return f"{self._get_name()}({extra}\n  " + "\n  ".join(lines) + "\n)"
 
 
-# No methods: a subclass may have attributes of any name.
+# These are functions rather than methods because a subclass may have attributes of any name.
 
 
 def _hooks_of(module) -> Hooks:
@@ -493,20 +520,22 @@ def _hooks_of(module) -> Hooks:
 
 
 def _note_plain(module, name, value):
-    """Notes a tensor that asks for a gradient as a parameter does. What a module keeps while it computes is an input, such as one whose gradient is looked at."""
+    """Records a plain tensor that requires a gradient as a parameter does. A tensor that a module
+    stores during its call is excluded: it is an input whose gradient is inspected, for example.
+    """
     if value.requires_grad and value.is_leaf and not _is_computing():
         note_plain(value, type(module).__name__, name)
 
 
 def _note_plain_within(module, name, values):
-    """The same of tensors in a list, a tuple or a dict."""
+    """Applies `_note_plain` to the tensors in a list, a tuple or a dict."""
     for key, value in values.items() if isinstance(values, dict) else enumerate(values):
         if type(value) is Tensor:
             _note_plain(module, f"{name}[{key!r}]", value)
 
 
 def _is_computing():
-    """Whether a module is being called."""
+    """Returns whether a module is being called."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code is Module.__call__.__code__:
@@ -520,7 +549,7 @@ def _forward(module, *args, **kwargs):
 
 
 def _check_kind(module, name, value):
-    """That a value which is neither a parameter nor a module does not take the place of one."""
+    """Raises TypeError if a value that is neither a parameter nor a module would replace one."""
     kind, given = module.__dict__.get(_KINDS, {}).get(name), type(value).__name__
     if kind == "parameter":
         raise TypeError(f"cannot assign a {given} as parameter {name!r}: expected a nn.Parameter or None; its values are changed by .data or copy_()")
@@ -531,7 +560,9 @@ def _check_kind(module, name, value):
 
 
 def _check_name(module, what, name, known):
-    """That a name is a plain one, and is not taken by anything but what is `known` under it."""
+    """Checks that a name has no dots and is not used by an attribute other than the one `known`
+    under it.
+    """
     if not isinstance(name, str):
         raise TypeError(f"{what}: the name {name!r} is of type {type(name).__name__}, expected a str")
     if not name or "." in name:
@@ -551,7 +582,9 @@ def _found(module, target):
 
 
 def _moved(value, args, kwargs):
-    """The tensor where and what was asked for; whole numbers keep their dtype."""
+    """Returns the tensor on the requested device and in the requested dtype. Integer tensors keep
+    their dtype.
+    """
     moved = value.to(*args, **kwargs)
     if not value.is_floating_point() and moved.dtype != value.dtype:
         moved = value.to(moved.device)

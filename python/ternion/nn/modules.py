@@ -1,4 +1,4 @@
-"""All layers, which `ternion.nn` has as well: PyTorch has them under both names."""
+"""All layers, which `ternion.nn` exports as well: PyTorch has them under both names."""
 
 from .activations import *  # noqa: F401,F403
 from .attention import MultiheadAttention as MultiheadAttention, Rotary as Rotary

@@ -1,4 +1,4 @@
-"""Normalisation: layers that shift and scale what comes to them."""
+"""Normalization layers, which shift and scale their input."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ def _shape(normalized_shape):
 
 
 class LayerNorm(Module):
-    """Rows over the last axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+    """Shifts rows over the last axes to mean 0 and scales them to variance 1, then applies
+    `* weight + bias`.
 
-    Shapes: [.., *normalized_shape] -> the same; `weight` and `bias` are normalized_shape
+    Shapes: [.., *normalized_shape] -> the same; `weight` and `bias` are [*normalized_shape]
 
     Args:
-        elementwise_affine: whether there are a weight and, unless `bias` is False, a bias.
+        elementwise_affine: whether the layer has a weight and, unless `bias` is False, a bias.
 
     Raises:
-        ValueError: a size below 0; when called, last axes of other sizes.
-        TypeError: sizes that are no whole numbers; when called, whole numbers, or no tensor.
+        ValueError: If a size is below 0; when called, if the last axes have other sizes.
+        TypeError: If a size is not an integer; when called, if the input is not a tensor or has an
+            integer dtype.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class LayerNorm(Module):
         self.bias = Parameter(_ternion.zeros(self.normalized_shape, **made)) if elementwise_affine and bias else None
 
     def reset_parameters(self) -> None:
-        """A weight of 1 and a bias of 0, where there are any."""
+        """Resets the weight to 1 and the bias to 0, where they exist."""
         make_neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -54,13 +56,13 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Rows over the last axes divided by the root of their mean square, then `* weight`.
+    """Divides rows over the last axes by their root mean square, then applies `* weight`.
 
-    Shapes: [.., *normalized_shape] -> the same; `weight` is normalized_shape
+    Shapes: [.., *normalized_shape] -> the same; `weight` is [*normalized_shape]
 
     Raises:
-        ValueError: when called, last axes of other sizes.
-        TypeError: when called, whole numbers.
+        ValueError: When called, if the last axes have other sizes.
+        TypeError: When called, if the input has an integer dtype.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class RMSNorm(Module):
         self.weight = Parameter(_ternion.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
 
     def reset_parameters(self) -> None:
-        """A weight of 1, where there is one."""
+        """Resets the weight to 1, where it exists."""
         make_neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -82,12 +84,14 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
+    """Shifts groups of channels to mean 0 and scales them to variance 1, then applies
+    `* weight + bias` to each channel.
 
     Shapes: [batch, num_channels, ..] -> the same; `weight` and `bias` are [num_channels]
 
     Raises:
-        ValueError: groups that do not divide the channels; when called, other channels, or less than 2 axes.
+        ValueError: If the groups do not divide the channels; when called, if the number of channels
+            differs or the input has fewer than 2 axes.
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None):
@@ -99,7 +103,7 @@ class GroupNorm(Module):
         self.bias = Parameter(_ternion.zeros(num_channels, **made)) if affine else None
 
     def reset_parameters(self) -> None:
-        """A weight of 1 and a bias of 0, where there are any."""
+        """Resets the weight to 1 and the bias to 0, where they exist."""
         make_neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -110,14 +114,15 @@ class GroupNorm(Module):
 
 
 class _Tracked(Module):
-    """A layer with running statistics."""
+    """Base class of layers with running statistics."""
 
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        # Files of PyTorch before 0.4.1, and those of other frameworks, have no count of batches: as there, it keeps its value.
+        # Files of PyTorch before 0.4.1 and of other frameworks have no batch count. As in PyTorch,
+        # it then keeps its value.
         key = f"{prefix}num_batches_tracked"
         if self.num_batches_tracked is not None and key not in state_dict:
             state_dict[key] = self.num_batches_tracked
@@ -143,14 +148,16 @@ class _BatchNorm(_Tracked):
         self.register_buffer("num_batches_tracked", tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
 
     def reset_running_stats(self) -> None:
-        """Mean 0, variance 1, no batches."""
+        """Resets the running mean to 0, the running variance to 1 and the number of batches to 0.
+        """
         if self.running_mean is not None and self.running_var is not None:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """A weight of 1 and a bias of 0, where there are any, and statistics of no batches."""
+        """Resets the weight to 1 and the bias to 0, where they exist, and the running statistics.
+        """
         self.reset_running_stats()
         make_neutral(self)
 
@@ -160,7 +167,7 @@ class _BatchNorm(_Tracked):
         if input.ndim not in self._ranks:
             raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._ranks} axes")
         follows = self.training and self.track_running_stats
-        # Without a momentum, statistics are the means of all batches.
+        # Without a momentum, the statistics are the averages over all batches.
         momentum, batches = (0.0, self.num_batches_tracked if follows else None) if self.momentum is None else (self.momentum, None)
         of_batch = self.training or not self.track_running_stats
         output = _native.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, momentum, self.eps, batches)
@@ -173,45 +180,52 @@ class _BatchNorm(_Tracked):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Each channel of rows or sequences shifted to mean 0 and scaled to variance 1: [batch, channels] or [batch, channels, length] -> the same.
+    """Shifts each channel of rows or sequences to mean 0 and scales it to variance 1:
+    [batch, channels] or [batch, channels, length] -> the same.
 
     Args:
-        momentum: the share of a batch in the running statistics; None for the mean of all batches.
-        track_running_stats: False: evaluation normalizes by the batch, too.
+        momentum: the weight of the current batch in the running statistics, or None for the average
+            over all batches.
+        track_running_stats: if False, evaluation uses the statistics of the batch, too.
 
     Raises:
-        ValueError: when called, other axes or channels; in training, 1 value a channel.
-        TypeError: when called, whole numbers, or no tensor.
+        ValueError: When called, if the number of axes or channels is invalid; in training, if there
+            is 1 value per channel.
+        TypeError: When called, if the input is not a tensor or has an integer dtype.
     """
 
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Each channel of images shifted to mean 0 and scaled to variance 1: [batch, channels, height, width] -> the same.
+    """Shifts each channel of images to mean 0 and scales it to variance 1:
+    [batch, channels, height, width] -> the same.
 
     Args:
-        momentum: the share of a batch in the running statistics; None for the mean of all batches.
-        track_running_stats: False: evaluation normalizes by the batch, too.
+        momentum: the weight of the current batch in the running statistics, or None for the average
+            over all batches.
+        track_running_stats: if False, evaluation uses the statistics of the batch, too.
 
     Raises:
-        ValueError: when called, other axes or channels.
-        TypeError: when called, no tensor.
+        ValueError: When called, if the number of axes or channels is invalid.
+        TypeError: When called, if the input is not a tensor.
     """
 
     _ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Each channel of volumes shifted to mean 0 and scaled to variance 1: [batch, channels, depth, height, width] -> the same.
+    """Shifts each channel of volumes to mean 0 and scales it to variance 1:
+    [batch, channels, depth, height, width] -> the same.
 
     Args:
-        momentum: the share of a batch in the running statistics; None for the mean of all batches.
-        track_running_stats: False: evaluation normalizes by the batch, too.
+        momentum: the weight of the current batch in the running statistics, or None for the average
+            over all batches.
+        track_running_stats: if False, evaluation uses the statistics of the batch, too.
 
     Raises:
-        ValueError: when called, other axes or channels.
-        TypeError: when called, no tensor.
+        ValueError: When called, if the number of axes or channels is invalid.
+        TypeError: When called, if the input is not a tensor.
     """
 
     _ranks = (5,)
@@ -235,7 +249,7 @@ class _InstanceNorm(_Tracked):
         self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
 
     def reset_parameters(self) -> None:
-        """A weight of 1 and a bias of 0, where there are any."""
+        """Resets the weight to 1 and the bias to 0, where they exist."""
         make_neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -251,32 +265,36 @@ class _InstanceNorm(_Tracked):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each sequence shifted to mean 0 and scaled to variance 1: [batch, channels, length] -> the same; the batch may be left out.
+    """Shifts each channel of each sequence to mean 0 and scales it to variance 1:
+    [batch, channels, length] -> the same; the batch axis is optional.
 
-    With `track_running_stats` running statistics follow in training, and take the place of the examples' own in `eval()`.
+    With `track_running_stats`, running statistics are updated in training and used instead of the
+    examples' own in evaluation mode.
 
     Raises:
-        ValueError: when called, other axes, or 1 value a channel.
+        ValueError: When called, if the number of axes is invalid, or there is 1 value per channel.
     """
 
     _rank = 3
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each image shifted to mean 0 and scaled to variance 1: [batch, channels, height, width] -> the same; the batch may be left out.
+    """Shifts each channel of each image to mean 0 and scales it to variance 1:
+    [batch, channels, height, width] -> the same; the batch axis is optional.
 
     Raises:
-        ValueError: when called, other axes, or 1 value a channel.
+        ValueError: When called, if the number of axes is invalid, or there is 1 value per channel.
     """
 
     _rank = 4
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each volume shifted to mean 0 and scaled to variance 1: [batch, channels, depth, height, width] -> the same; the batch may be left out.
+    """Shifts each channel of each volume to mean 0 and scales it to variance 1:
+    [batch, channels, depth, height, width] -> the same; the batch axis is optional.
 
     Raises:
-        ValueError: when called, other axes, or 1 value a channel.
+        ValueError: When called, if the number of axes is invalid, or there is 1 value per channel.
     """
 
     _rank = 5

@@ -1,4 +1,4 @@
-"""Layers that put something around sequences, images and volumes."""
+"""Layers that pad sequences, images and volumes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ class _Pad(Module):
 
 
 class ConstantPad1d(_Pad):
-    """One value on both sides of sequences.
+    """Pads both sides of sequences with a constant.
 
-    Shapes: [.., length] -> [.., length + before + behind]
+    Shapes: [.., length] -> [.., length + before + after]
 
     Raises:
-        ValueError: neither one amount nor two; when called, more cut off (by negative amounts) than there is.
+        ValueError: If neither one nor two amounts are given; when called, if negative amounts crop
+            more than there is.
     """
 
     _axes = 1
@@ -53,168 +54,190 @@ class ConstantPad1d(_Pad):
 
 
 class ConstantPad2d(ConstantPad1d):
-    """One value around images.
+    """Pads all sides of images with a constant.
 
-    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+    Shapes: [.., height, width] -> [.., height + top + bottom, width + left + right]; `padding` is
+    (left, right, top, bottom) or one amount
 
     Raises:
-        ValueError: neither one amount nor four.
+        ValueError: If neither one nor four amounts are given.
     """
 
     _axes = 2
 
 
 class ZeroPad1d(_Pad):
-    """Zeros on both sides of sequences.
+    """Pads both sides of sequences with zeros.
 
-    Shapes: [.., length] -> [.., length + before + behind]
+    Shapes: [.., length] -> [.., length + before + after]
 
     Raises:
-        ValueError: neither one amount nor two; when called, more cut off (by negative amounts) than there is.
+        ValueError: If neither one nor two amounts are given; when called, if negative amounts crop
+            more than there is.
     """
 
     _axes = 1
 
 
 class ZeroPad2d(_Pad):
-    """Zeros around images.
+    """Pads all sides of images with zeros.
 
-    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+    Shapes: [.., height, width] -> [.., height + top + bottom, width + left + right]; `padding` is
+    (left, right, top, bottom) or one amount
 
     Raises:
-        ValueError: neither one amount nor four.
+        ValueError: If neither one nor four amounts are given.
     """
 
     _axes = 2
 
 
 class ReflectionPad1d(_Pad):
-    """Sequences reflected on both sides, without their outermost element.
+    """Pads both sides of sequences by reflection, excluding the edge element.
 
-    Shapes: [.., length] -> [.., length + before + behind]
+    Shapes: [.., length] -> [.., length + before + after]
 
     Raises:
-        ValueError: neither one amount nor two; when called, amounts not below the length.
+        ValueError: If neither one nor two amounts are given; when called, if an amount is not below
+            the length.
     """
 
     _axes, _mode = 1, "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """Images reflected on all sides, without their outermost pixels.
+    """Pads all sides of images by reflection, excluding the edge pixels.
 
-    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+    Shapes: [.., height, width] -> [.., height + top + bottom, width + left + right]; `padding` is
+    (left, right, top, bottom) or one amount
 
     Raises:
-        ValueError: neither one amount nor four; when called, amounts not below the size.
+        ValueError: If neither one nor four amounts are given; when called, if an amount is not
+            below the size.
     """
 
     _axes, _mode = 2, "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """The outermost elements of sequences on both sides.
+    """Pads both sides of sequences by repeating the edge element.
 
-    Shapes: [.., length] -> [.., length + before + behind]
+    Shapes: [.., length] -> [.., length + before + after]
 
     Raises:
-        ValueError: neither one amount nor two; when called, more cut off (by negative amounts) than there is.
+        ValueError: If neither one nor two amounts are given; when called, if negative amounts crop
+            more than there is.
     """
 
     _axes, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """The outermost pixels of images on all sides.
+    """Pads all sides of images by repeating the edge pixels.
 
-    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+    Shapes: [.., height, width] -> [.., height + top + bottom, width + left + right]; `padding` is
+    (left, right, top, bottom) or one amount
 
     Raises:
-        ValueError: neither one amount nor four; when called, more cut off (by negative amounts) than there is.
+        ValueError: If neither one nor four amounts are given; when called, if negative amounts crop
+            more than there is.
     """
 
     _axes, _mode = 2, "replicate"
 
 
 class CircularPad1d(_Pad):
-    """What is at one end of sequences before the other.
+    """Pads each end of sequences with the elements of the other end.
 
-    Shapes: [.., length] -> [.., length + before + behind]
+    Shapes: [.., length] -> [.., length + before + after]
 
     Raises:
-        ValueError: neither one amount nor two; when called, amounts above the length.
+        ValueError: If neither one nor two amounts are given; when called, if an amount is above the
+            length.
     """
 
     _axes, _mode = 1, "circular"
 
 
 class CircularPad2d(_Pad):
-    """What is at one side of images beside the other.
+    """Pads each side of images with the pixels of the opposite side.
 
-    Shapes: [.., height, width] -> [.., height + above + below, width + left + right]; `padding` is (left, right, above, below) or one amount
+    Shapes: [.., height, width] -> [.., height + top + bottom, width + left + right]; `padding` is
+    (left, right, top, bottom) or one amount
 
     Raises:
-        ValueError: neither one amount nor four; when called, amounts above the size.
+        ValueError: If neither one nor four amounts are given; when called, if an amount is above
+            the size.
     """
 
     _axes, _mode = 2, "circular"
 
 
 class ConstantPad3d(ConstantPad1d):
-    """One value around volumes.
+    """Pads all sides of volumes with a constant.
 
-    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+    Shapes: [.., depth, height, width] -> each axis extended by its amounts; `padding` is (left,
+    right, top, bottom, front, back) or one amount
 
     Raises:
-        ValueError: neither one amount nor six; when called, more cut off (by negative amounts) than there is.
+        ValueError: If neither one nor six amounts are given; when called, if negative amounts crop
+            more than there is.
     """
 
     _axes = 3
 
 
 class ZeroPad3d(_Pad):
-    """Zeros around volumes.
+    """Pads all sides of volumes with zeros.
 
-    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+    Shapes: [.., depth, height, width] -> each axis extended by its amounts; `padding` is (left,
+    right, top, bottom, front, back) or one amount
 
     Raises:
-        ValueError: neither one amount nor six; when called, more cut off (by negative amounts) than there is.
+        ValueError: If neither one nor six amounts are given; when called, if negative amounts crop
+            more than there is.
     """
 
     _axes = 3
 
 
 class ReflectionPad3d(_Pad):
-    """Volumes reflected on all sides, without their outermost elements.
+    """Pads all sides of volumes by reflection, excluding the edge elements.
 
-    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+    Shapes: [.., depth, height, width] -> each axis extended by its amounts; `padding` is (left,
+    right, top, bottom, front, back) or one amount
 
     Raises:
-        ValueError: neither one amount nor six; when called, amounts not below the size.
+        ValueError: If neither one nor six amounts are given; when called, if an amount is not below
+            the size.
     """
 
     _axes, _mode = 3, "reflect"
 
 
 class ReplicationPad3d(_Pad):
-    """The outermost elements of volumes on all sides.
+    """Pads all sides of volumes by repeating the edge elements.
 
-    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+    Shapes: [.., depth, height, width] -> each axis extended by its amounts; `padding` is (left,
+    right, top, bottom, front, back) or one amount
 
     Raises:
-        ValueError: neither one amount nor six; when called, more cut off (by negative amounts) than there is.
+        ValueError: If neither one nor six amounts are given; when called, if negative amounts crop
+            more than there is.
     """
 
     _axes, _mode = 3, "replicate"
 
 
 class CircularPad3d(_Pad):
-    """What is at one side of volumes beside the other.
+    """Pads each side of volumes with the elements of the opposite side.
 
-    Shapes: [.., depth, height, width] -> each longer by its amounts; `padding` is (left, right, above, below, front, back) or one amount
+    Shapes: [.., depth, height, width] -> each axis extended by its amounts; `padding` is (left,
+    right, top, bottom, front, back) or one amount
 
     Raises:
-        ValueError: neither one amount nor six; when called, amounts above the size.
+        ValueError: If neither one nor six amounts are given; when called, if an amount is above the
+            size.
     """
 
     _axes, _mode = 3, "circular"

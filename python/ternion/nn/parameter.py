@@ -1,4 +1,4 @@
-"""`Parameter` and `Buffer`, under the name of PyTorch's file."""
+"""`Parameter` and `Buffer`, under the name of PyTorch's module."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ def __dir__() -> list[str]:
 
 
 class _OfBuffers(type):
-    """A buffer is a tensor that is marked as one."""
+    """Metaclass that makes `isinstance` true for tensors that are marked as buffers."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
 
 class Buffer(metaclass=_OfBuffers):
-    """A tensor that becomes a buffer of the module that it is assigned to: as `register_buffer`.
+    """Creates a tensor that becomes a buffer of the module to which it is assigned, as with
+    `register_buffer`.
 
     Args:
-        data: a tensor, whose memory it shares; none by default.
-        persistent: whether it is part of the state.
+        data: a tensor, whose memory the buffer shares; an empty tensor by default.
+        persistent: whether the buffer is part of the state dict.
 
     Raises:
-        TypeError: no tensor.
+        TypeError: If `data` is not a tensor.
     """
 
     def __new__(cls, data: Any = None, persistent: bool = True) -> Any:

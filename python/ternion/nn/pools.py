@@ -1,4 +1,4 @@
-"""Layers of windows: pools over one, two and three axes, and what takes them back. A single sequence, image or volume may come without a batch."""
+"""Pooling layers over one, two and three axes, and their inverses. The batch axis is optional."""
 
 from __future__ import annotations
 
@@ -42,52 +42,61 @@ class _MaxPool(_Pool):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of each window of sequences; with `return_indices` also where it is.
+    """Computes the maximum of each window of sequences. With `return_indices`, also returns its
+    index.
 
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
-        TypeError: when called, no tensor, or truth values.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, or the padding exceeds half a window.
+        TypeError: When called, if the input is not a tensor, or is a bool tensor.
     """
 
     _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of each window of images; with `return_indices` also where it is.
+    """Computes the maximum of each window of images. With `return_indices`, also returns its index.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
-        TypeError: when called, no tensor, or truth values.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, or the padding exceeds half a window.
+        TypeError: When called, if the input is not a tensor, or is a bool tensor.
     """
 
     _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of each window of volumes; with `return_indices` also where it is.
+    """Computes the maximum of each window of volumes. With `return_indices`, also returns its
+    index.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
-        TypeError: when called, no tensor, or truth values.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, or the padding exceeds half a window.
+        TypeError: When called, if the input is not a tensor, or is a bool tensor.
     """
 
     _function = staticmethod(F.max_pool3d)
 
 
 class AvgPool1d(_Pool):
-    """The mean of each window of sequences.
+    """Computes the mean of each window of sequences.
 
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a padding of more than half a window.
-        TypeError: when called, no tensor, or an input of another dtype than floats and int64.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, or the padding exceeds half a window.
+        TypeError: When called, if the input is not a tensor, or its dtype is neither floating nor
+            int64.
     """
 
     def __init__(
@@ -102,17 +111,20 @@ class AvgPool1d(_Pool):
 
 
 class AvgPool2d(_Pool):
-    """The mean of each window of images.
+    """Computes the mean of each window of images.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Args:
         count_include_pad: whether padding counts in the means.
-        divisor_override: what sums are divided by in place of the size of the window.
+        divisor_override: the divisor of the sums, instead of the window size.
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, a padding of more than half a window, or a divisor of 0.
-        TypeError: when called, no tensor, or an input of another dtype than floats and int64.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, the padding exceeds half a window, or the divisor is 0.
+        TypeError: When called, if the input is not a tensor, or its dtype is neither floating nor
+            int64.
     """
 
     _function = staticmethod(F.avg_pool2d)
@@ -131,15 +143,18 @@ class AvgPool2d(_Pool):
 
 
 class AvgPool3d(AvgPool2d):
-    """The mean of each window of volumes.
+    """Computes the mean of each window of volumes.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
-    Args are those of `AvgPool2d`.
+    The arguments are those of `AvgPool2d`.
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, a padding of more than half a window, or a divisor of 0.
-        TypeError: when called, no tensor, or an input of another dtype than floats and int64.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, the padding exceeds half a window, or the divisor is 0.
+        TypeError: When called, if the input is not a tensor, or its dtype is neither floating nor
+            int64.
     """
 
     _function = staticmethod(F.avg_pool3d)
@@ -161,39 +176,44 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """`(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`.
+    """Computes `(sum of x^p)^(1 / p)` of each window of sequences, with p = `norm_type`.
 
-    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, windows]; the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a `norm_type` of 0.
-        TypeError: when called, no tensor.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, or `norm_type` is 0.
+        TypeError: When called, if the input is not a tensor.
     """
 
     _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """`(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`.
+    """Computes `(sum of x^p)^(1 / p)` of each window of images, with p = `norm_type`.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a `norm_type` of 0.
-        TypeError: when called, no tensor.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, or `norm_type` is 0.
+        TypeError: When called, if the input is not a tensor.
     """
 
     _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPool):
-    """`(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`.
+    """Computes `(sum of x^p)^(1 / p)` of each window of volumes, with p = `norm_type`.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, a window larger than the input, or a `norm_type` of 0.
-        TypeError: when called, no tensor.
+        ValueError: When called, if the number of axes is invalid, a window is larger than the
+            input, or `norm_type` is 0.
+        TypeError: When called, if the input is not a tensor.
     """
 
     _function = staticmethod(F.lp_pool3d)
@@ -222,78 +242,92 @@ class _AdaptiveMax(_Adaptive):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """Means of windows that divide sequences into `output_size` parts.
+    """Computes the means of windows that divide sequences into `output_size` parts.
 
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, an empty sequence, or a size below 0.
-        TypeError: when called, no tensor, or a size that is no whole number.
+        ValueError: When called, if the number of axes is invalid, a sequence is empty, or a size is
+            below 0.
+        TypeError: When called, if the input is not a tensor, or a size is not an integer.
     """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """Means of windows that divide images into `output_size` rows and columns.
+    """Computes the means of windows that divide images into `output_size` rows and columns.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Raises:
-        ValueError: when called, another number of axes, an empty image, or a size below 0.
-        TypeError: when called, no tensor, or a size that is no whole number.
+        ValueError: When called, if the number of axes is invalid, an image is empty, or a size is
+            below 0.
+        TypeError: When called, if the input is not a tensor, or a size is not an integer.
     """
 
     _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """Means of windows that divide volumes into `output_size` planes, rows and columns.
+    """Computes the means of windows that divide volumes into `output_size` planes, rows and
+    columns.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, an empty volume, or a size below 0.
-        TypeError: when called, no tensor, or a size that is no whole number.
+        ValueError: When called, if the number of axes is invalid, a volume is empty, or a size is
+            below 0.
+        TypeError: When called, if the input is not a tensor, or a size is not an integer.
     """
 
     _function = staticmethod(F.adaptive_avg_pool3d)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """Largest elements of windows that divide sequences into `output_size` parts; with `return_indices` also where they are.
+    """Computes the maxima of windows that divide sequences into `output_size` parts. With
+    `return_indices`, also returns their indices.
 
-    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch may be left out
+    Shapes: [batch, channels, length] -> [batch, channels, output_size]; the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, an empty sequence, or a size below 0.
-        TypeError: when called, no tensor, or a size that is no whole number.
+        ValueError: When called, if the number of axes is invalid, a sequence is empty, or a size is
+            below 0.
+        TypeError: When called, if the input is not a tensor, or a size is not an integer.
     """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """Largest elements of windows that divide images into `output_size` rows and columns; with `return_indices` also where they are.
+    """Computes the maxima of windows that divide images into `output_size` rows and columns. With
+    `return_indices`, also returns their indices.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Raises:
-        ValueError: when called, another number of axes, an empty image, or a size below 0.
-        TypeError: when called, no tensor, or a size that is no whole number.
+        ValueError: When called, if the number of axes is invalid, an image is empty, or a size is
+            below 0.
+        TypeError: When called, if the input is not a tensor, or a size is not an integer.
     """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """Largest elements of windows that divide volumes into `output_size` planes, rows and columns; with `return_indices` also where they are.
+    """Computes the maxima of windows that divide volumes into `output_size` planes, rows and
+    columns. With `return_indices`, also returns their indices.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, an empty volume, or a size below 0.
-        TypeError: when called, no tensor, or a size that is no whole number.
+        ValueError: When called, if the number of axes is invalid, a volume is empty, or a size is
+            below 0.
+        TypeError: When called, if the input is not a tensor, or a size is not an integer.
     """
 
     _function = staticmethod(F.adaptive_max_pool3d)
@@ -326,26 +360,34 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The largest element of each window of images at random distances (Graham 2014); with `return_indices` also where it is.
+    """Computes the maximum of each window of images, with windows at random steps (Graham 2014).
+    With `return_indices`, also returns its index.
 
-    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]; the batch axis is
+    optional
 
     Raises:
-        ValueError: both a size and a ratio or neither, a ratio that is not between 0 and 1; when called, another number of axes, or sizes that do not fit.
-        TypeError: when called, no tensor, or whole numbers.
+        ValueError: If not exactly one of `output_size` and `output_ratio` is given, or a ratio is
+            not between 0 and 1; when called, if the number of axes is invalid or the sizes do not
+            fit.
+        TypeError: When called, if the input is not a tensor or has an integer dtype.
     """
 
     _function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The largest element of each window of volumes at random distances (Graham 2014); with `return_indices` also where it is.
+    """Computes the maximum of each window of volumes, with windows at random steps (Graham 2014).
+    With `return_indices`, also returns its index.
 
-    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the batch may be left out
+    Shapes: [batch, channels, depth, height, width] -> [batch, channels, planes, rows, columns]; the
+    batch axis is optional
 
     Raises:
-        ValueError: both a size and a ratio or neither, a ratio that is not between 0 and 1; when called, another number of axes, or sizes that do not fit.
-        TypeError: when called, no tensor, or whole numbers.
+        ValueError: If not exactly one of `output_size` and `output_ratio` is given, or a ratio is
+            not between 0 and 1; when called, if the number of axes is invalid or the sizes do not
+            fit.
+        TypeError: When called, if the input is not a tensor or has an integer dtype.
     """
 
     _function = staticmethod(F.fractional_max_pool3d)
@@ -359,42 +401,48 @@ class _Unpool(_Pool):
 
 
 class MaxUnpool1d(_Unpool):
-    """Zeros with elements at the indices that `MaxPool1d` found.
+    """Writes elements to the indices that `MaxPool1d` returned, and 0 elsewhere.
 
-    Shapes: [batch, channels, windows], indices likewise -> [batch, channels, length]; the batch may be left out
+    Shapes: [batch, channels, windows], indices likewise -> [batch, channels, length]; the batch
+    axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, indices of another shape, or a size that cannot be.
-        IndexError: when called, an index that is none of the result.
-        TypeError: when called, no tensors, or whole numbers as input.
+        ValueError: When called, if the number of axes is invalid, the indices have another shape
+            than the input, or the output size is impossible.
+        IndexError: When called, if an index is outside the result.
+        TypeError: When called, if an argument is not a tensor, or the input has an integer dtype.
     """
 
     _function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_Unpool):
-    """Zeros with elements at the indices that `MaxPool2d` found.
+    """Writes elements to the indices that `MaxPool2d` returned, and 0 elsewhere.
 
-    Shapes: [batch, channels, rows, columns], indices likewise -> [batch, channels, height, width]; the batch may be left out
+    Shapes: [batch, channels, rows, columns], indices likewise -> [batch, channels, height, width];
+    the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, indices of another shape, or a size that cannot be.
-        IndexError: when called, an index that is none of the result.
-        TypeError: when called, no tensors, or whole numbers as input.
+        ValueError: When called, if the number of axes is invalid, the indices have another shape
+            than the input, or the output size is impossible.
+        IndexError: When called, if an index is outside the result.
+        TypeError: When called, if an argument is not a tensor, or the input has an integer dtype.
     """
 
     _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_Unpool):
-    """Zeros with elements at the indices that `MaxPool3d` found.
+    """Writes elements to the indices that `MaxPool3d` returned, and 0 elsewhere.
 
-    Shapes: [batch, channels, planes, rows, columns], indices likewise -> [batch, channels, depth, height, width]; the batch may be left out
+    Shapes: [batch, channels, planes, rows, columns], indices likewise ->
+    [batch, channels, depth, height, width]; the batch axis is optional
 
     Raises:
-        ValueError: when called, another number of axes, indices of another shape, or a size that cannot be.
-        IndexError: when called, an index that is none of the result.
-        TypeError: when called, no tensors, or whole numbers as input.
+        ValueError: When called, if the number of axes is invalid, the indices have another shape
+            than the input, or the output size is impossible.
+        IndexError: When called, if an index is outside the result.
+        TypeError: When called, if an argument is not a tensor, or the input has an integer dtype.
     """
 
     _function = staticmethod(F.max_unpool3d)

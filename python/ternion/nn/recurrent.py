@@ -1,4 +1,4 @@
-"""Layers that read a sequence one element after the other."""
+"""Recurrent layers, which process a sequence one element at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._first_values import draw_uniform_again, uniform
 from .module import Module
 from .utils.rnn import PackedSequence, _gathered, _spread
 
-# A batch that is padded, or packed, comes out as it went in.
+# A padded batch gives a padded batch, packed sequences give packed sequences.
 Sequences = TypeVar("Sequences", Tensor, PackedSequence)
 
 
@@ -29,7 +29,7 @@ def _gru_step(x, recur, states):
     h_reset, h_update, h_new = recur(states[0]).chunk(3, 1)
     update = (x_update + h_update).sigmoid()
     new = (x_new + (x_reset + h_reset).sigmoid() * h_new).tanh()
-    # (1 - update) new + update old.
+    # Equal to (1 - update) * new + update * old.
     return [new + update * (states[0] - new)]
 
 
@@ -44,7 +44,8 @@ def _check_nonlinearity(name, nonlinearity):
 
 
 class _Recurrent(Module):
-    """All layers of a recurrent network, whose cells differ in the number of gates and states."""
+    """Base class of multi-layer recurrent networks. Cells differ in the number of gates and states.
+    """
 
     _gates = 0
     _states = 0
@@ -74,7 +75,7 @@ class _Recurrent(Module):
                     setattr(self, f"bias_{part}_{suffix}", uniform((rows,), bound, device, dtype))
 
     def reset_parameters(self) -> None:
-        """Draws the first values anew."""
+        """Reinitializes the parameters."""
         for parameter in self.parameters():
             draw_uniform_again(parameter, 1 / math.sqrt(self.hidden_size))
 
@@ -84,7 +85,9 @@ class _Recurrent(Module):
 
     @property
     def all_weights(self) -> list[list[Any]]:
-        """The parameters of each layer, and of each direction: weights of the input and of the state, then biases, if there are any."""
+        """The parameters per layer and direction: input weight, hidden weight, then the biases if
+        there are any.
+        """
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.bias else ("weight_ih", "weight_hh")
         suffixes = [suffix for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
         return [[getattr(self, f"{kind}_{suffix}") for kind in kinds] for suffix in suffixes]
@@ -93,20 +96,24 @@ class _Recurrent(Module):
         return [f"l{layer}", f"l{layer}_reverse"][: self._directions]
 
     def _step(self, x: Tensor, recur: Any, states: list[Tensor]) -> list[Tensor]:
-        """The new states, of which the first is the output, from an input times its weight and the old states."""
+        """Computes the new states, of which the first is the output, from the projected input and
+        the old states.
+        """
         raise NotImplementedError
 
     def flatten_parameters(self) -> None:
-        """Taken as in PyTorch: parameters lie as they are."""
+        """Accepted for compatibility with PyTorch. Does nothing."""
 
     def _read(self, suffix, input, states, reverse, running):
-        """A sequence [batch, length, inputs]: outputs [batch, length, width] in its order, and the last states.
+        """Processes a sequence [batch, length, inputs]. Returns outputs [batch, length, width] in
+        its order, and the last states.
 
-        Where `running`, of each step, is not None, it tells which sequences have an element there; the states of others stay.
+        For each step, `running` is None or marks the sequences that have an element at that step.
+        The states of the others stay unchanged.
         """
         own = self.__dict__
         weight, bias = own[f"weight_hh_{suffix}"], own.get(f"bias_hh_{suffix}")
-        # The inputs of all steps in one product.
+        # Projects the inputs of all steps in one matrix product.
         steps = F.linear(input, own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")).unbind(1)
 
         def recur(state):
@@ -121,7 +128,9 @@ class _Recurrent(Module):
         return _ternion.stack(outputs[::-1] if reverse else outputs, 1), states
 
     def _run(self, input, states, running=None):
-        """All layers over [batch, length, inputs]; states [layers * directions, batch, width]."""
+        """Runs all layers over [batch, length, inputs]. States are
+        [layers * directions, batch, width].
+        """
         last: list[list[Tensor]] = []
         for layer in range(self.num_layers):
             if layer > 0:
@@ -136,7 +145,9 @@ class _Recurrent(Module):
         return input, [_ternion.stack([states[number] for states in last]) for number in range(self._states)]
 
     def _both(self, input, given):
-        """Outputs and last states of what `forward` takes: a batch, a sequence without one, or packed sequences."""
+        """Returns outputs and last states for the inputs that `forward` accepts: a batch, a
+        sequence without a batch axis, or packed sequences.
+        """
         name = type(self).__name__
         if isinstance(input, PackedSequence):
             return self._packed(input, given)
@@ -156,7 +167,9 @@ class _Recurrent(Module):
         return output if self.batch_first else output.transpose(0, 1), last
 
     def _packed(self, packed, given):
-        """The same of packed sequences, which are padded meanwhile; states are in the order in which the sequences were given."""
+        """Runs packed sequences, which are padded internally. States are in the original order of
+        the sequences.
+        """
         if packed.data.ndim != 2 or packed.data.shape[-1] != self.input_size:
             shape = tuple(packed.data.shape)
             raise ValueError(f"{type(self).__name__}: packed data of shape {shape}, expected 2 axes, the last of {self.input_size}")
@@ -171,7 +184,7 @@ class _Recurrent(Module):
         return _gathered(packed, output, has_element), last
 
     def _first_states(self, batches, given):
-        """The states before [batch, length, inputs]: 0 if none are given."""
+        """Returns the initial states for [batch, length, inputs]: zeros if none are given."""
         shape = (self.num_layers * self._directions, batches.shape[0], self.hidden_size)
         if given is None:
             zeros = _ternion.zeros(shape, dtype=batches.dtype, device=batches.device)
@@ -188,41 +201,49 @@ class _Recurrent(Module):
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997; with the forget gate of Gers et al. 2000).
+    """Long short-term memory (Hochreiter and Schmidhuber 1997; with the forget gate of Gers et al.
+    2000).
 
-    Rows of the weights: input, forget, cell and output gate.
+    The rows of the weights are those of the input, forget, cell and output gates, in this order.
 
-    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states `(h_n, c_n)`; see `forward`
+    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states
+    `(h_n, c_n)`; see `forward`
 
     Args:
-        num_layers: layers one above the other.
+        num_layers: the number of stacked layers.
         batch_first: whether inputs are [batch, length, input_size].
-        dropout: in training, the probability that a number between two layers becomes 0.
-        bidirectional: reads the sequence from its end, too.
+        dropout: the dropout probability between two layers, in training.
+        bidirectional: whether to process the sequence from its end as well.
 
     Raises:
-        ValueError: less than 1 layer or column, a `dropout` outside 0 to 1, a `proj_size`; when called, shapes that do not fit, or a sequence of length 0.
-        TypeError: when called, neither a tensor nor packed sequences, or an `hx` that is no pair.
+        ValueError: If there is less than 1 layer or column, `dropout` is outside 0 to 1, or
+            `proj_size` is not 0; when called, if the shapes do not match or a sequence has length
+            0.
+        TypeError: When called, if the input is neither a tensor nor a `PackedSequence`, or `hx` is
+            not a pair.
     """
 
     _gates, _states = 4, 2
 
     def forward(self, input: Sequences, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Sequences, tuple[Tensor, Tensor]]:
-        """Outputs of the last layer, and the outputs and cells of every layer after the last element: `output, (h_n, c_n)`.
+        """Returns the outputs of the last layer, and the hidden and cell states of every layer
+        after the last element: `output, (h_n, c_n)`.
 
-        Shapes: [length, batch, input_size], with `batch_first` [batch, length, input_size], or [length, input_size] -> the same with
-        directions * hidden_size; states [layers * directions, batch, hidden_size], without a batch if the input has none. Of a
-        `PackedSequence` the outputs are packed as well.
+        Shapes: [length, batch, input_size], with `batch_first` [batch, length, input_size], or
+        [length, input_size] -> the same with directions * hidden_size; states
+        [layers * directions, batch, hidden_size], without the batch axis if the input has none. For
+        a `PackedSequence` the outputs are packed as well.
 
         Args:
-            hx: outputs and cells before the first element; 0 by default.
+            hx: hidden and cell states before the first element; 0 by default.
         """
         _check_pair("LSTM", hx)
         output, (h_n, c_n) = self._both(input, hx)
         return output, (h_n, c_n)
 
     if TYPE_CHECKING:
-        # Checkers do not see through the call of a module whose `forward` has a type of its own for each kind of input.
+        # Type checkers cannot infer the call of a module whose `forward` has a separate type for
+        # each kind of input.
         def __call__(self, input: Sequences, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Sequences, tuple[Tensor, Tensor]]: ...  # type: ignore[override]
 
     def _step(self, x, recur, states):
@@ -230,14 +251,15 @@ class LSTM(_Recurrent):
 
 
 class _OfOneState(_Recurrent):
-    """What `GRU` and `RNN` have in common."""
+    """Base class of `GRU` and `RNN`."""
 
     _states = 1
 
     def forward(self, input: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]:
-        """Outputs of the last layer, and the outputs of every layer after the last element: `output, h_n`.
+        """Returns the outputs of the last layer, and the hidden states of every layer after the
+        last element: `output, h_n`.
 
-        Shapes and the state before the first element are those of `LSTM`.
+        Shapes and the initial state are as in `LSTM`.
         """
         _check_state(type(self).__name__, hx)
         output, (h_n,) = self._both(input, None if hx is None else [hx])
@@ -249,13 +271,17 @@ class _OfOneState(_Recurrent):
 
 
 class GRU(_OfOneState):
-    """Gated recurrent units (Cho et al. 2014, with the reset gate behind the product). Rows of the weights: reset, update and new gate.
+    """Gated recurrent units (Cho et al. 2014, with the reset gate after the product). The rows of
+    the weights are those of the reset, update and new gates.
 
-    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states `h_n`; see `LSTM`, also for arguments
+    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states
+    `h_n`; see `LSTM` for these and for the arguments
 
     Raises:
-        ValueError: less than 1 layer or column, a `dropout` outside 0 to 1; when called, shapes that do not fit, or a sequence of length 0.
-        TypeError: when called, neither a tensor nor packed sequences, or an `hx` that is no tensor.
+        ValueError: If there is less than 1 layer or column, or `dropout` is outside 0 to 1; when
+            called, if the shapes do not match or a sequence has length 0.
+        TypeError: When called, if the input is neither a tensor nor a `PackedSequence`, or `hx` is
+            not a tensor.
     """
 
     _gates = 3
@@ -271,16 +297,20 @@ class GRU(_OfOneState):
 
 
 class RNN(_OfOneState):
-    """A layer that reads its own output (Elman 1990): `tanh(W_ih x + b_ih + W_hh h + b_hh)`.
+    """Elman network (Elman 1990): `tanh(W_ih x + b_ih + W_hh h + b_hh)`.
 
-    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states `h_n`; see `LSTM`, also for arguments
+    Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states
+    `h_n`; see `LSTM` for these and for the arguments
 
     Args:
         nonlinearity: "tanh" or "relu".
 
     Raises:
-        ValueError: less than 1 layer or column, a `dropout` outside 0 to 1, another nonlinearity; when called, shapes that do not fit, or a sequence of length 0.
-        TypeError: when called, neither a tensor nor packed sequences, or an `hx` that is no tensor.
+        ValueError: If there is less than 1 layer or column, `dropout` is outside 0 to 1, or the
+            nonlinearity is unknown; when called, if the shapes do not match or a sequence has
+            length 0.
+        TypeError: When called, if the input is neither a tensor nor a `PackedSequence`, or `hx` is
+            not a tensor.
     """
 
     _gates = 1
@@ -307,7 +337,7 @@ def _check_state(name, hx):
 
 
 class _Cell(Module):
-    """One step of a recurrent layer."""
+    """Base class of single steps of a recurrent layer."""
 
     _gates = 1
     _states = 1
@@ -323,16 +353,16 @@ class _Cell(Module):
             self.register_parameter(name, uniform((rows,), bound, device, dtype) if bias else None)
 
     def reset_parameters(self) -> None:
-        """Draws the first values anew."""
+        """Reinitializes the parameters."""
         for parameter in self.parameters():
             draw_uniform_again(parameter, 1 / math.sqrt(self.hidden_size))
 
     def _step(self, x: Tensor, recur: Any, states: list[Tensor]) -> list[Tensor]:
-        """The new states from an input times its weight and the old states."""
+        """Computes the new states from the projected input and the old states."""
         raise NotImplementedError
 
     def _after(self, input: Any, given: Sequence[Tensor] | None) -> list[Tensor]:
-        """The states after an element, which are without a batch if it is."""
+        """Returns the states after an element. They have no batch axis if the element has none."""
         name, own = type(self).__name__, self.__dict__
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}: an input of type {type(input).__name__}, expected a tensor")
@@ -357,19 +387,22 @@ class _Cell(Module):
 
 
 class LSTMCell(_Cell):
-    """A step of `LSTM`: rows of the weights and equations are its own.
+    """One step of `LSTM`, with the same row order of the weights and the same equations.
 
-    Shapes: [batch, input_size], states `(h, c)` [batch, hidden_size] each -> `(h, c)`; all of them without a batch, too
+    Shapes: [batch, input_size], states `(h, c)` [batch, hidden_size] each -> `(h, c)`; the batch
+    axis is optional in all of them
 
     Raises:
-        ValueError: less than 1 column; when called, shapes that do not fit.
-        TypeError: when called, no tensor, or an `hx` that is no pair.
+        ValueError: If there is less than 1 column; when called, if the shapes do not match.
+        TypeError: When called, if the input is not a tensor, or `hx` is not a pair.
     """
 
     _gates, _states = 4, 2
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Output and cell after an element; before it they are `hx`, 0 by default."""
+        """Returns hidden and cell state after an element. The states before it are `hx`, 0 by
+        default.
+        """
         _check_pair("LSTMCell", hx)
         output, cell = self._after(input, hx)
         return output, cell
@@ -379,23 +412,24 @@ class LSTMCell(_Cell):
 
 
 class _CellOfOneState(_Cell):
-    """What `GRUCell` and `RNNCell` have in common."""
+    """Base class of `GRUCell` and `RNNCell`."""
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The output after an element; before it it is `hx`, 0 by default."""
+        """Returns the hidden state after an element. The state before it is `hx`, 0 by default."""
         _check_state(type(self).__name__, hx)
         (output,) = self._after(input, None if hx is None else [hx])
         return output
 
 
 class GRUCell(_CellOfOneState):
-    """A step of `GRU`: rows of the weights and equations are its own.
+    """One step of `GRU`, with the same row order of the weights and the same equations.
 
-    Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; all of them without a batch, too
+    Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; the batch axis
+    is optional in all of them
 
     Raises:
-        ValueError: less than 1 column; when called, shapes that do not fit.
-        TypeError: when called, no tensor.
+        ValueError: If there is less than 1 column; when called, if the shapes do not match.
+        TypeError: When called, if the input is not a tensor.
     """
 
     _gates = 3
@@ -405,16 +439,18 @@ class GRUCell(_CellOfOneState):
 
 
 class RNNCell(_CellOfOneState):
-    """A step of `RNN`.
+    """One step of `RNN`.
 
-    Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; all of them without a batch, too
+    Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; the batch axis
+    is optional in all of them
 
     Args:
         nonlinearity: "tanh" or "relu".
 
     Raises:
-        ValueError: less than 1 column, another nonlinearity; when called, shapes that do not fit.
-        TypeError: when called, no tensor.
+        ValueError: If there is less than 1 column, or the nonlinearity is unknown; when called, if
+            the shapes do not match.
+        TypeError: When called, if the input is not a tensor.
     """
 
     def __init__(
@@ -428,7 +464,7 @@ class RNNCell(_CellOfOneState):
         return _simple_step(self.nonlinearity, x, recur, states)
 
 
-# PyTorch's names of what recurrent layers, and cells, are made from: for `isinstance`.
+# PyTorch's names of the base classes of recurrent layers and cells, for `isinstance`.
 RNNBase, RNNCellBase = _Recurrent, _Cell
 RNNBase.__name__ = RNNBase.__qualname__ = "RNNBase"
 RNNCellBase.__name__ = RNNCellBase.__qualname__ = "RNNCellBase"

@@ -1,4 +1,4 @@
-"""`nn.summary`: a model in a table; `nn.trace`: when what of it ran."""
+"""`nn.summary` shows a model as a table; `nn.trace` records when its parts ran."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import os
 
     class LayerSummary:
-        """A layer of a summary: arithmetic, memory and parameters are without those of layers inside."""
+        """A layer of a summary. Arithmetic, memory and parameters exclude those of its sublayers.
+        """
 
         key: str
         kind: str
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         activation_bytes: int
 
     class Summary:
-        """What a model is made of and what it takes; printed, a table."""
+        """The structure and cost of a model. Printed as a table."""
 
         layers: list[LayerSummary]
         parameters: int
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
         peak_bytes: int
 
     class Timeline:
-        """Layers, ops, backward passes and steps of optimisers as spans of time; printed, what took longest."""
+        """Layers, ops, backward passes and optimizer steps as time spans. Printing shows those that
+        took longest.
+        """
 
         def totals(self) -> list[tuple[str, int, float, float]]: ...
         def write_chrome(self, path: str | os.PathLike[str]) -> None: ...
@@ -51,23 +54,29 @@ __all__ = ["LayerSummary", "Summary", "Timeline", "summary", "trace"]
 
 
 def summary(model: Module, input: Any, backward: bool = False) -> Summary:
-    """Runs `model` on `input` and tells its layers in the order of computation, the shapes of their outputs, parameters, arithmetic and memory.
+    """Runs `model` on `input` and returns its layers in the order of computation, with output
+    shapes, parameters, arithmetic and memory.
 
         print(nn.summary(model, ternion.zeros(32, 784)))
         print(nn.summary(model, (32, 784)))  # the same: a shape
 
-    A multiplication and an addition count 2 floating-point operations. Layers in whose parameters nothing is computed, or that are not called, come last. The model stays as
-    it was: modes, buffers, gradients, random numbers.
+    A multiplication and an addition count as 2 floating-point operations. Layers that compute
+    nothing with their parameters, or that are not called, come last. The model is left unchanged:
+    modes, buffers, gradients and the random number generator are restored.
 
     Args:
         model: a module.
-        input: a tensor, a tuple of arguments with tensors, or the shape of an input of zeros: of the dtype and on the device of the first parameter.
-        backward: whether a backward from the sum of the output, in training, is measured too. Otherwise the model is in use: dropout is off.
+        input: a tensor, a tuple of arguments with tensors, or the shape of an input of zeros, which
+            has the dtype and device of the first parameter.
+        backward: whether to measure a backward pass from the sum of the output as well, in training
+            mode. Otherwise the model runs in evaluation mode, without dropout.
 
     Raises:
-        TypeError: no module, an input without tensors.
-        ValueError: a shape for a model without parameters, or none that the model takes.
-        RuntimeError: a model that gives no tensor; a backward of what asks for no gradient.
+        TypeError: If `model` is not a module, or the input contains no tensors.
+        ValueError: If a shape is given for a model without parameters, or the model does not accept
+            the shape.
+        RuntimeError: If the model returns no tensor, or a backward pass is requested of an output
+            that does not require a gradient.
     """
     arguments = _arguments(model, input)
     device = _tree.flatten(arguments)[0][0].device
@@ -88,7 +97,7 @@ def summary(model: Module, input: Any, backward: bool = False) -> Summary:
 
 
 def _arguments(model: Any, input: Any) -> Any:
-    """What the model is called with."""
+    """Returns the arguments for the model."""
     if not isinstance(model, Module):
         given = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise TypeError(f"summary: {given}, expected a module")
@@ -106,21 +115,25 @@ def _arguments(model: Any, input: Any) -> Any:
 
 
 def trace(model: Module, step: Callable[[], Any], nvtx: bool = False) -> Timeline:
-    """Runs `step()` and tells when layers of `model`, ops, backward passes and steps of optimisers ran on this thread.
+    """Runs `step()` and records when layers of `model`, ops, backward passes and optimizer steps
+    ran on this thread.
 
         timeline = nn.trace(model, lambda: train_step(model, x, target))
         print(timeline)
         timeline.write_chrome("trace.json")  # for ui.perfetto.dev or chrome://tracing
 
-    Times are the host's: on CUDA and wgpu those of queueing. Of a step that is replayed the host sees nothing but the replay.
+    The times are host times: on CUDA and wgpu those of submission. For a replayed step the host
+    sees only the replay.
 
     Args:
         model: a module.
         step: a function without arguments.
-        nvtx: whether the spans are ranges in NVIDIA's profilers, too, above the kernels (`nsys profile --trace=cuda,nvtx python PROGRAM`). Without CUDA, or the library NVTX, nobody hears of them.
+        nvtx: whether the spans are also emitted as ranges for NVIDIA's profilers, above the kernels
+            (`nsys profile --trace=cuda,nvtx python PROGRAM`). Without CUDA or the NVTX library this
+            has no effect.
 
     Raises:
-        TypeError: no module, no function, no bool.
+        TypeError: If `model` is not a module, `step` is not callable, or `nvtx` is not a bool.
     """
     if not isinstance(nvtx, bool):
         raise TypeError(f"trace: nvtx is {type(nvtx).__name__}, expected bool")

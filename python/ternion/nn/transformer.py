@@ -1,4 +1,4 @@
-"""PyTorch's transformer, whose weights it takes over: encoder, decoder, and both."""
+"""PyTorch's transformer, with compatible weights: encoder, decoder, and both."""
 
 from __future__ import annotations
 
@@ -36,22 +36,26 @@ def _copies(name, layer, count):
 
 
 class TransformerEncoderLayer(Module):
-    """Attention of a sequence to itself, then two layers for each token, each with a residual and a norm (Vaswani et al. 2017).
+    """Transformer encoder layer: self-attention, then two linear layers per token, each part with a
+    residual connection and a norm (Vaswani et al. 2017).
 
-    Shapes: [length, batch, d_model] -> the same; with `batch_first` the batch comes first
+    Shapes: [length, batch, d_model] -> the same; with `batch_first` the batch axis is first
 
     Args:
-        d_model: columns of a token.
-        nhead: heads of the attention.
-        dim_feedforward: the width between the two layers.
-        dropout: in training, the probability that a number becomes 0.
+        d_model: the number of columns of a token.
+        nhead: the number of attention heads.
+        dim_feedforward: the hidden width between the two linear layers.
+        dropout: the dropout probability in training.
         activation: "relu", "gelu" or a function.
-        batch_first: whether inputs are [batch, length, d_model] rather than [length, batch, d_model].
-        norm_first: whether norms are before attention and layers rather than behind the residuals.
+        batch_first: whether inputs are [batch, length, d_model] rather than
+            [length, batch, d_model].
+        norm_first: whether norms are applied before attention and linear layers rather than after
+            the residual additions.
 
     Raises:
-        ValueError: heads that do not divide `d_model`, another activation, a dropout outside 0 to below 1; when called, another width, or masks of other shapes.
-        TypeError: when called, no tensor.
+        ValueError: If the heads do not divide `d_model`, the activation is unknown, or `dropout` is
+            not at least 0 and below 1; when called, if the width or the shape of a mask is invalid.
+        TypeError: When called, if the input is not a tensor.
     """
 
     def __init__(
@@ -70,12 +74,16 @@ class TransformerEncoderLayer(Module):
         self.activation: Any = _activation("TransformerEncoderLayer", activation)
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        """[length, batch, d_model], with `batch_first` [batch, length, d_model], or [length, d_model] -> same.
+        """Computes the output: [length, batch, d_model], with `batch_first`
+        [batch, length, d_model], or [length, d_model] -> same.
 
         Args:
-            src_mask: [length, length] or [batch * heads, length, length], bool: true where a token is not seen; or numbers that are added to the scores.
-            src_key_padding_mask: [batch, length], bool: true at padding, which is not seen; or numbers that are added to the scores.
-            is_causal: whether a token sees only those up to its own place; needs no mask beside it.
+            src_mask: [length, length] or [batch * heads, length, length]; bool, where True masks a
+                token, or a floating mask that is added to the scores.
+            src_key_padding_mask: [batch, length]; bool, where True masks padding, or a floating
+                mask that is added to the scores.
+            is_causal: whether a token attends only to tokens up to its own position. No mask is
+                needed in addition.
         """
         x = src
         if self.norm_first:
@@ -92,18 +100,19 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """Encoder layers one behind the other, and a norm behind them.
+    """A stack of encoder layers, followed by an optional norm.
 
-    Shapes: [length, batch, d_model], or as the layers have it -> the same
+    Shapes: [length, batch, d_model], or the layout of the layers -> the same
 
     Args:
         encoder_layer: the layer that is copied `num_layers` times.
-        norm: what is behind the last one, if anything.
-        enable_nested_tensor, mask_check: PyTorch's choices between ways to compute; here there is one.
+        norm: the module after the last layer, or None.
+        enable_nested_tensor, mask_check: PyTorch's choices between implementations; without effect,
+            because Ternion has one.
 
     Raises:
-        TypeError: a layer that is no module.
-        ValueError: less than 1 layer.
+        TypeError: If the layer is not a module.
+        ValueError: If there is less than 1 layer.
     """
 
     def __init__(self, encoder_layer: Any, num_layers: int, norm: Any = None, enable_nested_tensor: bool = True, mask_check: bool = True):
@@ -111,22 +120,27 @@ class TransformerEncoder(Module):
         self.num_layers, self.norm = num_layers, norm
 
     def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None) -> Tensor:
-        """[length, batch, d_model], or as the layers have it -> same; masks are those of the layers."""
+        """Computes the output: [length, batch, d_model], or the layout of the layers -> same. The
+        masks are those of the layers.
+        """
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         return src if self.norm is None else self.norm(src)
 
 
 class TransformerDecoderLayer(Module):
-    """Attention of a sequence to itself, attention to another one, then two layers for each token, each with a residual and a norm (Vaswani et al. 2017).
+    """Transformer decoder layer: self-attention, cross-attention to a memory, then two linear
+    layers per token, each part with a residual connection and a norm (Vaswani et al. 2017).
 
-    Args are those of `TransformerEncoderLayer`.
+    The arguments are those of `TransformerEncoderLayer`.
 
-    Shapes: [length, batch, d_model] and [others, batch, d_model] -> as the first; with `batch_first` the batch comes first
+    Shapes: [length, batch, d_model] and [others, batch, d_model] -> as the first; with
+    `batch_first` the batch axis is first
 
     Raises:
-        ValueError: heads that do not divide `d_model`, another activation; when called, shapes that do not fit.
-        TypeError: when called, no tensors.
+        ValueError: If the heads do not divide `d_model`, or the activation is unknown; when called,
+            if the shapes do not match.
+        TypeError: When called, if an argument is not a tensor.
     """
 
     def __init__(
@@ -150,11 +164,14 @@ class TransformerDecoderLayer(Module):
         tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """[length, batch, d_model] and memory [others, batch, d_model] -> as the first; with `batch_first` the batch comes first.
+        """Computes the output: [length, batch, d_model] and memory [others, batch, d_model] -> as
+        the first; with `batch_first` the batch axis is first.
 
         Args:
-            tgt_mask, tgt_key_padding_mask, tgt_is_causal: of the attention to itself, as in `TransformerEncoderLayer`.
-            memory_mask, memory_key_padding_mask, memory_is_causal: of the attention to the memory.
+            tgt_mask, tgt_key_padding_mask, tgt_is_causal: for the self-attention, as in
+                `TransformerEncoderLayer`.
+            memory_mask, memory_key_padding_mask, memory_is_causal: for the cross-attention to the
+                memory.
         """
         own, other = (tgt_mask, tgt_key_padding_mask, tgt_is_causal), (memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt
@@ -177,17 +194,18 @@ def _attended(attention, x, seen, masks):
 
 
 class TransformerDecoder(Module):
-    """Decoder layers one behind the other, and a norm behind them.
+    """A stack of decoder layers, followed by an optional norm.
 
-    Shapes: [length, batch, d_model] and [others, batch, d_model], or as the layers have it -> as the first
+    Shapes: [length, batch, d_model] and [others, batch, d_model], or the layout of the layers -> as
+    the first
 
     Args:
         decoder_layer: the layer that is copied `num_layers` times.
-        norm: what is behind the last one, if anything.
+        norm: the module after the last layer, or None.
 
     Raises:
-        TypeError: a layer that is no module.
-        ValueError: less than 1 layer.
+        TypeError: If the layer is not a module.
+        ValueError: If there is less than 1 layer.
     """
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None):
@@ -199,7 +217,7 @@ class TransformerDecoder(Module):
         tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Shapes and masks are those of the layers.
+        """Computes the output. Shapes and masks are those of the layers.
 
         Shapes: [length, batch, d_model] and [others, batch, d_model] -> as the first
         """
@@ -210,17 +228,20 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder, and a decoder that sees what it gives (Vaswani et al. 2017).
+    """A transformer: an encoder, and a decoder that attends to the encoder's output
+    (Vaswani et al. 2017).
 
-    Shapes: [others, batch, d_model] and [length, batch, d_model] -> as the second; with `batch_first` the batch comes first
+    Shapes: [others, batch, d_model] and [length, batch, d_model] -> as the second; with
+    `batch_first` the batch axis is first
 
     Args:
-        num_encoder_layers, num_decoder_layers: how many layers they have.
-        custom_encoder, custom_decoder: modules in their place.
-        The others are those of `TransformerEncoderLayer`.
+        num_encoder_layers, num_decoder_layers: the numbers of layers.
+        custom_encoder, custom_decoder: modules that replace them.
+        The other arguments are those of `TransformerEncoderLayer`.
 
     Raises:
-        ValueError: heads that do not divide `d_model`, another activation, less than 1 layer; when called, shapes that do not fit.
+        ValueError: If the heads do not divide `d_model`, the activation is unknown, or there is
+            less than 1 layer; when called, if the shapes do not match.
     """
 
     def __init__(
@@ -241,7 +262,7 @@ class Transformer(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        """Draws all matrices anew."""
+        """Reinitializes all matrices."""
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
@@ -252,12 +273,14 @@ class Transformer(Module):
         memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool | None = False,
     ) -> Tensor:  # fmt: skip
-        """[length, batch, d_model] and [others, batch, d_model] -> as the second; with `batch_first` the batch comes first."""
+        """Computes the output: [length, batch, d_model] and [others, batch, d_model] -> as the
+        second; with `batch_first` the batch axis is first.
+        """
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal)
         return self.decoder(tgt, memory, *masks)
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """What hides from a token those behind it, as numbers that are added: [sz, sz]."""
+        """Returns an additive causal mask, which masks the tokens after each token: [sz, sz]."""
         return _ternion.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

@@ -1,6 +1,8 @@
-"""Optimisers, schedules of the learning rate, and averages of weights. Names, arguments and defaults are PyTorch's.
+"""Optimizers, learning-rate schedules, and averages of parameters. Names, arguments and defaults
+are PyTorch's.
 
-`step()` takes a parameter without a gradient for a mistake: it warns and names it, once; with `strict=True` it raises an error.
+A parameter without a gradient is treated as a mistake: `step()` warns once and names it; with
+`strict=True` it raises an error.
 """
 
 from .._refusals import take_numbers as _take_numbers

@@ -1,4 +1,6 @@
-"""What a first step shows of how an optimizer is set up: settings that lead nowhere, parameters that are frozen, shared with another optimizer, or made anew at each call."""
+"""Checks of an optimizer's setup at its first step: settings without effect, and parameters that
+are frozen, shared with another optimizer, or recreated at each call.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from typing import Any
 from .._names import full_names
 from .._ternion import _trust
 
-# A step that takes this share off a weight by its decay halves it in seven steps: 0.00001 is usual.
+# A weight decay that removes this fraction of a weight per step halves the weight in seven steps.
+# 0.00001 is usual.
 _LARGEST_DECAY = 0.1
-# Settings of groups that nothing reads, and what they are called.
+# Names of group settings that nothing reads, and the correct names.
 _MEANT = {"learning_rate": "lr", "learn_rate": "lr", "lrate": "lr", "rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "beta": "betas"}
 
 
@@ -18,7 +21,9 @@ def _parameters(optimizer: Any) -> list[Any]:
 
 
 def told_of_settings(optimizer: Any) -> str:
-    """Settings that PyTorch takes and that lead nowhere; those of optimizers of users mean what these say."""
+    """Reports settings that PyTorch accepts and that have no effect or cannot work. Settings of
+    user-defined optimizers are not checked.
+    """
     if not optimizer._is_native:
         return ""
     name = type(optimizer).__name__
@@ -26,7 +31,7 @@ def told_of_settings(optimizer: Any) -> str:
         try:
             told = _told_of_unread(number, group, optimizer.defaults) or _told_of_momentum(group) or _told_of_decay(optimizer._kind, group)
         except TypeError:
-            # Settings of other kinds are refused by the step.
+            # Settings of wrong types are rejected by the step.
             return ""
         if told:
             return f"{name}: {told}"
@@ -54,14 +59,15 @@ def _told_of_momentum(group: dict[str, Any]) -> str:
 def _told_of_decay(kind: str, group: dict[str, Any]) -> str:
     decay, rate = group.get("weight_decay", 0.0), group["lr"]
     if kind in ("Adam", "RMSprop", "Adagrad"):
-        # It is added to gradients, which are divided by their size: one that is far larger than they are leaves nothing of the loss.
+        # The decay is added to gradients, which are normalized by their magnitude. If it is far
+        # larger than the gradients, nothing of the loss remains.
         return f"weight_decay {decay:g} is added to gradients as so many times the weights, and covers them: 0.01 and less is usual" if decay >= 1.0 else ""
     share = rate * decay
     return f"weight_decay {decay:g} with lr {rate:g} takes {share:.0%} off each weight in a step: divide it by about {share / 1e-4:.0f}" if share > _LARGEST_DECAY else ""
 
 
 def told_of_frozen(optimizer: Any) -> str:
-    """An optimizer that has nothing to do, as all of its parameters are frozen."""
+    """Reports an optimizer that has nothing to do, because all of its parameters are frozen."""
     parameters = _parameters(optimizer)
     if any(parameter.requires_grad for parameter in parameters) or not any(parameter.is_floating_point() for parameter in parameters):
         return ""
@@ -70,7 +76,9 @@ def told_of_frozen(optimizer: Any) -> str:
 
 
 def told_of_lost(optimizer: Any, turn: int) -> str:
-    """Gradients of the last backward pass that belonged to parameters which are gone: they were made in forward."""
+    """Reports gradients of the last backward pass whose parameters no longer exist, because they
+    were created in forward.
+    """
     number, names = _trust.lost_gradients()
     if not turn or number != turn:
         return ""
@@ -79,7 +87,9 @@ def told_of_lost(optimizer: Any, turn: int) -> str:
 
 
 def told_of_memory(optimizer: Any) -> str:
-    """Parameters that are different objects on one memory, of which each step moves it: `d.weight = nn.Parameter(e.weight)`."""
+    """Reports parameters that are different objects on the same memory, which each of their steps
+    changes: `d.weight = nn.Parameter(e.weight)`.
+    """
     places: dict[Any, Any] = {}
     parameters = [parameter for parameter in _parameters(optimizer) if parameter.requires_grad]
     for parameter, place in zip(parameters, _trust.places_of(parameters)):
@@ -92,12 +102,14 @@ def told_of_memory(optimizer: Any) -> str:
 
 
 def note_gradients(optimizer: Any) -> None:
-    """Keeps which gradients a step used, by the backward passes that computed them."""
+    """Records which gradients a step used, by the numbers of the backward passes that computed
+    them.
+    """
     optimizer._used = {id(parameter): _trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None}
 
 
 def told_of_shared(optimizer: Any, others: list[Any], described: Any) -> str:
-    """Parameters that another optimizer has moved by the same gradients."""
+    """Reports parameters that another optimizer has updated by the same gradients."""
     for other in others:
         used = getattr(other, "_used", None) if other is not optimizer else None
         twice = [parameter for parameter in _parameters(optimizer) if used and used.get(id(parameter)) == _trust.backward_number(parameter) != 0 and parameter.grad is not None]

@@ -1,6 +1,7 @@
-"""Courses of the learning rate. Names, arguments and defaults are PyTorch's.
+"""Learning-rate schedules. Names, arguments and defaults are PyTorch's.
 
-`step()` is called after each step of the optimiser, or after each epoch. All but `ReduceLROnPlateau` are functions of the number of calls alone.
+`step()` is called after each step of the optimizer, or after each epoch. All schedules except
+`ReduceLROnPlateau` are functions of the number of calls only.
 """
 
 from __future__ import annotations
@@ -25,33 +26,36 @@ def __dir__() -> list[str]:
 
 
 class LRScheduler:
-    """What the schedules have in common. A subclass says `get_lr`, as in PyTorch: the rates of the groups, of `base_lrs`, `last_epoch` or the rates that there are.
+    """Base class of the schedules. As in PyTorch, a subclass defines `get_lr`, which returns the
+    learning rates of the groups, computed from `base_lrs`, `last_epoch` or the current learning
+    rates.
 
     Raises:
-        NotImplementedError: a subclass that does not say it, nor `factor` or `rates_at`.
+        NotImplementedError: If a subclass defines none of `get_lr`, `factor` and `rates_at`.
     """
 
-    # Schedules that were written for PyTorch ask for it before they warn.
+    # Schedules that were written for PyTorch read this attribute before they warn.
     _get_lr_called_within_step = True
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         self.optimizer, self.last_epoch, self._step_count = optimizer, last_epoch, 0
         for group in optimizer.param_groups:
-            # A schedule behind another one begins with the rates that both found.
+            # A schedule that is created after another one starts from the same initial learning
+            # rates.
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.step()
 
     def factor(self, epoch: int) -> float:
-        """What the first learning rates are multiplied by.
+        """Returns the factor of the initial learning rates.
 
         Raises:
-            NotImplementedError: the subclass does not say it.
+            NotImplementedError: If the subclass does not define it.
         """
         raise NotImplementedError(f"{type(self).__name__} has no get_lr(), which a schedule of one's own says")
 
     def rates_at(self, epoch: int) -> list[float]:
-        """The learning rates after `epoch` calls of `step()`."""
+        """Returns the learning rates after `epoch` calls of `step()`."""
         if not self._says_get_lr():
             return [lr * self.factor(epoch) for lr in self.base_lrs]
         before, self.last_epoch = self.last_epoch, epoch
@@ -61,17 +65,19 @@ class LRScheduler:
             self.last_epoch = before
 
     def get_lr(self) -> list[float]:
-        """The learning rates at `last_epoch`; `get_last_lr` tells those that count."""
+        """Returns the learning rates at `last_epoch`; `get_last_lr` returns those that are in
+        effect.
+        """
         return self.rates_at(self.last_epoch)
 
     def _says_get_lr(self) -> bool:
         return type(self).get_lr is not LRScheduler.get_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes on by one; or to `epoch`.
+        """Advances by one epoch, or to `epoch`.
 
         Raises:
-            ValueError: an epoch below 0.
+            ValueError: If the epoch is negative.
         """
         if epoch is not None and epoch < 0:
             raise ValueError(f"{type(self).__name__}: epoch {epoch}, expected at least 0")
@@ -87,27 +93,30 @@ class LRScheduler:
             group["lr"] = lr
 
     def get_last_lr(self) -> list[float]:
-        """The learning rates of the groups."""
+        """Returns the learning rates of the groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def __repr__(self) -> str:
         return _described(self)
 
     def state_dict(self) -> dict:
-        """How far it is; of one with a `get_lr` of its own all its attributes but the optimiser and those whose names begin with _."""
+        """Returns the progress of the schedule. For a subclass with its own `get_lr`, returns all
+        attributes except the optimizer and those whose names begin with _.
+        """
         if self._says_get_lr():
             return {name: value for name, value in vars(self).items() if name != "optimizer" and not name.startswith("_")}
         return {"last_epoch": self.last_epoch, "base_lrs": self.base_lrs}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told.
+        """Restores the state that `state_dict` returned.
 
         Raises:
-            KeyError: a state that lacks something.
+            KeyError: If a key is missing in the state.
         """
         self.last_epoch, self.base_lrs = state_dict["last_epoch"], list(state_dict["base_lrs"])
         if self._says_get_lr():
-            # Its rates may follow from those before: they are the optimiser's to remember.
+            # Its learning rates may depend on the previous ones, which are part of the optimizer's
+            # state.
             vars(self).update(state_dict)
             self._step_count = self.last_epoch + 1
         else:
@@ -115,11 +124,12 @@ class LRScheduler:
 
 
 class LambdaLR(LRScheduler):
-    """Times what a function says of the epoch; or a function for each group.
+    """Multiplies the initial learning rates by a function of the epoch, or by one function for each
+    group.
 
     Raises:
-        ValueError: another number of functions than of groups of parameters.
-        TypeError: something that is no function.
+        ValueError: If the number of functions differs from the number of parameter groups.
+        TypeError: If `lr_lambda` is not callable.
     """
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
@@ -131,16 +141,17 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LRScheduler):
-    """Each time, times what a function says of the epoch; or a function for each group.
+    """Multiplies the learning rates at each step by a function of the epoch, or by one function for
+    each group.
 
     Raises:
-        ValueError: another number of functions than of groups of parameters.
-        TypeError: something that is no function.
+        ValueError: If the number of functions differs from the number of parameter groups.
+        TypeError: If `lr_lambda` is not callable.
     """
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
         self.lr_lambdas = _functions("MultiplicativeLR", lr_lambda, len(optimizer.param_groups))
-        # Of each epoch so far, the products of each group.
+        # For each epoch so far, the products of all groups.
         self._products = [[1.0] * len(self.lr_lambdas)]
         super().__init__(optimizer, last_epoch)
 
@@ -151,10 +162,10 @@ class MultiplicativeLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size`.
+    """Multiplies the learning rates by `gamma` every `step_size` epochs.
 
     Raises:
-        ValueError: a `step_size` below 1.
+        ValueError: If `step_size` is below 1.
     """
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
@@ -168,10 +179,10 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each of `milestones`.
+    """Multiplies the learning rates by `gamma` at each of the `milestones`.
 
     Raises:
-        TypeError: milestones that are no list.
+        TypeError: If `milestones` is not a list.
     """
 
     def __init__(self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
@@ -184,10 +195,11 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times `factor` in the first `total_iters`, then the rates as they are. With a factor of 1, the same at every step.
+    """Multiplies the learning rates by `factor` in the first `total_iters` epochs. A factor of 1
+    keeps them constant.
 
     Raises:
-        ValueError: a factor outside 0 to 1.
+        ValueError: If the factor is outside 0 to 1.
     """
 
     def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
@@ -200,11 +212,11 @@ class ConstantLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` each time.
+    """Multiplies the learning rates by `gamma` at each epoch.
 
     Raises:
-        TypeError: a `gamma` that is no number.
-        ValueError: a `gamma` that float64 does not hold.
+        TypeError: If `gamma` is not a number.
+        ValueError: If `gamma` is out of the range of float64.
     """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
@@ -217,10 +229,11 @@ class ExponentialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` along half a cosine, in `T_max` (Loshchilov and Hutter 2017); then, as in PyTorch, up again.
+    """Decreases the learning rates to `eta_min` along half a cosine in `T_max` epochs (Loshchilov
+    and Hutter 2017). After that, as in PyTorch, they increase again.
 
     Raises:
-        ValueError: a `T_max` below 1.
+        ValueError: If `T_max` is below 1.
     """
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
@@ -234,10 +247,11 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down to `eta_min` along half a cosine in `T_0`, then again from the start, each time `T_mult` times as long (Loshchilov and Hutter 2017).
+    """Decreases the learning rates to `eta_min` along half a cosine in `T_0` epochs, then restarts,
+    each time `T_mult` times as long (Loshchilov and Hutter 2017).
 
     Raises:
-        ValueError: a `T_0` or `T_mult` that is no whole number of at least 1.
+        ValueError: If `T_0` or `T_mult` is not a positive integer.
     """
 
     def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):
@@ -248,10 +262,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def step(self, epoch: float | None = None) -> None:
-        """Goes on by one; or to `epoch`, which need not be whole.
+        """Advances by one epoch, or to `epoch`, which may be fractional.
 
         Raises:
-            ValueError: an epoch below 0.
+            ValueError: If the epoch is negative.
         """
         if epoch is None:
             return super().step()
@@ -271,10 +285,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From `start_factor` to `end_factor` in `total_iters`: a warm-up.
+    """Changes the factor of the learning rates linearly from `start_factor` to `end_factor` in
+    `total_iters` epochs: a warmup.
 
     Raises:
-        ValueError: a `start_factor` of 0, factors outside 0 to 1, `total_iters` below 1.
+        ValueError: If `start_factor` is 0, if a factor is outside 0 to 1, or if `total_iters` is
+            below 1.
     """
 
     def __init__(self, optimizer: Any, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1):
@@ -291,10 +307,11 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to 0 in `total_iters`, along a power of what is left of them.
+    """Decreases the learning rates to 0 in `total_iters` epochs, along a power of the remaining
+    fraction.
 
     Raises:
-        ValueError: `total_iters` below 1.
+        ValueError: If `total_iters` is below 1.
     """
 
     def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
@@ -307,20 +324,27 @@ class PolynomialLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Up to `max_lr`, and down to nearly nothing (Smith and Topin 2018).
+    """The 1cycle policy: increases the learning rate to `max_lr`, then decreases it to nearly 0
+    (Smith and Topin 2018).
 
     Args:
-        max_lr: the largest rate; or one for each group.
-        total_steps: how long it takes; by default `epochs * steps_per_epoch`.
-        pct_start: the share of the steps in which the rate rises.
+        max_lr: The maximum learning rate, or one for each group.
+        total_steps: The number of steps. Default: `epochs * steps_per_epoch`.
+        pct_start: The fraction of the steps in which the learning rate increases.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: whether the momentum, of Adam and its kin the first beta, goes the other way: from `max_momentum` to `base_momentum` while the rate rises.
-        base_momentum, max_momentum: its ends; or one for each group.
-        div_factor: the first rate is `max_lr` divided by this; the last one is the first divided by `final_div_factor`.
-        three_phase: up, down to the first rate in as many steps, then down to the last one.
+        cycle_momentum: Whether the momentum (for Adam and its variants the first beta) is cycled
+            inversely: from `max_momentum` to `base_momentum` while the learning rate increases.
+        base_momentum, max_momentum: The bounds of the momentum, or a list with one for each group.
+        div_factor: The initial learning rate is `max_lr / div_factor`; the last one is the initial
+            one divided by `final_div_factor`.
+        three_phase: Uses three phases: up, down to the initial learning rate in the same number of
+            steps, then down to the last one.
 
     Raises:
-        ValueError: no number of steps, a share outside 0 to 1, another strategy, another number of rates or momenta than of groups, `cycle_momentum` of an optimizer without momentum; more steps than there are.
+        ValueError: If the number of steps is not given, if `pct_start` is outside 0 to 1, if the
+            strategy is unknown, if the number of learning rates or momenta differs from that of the
+            groups, if `cycle_momentum` is used with an optimizer without momentum, or if there are
+            more steps than `total_steps`.
     """
 
     def __init__(
@@ -372,7 +396,8 @@ class OneCycleLR(LRScheduler):
             group[self._momentum] = momentum if self._momentum == "momentum" else (momentum, *group["betas"][1:])
 
     def rates_at(self, epoch: int) -> list[float]:
-        # One call beyond the last rate, as in PyTorch: a loop calls `step()` behind its last step of the optimiser, too.
+        # One call beyond the last step is allowed, as in PyTorch: a loop calls `step()` after the
+        # optimizer's last step, too.
         if epoch > self.total_steps:
             raise ValueError(f"OneCycleLR: step {epoch}, but total_steps is {self.total_steps}")
         return [self._rate(epoch, first, largest) for first, largest in zip(self.base_lrs, self.max_lrs)]
@@ -382,11 +407,11 @@ class OneCycleLR(LRScheduler):
         return self._along(epoch, [first, largest, last] if len(self._ends) == 2 else [first, largest, first, last])
 
     def _along(self, epoch, points):
-        """Where it is between these values, each at the end of a phase."""
+        """Interpolates between these values, each of which is reached at the end of a phase."""
         start = 0.0
         for phase, (end, before, behind) in enumerate(zip(self._ends, points, points[1:]), 1):
             if epoch <= end or phase == len(self._ends):
-                # A phase without length is at its end.
+                # A phase of length 0 is at its end.
                 share = (epoch - start) / (end - start) if end != start else 1.0
                 return self._between(before, behind, share)
             start = end
@@ -399,17 +424,18 @@ class OneCycleLR(LRScheduler):
 
 
 def _phases(total_steps, pct_start, three_phase):
-    """The steps, which need not be whole, at which phases end."""
+    """Returns the steps, not necessarily integers, at which phases end."""
     rise = pct_start * total_steps
     return [rise - 1, 2 * rise - 2, total_steps - 1] if three_phase else [rise - 1, total_steps - 1]
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after another: `milestones` are the steps at which the next one begins.
+    """Runs schedules one after another. `milestones` are the steps at which the next one begins.
 
     Raises:
-        ValueError: another number of milestones than one less than the schedules, a schedule of another optimiser.
-        TypeError: a schedule that is no function of the step, such as `ReduceLROnPlateau`.
+        ValueError: If the number of milestones is not one less than that of the schedules, or if a
+            schedule belongs to another optimizer.
+        TypeError: If a schedule is not a function of the step only, such as `ReduceLROnPlateau`.
     """
 
     def __init__(self, optimizer: Any, schedulers: Any, milestones: Sequence[int], last_epoch: int = -1):
@@ -429,10 +455,12 @@ class SequentialLR(LRScheduler):
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules at once: the first learning rates, times the share of them that each schedule gives. `step()` is called of this one alone.
+    """Combines several schedules: the initial learning rates are multiplied by the factor of each
+    schedule. Only `step()` of this schedule is called.
 
     Raises:
-        ValueError: no schedules, one of another optimiser, or one that is no function of the step.
+        ValueError: If there are no schedules, or if one belongs to another optimizer or is not a
+            function of the step only.
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Any = None):
@@ -456,18 +484,22 @@ class ChainedScheduler(LRScheduler):
 
 
 class ReduceLROnPlateau:
-    """Times `factor` when a measure has not improved in more than `patience` calls.
+    """Multiplies the learning rates by `factor` if a metric has not improved in more than
+    `patience` calls.
 
     Args:
-        mode: "min" (less is better) or "max".
-        factor: below 1.
-        threshold: by how much a measure must be better than the best to count; a share of the best if `threshold_mode` is "rel", else "abs".
-        cooldown: measures after a reduction that do not count as without improvement.
-        min_lr: the least learning rate, or one for each group.
-        eps: a reduction by no more than this is not made.
+        mode: "min" (lower is better) or "max".
+        factor: The factor of a reduction, below 1.
+        threshold: The minimum improvement over the best metric; relative to the best metric if
+            `threshold_mode` is "rel", absolute if it is "abs".
+        cooldown: The number of calls after a reduction that are not counted as calls without
+            improvement.
+        min_lr: The minimum learning rate, or one for each group.
+        eps: Reductions by at most this amount are skipped.
 
     Raises:
-        ValueError: a factor outside 0 to below 1, another mode, another number of least rates than of groups.
+        ValueError: If the factor is not in [0, 1), if a mode is unknown, or if the number of
+            minimum learning rates differs from that of the groups.
     """
 
     def __init__(
@@ -488,10 +520,10 @@ class ReduceLROnPlateau:
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
 
     def step(self, metrics: Any) -> None:
-        """Takes note of a measure: a number, or a tensor of one.
+        """Updates the schedule with a metric: a number, or a tensor with one element.
 
         Raises:
-            ValueError: a measure of several elements, or a text.
+            ValueError: If the metric has several elements, or is a string that is not a number.
         """
         measure = float(metrics)
         self.last_epoch += 1
@@ -521,34 +553,35 @@ class ReduceLROnPlateau:
                 group["lr"] = reduced
 
     def get_last_lr(self) -> list[float]:
-        """The learning rates of the groups."""
+        """Returns the learning rates of the groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def __repr__(self) -> str:
         return _described(self)
 
     def state_dict(self) -> dict:
-        """The best measure, and what was counted."""
+        """Returns the best metric and the counters."""
         return {name: getattr(self, name) for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told; the learning rates are the optimiser's.
+        """Restores the state that `state_dict` returned. The learning rates are part of the
+        optimizer's state.
 
         Raises:
-            KeyError: a state that lacks something.
+            KeyError: If a key is missing in the state.
         """
         for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch"):
             setattr(self, name, state_dict[name])
 
 
 def _described(schedule):
-    """The settings of a schedule, how far it is, and the rates."""
+    """Formats the settings of a schedule, its progress and the learning rates."""
     told = [f"{name}={value!r}" for name, value in vars(schedule).items() if name != "optimizer" and not name.startswith("_")]
     return f"{type(schedule).__name__}({', '.join(told)}, lr={schedule.get_last_lr()})"
 
 
 def _functions(schedule, lr_lambda, groups):
-    """A function for each group."""
+    """Returns one function for each group."""
     functions = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
     if len(functions) != groups:
         raise ValueError(f"{schedule}: {len(functions)} functions for {groups} groups of parameters")

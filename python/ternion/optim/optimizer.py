@@ -1,4 +1,6 @@
-"""`Optimizer`: groups of parameters with settings, gradients, hooks; and the state of optimizers that say their own `step`."""
+"""`Optimizer`: parameter groups with settings, gradients and hooks, and the state of optimizers
+that define their own `step`.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,20 @@ from .._warnings import warn_caller
 from ..nn._hooks import RemovableHandle
 from ._first_steps import note_gradients, told_of_frozen, told_of_lost, told_of_memory, told_of_settings, told_of_shared
 
-# Parameters, pairs of names and parameters, or groups with settings of their own. (One list, so that checkers see dicts of several kinds as groups.)
+# Parameters, pairs of names and parameters, or groups with their own settings. (A single list type,
+# so that type checkers accept dicts with values of several types as groups.)
 Params = Iterable[Union[Tensor, tuple[str, Tensor], dict[str, Any]]]
 
 
 def _described(parameter: Tensor, label: str) -> str:
-    """What messages call a parameter that is given without a name: as its module does. A name without dots may be one of several modules' own."""
+    """Returns how messages refer to a parameter without a given name: by its name in its module. A
+    name without dots may occur in several modules.
+    """
     name = name_of(parameter)
     return name if name and "." in name else f"{name or label} of shape {tuple(parameter.shape)}"
 
 
-# The optimizers that there are.
+# All existing optimizers.
 _living: Living[Optimizer] = Living()
 
 
@@ -37,12 +42,14 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 
 def held() -> list[Tensor]:
-    """What optimizers have."""
+    """Returns the parameters of all optimizers."""
     return [parameter for optimizer in list(_living) for parameter in _parameters(optimizer)]
 
 
 def _orphans(tensors: list[Any]) -> list[tuple[int, Any]]:
-    """The tensors with a gradient that belong to no optimizer, each with the number of the backward pass that computed it."""
+    """Returns the tensors with a gradient that belong to no optimizer, each with the number of the
+    backward pass that computed it.
+    """
     known = {id(parameter) for parameter in held()}
     found = [tensor for tensor in tensors if id(tensor) not in known and tensor.requires_grad and tensor.grad is not None]
     return [(_trust.backward_number(tensor), tensor) for tensor in found]
@@ -53,19 +60,25 @@ def _with_shapes(tensors: list[Any], names: list[str]) -> list[str]:
 
 
 def _last_pass(optimizer: Optimizer) -> int:
-    """The number of the last backward pass that computed a gradient of one of the optimizer's parameters; 0 if there was none."""
+    """Returns the number of the last backward pass that computed a gradient of one of the
+    optimizer's parameters; 0 if there was none.
+    """
     return max((_trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None), default=0)
 
 
 def _left_out(optimizer: Optimizer) -> list[str]:
-    """The parameters that the last backward pass gave gradients together with those of an optimizer, and that no optimizer has."""
+    """Returns the parameters that belong to no optimizer and got gradients in the last backward
+    pass, together with parameters of this optimizer.
+    """
     turn = _last_pass(optimizer)
     found = [tensor for number, tensor in _orphans(all_named()) if number == turn] if turn else []
     return _with_shapes(found, full_names(found))
 
 
 def _instead(optimizer: Optimizer) -> list[str]:
-    """If no parameter of the optimizer has a gradient: the parameters that got one in the last backward pass since the optimizer was made, and that belong to no optimizer."""
+    """If no parameter of the optimizer has a gradient, returns the parameters that belong to no
+    optimizer and got a gradient in the last backward pass since the optimizer was created.
+    """
     if _last_pass(optimizer) or not any(parameter.requires_grad for parameter in _parameters(optimizer)):
         return []
     orphans = _orphans(all_named())
@@ -75,7 +88,7 @@ def _instead(optimizer: Optimizer) -> list[str]:
 
 
 def _plain(optimizer: Optimizer) -> list[str]:
-    """The same of tensors in modules that are no parameters."""
+    """Like `_left_out`, for tensors in modules that are not parameters."""
     turn, names = _last_pass(optimizer), {id(tensor): (tensor, name) for tensor, name in unmoved_plain(optimizer._looked <= 2)}
     found = [names[id(tensor)] for number, tensor in _orphans([tensor for tensor, _ in names.values()]) if number == turn] if turn else []
     return _with_shapes([tensor for tensor, _ in found], [name for _, name in found])
@@ -94,14 +107,16 @@ def _hooked(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
 
 
 def _arguments(told: Any) -> Any:
-    """What a hook before a step returned, as arguments."""
+    """Returns the arguments that a pre-hook of a step returned."""
     if not isinstance(told, tuple) or len(told) != 2:
         raise RuntimeError(f"a step pre-hook returned {told!r}, expected None or a tuple of new args and kwargs")
     return told
 
 
 def _with_hooks(step: Any) -> Any:
-    """The `step` of a subclass, with its hooks around, and known to a recording."""
+    """Wraps the `step` of a subclass: calls its hooks, and registers the step with a capture in
+    progress.
+    """
 
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -116,12 +131,15 @@ def _with_hooks(step: Any) -> Any:
 
 
 class Optimizer:
-    """What all optimizers have in common.
+    """Base class of all optimizers.
 
-    `params` is a list of parameters (or other tensors that ask for their gradient; what asks for none is never changed, of whatever dtype it is), of pairs of names and parameters, or of dicts with `params` and settings of their
-    own. The groups are in `param_groups`; a change of a setting there counts from the next step on.
+    `params` is a list of parameters (or other tensors that require gradients), of pairs of names
+    and parameters, or of dicts with `params` and their own settings. Tensors that do not require
+    gradients are never changed, and may have any dtype. The groups are in `param_groups`; a changed
+    setting there takes effect at the next step.
 
-    A subclass may say its own `step`, over `param_groups` and under `no_grad`, and keep what it must remember of a parameter in `self.state[parameter]`:
+    A subclass may define its own `step`, which iterates over `param_groups` under `no_grad` and
+    stores its per-parameter state in `self.state[parameter]`:
 
         class Descent(optim.Optimizer):
             def __init__(self, params, lr=0.1):
@@ -135,20 +153,22 @@ class Optimizer:
                             parameter.sub_(group["lr"] * parameter.grad)
 
     Raises:
-        TypeError: no list, something that is no tensor, `defaults` that are no dict.
-        ValueError: no parameters, one that is given twice or is computed from others.
+        TypeError: If `params` is not a list, if a parameter is not a tensor, or if `defaults` is
+            not a dict.
+        ValueError: If there are no parameters, or if one is given twice or is not a leaf.
     """
 
-    # Whether steps are native, and put their hooks around themselves.
+    # Whether the steps are native and call the hooks themselves.
     _is_native = False
-    # Steps that were looked at.
+    # Number of steps that were checked.
     _looked = 0
-    # Whether step() was called, which schedules ask.
+    # Whether step() was called; used by learning-rate schedules.
     _has_stepped = False
-    # The last backward pass before it was made.
+    # Number of the last backward pass before the optimizer was created.
     _made_at = 0
     _has_told_of_plain = False
-    # The gradients of a first step: parameters, with the numbers of backward passes.
+    # The gradients that the first steps used: ids of parameters, with the numbers of backward
+    # passes.
     _used: dict[int, int] | None = None
 
     def __init__(self, params: Params, defaults: dict[str, Any]):
@@ -177,17 +197,18 @@ class Optimizer:
             cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
 
     def _begin(self) -> None:
-        """What there is before the first group."""
+        """Initializes the state before the first group is added."""
         self.state: Any = defaultdict(dict)
-        # The rates of the last step, which a recording of it has.
+        # The learning rates of the last step, which a capture of it contains.
         self._rates: list[Any] = []
 
     def add_param_group(self, param_group: dict) -> None:
-        """Adds parameters with settings of their own.
+        """Adds a group of parameters with its own settings.
 
         Raises:
-            TypeError: no dict, or something that is no tensor; a setting that one of the optimizers here does not have.
-            ValueError: a parameter that is given twice, or that is computed from others.
+            TypeError: If the group is not a dict, if a parameter is not a tensor, or if a built-in
+                optimizer does not have a setting.
+            ValueError: If a parameter is given twice or is not a leaf.
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError(f"{type(self).__name__}: a group {param_group!r}, expected a dict with params and settings")
@@ -198,10 +219,10 @@ class Optimizer:
         self.param_groups.append(group)
 
     def _take(self, named: list[tuple[str, str, Tensor]], group: dict[str, Any]) -> None:
-        """Prepares the steps of a group that is about to be there."""
+        """Prepares the steps of a group that is about to be added."""
 
     def _named(self, given):
-        """Parameters with what messages and the state call them."""
+        """Returns parameters with their names in messages and in the state."""
         optimizer = type(self).__name__
         if isinstance(given, (set, frozenset)):
             raise TypeError(f"{optimizer}: params in a set, expected a list: sets have no order")
@@ -223,16 +244,18 @@ class Optimizer:
         return named
 
     def step(self, closure: Any = None) -> Any:
-        """Changes the parameters by the gradients that were gathered.
+        """Updates the parameters by their gradients.
 
         Raises:
-            NotImplementedError: the subclass does not say it.
+            NotImplementedError: If the subclass does not define it.
         """
         raise NotImplementedError(f"{type(self).__name__} has no step()")
 
     def _look_at_first_steps(self, strict: bool = False) -> None:
-        """Tells of gradients that no optimizer uses, and of those of a loss that is still scaled, at the first step; at the second, of gradients that were added to those of the first. If
-        strict, at each step, as an error."""
+        """Checks the first two steps. At the first, warns of gradients that no optimizer uses, and
+        of gradients of a loss that is still scaled; at the second, of gradients that were added to
+        those of the first. If strict, checks each step and raises an error.
+        """
         self._has_stepped = True
         if self._looked > 1 and not strict or _trust.is_recording_step():
             return
@@ -251,7 +274,7 @@ class Optimizer:
             warn_caller(text)
 
     def _note_used(self) -> None:
-        """Notes that the gradients have been used, as long as steps are looked at."""
+        """Marks the gradients as used, as long as steps are checked."""
         if self._looked < 2 or getattr(self, "strict", False):
             _trust.note_used([parameter for group in self.param_groups for parameter in group["params"]])
             note_gradients(self)
@@ -275,7 +298,9 @@ class Optimizer:
         )
 
     def _told_of_repeats(self) -> str:
-        """A layer that a list has several times. Layers that have names share on purpose."""
+        """Reports a layer that a list contains several times. Layers under several names share
+        parameters on purpose.
+        """
         own = {id(parameter) for parameter in _parameters(self)}
         for root in roots():
             found = repeats(root, in_lists=True) if any(id(tensor) in own for _, tensor in tensors_of(root)) else []
@@ -314,30 +339,31 @@ class Optimizer:
         return loss
 
     def register_step_pre_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step; what it returns, if not None, takes the place of both, of which the first is the optimizer.
+        """Registers a hook `hook(optimizer, args, kwargs)` that is called before each step. If it
+        returns a tuple, this replaces args and kwargs. The first of the args is the optimizer.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         return _hooked(self._hooks_before, hook)
 
     def register_step_post_hook(self, hook: Any) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` after each step.
+        """Registers a hook `hook(optimizer, args, kwargs)` that is called after each step.
 
         Raises:
-            TypeError: a hook that is no function.
+            TypeError: If the hook is not callable.
         """
         return _hooked(self._hooks_after, hook)
 
     def _take_rates(self) -> None:
-        """Has the learning rates of `param_groups` count for a step that is replayed."""
-        # A step that is said in Python was recorded with its rates as constants.
+        """Applies the learning rates of `param_groups` to a step that is replayed."""
+        # A step that is written in Python was captured with its learning rates as constants.
         rates = [group.get("lr") for group in self.param_groups]
         if rates != self._rates:
             raise RuntimeError(f"{type(self).__name__}: rates {rates}, but the step was recorded with {self._rates}: capture it again")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients of all parameters, or makes them 0."""
+        """Sets the gradients of all parameters to None, or to zero."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -346,18 +372,20 @@ class Optimizer:
                     parameter.grad.zero_()
 
     def state_dict(self) -> dict:
-        """What is remembered of each parameter, by its number, and the groups with their settings, in PyTorch's form."""
+        """Returns the state of each parameter by its index, and the groups with their settings, in
+        PyTorch's format.
+        """
         numbers = _numbered(self.param_groups)
         state = {numbers.get(id(key), key): value for key, value in self.state.items()}
         groups = [{**group, "params": [numbers[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told, with its settings.
+        """Restores the state and the settings that `state_dict` returned.
 
         Raises:
-            ValueError: other groups, or a state that does not fit.
-            TypeError: no dict.
+            ValueError: If the groups differ, or if the state does not match.
+            TypeError: If the argument is not a dict.
         """
         state, groups = self._parted(state_dict)
         sizes, own = [len(group["params"]) for group in groups], [len(group["params"]) for group in self.param_groups]
@@ -373,7 +401,7 @@ class Optimizer:
             group.update({name: copy.deepcopy(value) for name, value in told_group.items() if name != "params"})
 
     def _parted(self, state_dict: Any) -> tuple[Any, Any]:
-        """The state and the groups that a state dict has."""
+        """Returns the state and the groups of a state dict."""
         name = type(self).__name__
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"{name}: a state of type {type(state_dict).__name__}, expected what state_dict() gave")
@@ -383,7 +411,7 @@ class Optimizer:
         return state_dict["state"], state_dict["param_groups"]
 
     def __getstate__(self) -> Any:
-        # Hooks and the count of backward passes are of this process.
+        # Hooks and the count of backward passes are specific to this process.
         return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name not in ("_made_at", "_used")}
 
     def __repr__(self) -> str:
@@ -395,13 +423,15 @@ class Optimizer:
 
 
 def _numbered(groups: list[dict[str, Any]]) -> dict[int, int]:
-    """The numbers of parameters in a state dict: their places in all groups together."""
+    """Returns the indices of parameters in a state dict, counted over all groups."""
     parameters = (parameter for group in groups for parameter in group["params"])
     return {id(parameter): number for number, parameter in enumerate(parameters)}
 
 
 def _beside(parameter: Any, value: Any, name: str = "") -> Any:
-    """A copy of what was remembered, where the parameter is; in its dtype, if both are floating and it is no count of steps."""
+    """Returns a copy of a state value on the device of the parameter, and in its dtype if both are
+    floating point and the value is not a step count.
+    """
     if isinstance(value, Tensor):
         if parameter is None or name == "step":
             return value.clone()

@@ -1,4 +1,4 @@
-"""Optimisers: they change parameters by the gradients that were gathered."""
+"""Optimizers, which update parameters by their gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._warnings import warn_caller
 from .optimizer import Optimizer, Params, _numbered
 
 _TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
-# What is told at each step; other settings are those of the steps themselves.
+# Settings that are passed to each step. The others belong to the native steps.
 _TOLD = frozenset(("lr", "maximize"))
 
 
@@ -27,7 +27,7 @@ def _number(value: Any) -> float:
 
 
 def _short(value: Any) -> str:
-    """A whole number that may have more digits than a message should, or than Python shows."""
+    """Formats an integer that may have too many digits for a message, or for Python to convert."""
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(_short, value))})"
     if not isinstance(value, int) or value.bit_length() < 64:
@@ -36,7 +36,7 @@ def _short(value: Any) -> str:
 
 
 def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
-    """That settings are of the kinds that they must be."""
+    """Checks that settings have the required types."""
     for name, value in settings.items():
         expected = _EXPECTED.get(name, "True or False" if name in _TRUTHS else "a number")
         try:
@@ -63,16 +63,18 @@ def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
 
 
 def _steps_of(kind: str, parameters: list[Tensor], names: list[str], labels: list[str], settings: Mapping[str, Any]) -> Any:
-    """Steps of the parameters that can have gradients; whole numbers and truth values are never changed."""
+    """Returns the native steps of the parameters that can have gradients. Integer and bool tensors
+    are never changed.
+    """
     stepped = [each for each in zip(parameters, names, labels) if each[0].is_floating_point()]
     if parameters and not stepped:
-        # Steps are of one parameter at least: one that is frozen.
+        # Native steps need at least one parameter: use one that is frozen.
         stepped = [(Parameter(zeros(1, 1), requires_grad=False), "none", "none")]
     return _Steps(kind, *(list(of) for of in zip(*stepped)) if stepped else ([], [], []), settings)
 
 
 def _rate_of(optimizer: Any, group: dict[str, Any]) -> float:
-    """The learning rate that a group has now."""
+    """Returns the current learning rate of a group."""
     try:
         return _number(group["lr"])
     except (TypeError, ValueError, OverflowError):
@@ -80,7 +82,7 @@ def _rate_of(optimizer: Any, group: dict[str, Any]) -> float:
 
 
 class _Unread:
-    """An attribute that programs set on an optimizer, and that nothing reads."""
+    """An attribute that programs set on an optimizer, but that nothing reads."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self._name = name
@@ -96,7 +98,7 @@ class _Unread:
     def __set__(self, optimizer: Any, value: Any) -> None:
         optimizer.__dict__[self._name] = value
         kind = type(optimizer)
-        # A subclass may keep its own.
+        # A subclass may use such an attribute itself.
         if kind.__module__.startswith("ternion."):
             told = f"{kind.__name__}.{self._name} = {value!r} sets an attribute that nothing reads"
             warn_caller(f"{told}: group[{self._name!r}] counts, for each group of param_groups")
@@ -106,7 +108,7 @@ class _Unread:
 
 
 class _Built(Optimizer):
-    """An optimiser whose steps are native."""
+    """An optimizer whose steps are native."""
 
     lr, momentum, weight_decay, betas, eps = _Unread(), _Unread(), _Unread(), _Unread(), _Unread()
 
@@ -121,7 +123,8 @@ class _Built(Optimizer):
     def _begin(self) -> None:
         self._steps: list[Any] = []
         self._warned = False
-        # Of each group: what its parameters are called in messages and in the state, and the settings that its steps were made with.
+        # For each group: the names of its parameters in messages and in the state, and the settings
+        # with which its steps were created.
         self._names: list[tuple[list[str], list[str]]] = []
         self._made: list[dict[str, Any]] = []
         self._labels: set[str] = set()
@@ -142,7 +145,9 @@ class _Built(Optimizer):
         self._made.append(self._of_steps(settings))
 
     def _label(self, name):
-        """What the state calls a parameter: two models may use the same names."""
+        """Returns the name of a parameter in the state. It is made unique, as two models may use
+        the same names.
+        """
         label, number = name, 1
         while label in self._labels:
             number += 1
@@ -159,9 +164,9 @@ class _Built(Optimizer):
         return _steps_of(self._kind, self.param_groups[number]["params"], names, labels, {**self.param_groups[number], **settings})
 
     def _follow(self):
-        """Has the settings of `param_groups` count."""
+        """Applies the settings of `param_groups`."""
         for number, group in enumerate(self.param_groups):
-            # Of views of dicts, which are compared without a dict being made.
+            # Compares dict views, so that no dict is created.
             if not self._made[number].items() <= group.items():
                 settings = self._of_steps(group)
                 if self._took_momentum(number, settings):
@@ -171,7 +176,9 @@ class _Built(Optimizer):
                 self._steps[number], self._made[number] = steps, settings
 
     def _took_momentum(self, number, settings):
-        """Whether the momentum, or the first beta, is all that changed, and counts now: a schedule changes it before each step."""
+        """Returns whether only the momentum, or the first beta, has changed, and applies it: a
+        schedule changes it before each step.
+        """
         _check(type(self).__name__, settings)
         before = self._made[number]
         changed = [name for name in settings if settings[name] != before[name]]
@@ -184,19 +191,21 @@ class _Built(Optimizer):
         return taken
 
     def _fitting(self, state, before, settings):
-        """The state for steps of other settings."""
+        """Returns the state for steps with other settings."""
         return state
 
     def step(self, closure: Any = None) -> Any:
-        """Changes the parameters by the gradients that were gathered.
+        """Updates the parameters by their gradients.
 
         Args:
-            closure: computes the loss and its gradients anew; what it returns is returned.
+            closure: A function that recomputes the loss and its gradients. Its result is returned.
 
         Raises:
-            RuntimeError: with `strict=True`, a parameter without a gradient, one with a gradient that no optimizer has, a loss that is still scaled, gradients that were
-                added to those of the step before, a layer that a list or a Sequential has several times.
-            TypeError: a closure that is no function.
+            RuntimeError: With `strict=True`, if a parameter has no gradient, if a parameter with a
+                gradient belongs to no optimizer, if the loss is still scaled, if gradients were
+                added to those of the previous step, or if a list or a Sequential contains a layer
+                several times.
+            TypeError: If the closure is not callable.
         """
         if not self._hooks_before and not self._hooks_after:
             return self._stepped(closure)
@@ -222,10 +231,11 @@ class _Built(Optimizer):
         return told
 
     def _take_rates(self) -> None:
-        """Has the learning rates of `param_groups` count for a step that is replayed.
+        """Applies the learning rates of `param_groups` to a step that is replayed.
 
         Raises:
-            ValueError: other settings that changed since, which a replay would not follow.
+            ValueError: If other settings have changed since the capture, which a replay would
+                ignore.
         """
         for made, group in zip(self._made, self.param_groups):
             if not made.items() <= group.items():
@@ -237,7 +247,7 @@ class _Built(Optimizer):
 
     @property
     def state(self) -> dict[Tensor, dict[str, Tensor]]:
-        """Step counts and moments of each parameter that has made a step, as they are now: copies."""
+        """Copies of the current step counts and moments of each parameter that has made a step."""
         told: dict[Tensor, dict[str, Tensor]] = {}
         for group, steps, (_, labels) in zip(self.param_groups, self._steps, self._names):
             of = dict(zip(labels, group["params"]))
@@ -248,17 +258,17 @@ class _Built(Optimizer):
         return told
 
     def state_dict(self) -> dict:
-        """Step counts and moments of each group, and its settings."""
+        """Returns step counts and moments of each group, and its settings."""
         numbers = _numbered(self.param_groups)
         settings = [{**group, "params": [numbers[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
         return {"state": [steps.state() for steps in self._steps], "param_groups": settings}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Goes on from what `state_dict` told, with its settings.
+        """Restores the state and the settings that `state_dict` returned.
 
         Raises:
-            ValueError: another number of groups, or a state that does not fit.
-            TypeError: no dict.
+            ValueError: If the number of groups differs, or if the state does not match.
+            TypeError: If the argument is not a dict.
         """
         states, settings = self._told(state_dict)
         for number, (state, told) in enumerate(zip(states, settings)):
@@ -273,13 +283,13 @@ class _Built(Optimizer):
             group.update(told)
 
     def _told(self, state_dict):
-        """The states and settings of all groups."""
+        """Returns the states and settings of all groups."""
         name, (states, settings) = type(self).__name__, self._parted(state_dict)
         if not isinstance(states, (list, tuple)):
             raise ValueError(f"{name}: a state whose moments are a {type(states).__name__}, expected a list for the groups: states of PyTorch do not fit")
         if len(states) != len(self._steps) or len(settings) != len(self._steps):
             raise ValueError(f"{name}: a state of {len(states)} groups for {len(self._steps)}")
-        # States of before had no numbers of parameters.
+        # States of older versions do not contain the indices of parameters.
         sizes = [len(told["params"]) if "params" in told else len(group["params"]) for told, group in zip(settings, self.param_groups)]
         own = [len(group["params"]) for group in self.param_groups]
         if sizes != own:
@@ -299,24 +309,30 @@ class _Built(Optimizer):
 
 
 def _one_way(optimizer: str, differentiable: bool) -> None:
-    """`foreach`, `fused` and `capturable` choose between ways to compute, of which there is one here; `differentiable` would need another."""
+    """Rejects `differentiable`. `foreach`, `fused` and `capturable` select between implementations
+    in PyTorch; there is only one here, and `differentiable` would need another.
+    """
     if differentiable:
         raise ValueError(f"{optimizer}: differentiable=True, expected False: no gradient flows through a step")
 
 
 class SGD(_Built):
-    """Stochastic gradient descent, with momentum if wanted.
+    """Stochastic gradient descent, optionally with momentum.
 
     Args:
-        maximize: goes up the gradient.
-        foreach, fused: taken as in PyTorch; there is one way to compute here.
-        momentum, dampening: the share of the old velocity that stays, and the share of the gradient that is left out.
-        nesterov: looks ahead by the velocity.
-        strict: makes an error of a parameter without a gradient, and of one with a gradient that no optimiser has.
+        maximize: Maximizes the objective instead of minimizing it.
+        foreach, fused: Accepted for compatibility with PyTorch. There is only one implementation.
+        momentum, dampening: The fraction of the old velocity that is retained, and the fraction of
+            the gradient that is not added to it.
+        nesterov: Uses Nesterov momentum.
+        strict: Raises an error, instead of a warning, if a parameter has no gradient, or if a
+            parameter with a gradient belongs to no optimizer.
 
     Raises:
-        ValueError: settings below 0, `nesterov` without momentum or with dampening, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no tensor.
+        ValueError: If a setting is negative, if `nesterov` is used without momentum or with
+            dampening, if `differentiable` is true, or if there are no parameters or one is given
+            twice.
+        TypeError: If a setting is not a number, or if a parameter is not a tensor.
     """
 
     _kind = "SGD"
@@ -333,7 +349,7 @@ class SGD(_Built):
     def _fitting(self, state, before, settings):
         if not settings["momentum"]:
             return {key: value for key, value in state.items() if not key.endswith(".momentum_buffer")}
-        # A velocity that was not there begins as the gradient, as in a first step.
+        # A velocity that did not exist starts as the gradient, as in a first step.
         return state if before["momentum"] else {"lr": state["lr"]}
 
 
@@ -341,17 +357,21 @@ class Adam(_Built):
     """Adam (Kingma and Ba 2015).
 
     Args:
-        amsgrad: divides by the root of the largest second moment so far (Reddi et al. 2018).
-        maximize: goes up the gradient.
-        foreach, capturable, fused: taken as in PyTorch; there is one way to compute here.
-        decoupled_weight_decay: decays weights apart from the gradient, as `AdamW`.
-        betas: the shares of the old moments that stay, each below 1.
-        eps: what is added to the root of the second moment.
-        strict: makes an error of a parameter without a gradient, and of one with a gradient that no optimiser has.
+        amsgrad: Divides by the square root of the maximum of all second moments so far (Reddi et
+            al. 2018).
+        maximize: Maximizes the objective instead of minimizing it.
+        foreach, capturable, fused: Accepted for compatibility with PyTorch. There is only one
+            implementation.
+        decoupled_weight_decay: Decouples the weight decay from the gradient, as `AdamW` does.
+        betas: The decay rates of the first and second moments, each below 1.
+        eps: Added to the square root of the second moment.
+        strict: Raises an error, instead of a warning, if a parameter has no gradient, or if a
+            parameter with a gradient belongs to no optimizer.
 
     Raises:
-        ValueError: settings below 0, `betas` outside 0 to below 1, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no tensor.
+        ValueError: If a setting is negative, if `betas` are not in [0, 1), if `differentiable` is
+            true, or if there are no parameters or one is given twice.
+        TypeError: If a setting is not a number, or if a parameter is not a tensor.
     """
 
     _kind = "Adam"
@@ -369,11 +389,13 @@ class Adam(_Built):
 
 
 class AdamW(_Built):
-    """Adam with weights that decay apart from the gradient (Loshchilov and Hutter 2019). Args are those of `Adam`.
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019). Its arguments are those of
+    `Adam`.
 
     Raises:
-        ValueError: settings below 0, `betas` outside 0 to below 1, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no tensor.
+        ValueError: If a setting is negative, if `betas` are not in [0, 1), if `differentiable` is
+            true, or if there are no parameters or one is given twice.
+        TypeError: If a setting is not a number, or if a parameter is not a tensor.
     """
 
     _kind = "AdamW"
@@ -389,15 +411,16 @@ class AdamW(_Built):
 
 
 class RMSprop(_Built):
-    """Gradients divided by a running root of their mean square (Hinton 2012).
+    """RMSprop: divides gradients by a running root mean square (Hinton 2012).
 
     Args:
-        alpha: the share of the old mean square that stays.
-        centered: takes the square of the mean off it.
+        alpha: The decay rate of the mean square.
+        centered: Subtracts the square of the mean from it.
 
     Raises:
-        ValueError: settings below 0, `alpha` outside 0 to 1, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no tensor.
+        ValueError: If a setting is negative, if `alpha` is outside 0 to 1, if `differentiable` is
+            true, or if there are no parameters or one is given twice.
+        TypeError: If a setting is not a number, or if a parameter is not a tensor.
     """
 
     _kind = "RMSprop"
@@ -413,15 +436,17 @@ class RMSprop(_Built):
 
 
 class Adagrad(_Built):
-    """Gradients divided by the root of the sum of all their squares (Duchi et al. 2011).
+    """Adagrad: divides gradients by the square root of the sum of all their squares (Duchi et al.
+    2011).
 
     Args:
-        lr_decay: divides the rate by `1 + lr_decay * steps`.
-        initial_accumulator_value: what the sums begin with.
+        lr_decay: Divides the learning rate by `1 + lr_decay * steps`.
+        initial_accumulator_value: The initial value of the sums.
 
     Raises:
-        ValueError: settings below 0, `differentiable`, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no tensor.
+        ValueError: If a setting is negative, if `differentiable` is true, or if there are no
+            parameters or one is given twice.
+        TypeError: If a setting is not a number, or if a parameter is not a tensor.
     """
 
     _kind = "Adagrad"
@@ -439,14 +464,15 @@ class Adagrad(_Built):
 
 
 class Lion(_Built):
-    """The sign of a momentum (Chen et al. 2023).
+    """Lion: steps by the sign of a momentum (Chen et al. 2023).
 
     Args:
-        betas: the shares of the old momentum in the step, and in the new momentum.
+        betas: The fractions of the old momentum in the step, and in the new momentum.
 
     Raises:
-        ValueError: settings below 0, `betas` outside 0 to below 1, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no tensor.
+        ValueError: If a setting is negative, if `betas` are not in [0, 1), or if there are no
+            parameters or one is given twice.
+        TypeError: If a setting is not a number, or if a parameter is not a tensor.
     """
 
     _kind = "Lion"
@@ -459,18 +485,22 @@ class Lion(_Built):
 
 
 class Muon(_Built):
-    """Momenta of matrices made orthogonal (Jordan et al. 2024); of matrices alone.
+    """Muon: orthogonalizes the momenta of matrices (Jordan et al. 2024). All parameters must be
+    matrices.
 
     Args:
-        ns_coefficients: a, b and c of an iteration `x = a x + (b x x^T + c (x x^T)^2) x`.
-        eps: the least norm that the momentum is divided by before the iterations.
-        ns_steps: how many iterations, at most 99.
-        adjust_lr_fn: how the step of a matrix depends on its shape: "original" (None), `sqrt(max(1, rows / columns))`, or "match_rms_adamw",
-            `0.2 sqrt(max(rows, columns))`, so that the learning rate and weight decay of AdamW serve.
+        ns_coefficients: The coefficients a, b and c of the Newton-Schulz iteration
+            `x = a x + (b x x^T + c (x x^T)^2) x`.
+        eps: The minimum of the norm by which the momentum is divided before the iterations.
+        ns_steps: The number of iterations, at most 99.
+        adjust_lr_fn: How the step of a matrix is scaled by its shape: "original" (or None) by
+            `sqrt(max(1, rows / columns))`, "match_rms_adamw" by `0.2 sqrt(max(rows, columns))`, so
+            that the learning rate and weight decay of AdamW can be used.
 
     Raises:
-        ValueError: a parameter that is no matrix, `momentum` outside 0 to 1, other settings below 0, no parameters or one given twice.
-        TypeError: settings that are no numbers, something that is no tensor.
+        ValueError: If a parameter is not a matrix, if `momentum` is outside 0 to 1, if another
+            setting is negative, or if there are no parameters or one is given twice.
+        TypeError: If a setting is not a number, or if a parameter is not a tensor.
     """
 
     _kind = "Muon"

@@ -1,4 +1,4 @@
-"""Averages of weights, which often do better than the weights themselves."""
+"""Averages of parameters, which often perform better than the parameters themselves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def __dir__() -> list[str]:
 
 
 def _named(parameters):
-    """Pairs of names and tensors, of a module, of tensors or of such pairs."""
+    """Returns pairs of names and tensors from a module, from tensors or from such pairs."""
     if isinstance(parameters, Module):
         return list(parameters.named_parameters())
     items = list(parameters)
@@ -33,23 +33,27 @@ def _named(parameters):
 class Ema:
     """An exponential moving average of parameters: `average += (1 - decay) (parameter - average)`.
 
-    Averages begin with the values that the parameters have when it is made; those of halves are kept in float32.
+    The averages start with the values that the parameters have when the object is created. Averages
+    of half-precision parameters are stored in float32.
 
         ema = optim.Ema(model)
         for ...:
             adam.step()
             ema.update()
-        with ema.averaged():  # by the averages; afterwards the model has its own weights again
+        with ema.averaged():  # the model uses the averages, afterward its own weights again
             test(model)
 
     Args:
-        parameters: a module, or parameters, or pairs of names and parameters.
-        decay: the share of the old average that stays.
-        warmup: uses `min(decay, (1 + n) / (10 + n))` at update number n, so that the first averages follow quickly.
-        buffers: pairs of names and buffers that are averaged, too, such as a module's `named_buffers()`; whole numbers stay the model's own.
+        parameters: A module, or parameters, or pairs of names and parameters.
+        decay: The fraction of the old average that is retained.
+        warmup: Uses `min(decay, (1 + n) / (10 + n))` at update number n, so that the first averages
+            follow the parameters quickly.
+        buffers: Pairs of names and buffers that are averaged, too, such as a module's
+            `named_buffers()`. Buffers of non-floating-point dtypes are not averaged.
 
     Raises:
-        ValueError: a decay outside 0 to 1, no parameters, one that is given twice.
+        ValueError: If the decay is outside 0 to 1, or if there are no parameters or one is given
+            twice.
     """
 
     def __init__(self, parameters: Any, decay: float = 0.999, warmup: bool = False, buffers: Any = ()):
@@ -72,11 +76,11 @@ class Ema:
         self._own: dict[str, Tensor] | None = None
 
     def update(self) -> None:
-        """Moves the averages towards the parameters: after each step of the optimiser.
+        """Moves the averages toward the parameters. Call it after each step of the optimizer.
 
         Raises:
-            RuntimeError: while the averages are in the model.
-            ValueError: a parameter whose shape, dtype or device is no longer that of its average.
+            RuntimeError: If the averages are swapped into the model.
+            ValueError: If the shape, dtype or device of a parameter no longer matches its average.
         """
         self._expect_own("update")
         self._check()
@@ -87,10 +91,10 @@ class Ema:
                 average.copy_(average.add(_wide(self._sources[name].detach()) - average, alpha=1.0 - decay))
 
     def swap_in(self) -> None:
-        """Puts the averages in the place of the model's values, which are kept until `swap_out`.
+        """Replaces the model's values by the averages. The values are saved until `swap_out`.
 
         Raises:
-            RuntimeError: the averages are in the model already.
+            RuntimeError: If the averages are already swapped into the model.
         """
         self._expect_own("swap_in")
         self._check()
@@ -100,10 +104,10 @@ class Ema:
                 source.copy_(self._averages[name].to(source.dtype))
 
     def swap_out(self) -> None:
-        """Gives the model back the values that it had before `swap_in`, bit by bit.
+        """Restores the values that the model had before `swap_in`, bit by bit.
 
         Raises:
-            RuntimeError: the averages are not in the model.
+            RuntimeError: If the averages are not swapped into the model.
         """
         if self._own is None:
             raise RuntimeError("Ema: swap_out, but the averages are not in the model: swap_in first")
@@ -115,10 +119,10 @@ class Ema:
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[Any]:
-        """A scope in which the model has the averages.
+        """A context manager in which the model has the averages.
 
         Raises:
-            RuntimeError: the averages are in the model already.
+            RuntimeError: If the averages are already swapped into the model.
         """
         self.swap_in()
         try:
@@ -127,15 +131,18 @@ class Ema:
             self.swap_out()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """`average.NAME` of each parameter and buffer, and the number of updates, `n_averaged`."""
+        """Returns `average.NAME` of each parameter and buffer, and the number of updates,
+        `n_averaged`.
+        """
         told = {f"average.{name}": average.clone() for name, average in self._averages.items()}
         return {**told, "n_averaged": tensor(self.updates, dtype=int64)}
 
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """Goes on from what `state_dict` told. Nothing is changed unless all fits.
+        """Restores the state that `state_dict` returned. Nothing is changed unless the whole state
+        matches.
 
         Raises:
-            ValueError: averages that are missing, extra or misshapen.
+            ValueError: If averages are missing, unexpected or of the wrong shape.
         """
         wanted = {f"average.{name}": average for name, average in self._averages.items()}
         keys = {*wanted, "n_averaged"}
@@ -177,14 +184,14 @@ def _wide(source):
     return source.to(_wide_dtype(source))
 
 
-# ---- PyTorch's form: a copy of the model that is the average
+# ---- PyTorch's interface: a copy of the model that contains the averages
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Any:
-    """For `AveragedModel(avg_fn=..)`: an exponential moving average.
+    """Returns an `avg_fn` of `AveragedModel`: an exponential moving average.
 
     Raises:
-        ValueError: a decay outside 0 to 1.
+        ValueError: If the decay is outside 0 to 1.
     """
     decay = _number(decay)
     if not 0 <= decay <= 1:
@@ -193,15 +200,16 @@ def get_ema_avg_fn(decay: float = 0.999) -> Any:
 
 
 def get_swa_avg_fn() -> Any:
-    """For `AveragedModel(avg_fn=..)`: the mean of all that it was told."""
+    """Returns an `avg_fn` of `AveragedModel`: the mean of all updates."""
     return lambda average, current, count: average + (current - average) / (count + 1)
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Any:
-    """For `AveragedModel(multi_avg_fn=..)`: an exponential moving average of all tensors, in place.
+    """Returns a `multi_avg_fn` of `AveragedModel`: an exponential moving average of all tensors, in
+    place.
 
     Raises:
-        ValueError: a decay outside 0 to 1.
+        ValueError: If the decay is outside 0 to 1.
     """
     average_of = get_ema_avg_fn(decay)
 
@@ -213,15 +221,18 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Any:
 
 
 class AveragedModel(Module):
-    """A copy of a model, as `module`, whose parameters are averages of the model's: the mean of all, unless a function says otherwise.
+    """A copy of a model, in `module`, whose parameters are averages of the model's parameters: by
+    default the mean of all updates.
 
     Args:
-        avg_fn: what an average becomes, from (average, parameter, number of averaged); see `get_ema_avg_fn`.
-        multi_avg_fn: the same for all of them in place, from lists; see `get_ema_multi_avg_fn`.
-        use_buffers: whether floating buffers are averaged as well; otherwise `module` takes over the model's.
+        avg_fn: Returns the new average, from (average, parameter, number of averaged models); see
+            `get_ema_avg_fn`.
+        multi_avg_fn: Updates all averages in place, from lists; see `get_ema_multi_avg_fn`.
+        use_buffers: Whether floating-point buffers are averaged, too. Otherwise they are copied
+            from the model.
 
     Raises:
-        ValueError: both `avg_fn` and `multi_avg_fn`.
+        ValueError: If both `avg_fn` and `multi_avg_fn` are given.
     """
 
     n_averaged: Tensor
@@ -239,10 +250,11 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Any) -> None:
-        """Takes the parameters of `model`, which are those of the copy in the same order, into the averages.
+        """Updates the averages with the parameters of `model`, which must be in the order of those
+        of the copy.
 
         Raises:
-            ValueError: another number of parameters, or other shapes.
+            ValueError: If the number or the shapes of the parameters differ.
         """
         pairs = list(zip(_state_of(self.module), _state_of(model)))
         if [own.shape for own, _ in pairs] != [tuple(now.shape) for now in _state_of(model)]:
@@ -272,10 +284,11 @@ def _state_of(model):
 
 
 def update_bn(loader: Any, model: Any, device: Any = None) -> None:
-    """Computes the running statistics of the batch norms of `model` anew, as the means over the batches of `loader` (inputs, or lists that begin with them).
+    """Recomputes the running statistics of the batch norms of `model` as means over the batches of
+    `loader` (inputs, or lists that begin with them).
 
     Raises:
-        TypeError: a loader that gives no batches.
+        TypeError: If the loader is not iterable.
     """
     from ..nn.norms import _BatchNorm
 
@@ -286,7 +299,7 @@ def update_bn(loader: Any, model: Any, device: Any = None) -> None:
         norm.running_mean.zero_()
         norm.running_var.fill_(1)
         norm.num_batches_tracked.zero_()
-        # The mean of all batches instead of one that forgets.
+        # The mean over all batches instead of an exponential moving average.
         norm.momentum = None
     model.train()
     try:
@@ -301,14 +314,16 @@ def update_bn(loader: Any, model: Any, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the rates that are there to `swa_lr` in `anneal_epochs`, where they stay: for the part of a training whose weights are averaged.
+    """Anneals the current learning rates to `swa_lr` in `anneal_epochs`, after which they stay
+    constant: for the part of a training run whose weights are averaged.
 
     Args:
-        swa_lr: the rate in the end; or one for each group.
+        swa_lr: The final learning rate, or one for each group.
         anneal_strategy: "cos" or "linear".
 
     Raises:
-        ValueError: another number of rates than of groups, another strategy, `anneal_epochs` below 0.
+        ValueError: If the number of learning rates differs from that of the groups, if the strategy
+            is unknown, or if `anneal_epochs` is negative.
     """
 
     def __init__(self, optimizer: Any, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1):
@@ -328,7 +343,9 @@ class SWALR(LRScheduler):
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def get_lr(self) -> list[float]:
-        """The rates at `last_epoch`, on from those that the optimiser has: another schedule may have set them before."""
+        """Returns the learning rates at `last_epoch`, computed from the optimizer's current ones:
+        another schedule may have set them before.
+        """
         epoch = self._step_count - 1 if self.anneal_epochs else max(1, self._step_count - 1)
         before, now = self._share(epoch - 1), self._share(epoch)
         rates = []

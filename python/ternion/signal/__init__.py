@@ -1,4 +1,4 @@
-"""What signals are worked on with."""
+"""Tools for signal processing."""
 
 from . import windows
 

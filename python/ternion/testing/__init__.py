@@ -1,4 +1,6 @@
-"""What checks numbers: gradients against differences, devices and models against each other, tensors against tensors."""
+"""Numerical checks: gradients against finite differences, devices and models against each other,
+and tensors against tensors.
+"""
 
 from ._close import assert_close
 from ._devices import compare_devices

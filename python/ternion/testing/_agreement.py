@@ -1,4 +1,6 @@
-"""When two devices, or two models, agree: limits that follow the numbers, as those of the Rust crate ternion-testing."""
+"""Comparison of two devices, or two models, with tolerances that depend on the values, as in the
+Rust crate ternion-testing.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +12,31 @@ import numpy as np
 from .. import _tree
 from .._ternion import Tensor
 
-# Units of rounding, and the differences that are allowed relative to an element.
+# Machine epsilons, and the tolerances relative to an element.
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 RELATIVE = {"float64": 1e-10, "float32": 1e-4, "float16": 2 * EPSILON["float16"], "bfloat16": 2 * EPSILON["bfloat16"]}
-# Runs on nudged inputs; how many times the change of an element, and of the median element, is allowed as well.
+# The number of runs on perturbed inputs, and the factors of the change of an element, and of the
+# median element, that are allowed in addition.
 NUDGES = 4
 OWN_CHANGES = 16.0
 MEDIAN_CHANGES = 4.0
 
-# Something computed: what it is called, its dtype's name and its values; no values where there is no gradient.
+# A computed item: its name, the name of its dtype and its values; None if there is no gradient.
 Item = tuple[str, str, "np.ndarray | None"]
-# Computes all items again: on the same inputs (None), or on inputs moved by one unit of rounding.
+# Computes all items again: on the same inputs (None), or on inputs perturbed by one machine
+# epsilon.
 Again = Callable[["np.random.Generator | None"], Sequence[Item]]
 
 
 def nudged(values: np.ndarray, dtype: str, rng: np.random.Generator) -> np.ndarray:
-    """Values of a floating dtype moved by one unit of rounding each, up or down."""
+    """Returns values of a floating-point dtype, each moved up or down by one machine epsilon."""
     return values * (1.0 + EPSILON[dtype] * rng.choice([-1.0, 1.0], size=values.shape))
 
 
 def limits(dtype: str, want: np.ndarray) -> np.ndarray:
-    """What each element may be off by: relative to itself, and, where sums lose digits, to the root mean square of its tensor."""
+    """Returns the tolerance of each element: relative to itself, and, because sums lose digits, to
+    the root mean square of its tensor.
+    """
     if dtype not in EPSILON:
         return np.zeros(want.shape)
     finite = want[np.isfinite(want)]
@@ -41,11 +47,13 @@ def limits(dtype: str, want: np.ndarray) -> np.ndarray:
 
 
 def compare(first: Sequence[Item], second: Sequence[Item], names: tuple[str, str], again: Again) -> int:
-    """Compares what two sides computed, in order; `second` is the reference, and `again` computes it again. How many elements were compared.
+    """Compares what two sides computed, in order, and returns the number of compared elements.
+    `second` is the reference, and `again` computes it again.
 
     Raises:
-        AssertionError: the first item that differs, with its place and both numbers.
-        ValueError: the reference does not repeat itself.
+        AssertionError: If an item differs. The message names the first such item, the index and
+            both values.
+        ValueError: If the reference is not deterministic.
     """
     noise = _Noise(again)
     compared = 0
@@ -91,7 +99,9 @@ def _size(values):
 
 
 class _Noise:
-    """What rounding may cost: how much results change on the reference when every input moves by one unit of rounding. Where terms cancel, nothing else is fair."""
+    """The effect of rounding: how much the results of the reference change when each input moves by
+    one machine epsilon. In case of catastrophic cancellation no other tolerance is adequate.
+    """
 
     def __init__(self, again: Again):
         self._again = again
@@ -117,10 +127,11 @@ class _Noise:
 
 
 def tensors_within(function: Any, inputs: Any, what: str) -> tuple[list[Tensor], Callable[[list[Tensor]], Any]]:
-    """The tensors among the arguments of a function, and what makes arguments of others.
+    """Returns the tensors among the arguments of a function, and a function that rebuilds the
+    arguments from other tensors.
 
     Raises:
-        TypeError: no function, or no tensor to call it with.
+        TypeError: If `function` is not callable, or if there is no tensor among the inputs.
     """
     if not callable(function):
         raise TypeError(f"{what}: {type(function).__name__}, expected a function of tensors, and then its inputs")
@@ -133,10 +144,10 @@ def tensors_within(function: Any, inputs: Any, what: str) -> tuple[list[Tensor],
 
 
 def tensors_given(result: Any, what: str) -> list[Tensor]:
-    """The tensors that a function gave.
+    """Returns the tensors in the result of a function.
 
     Raises:
-        TypeError: it gave none.
+        TypeError: If it returned none.
     """
     tensors, _ = _tree.flatten(result)
     if not tensors:
@@ -145,10 +156,10 @@ def tensors_given(result: Any, what: str) -> list[Tensor]:
 
 
 def must_say_something(items: Sequence[Item], what: str) -> None:
-    """That something was computed that is a number: NaN agrees with NaN.
+    """Checks that there are values to compare that are not NaN: NaN agrees with NaN.
 
     Raises:
-        ValueError: nothing, or nothing but NaN.
+        ValueError: If there are no elements, or only NaN.
     """
     all_values = [values for _, _, values in items if values is not None and values.size]
     if not all_values:

@@ -1,4 +1,4 @@
-"""`assert_close`, with the tolerances and the messages of PyTorch's."""
+"""`assert_close`, with PyTorch's tolerances and messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .._ternion import Tensor, bfloat16, float16, float32, float64, from_dlpack, tensor
 
-# rtol and atol by dtype, as in torch.testing; everything else must be equal.
+# rtol and atol by dtype, as in torch.testing. Values of other dtypes must be equal.
 TOLERANCES = {float16: (1e-3, 1e-5), bfloat16: (1.6e-2, 1e-5), float32: (1.3e-6, 1e-5), float64: (1e-7, 1e-7)}
 
 
@@ -18,20 +18,25 @@ def assert_close(
     actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False, check_device: bool = True,
     check_dtype: bool = True, check_stride: bool = False, msg: Any = None,
 ) -> None:  # fmt: skip
-    """That `|actual - expected| <= atol + rtol * |expected|` for all elements, with PyTorch's tolerances of the dtype unless others are given.
+    """Asserts that `|actual - expected| <= atol + rtol * |expected|` for all elements. The default
+    tolerances are PyTorch's tolerances for the dtype.
 
     Args:
-        actual: a tensor, an array, a tensor of PyTorch, a number, None, or a list, tuple or dict of them.
-        expected: the same of what it should be.
-        rtol, atol: given together, or neither.
-        equal_nan: whether NaN is close to NaN.
-        check_device, check_dtype, check_stride: whether these must be equal, too. Without `check_dtype` the looser tolerances of both count.
-        msg: the message in place of the one that is made, or a function that makes one of it.
+        actual: A tensor, an array, a PyTorch tensor, a number, None, or a list, tuple or dict of
+            them.
+        expected: The expected values, in the same structure.
+        rtol, atol: The relative and absolute tolerance. Either both or neither must be given.
+        equal_nan: Whether NaN is treated as close to NaN.
+        check_device, check_dtype, check_stride: Whether these attributes must be equal, too.
+            Without `check_dtype`, the looser tolerances of the two dtypes apply.
+        msg: A message that replaces the generated one, or a function that maps the generated
+            message to another one.
 
     Raises:
-        AssertionError: they are not close; the message counts the elements and tells of the greatest differences.
-        ValueError: one of `rtol` and `atol` alone.
-        TypeError: things that cannot be compared.
+        AssertionError: If the values are not close. The message contains the number of mismatched
+            elements and the greatest differences.
+        ValueError: If only one of `rtol` and `atol` is given.
+        TypeError: If the values cannot be compared.
     """
     if (rtol is None) != (atol is None):
         raise ValueError(f"assert_close: rtol {rtol} and atol {atol}: give both, or neither")
@@ -44,7 +49,7 @@ def assert_close(
 
 
 def _pairs(actual, expected, place):
-    """What is to be compared, one by one, with its place in lists and dicts."""
+    """Yields the pairs of values to compare, with their paths in lists and dicts."""
     if _is_list(actual) and _is_list(expected):
         if len(actual) != len(expected):
             raise AssertionError(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}")
@@ -75,13 +80,13 @@ def _as_tensor(value):
     if isinstance(value, (np.ndarray, Number, np.generic)):
         return tensor(np.asarray(value))
     if hasattr(value, "__dlpack__"):
-        # Those of PyTorch lend no memory while they ask for a gradient.
+        # PyTorch tensors that require gradients cannot be exported.
         return from_dlpack(value.detach() if hasattr(value, "detach") else value)
     raise TypeError(f"assert_close: {type(value).__name__}, expected a tensor, an array, a number, None, or lists and dicts of them")
 
 
 def _difference(actual, expected, options):
-    """The message if both are not close, else None."""
+    """Returns a message if the values are not close, otherwise None."""
     if actual is None or expected is None:
         return None if actual is expected else f"None mismatch: {_said(actual)} is not {_said(expected)}"
     are_numbers = isinstance(actual, Number) and isinstance(expected, Number)
@@ -112,7 +117,7 @@ def _difference(actual, expected, options):
 
 
 def _attributes(actual, expected, options):
-    """What differs beside the values."""
+    """Returns a message if attributes other than the values differ."""
     if actual.shape != expected.shape:
         return f"The values for attribute 'shape' do not match: {_size(actual)} != {_size(expected)}."
     for name in ("device", "dtype", "stride"):
@@ -135,11 +140,11 @@ def _tolerances(actual, expected, options):
 
 
 def _values(value):
-    """In a dtype in which differences are exact, or nearly so."""
+    """Returns the values in a dtype in which differences are exact, or nearly so."""
     value = value.cpu()
     if value.is_floating_point():
         return value.double().numpy()
-    # Differences of numbers of 64 bits may need more of them.
+    # Differences of 64-bit integers may need more than 64 bits.
     return value.numpy().astype(object if value.itemsize == 8 else np.int64)
 
 
@@ -155,7 +160,7 @@ def _told(wrong, off, relative, rtol, atol, exact):
     count, total = int(wrong.sum()), wrong.size
     lines = [f"Tensor-likes are not {relation}!", "", f"Mismatched elements: {count} / {total} ({count / total:.1%})"]
     for kind, values, limit in (("absolute", off, atol), ("relative", relative, rtol)):
-        # Of those that are close, none is looked at.
+        # Elements that are close are excluded.
         looked_at = np.where(wrong, values.astype(np.float64), 0.0)
         at = np.unravel_index(int(np.argmax(looked_at)), looked_at.shape)
         index = tuple(int(number) for number in at)

@@ -1,4 +1,4 @@
-"""`compare_devices`: a function on two devices, forward and backward."""
+"""`compare_devices`: runs a function on two devices, forward and backward."""
 
 from __future__ import annotations
 
@@ -12,38 +12,48 @@ from ._agreement import Item, compare, must_say_something, nudged, tensors_given
 
 
 def values_of(value: Tensor) -> tuple[str, np.ndarray]:
-    """The name of the dtype, and the elements on the host."""
+    """Returns the name of the dtype, and the elements on the host."""
     name = str(value.dtype).split(".")[-1]
     host = value.detach().cpu()
     return name, (host.double() if host.is_floating_point() else host).numpy().astype(np.float64 if host.is_floating_point() else np.int64)
 
 
 def weights_for(output: Tensor, rng: np.random.Generator) -> Tensor:
-    """Random weights of an output's elements: those of its gradient."""
+    """Returns random weights for the elements of an output: the cotangent."""
     return tensor(rng.uniform(-1.0, 1.0, size=output.shape)).to(output.dtype).to(output.device)
 
 
 def compare_devices(function: Any, inputs: Any, devices: Any = ("cpu", "cuda"), seed: int = 0) -> int:
-    """That `function` gives the same on two devices, forward and backward.
+    """Checks that `function` gives the same results on two devices, forward and backward.
 
-    Compared are the outputs, then the gradients of all floating inputs under the same random weights, element by element. The first device is the reference. A difference
-    is allowed relative to the element (1e-4 in float32, 1e-10 in float64, two units of rounding in halves), some units of rounding relative to the root mean square of the
-    tensor, and, if that is not enough, 16 times what moving every input by one unit of rounding changes. So `function` may run several times, and must give the same each time.
+    The outputs are compared elementwise, then the gradients of all floating-point inputs for the
+    same random cotangents. The first device is the reference.
+
+    The tolerance is relative to the element (1e-4 for float32, 1e-10 for float64, two machine
+    epsilons for half precision), plus some machine epsilons relative to the root mean square of the
+    tensor. If a difference exceeds it, 16 times the change that a perturbation of every input by
+    one machine epsilon causes is allowed in addition. Therefore `function` may run several times,
+    and must be deterministic.
 
     Args:
-        function: of tensors; gives a tensor, or tuples, lists and dicts of them.
-        inputs: a tensor, or a tuple of arguments; tensors go to each device.
-        devices: the reference, and the device that is tested; or that one alone, for which the processor is the reference.
-        seed: of the random weights.
+        function: A function of tensors that returns a tensor, or tuples, lists and dicts of
+            tensors.
+        inputs: A tensor, or a tuple of arguments. Tensors are copied to each device.
+        devices: The reference and the tested device; or only the tested device, in which case the
+            CPU is the reference.
+        seed: The seed of the random weights.
 
     Returns:
-        how many elements were compared.
+        The number of compared elements.
 
     Raises:
-        AssertionError: the first output or gradient that differs, where, and both numbers.
-        ValueError: nothing was compared, a function that does not repeat itself, or other than two devices.
-        TypeError: no function, or no tensor among what it takes and gives.
-        RuntimeError: a device is not there.
+        AssertionError: If an output or a gradient differs. The message names the first one, the
+            index and both values.
+        ValueError: If nothing was compared, if the function is not deterministic, or if there are
+            not two devices.
+        TypeError: If `function` is not callable, or if there is no tensor among its inputs or
+            outputs.
+        RuntimeError: If a device is not available.
     """
     reference, tested = _two(devices)
     tensors, rebuild = tensors_within(function, inputs, "compare_devices")
@@ -60,7 +70,7 @@ def compare_devices(function: Any, inputs: Any, devices: Any = ("cpu", "cuda"), 
 
 
 def _two(devices):
-    """The reference, and the device that is tested."""
+    """Returns the reference and the tested device."""
     if not isinstance(devices, (tuple, list)):
         tested = _device(devices)
         if tested.type == "cpu":
@@ -72,7 +82,9 @@ def _two(devices):
 
 
 def _computed(function, tensors, rebuild, where, seed, rng) -> list[Item]:
-    """Outputs, then the gradients of floating inputs, on a device; with `rng` of inputs that are nudged."""
+    """Returns the outputs, then the gradients of floating-point inputs, on a device. With `rng`,
+    the inputs are perturbed.
+    """
     leaves = [_leaf(value, where, rng) for value in tensors]
     with enable_grad():
         outputs = tensors_given(function(*rebuild(leaves)), "compare_devices")
@@ -95,5 +107,5 @@ def _leaf(value, where, rng):
         name, values = values_of(moved)
         moved = tensor(nudged(values, name, rng)).to(moved.dtype)
     moved = moved.to(where)
-    # A tensor of its own, which asks for a gradient without the caller's being changed.
+    # A separate tensor that requires a gradient, so that the caller's tensor is not changed.
     return moved.detach().requires_grad_() if moved.is_floating_point() else moved

@@ -1,4 +1,4 @@
-"""`gradcheck` and `gradgradcheck`: gradients, and gradients of gradients, against central differences."""
+"""`gradcheck` and `gradgradcheck`: first and second derivatives against central differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._agreement import tensors_given, tensors_within
 
 
 class GradcheckError(RuntimeError):
-    """A gradient is not that of its function."""
+    """A gradient does not match its function."""
 
 
 def gradcheck(
@@ -21,23 +21,32 @@ def gradcheck(
     check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
     check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Whether the gradient of `func` at `inputs` is that of central differences, for each output and each input that asks for a gradient.
+    """Checks the gradient of `func` at `inputs` against central differences, for each output and
+    each input that requires a gradient.
 
-    Every partial derivative is compared: `|analytical - numerical| <= atol + rtol * |numerical|`. Inputs keep their strides, so that gradients of views are checked, too.
+    Every partial derivative is compared: `|analytical - numerical| <= atol + rtol * |numerical|`.
+    Inputs keep their strides, so that gradients of views are checked, too.
 
     Args:
-        func: of tensors; gives a tensor, or tuples, lists and dicts of them. Outputs that no gradient flows to are left out.
-        inputs: a tensor or a tuple of arguments; those that ask for a gradient are float64.
-        eps: how far elements are moved to either side.
-        nondet_tol: by how much a gradient may differ when the function is called again.
-        check_undefined_grad, check_grad_dtypes, fast_mode, masked: taken as in PyTorch; all derivatives are compared, one by one.
-        check_batched_grad, check_batched_forward_grad, check_forward_ad: not there: an error; so is `check_backward_ad=False`.
+        func: A function of tensors that returns a tensor, or tuples, lists and dicts of tensors.
+            Outputs that do not require gradients are ignored.
+        inputs: A tensor or a tuple of arguments. Those that require gradients must be float64.
+        eps: The perturbation of an element to either side.
+        nondet_tol: The tolerance for the difference between the gradients of two calls.
+        check_undefined_grad, check_grad_dtypes, fast_mode, masked: Accepted for compatibility with
+            PyTorch. All derivatives are always compared, one by one.
+        check_batched_grad, check_batched_forward_grad, check_forward_ad: Not supported: True raises
+            an error, as does `check_backward_ad=False`.
 
     Raises:
-        GradcheckError: a derivative is another, or NaN, and which one; an output is NaN; the function is not the same when it is called
-            again. With `raise_exception=False` the result is False.
-        ValueError: no input asks for a gradient, or none of the outputs depends on one; an input whose elements share memory; `eps` not above 0; a check that is not there.
-        TypeError: an input that asks for one is not float64; no function, or no tensor among what it takes and gives.
+        GradcheckError: If a derivative differs or is NaN (the message names it), if an output is
+            NaN, or if the function is not deterministic. With `raise_exception=False`, False is
+            returned instead.
+        ValueError: If no input requires a gradient, if no output depends on such an input, if
+            elements of an input share memory, if `eps` is not positive, or if a check is not
+            supported.
+        TypeError: If an input that requires a gradient is not float64, if `func` is not callable,
+            or if there is no tensor among its inputs or outputs.
     """
     absent = dict(check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad)
     _refuse("gradcheck", absent, check_backward_ad=check_backward_ad)
@@ -70,19 +79,23 @@ def gradgradcheck(
     check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
     fast_mode: bool = False, masked: bool | None = False,
 ) -> bool:  # fmt: skip
-    """As `gradcheck`, of the gradients of `func` as a function of its inputs and of the weights of its outputs.
+    """Like `gradcheck`, for the gradients of `func` as a function of its inputs and of the
+    cotangents of its outputs.
 
     Args:
-        func: of tensors; gives a tensor, or tuples, lists and dicts of them.
-        inputs: a tensor or a tuple of arguments; those that ask for a gradient are float64.
-        grad_outputs: weights of the elements of each output that a gradient flows to; random ones by default, the same each time.
-        gen_non_contig_grad_outputs: whether those have strides of 2.
-        check_batched_grad, check_fwd_over_rev: not there: an error; so is `check_rev_over_rev=False`.
+        func: A function of tensors that returns a tensor, or tuples, lists and dicts of tensors.
+        inputs: A tensor or a tuple of arguments. Those that require gradients must be float64.
+        grad_outputs: The cotangents of the outputs that require gradients. Default: random, the
+            same in each call.
+        gen_non_contig_grad_outputs: Whether the random cotangents have a stride of 2.
+        check_batched_grad, check_fwd_over_rev: Not supported: True raises an error, as does
+            `check_rev_over_rev=False`.
 
     Raises:
-        GradcheckError: a derivative is another; see `gradcheck`.
-        ValueError: as of `gradcheck`; another number of weights than of outputs.
-        TypeError: as of `gradcheck`.
+        GradcheckError: If a derivative differs; see `gradcheck`.
+        ValueError: As in `gradcheck`; also if the number of cotangents differs from that of the
+            outputs.
+        TypeError: As in `gradcheck`.
     """
     _refuse("gradgradcheck", dict(check_batched_grad=check_batched_grad, check_fwd_over_rev=check_fwd_over_rev), check_rev_over_rev=check_rev_over_rev)
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -109,14 +122,14 @@ def gradgradcheck(
 
 
 def _refuse(name: str, absent: dict[str, bool], **needed: bool) -> None:
-    """That no check is asked for which is not there, and the one that is is not left out."""
+    """Raises an error if an unsupported check is enabled, or if a required one is disabled."""
     for setting, value in {**absent, **needed}.items():
         if value is not (setting in needed):
             raise ValueError(f"{name}: {setting}={value!r}, expected {setting in needed}: gradients flow backwards, one at a time")
 
 
 def _differentiable(function: Any, arguments: Any, what: str) -> list[Tensor]:
-    """The outputs that a gradient flows to."""
+    """Returns the outputs that require gradients."""
     with enable_grad():
         outputs = [output for output in tensors_given(function(*arguments), what) if output.requires_grad]
     if not outputs:
@@ -125,7 +138,7 @@ def _differentiable(function: Any, arguments: Any, what: str) -> list[Tensor]:
 
 
 def _weights_of(output: Tensor, draw: Any, is_strided: bool) -> Tensor:
-    """Weights of the elements of an output, which ask for their gradient."""
+    """Returns a cotangent of an output that requires a gradient."""
     is_strided = is_strided and output.ndim > 0
     shape = (*output.shape[:-1], 2 * output.shape[-1]) if is_strided else tuple(output.shape)
     drawn = tensor(draw.uniform(-1.0, 1.0, shape), dtype=output.dtype, device=output.device)
@@ -133,7 +146,7 @@ def _weights_of(output: Tensor, draw: Any, is_strided: bool) -> Tensor:
 
 
 class _Checked:
-    """A function at a point."""
+    """A function at given inputs."""
 
     def __init__(self, function, rebuild, tensors, eps):
         self._function, self._rebuild, self._tensors, self._eps = function, rebuild, tensors, eps
@@ -143,21 +156,22 @@ class _Checked:
         for number, output in enumerate(self._outputs):
             if output.dtype != float64:
                 raise TypeError(f"gradcheck: output {number} is {output.dtype}, expected float64")
-        # Copies: an output may be a view of an input, which is moved.
+        # Copies: an output may be a view of an input, which is perturbed.
         self._values = [_flat(output).copy() for output in self._outputs]
-        # All of them before elements are moved, which changes what the graphs have saved. Twice, of two calls of the function.
+        # All gradients are computed before elements are perturbed, which changes saved tensors of
+        # the graphs. They are computed twice, from two calls of the function.
         asking = [number for number, value in enumerate(tensors) if value.requires_grad]
         second = self._second = self._run()
         self._found = {number: (self._analytical(self._outputs, number), self._analytical(second, number)) for number in asking}
 
     def _run(self):
-        """The outputs that a gradient flows to."""
+        """Returns the outputs that require gradients."""
         with enable_grad():
             outputs = tensors_given(self._function(*self._rebuild(self._tensors)), "gradcheck")
         return [output for output in outputs if output.requires_grad]
 
     def check_values(self, nondet_tol):
-        """That the function gave numbers, and the same when it was called again."""
+        """Checks that the outputs are not NaN, and the same in a second call of the function."""
         for number, values in enumerate(self._values):
             if np.isnan(values).any():
                 raise GradcheckError(f"gradcheck: output {number} is nan at output{self._place(number, np.isnan(values).argmax())}: nothing can be compared there")
@@ -186,11 +200,13 @@ class _Checked:
             self._compare(output, number, first, want, atol, rtol)
 
     def _place(self, output, element):
-        """The index of an element of an output."""
+        """Returns the index of an element of an output."""
         return _index(np.unravel_index(int(element), self._outputs[output].shape))
 
     def _analytical(self, outputs, number):
-        """For each output its Jacobian, [elements of the output, elements of the input]: a row for each vector-Jacobian product."""
+        """Returns the Jacobian of each output, [elements of the output, elements of the input]: one
+        row for each vector-Jacobian product.
+        """
         tables = []
         for output in outputs:
             rows = np.zeros((output.numel(), self._tensors[number].numel()))
@@ -205,7 +221,8 @@ class _Checked:
         return tables
 
     def _numerical(self, number):
-        """The same by differences: a column for each element that is moved."""
+        """Returns the same Jacobians by central differences: one column for each perturbed element.
+        """
         point = self._tensors[number]
         sizes = [output.numel() for output in self._outputs]
         tables = [np.zeros((size, point.numel())) for size in sizes]
@@ -216,14 +233,14 @@ class _Checked:
         return tables
 
     def _moved(self, point, at, by):
-        """The outputs with one element moved, in its place: views keep their strides."""
-        # Of what asks for a gradient, the memory is changed, and changed back.
+        """Returns the outputs with one element changed in place: views keep their strides."""
+        # For a tensor that requires a gradient, the memory is changed, and restored afterward.
         memory = point.detach()
         before = memory[at].item()
         try:
             with no_grad():
                 memory[at] = before + by
-            # Copies: an output may be the input itself, or a view of it, which is moved back.
+            # Copies: an output may be the input itself, or a view of it, which is restored.
             return [_flat(output).copy() for output in self._run()]
         finally:
             with no_grad():

@@ -15,16 +15,19 @@ def make_tensor(
     *shape: Any, dtype: Any, device: Any, low: float | None = None, high: float | None = None, requires_grad: bool = False,
     noncontiguous: bool = False, exclude_zero: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of numbers drawn evenly from `low` to below `high`: by default from -9 to 9, of bytes from 0 on, of truth values of both.
+    """Returns a tensor of numbers drawn uniformly from [`low`, `high`): by default from -9 to 9,
+    for uint8 from 0 on; for bool both values.
 
     Args:
-        noncontiguous: whether the last axis has a stride of 2; not of less than 2 elements.
-        exclude_zero: puts 1, or the least normal number, in the place of 0.
-        memory_format: taken as in PyTorch; elements are in row-major order.
+        noncontiguous: Whether the last axis has a stride of 2. Ignored if there are fewer than 2
+            elements.
+        exclude_zero: Replaces 0 by 1, or by the smallest normal number of a floating-point dtype.
+        memory_format: Accepted for compatibility with PyTorch; elements are in row-major order.
 
     Raises:
-        ValueError: limits that are NaN, or of which the lower is not below the upper, or that the dtype does not have; whole numbers that are to ask for
-            a gradient; `noncontiguous` with a `memory_format`.
+        ValueError: If a limit is NaN, if `low` is not below `high`, if the limits are out of the
+            dtype's range, if `requires_grad` is used with a dtype that is not floating point, or if
+            `noncontiguous` is used with a `memory_format`.
     """
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if noncontiguous and memory_format is not None:
@@ -33,7 +36,7 @@ def make_tensor(
     drawn = _drawn((*sizes[:-1], 2 * sizes[-1]) if is_strided else sizes, dtype, device, low, high)
     if requires_grad and not drawn.is_floating_point():
         raise ValueError(f"make_tensor: requires_grad of {drawn.dtype}, expected a floating dtype")
-    # From 1 on, so that an offset that is forgotten is found, too.
+    # The view starts at element 1, so that an ignored offset is detected, too.
     result = drawn[..., 1::2] if is_strided else drawn
     if exclude_zero:
         with no_grad():
@@ -42,7 +45,7 @@ def make_tensor(
 
 
 def _drawn(sizes: tuple[int, ...], dtype: Any, device: Any, low: Any, high: Any) -> Tensor:
-    """Numbers within the limits, as far as the dtype has them."""
+    """Returns random numbers within the limits, clipped to the range of the dtype."""
     kind = _ternion.zeros(0, dtype=dtype).dtype
     is_floating = kind.is_floating_point
     if is_floating:
@@ -50,7 +53,7 @@ def _drawn(sizes: tuple[int, ...], dtype: Any, device: Any, low: Any, high: Any)
     elif kind == _ternion.bool:
         least, most, usual = 0, 2, (0, 2)
     else:
-        # The upper limit is left out, and must be a number itself.
+        # The upper limit is exclusive, and must itself be a valid integer.
         least, most, usual = iinfo(kind).min, iinfo(kind).max + (kind != _ternion.int64), (-9, 10)
     low, high = usual[0] if low is None else low, usual[1] if high is None else high
     if not low < high or high < least or low >= most:

@@ -1,4 +1,6 @@
-"""`compare_models`: the same parameters, and the same outputs and gradients layer by layer; the other model may be one of PyTorch."""
+"""`compare_models`: compares the parameters, and layer by layer the outputs and gradients, of two
+models. The second one may be a PyTorch model.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +18,31 @@ from ._devices import values_of
 
 
 def compare_models(model: Any, other: Any, inputs: Any, seed: int = 0) -> int:
-    """That two models are the same: parameters and buffers; the outputs of each layer in the order of computation; then, under the same random weights of the output, the
-    gradients that come to each layer, from the last back, and in the end those of inputs and parameters.
+    """Checks that two models are the same.
 
-    Layers are found by their keys. `other` is the reference; limits are those of `compare_devices`. The models are left as they were.
+    Parameters and buffers are compared, then the outputs of each layer in the order of computation,
+    then, for the same random cotangents of the outputs, the gradients with respect to the output of
+    each layer, from the last layer to the first, and at the end the gradients of inputs and
+    parameters.
+
+    Layers are matched by their keys. `other` is the reference; the tolerances are those of
+    `compare_devices`. The models are not changed.
 
     Args:
-        model: a module.
-        other: a module of Ternion, on any device, or one of PyTorch.
-        inputs: a tensor, or a tuple of arguments, for `model`; they go to wherever `other` is.
-        seed: of the random weights.
+        model: A module.
+        other: A module of Ternion, on any device, or a PyTorch module.
+        inputs: A tensor, or a tuple of arguments, for `model`. They are copied to the device of
+            `other`.
+        seed: The seed of the random weights.
 
     Returns:
-        how many elements were compared.
+        The number of compared elements.
 
     Raises:
-        AssertionError: the first parameter, layer or gradient that differs, where, and both numbers; keys that one of them lacks.
-        ValueError: nothing was compared, or a model that does not repeat itself (dropout).
-        TypeError: something that is no module, or inputs without a tensor.
+        AssertionError: If a parameter, a layer's output or a gradient differs (the message names
+            the first one, the index and both values), or if a key is missing in one of the models.
+        ValueError: If nothing was compared, or if a model is not deterministic (dropout).
+        TypeError: If a model is not a module, or if the inputs contain no tensor.
     """
     sides = [_side(part) for part in (model, other)]
     tensors_within(model, inputs, "compare_models")
@@ -65,7 +74,9 @@ def _same_keys(what, first, second, names):
 
 
 def _in_both(first, second, names):
-    """The names of what both computed, in the order of the first: containers that only one of them has are left out, not layers with parameters."""
+    """Returns the names of items that both sides computed, in the order of the first: containers
+    that exist in only one model are ignored, but not layers with parameters.
+    """
     held = [{name for name, *_ in items} for items in (first, second)]
     ends = [[name for name, *_ in items if "output of layer" not in name] for items in (first, second)]
     _same_keys("outputs and gradients", ends[0], ends[1], names)
@@ -88,48 +99,52 @@ def _side(module: Any) -> _Side:
 
 
 class _Side(abc.ABC):
-    """A model of a library: `module`, with what the libraries do otherwise told by the subclasses."""
+    """A model of a library. Subclasses implement what differs between the libraries."""
 
     def __init__(self, module: Any):
         self._module = module
 
     @abc.abstractmethod
     def name(self, which: str) -> str:
-        """What messages call it."""
+        """Returns the name of the model in messages."""
 
     @abc.abstractmethod
     def _values(self, value: Any) -> tuple[str, np.ndarray]:
-        """The name of the dtype, and the elements on the host."""
+        """Returns the name of the dtype, and the elements on the host."""
 
     @abc.abstractmethod
     def _copy(self, value: Any) -> Any:
-        """A tensor of its own."""
+        """Returns a copy of a tensor."""
 
     @abc.abstractmethod
     def _write(self, value: Any, values: Any) -> None:
-        """Overwrites a tensor by another, or by an array."""
+        """Overwrites a tensor with another one, or with an array."""
 
     @abc.abstractmethod
     def _arguments(self, arguments: Any, rng: Any) -> tuple[list[Any], Any]:
-        """The tensors of the arguments as leaves where the model is, nudged if asked for, and what calls the model with them."""
+        """Returns the tensors of the arguments as leaves on the model's device, perturbed if
+        requested, and a function that calls the model with them.
+        """
 
     @abc.abstractmethod
     def _tensors(self, result: Any) -> list[Any]:
-        """The tensors of what a layer gave."""
+        """Returns the tensors in the result of a layer."""
 
     @abc.abstractmethod
     def _backward(self, roots: list[Any], draw: Any) -> None:
-        """The gradients of the outputs under random weights."""
+        """Computes the gradients for random cotangents of the outputs."""
 
     def state(self) -> list[Item]:
-        """Parameters and buffers."""
+        """Returns parameters and buffers."""
         found = [(f"parameter {key}", *self._values(value)) for key, value in self._module.named_parameters()]
-        # PyTorch counts batches, which nothing is computed from.
+        # PyTorch counts batches; the count does not affect results.
         buffers = [(key, value) for key, value in self._module.named_buffers() if not key.endswith("num_batches_tracked")]
         return found + [(f"buffer {key}", *self._values(value)) for key, value in buffers]
 
     def run(self, arguments, seed, rng) -> list[Item]:
-        """Everything that a forward and a backward compute; with `rng`, of inputs and parameters that are nudged. The model is left as it was."""
+        """Returns everything that a forward and a backward pass compute. With `rng`, inputs and
+        parameters are perturbed. The model is not changed.
+        """
         tensors = [value for _, value in [*self._module.named_parameters(), *self._module.named_buffers()]]
         before = [self._copy(value) for value in tensors]
         grads = [(parameter, parameter.grad) for parameter in self._module.parameters()]
@@ -167,12 +182,13 @@ class _Side(abc.ABC):
         return forward + backward + found
 
     def _noting(self, key, forward, backward):
-        """A hook that notes the output of a layer, and the gradient that comes to it."""
+        """Returns a hook that records the output of a layer, and the gradient with respect to it.
+        """
         counts = [0]
 
         def note(module, _, result):
             for output in self._tensors(result):
-                # Without its class: PyTorch's may have another name for the same.
+                # Without its class, whose name may differ in PyTorch.
                 name = (f"layer {key}" if key else "the model itself") + (f", tensor {counts[0]}" if counts[0] else "")
                 counts[0] += 1
                 forward.append((f"output of {name}", *self._values(output)))

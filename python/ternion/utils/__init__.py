@@ -1,4 +1,4 @@
-"""Tools beside layers and optimisers: `ternion.utils.checkpoint`, `ternion.utils.data`, `ternion.utils.tensorboard`."""
+"""Utilities: `ternion.utils.checkpoint`, `ternion.utils.data`, `ternion.utils.tensorboard`."""
 
 from . import checkpoint as checkpoint, data as data, tensorboard as tensorboard
 

@@ -1,4 +1,4 @@
-"""Orders in which examples are taken: the samplers of `ternion.utils.data`."""
+"""The samplers of `ternion.utils.data`, which determine the order of examples."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, Union
 
 from .._ternion import Generator, float64, rand, randint, randperm
 
-# Where random numbers come from: None for those of the device.
+# The source of random numbers; None for those of the device.
 Source = Union[random.Random, Generator, None]
 
-# What a sampler gives. A class may leave it out.
+# The type of the elements of a sampler. A class may omit it.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -26,7 +26,7 @@ else:
 
 
 def source_of(generator: Any) -> Source:
-    """Where orders are drawn."""
+    """Returns the source of random numbers for orders."""
     if generator is None or isinstance(generator, (random.Random, Generator)):
         return generator
     if isinstance(generator, int) and not isinstance(generator, bool):
@@ -35,7 +35,7 @@ def source_of(generator: Any) -> Source:
 
 
 def random_order(count: int, source: Source) -> list[int]:
-    """The numbers from 0 to below `count`."""
+    """Returns a random permutation of the integers from 0 to below `count`."""
     if not isinstance(source, random.Random):
         return randperm(count, generator=source).tolist() if count else []
     order = list(range(count))
@@ -44,10 +44,10 @@ def random_order(count: int, source: Source) -> list[int]:
 
 
 class Sampler(Generic[Chosen]):
-    """Numbers of examples in some order: a subclass says `__iter__`, and `__len__` if it can.
+    """Indices of examples in some order. A subclass defines `__iter__`, and `__len__` if possible.
 
     Raises:
-        NotImplementedError: the subclass does not say `__iter__`.
+        NotImplementedError: If the subclass does not define `__iter__`.
     """
 
     def __iter__(self) -> Iterator[Chosen]:
@@ -55,10 +55,10 @@ class Sampler(Generic[Chosen]):
 
 
 class SequentialSampler(Sampler[int]):
-    """The numbers of all examples in their order.
+    """The indices of all examples in their order.
 
     Raises:
-        TypeError: when read, a data set without a length.
+        TypeError: When iterated, if the data set has no length.
     """
 
     def __init__(self, data_source: Any):
@@ -72,16 +72,16 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """The numbers of examples in random order, another one each time.
+    """The indices of examples in random order, a new one in each iteration.
 
     Args:
-        replacement: whether an example may come again before all were there.
-        num_samples: how many numbers; as many as there are examples by default.
-        generator: a seed, a `ternion.Generator` or a `random.Random`.
+        replacement: Whether to sample with replacement.
+        num_samples: The number of samples. Default: the number of examples.
+        generator: A seed, a `ternion.Generator` or a `random.Random`.
 
     Raises:
-        ValueError: `num_samples` below 1.
-        TypeError: a `replacement` that is neither True nor False, another generator.
+        ValueError: If `num_samples` is below 1.
+        TypeError: If `replacement` is not a bool, or if the generator has another type.
     """
 
     def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None):
@@ -94,7 +94,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many numbers there are."""
+        """The number of samples."""
         return len(self.data_source) if self._samples is None else self._samples
 
     def __iter__(self) -> Iterator[int]:
@@ -118,10 +118,10 @@ def _numbers(count: int, wanted: int, source: Source) -> list[int]:
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """These numbers in random order.
+    """The given indices in random order.
 
     Raises:
-        TypeError: a generator that is none of these.
+        TypeError: If the generator is not a seed, a `ternion.Generator` or a `random.Random`.
     """
 
     def __init__(self, indices: Sequence[int], generator: Any = None):
@@ -135,13 +135,14 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Numbers drawn with these weights.
+    """Indices drawn with the given weights.
 
     Args:
-        replacement: whether a number may come again.
+        replacement: Whether to sample with replacement.
 
     Raises:
-        ValueError: weights that are below 0, not finite or all 0; less than 1 sample, or without replacement more than there are.
+        ValueError: If a weight is negative or not finite, if all weights are 0, if `num_samples` is
+            below 1, or, without replacement, if it exceeds the number of positive weights.
     """
 
     def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None):
@@ -158,7 +159,8 @@ class WeightedRandomSampler(Sampler[int]):
             sums = list(itertools.accumulate(self.weights))
             last = max(number for number, weight in enumerate(self.weights) if weight > 0)
             return iter([min(bisect.bisect_right(sums, share * sums[-1]), last) for share in self._shares(self.num_samples)])
-        # The first by times that are exponentially distributed with these rates (Efraimidis and Spirakis 2006).
+        # Takes the smallest of exponentially distributed times with these rates (Efraimidis and
+        # Spirakis 2006).
         shares = self._shares(len(self.weights))
         times = [(-math.log(1 - share) / weight, number) for number, (share, weight) in enumerate(zip(shares, self.weights)) if weight > 0]
         return iter([number for _, number in sorted(times)[: self.num_samples]])
@@ -173,10 +175,11 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` numbers of another sampler; the last one may have less, unless `drop_last`.
+    """Lists of `batch_size` indices of another sampler. The last one may be shorter, unless
+    `drop_last`.
 
     Raises:
-        ValueError: a `batch_size` that is no whole number of at least 1, a `drop_last` that is neither True nor False.
+        ValueError: If `batch_size` is not a positive integer, or if `drop_last` is not a bool.
     """
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
@@ -195,7 +198,7 @@ class BatchSampler(Sampler[list[int]]):
 
 
 def batched(items: Iterator[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
-    """Lists of so many items; the last one may have less, unless `drop_last`."""
+    """Yields lists of `size` items. The last one may be shorter, unless `drop_last`."""
     while batch := list(itertools.islice(items, size)):
         if len(batch) == size or not drop_last:
             yield batch

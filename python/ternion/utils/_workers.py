@@ -12,15 +12,16 @@ from typing import Any
 
 from .._living import Living
 
-# Threads that are not over when a program ends get so many seconds for the op that they are at: they are not waited for any longer.
+# When a program ends, threads that are still running get this many seconds to finish their current
+# op. After that they are no longer waited for.
 _PATIENCE = 0.5
 _all: Living[Workers] = Living()
 
 
 class Workers:
-    """Threads that do `work` on what they are given, after `begin` with their number.
+    """Threads that apply `work` to submitted items. Each first calls `begin` with its index.
 
-    They are daemons: neither the end of a program nor `stop` waits for one that is held up.
+    They are daemon threads: neither the end of a program nor `stop` waits for one that is blocked.
     """
 
     def __init__(self, count: int, begin: Callable[[int], Any], work: Callable[[Any], Any]):
@@ -33,22 +34,24 @@ class Workers:
             thread.start()
 
     def submit(self, given: Any) -> Future[Any]:
-        """What `work` will make of `given`."""
+        """Submits an item, and returns the future result of `work`."""
         future: Future[Any] = Future()
         self._tasks.put((future, given))
         return future
 
     def stop(self) -> None:
-        """Begins nothing more. Threads that are idle end at once, one that is at work when that is done."""
+        """Starts no further tasks. Idle threads end immediately, busy ones after their current
+        task.
+        """
         self._is_stopped.set()
         for _ in self._threads:
             self._tasks.put(None)
         for thread in self._threads:
-            # Of a thread that has nothing to do this is no time; one at work is left alone.
+            # Enough for an idle thread to end; a busy one is not waited for.
             thread.join(0.01)
 
     def join(self, until: float) -> None:
-        """Waits for the threads, up to this time."""
+        """Waits for the threads until the given time."""
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
@@ -68,14 +71,16 @@ class Workers:
                 future.set_exception(error)
             else:
                 future.set_result(found)
-            # Nothing is kept while the thread waits.
+            # No references are kept while the thread waits.
             del task, future, given
             found = None
 
 
 @atexit.register
 def _end() -> None:
-    """Stops all threads before the interpreter goes: what they call then is no more."""
+    """Stops all threads before the interpreter shuts down, after which they could no longer call
+    anything.
+    """
     running = list(_all)
     for workers in running:
         workers.stop()

@@ -1,4 +1,6 @@
-"""Segments of a model that are computed twice, so that their memory is let go in between."""
+"""Activation checkpointing: segments of a model that are recomputed in the backward pass, so that
+their memory is freed in between.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,24 @@ def __dir__() -> list[str]:
 
 
 def checkpoint(function: Any, *args: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
-    """What `function(*args, **kwargs)` gives. Nothing that it computes inside is kept: backward runs it again (Chen et al. 2016).
+    """Returns the result of `function(*args, **kwargs)`. Its intermediate tensors are not saved:
+    the backward pass runs it again (Chen et al. 2016).
 
-    The second run draws the same random numbers and computes in the same precision. Parameters that `function` uses get their gradients, too. Tensors
-    from outside that it changes in place, as a batch norm its running statistics, change once; whatever else it does happens twice.
+    The second run draws the same random numbers and uses the same precision. Parameters that
+    `function` uses get their gradients, too. Tensors from outside that it changes in place, such as
+    the running statistics of a batch norm, are changed once. All other side effects happen twice.
 
     Args:
-        function: a module, or a function of tensors and anything else; what it gives may be a tensor, or tuples, lists and dicts of them.
-        use_reentrant: PyTorch's choice between two ways; here there is one, that of False.
-        preserve_rng_state: True; other random numbers would be other gradients.
+        function: A module, or a function of tensors and other arguments that returns a tensor, or
+            tuples, lists and dicts of tensors.
+        use_reentrant: PyTorch's choice between two implementations. There is only one here, which
+            corresponds to False.
+        preserve_rng_state: Must be True: other random numbers would change the gradients.
 
     Raises:
-        ValueError: no argument is a tensor, or `preserve_rng_state` is False.
-        RuntimeError: in the backward pass, if the second run does not do what the first did, or a tensor that it reads was changed in place.
+        ValueError: If no argument is a tensor, or if `preserve_rng_state` is False.
+        RuntimeError: In the backward pass, if the second run differs from the first, or if a tensor
+            that it reads was changed in place.
     """
     if not preserve_rng_state:
         raise ValueError("checkpoint: preserve_rng_state=False: the second run would compute something else than the first")
@@ -42,7 +49,8 @@ def checkpoint(function: Any, *args: Any, use_reentrant: bool | None = None, pre
         nonlocal rebuilt
         positional, named = arguments(inputs)
         outputs, rebuild = _tree.flatten(function(*positional, **named))
-        # The form of the first run: the second has to do the same, and is only asked for gradients.
+        # The structure of the first run's result: the second run must do the same, and is only used
+        # for gradients.
         rebuilt = rebuilt or rebuild
         return outputs
 
@@ -51,14 +59,15 @@ def checkpoint(function: Any, *args: Any, use_reentrant: bool | None = None, pre
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True) -> Any:
-    """What `functions` give one after the other, in so many parts of which all but the last are a `checkpoint`.
+    """Applies `functions` one after another, in `segments` segments, all of which except the last
+    are a `checkpoint`.
 
     Args:
-        functions: a `Sequential`, or a list of modules or functions.
-        segments: from 1 to the number of functions.
+        functions: A `Sequential`, or a list of modules or functions.
+        segments: The number of segments, from 1 to the number of functions.
 
     Raises:
-        ValueError: another number of segments; as `checkpoint`.
+        ValueError: If the number of segments is out of range; also as in `checkpoint`.
     """
     steps = list(functions)
     if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= len(steps):

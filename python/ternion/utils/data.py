@@ -1,4 +1,4 @@
-"""Data sets and the batches that are taken from them. Names, arguments and defaults are those of `torch.utils.data`.
+"""Data sets and loaders of batches. Names, arguments and defaults are those of `torch.utils.data`.
 
     from ternion.utils.data import DataLoader, TensorDataset
 
@@ -6,8 +6,8 @@
     for images, labels in loader:
         ...
 
-Workers are threads. Where PyTorch takes a `torch.Generator`, a `ternion.Generator`, a seed or a `random.Random` is taken; without one the order is
-drawn by the random numbers of the device.
+Workers are threads. Where PyTorch takes a `torch.Generator`, a `ternion.Generator`, a seed or a
+`random.Random` is accepted. Without one, the order is drawn from the random numbers of the device.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "get_worker_info", "random_split",
 ]  # fmt: skip
 
-# What an example is. A class may leave it out.
+# The type of an example. A class may omit it.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -53,10 +53,11 @@ def __dir__() -> list[str]:
 
 
 class Dataset(Generic[Example]):
-    """What has examples by their numbers: a subclass says `__getitem__`, and `__len__`. `Dataset[tuple[Tensor, int]]` says what an example is.
+    """A data set whose examples are accessed by index. A subclass defines `__getitem__` and
+    `__len__`. `Dataset[tuple[Tensor, int]]` declares the type of an example.
 
     Raises:
-        NotImplementedError: the subclass does not say `__getitem__`.
+        NotImplementedError: If the subclass does not define `__getitem__`.
     """
 
     def __getitem__(self, index: Any) -> Example:
@@ -67,10 +68,10 @@ class Dataset(Generic[Example]):
 
 
 class IterableDataset(Dataset[Example], Iterable[Example]):
-    """What gives its examples one after the other: a subclass says `__iter__`.
+    """A data set whose examples are iterated. A subclass defines `__iter__`.
 
     Raises:
-        NotImplementedError: the subclass does not say `__iter__`.
+        NotImplementedError: If the subclass does not define `__iter__`.
     """
 
     def __iter__(self) -> Iterator[Example]:
@@ -81,10 +82,10 @@ class IterableDataset(Dataset[Example], Iterable[Example]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """The rows of several tensors side by side: an example is a tuple.
+    """A data set of the corresponding rows of several tensors. An example is a tuple.
 
     Raises:
-        ValueError: tensors of different lengths, or none.
+        ValueError: If the tensors have different lengths, or if there are none.
     """
 
     def __init__(self, *tensors: Tensor):
@@ -104,10 +105,12 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Several data sets side by side: an example is a tuple, or with names a dict.
+    """A data set of the corresponding examples of several data sets. An example is a tuple, or a
+    dict if they are named.
 
     Raises:
-        ValueError: data sets of different lengths, or none; some with names and some without.
+        ValueError: If the data sets have different lengths, if there are none, or if some are named
+            and some are not.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -129,11 +132,11 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[Example]):
-    """Data sets one behind the other.
+    """The concatenation of several data sets.
 
     Raises:
-        ValueError: none.
-        TypeError: one that only gives its examples one after the other.
+        ValueError: If there are no data sets.
+        TypeError: If a data set is an `IterableDataset`.
     """
 
     def __init__(self, datasets: Iterable[Any]):
@@ -157,10 +160,10 @@ class ConcatDataset(Dataset[Example]):
 
 
 class ChainDataset(IterableDataset[Example]):
-    """Iterable data sets one behind the other.
+    """The concatenation of several iterable data sets.
 
     Raises:
-        TypeError: when read, a data set that cannot be gone through.
+        TypeError: When iterated, if a data set is not iterable.
     """
 
     def __init__(self, datasets: Iterable[Any]):
@@ -174,10 +177,10 @@ class ChainDataset(IterableDataset[Example]):
 
 
 class Subset(Dataset[Example]):
-    """The examples of a data set with these numbers.
+    """The examples of a data set at the given indices.
 
     Raises:
-        IndexError: when read, a number that is none of an example.
+        IndexError: When read, if an index is out of range.
     """
 
     def __init__(self, dataset: Any, indices: Sequence[int]):
@@ -193,14 +196,14 @@ class Subset(Dataset[Example]):
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
-    """Parts of a data set without common examples, in random order.
+    """Splits a data set into disjoint parts, in random order.
 
     Args:
-        lengths: how many examples each part has; or shares of all, which sum to 1.
-        generator: a seed, a `ternion.Generator` or a `random.Random`.
+        lengths: The number of examples of each part, or fractions that sum to 1.
+        generator: A seed, a `ternion.Generator` or a `random.Random`.
 
     Raises:
-        ValueError: lengths that do not sum to that of the data set.
+        ValueError: If the lengths do not sum to the length of the data set.
     """
     count, shares = len(dataset), list(lengths)
     if math.isclose(sum(shares), 1) and sum(shares) <= 1:
@@ -218,7 +221,9 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 
 
 def _indexed(dataset: Any) -> Any:
-    """A data set with examples by number; the images of `ternion.data` and their labels as one."""
+    """Returns a data set with indexed examples. The images of `ternion.data` and their labels
+    become one data set.
+    """
     if not hasattr(dataset, "__getitem__") and hasattr(dataset, "images") and hasattr(dataset, "labels"):
         return TensorDataset(dataset.images, dataset.labels)
     return dataset
@@ -228,7 +233,9 @@ def _indexed(dataset: Any) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Arrays and numbers of NumPy as tensors, also within tuples, lists and dicts; everything else as it is."""
+    """Converts NumPy arrays and numbers to tensors, also in tuples, lists and dicts. Everything
+    else is returned unchanged.
+    """
     if isinstance(data, Tensor) or not _is_numpy(data):
         if isinstance(data, Mapping):
             return {key: default_convert(value) for key, value in data.items()}
@@ -245,11 +252,12 @@ def _is_numpy(value: Any) -> bool:
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Examples as one batch: tensors, arrays and numbers stacked along a new first axis; tuples, lists and dicts by their parts; texts as a list.
+    """Combines examples into a batch: tensors, arrays and numbers are stacked along a new first
+    axis; tuples, lists and dicts are combined by their parts; strings become a list.
 
     Raises:
-        TypeError: examples of another kind.
-        ValueError: shapes or lengths that differ, or no examples.
+        TypeError: If the examples have another type.
+        ValueError: If shapes or lengths differ, or if there are no examples.
     """
     if len(batch) == 0:
         raise ValueError("default_collate: no examples")
@@ -281,7 +289,9 @@ def _parts(first, batch):
 
 
 class WorkerInfo(NamedTuple):
-    """Which thread of a `DataLoader` it is, of how many, and whose examples it fetches."""
+    """The index of a thread of a `DataLoader`, the number of threads, and the data set from which
+    it fetches examples.
+    """
 
     id: int
     num_workers: int
@@ -292,29 +302,34 @@ _worker = threading.local()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a thread that fetches batches, `id`, `num_workers` and `dataset`; None elsewhere."""
+    """Returns `id`, `num_workers` and `dataset` in a thread that fetches batches; None elsewhere.
+    """
     return getattr(_worker, "info", None)
 
 
 class DataLoader(Generic[Example]):
-    """Batches of a data set; each `iter` goes once through it.
+    """Iterates over batches of a data set. Each `iter` makes one pass.
 
     Args:
-        dataset: has `__getitem__` and `__len__`, or is an `IterableDataset`; or the images of `ternion.data`, such as `mnist().train`.
-        batch_size: examples in a batch; with None examples come one by one, without a batch.
-        shuffle: another random order each time.
-        sampler, batch_sampler: other orders: numbers of examples, or lists of them.
-        num_workers: threads that fetch batches ahead, in order; with 0 they are fetched when they are asked for.
-        collate_fn: makes a batch of a list of examples.
-        pin_memory, persistent_workers: taken as in PyTorch, the latter with workers, without effect.
-        drop_last: leaves out a last batch that is not full.
-        timeout: seconds after which a batch that a thread has not fetched is an error; 0 waits. With workers alone.
-        worker_init_fn: is called with its number by each thread.
-        generator: a seed, a `ternion.Generator` or a `random.Random` for the order.
-        prefetch_factor: batches that each thread is ahead; 2 by default.
+        dataset: An object with `__getitem__` and `__len__`, an `IterableDataset`, or images of
+            `ternion.data`, such as `mnist().train`.
+        batch_size: The number of examples per batch. None yields single examples without batching.
+        shuffle: Uses a new random order in each epoch.
+        sampler, batch_sampler: Custom orders: iterables of indices, or of lists of indices.
+        num_workers: The number of threads that prefetch batches, in order. With 0, batches are
+            fetched on demand.
+        collate_fn: Combines a list of examples into a batch.
+        pin_memory, persistent_workers: Accepted for compatibility with PyTorch (the latter only
+            with workers); no effect.
+        drop_last: Drops an incomplete last batch.
+        timeout: The time in seconds after which a batch that a thread has not fetched raises an
+            error; 0 waits without limit. Only with workers.
+        worker_init_fn: Called by each thread with its index.
+        generator: A seed, a `ternion.Generator` or a `random.Random` for the order.
+        prefetch_factor: The number of batches that each thread prefetches. Default: 2.
 
     Raises:
-        ValueError: settings that do not fit together.
+        ValueError: If settings contradict each other.
     """
 
     def __init__(
@@ -378,11 +393,11 @@ class DataLoader(Generic[Example]):
         return map(self.collate_fn, batched(examples, self.batch_size, self.drop_last))
 
     def _fetch(self, chosen: Any) -> Any:
-        """The batch of these numbers, or the example of one."""
+        """Returns the batch for a list of indices, or the example for an index."""
         if self.batch_sampler is None:
             return self.collate_fn(self.dataset[chosen])
         if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
-            # The same in one go.
+            # Equivalent, but in one gather per tensor.
             rows = tensor([int(number) for number in chosen])
             return [value[rows.to(value.device)] for value in self.dataset.tensors]
         if hasattr(self.dataset, "__getitems__"):
@@ -390,7 +405,7 @@ class DataLoader(Generic[Example]):
         return self.collate_fn([self.dataset[number] for number in chosen])
 
     def _ahead(self, order: Iterator[Any]) -> Iterator[Any]:
-        """Batches in order, fetched by threads before they are asked for."""
+        """Yields batches in order, prefetched by threads."""
         workers = Workers(self.num_workers, self._begun, self._fetch)
         waiting: deque[Any] = deque()
         try:
@@ -401,7 +416,8 @@ class DataLoader(Generic[Example]):
             while waiting:
                 yield self._taken(waiting)
         finally:
-            # Whatever the threads are at: a program that goes on, or ends, does not wait for an item that does not come.
+            # Whatever the threads are doing: a program that continues, or ends, does not wait for
+            # an item that never arrives.
             workers.stop()
 
     def _begun(self, number: int) -> None:

@@ -1,11 +1,13 @@
-"""Numbers of a training as event files of TensorBoard. Names and arguments are those of `torch.utils.tensorboard`.
+"""Writes metrics of a training run to TensorBoard event files. Names and arguments are those of
+`torch.utils.tensorboard`.
 
     writer = SummaryWriter("runs/first")
     writer.add_scalar("loss", loss.item(), step)
     writer.close()
 
-An event file is a row of records: length, masked CRC-32C of the length, data, masked CRC-32C of the data (TensorFlow's `record_writer.h`). The data is
-a protocol buffer, `tensorflow.Event`, of which scalars need six fields.
+An event file is a sequence of records: length, masked CRC-32C of the length, data, masked CRC-32C
+of the data (TensorFlow's `record_writer.h`). The data is a protocol buffer, `tensorflow.Event`, of
+which scalars need six fields.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def _masked_crc(data: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    # Negative numbers as those of 64 bits in two's complement.
+    # Negative numbers are encoded in 64-bit two's complement.
     number &= 2**64 - 1
     told = bytearray()
     while number > 0x7F:
@@ -69,14 +71,17 @@ class SummaryWriter:
     """Writes scalars to a new event file in a folder, for `tensorboard --logdir runs`.
 
     Args:
-        log_dir: the folder, which is made if it is not there; by default one under `runs` with the time in its name.
-        comment: is put behind the name of the default folder.
-        purge_step: has TensorBoard pass over what earlier files of the folder have from this step on.
-        max_queue, flush_secs: taken as in PyTorch: every event is written at once.
-        filename_suffix: is put behind the name of the file.
+        log_dir: The folder, which is created if it does not exist. Default: a folder in `runs` with
+            the time in its name.
+        comment: A suffix of the name of the default folder.
+        purge_step: Makes TensorBoard discard the events of earlier files in the folder from this
+            step on.
+        max_queue, flush_secs: Accepted for compatibility with PyTorch. Every event is written
+            immediately.
+        filename_suffix: A suffix of the name of the file.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: If the file cannot be written.
     """
 
     def __init__(
@@ -87,7 +92,8 @@ class SummaryWriter:
             log_dir = Path("runs", f"{time.strftime('%b%d_%H-%M-%S')}_{socket.gethostname()}{comment}")
         self.log_dir = str(log_dir)
         Path(log_dir).mkdir(parents=True, exist_ok=True)
-        # Readers take files in the order of their names; two of one second and process have a number.
+        # Readers process files in the order of their names. A number distinguishes files of the
+        # same second and process.
         begin, number = f"events.out.tfevents.{int(time.time()):010}.{socket.gethostname()}.{os.getpid()}", 0
         while (path := Path(log_dir, f"{begin}.{number}{filename_suffix}")).exists():
             number += 1
@@ -105,11 +111,11 @@ class SummaryWriter:
         self._file.flush()
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None) -> None:
-        """A number under a name at a step (0 by default); a tensor of one element is read.
+        """Writes a number under a tag at a step (0 by default). A tensor must have one element.
 
         Raises:
-            TypeError: no number.
-            ValueError: the writer is closed.
+            TypeError: If the value is not a number.
+            ValueError: If the writer is closed.
         """
         try:
             value = float(scalar_value)
@@ -120,15 +126,17 @@ class SummaryWriter:
         self._write(_event(time.time() if walltime is None else walltime, global_step or 0, _part(5, summary)))
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None) -> None:
-        """Several numbers, as `main_tag/name`. (PyTorch writes a file for each.) Raises as `add_scalar`."""
+        """Writes several numbers, as `main_tag/name`. (PyTorch writes a file for each.) Raises the
+        errors of `add_scalar`.
+        """
         for name, value in tag_scalar_dict.items():
             self.add_scalar(f"{main_tag}/{name}", value, global_step, walltime)
 
     def flush(self) -> None:
-        """Does nothing: every event is written at once."""
+        """Has no effect: every event is written immediately."""
 
     def close(self) -> None:
-        """Ends the file."""
+        """Closes the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

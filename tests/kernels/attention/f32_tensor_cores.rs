@@ -1,4 +1,5 @@
-//! Attention of f32 on the tensor cores: in TF32, held to a bound from the rounding of each operand, and of parts of bf16, held to what f32 is held to.
+//! Attention in f32 on the tensor cores: in TF32, with a bound derived from the rounding of each
+//! operand, and with bf16x6, with the limits of f32.
 
 use super::super::{
     beside, both_ways_by, compare, difference, gpu, none_wrong, numbers, tensor, twice, unless_short,
@@ -12,16 +13,18 @@ use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
 use ternion_cuda::with_attention_by_parts;
 
-/// Widths that there are kernels for: whole tiles, and less.
+/// Head dims of the kernels: complete tiles, and less.
 const WIDTHS: [[usize; 2]; 8] =
     [[32, 32], [33, 32], [40, 64], [64, 64], [72, 40], [96, 96], [128, 128], [100, 128]];
 const FEW_WIDTHS: [[usize; 2]; 3] = [[33, 32], [64, 64], [100, 128]];
-/// Beside the lengths of all attention: a single query and two keys, and tiles of 64 and 128 queries and steps of 16 and 32 keys with one more.
+/// In addition to the lengths of all attention: a single query and two keys, and tiles of 64 and
+/// 128 queries and steps of 16 and 32 keys with one more.
 const EDGES: [[usize; 3]; 4] = [[1, 33, 4], [65, 2, 1], [129, 65, 2], [64, 32, 1]];
 
-/// What an operand is off by, relative to it, once it is rounded to TF32: 10 bits behind the point, to nearest.
+/// The relative error of an operand that is rounded to TF32: 10 fraction bits, to nearest.
 const ROUNDING: f64 = 1.0 / 2048.0;
-/// What a sum is off by for each of its terms, relative to their magnitudes: tensor cores cut off what is beyond f32.
+/// The error of a sum for each of its terms, relative to their magnitudes: tensor cores truncate
+/// beyond f32.
 const OF_TERM: f64 = 1.0 / (1 << 23) as f64;
 
 fn cases() -> impl Iterator<Item = Case> {
@@ -57,22 +60,22 @@ fn by_fused_multiply_adds<R>(f: impl FnOnce() -> R) -> R {
     with_precision(Precision::Ieee, f)
 }
 
-/// y, dq, dk and dv in f64, and how far from them a device may be that rounds operands to TF32.
+/// y, dq, dk and dv in f64, and bounds for a device that rounds operands to TF32.
 struct Exact {
     results: Vec<Tensor>,
     bounds: Vec<Tensor>,
 }
 
-/// What attention goes through, in f64 of the numbers that the case has in f32.
+/// The intermediate results of attention, in f64, from the case's f32 values.
 struct Steps {
     q: Tensor,
     /// Keys and values of each query head.
     k: Tensor,
     v: Tensor,
     dy: Tensor,
-    /// 0 where a key is not seen.
+    /// 0 where a key is masked.
     weights: Tensor,
-    /// What dropout multiplies a weight by.
+    /// The dropout factor of each weight.
     factors: Tensor,
 }
 
@@ -99,13 +102,15 @@ impl Steps {
         Ok(Steps { q, k, v, dy, weights, factors })
     }
 
-    /// The results in f64, and bounds of errors by those of each operand, each sum and each exponential.
+    /// Returns the results in f64, with error bounds derived from those of each operand, each sum
+    /// and each exponential.
     fn exact(&self, case: Case) -> Result<Exact> {
         let Steps { q, k, v, dy, weights, factors } = self;
         let [queries, keys, group] = case.lengths;
         let (scale, width) = (case.scale(), case.widths[0].max(case.widths[1]));
         let two = |terms: usize| 2.0 * ROUNDING + ROUNDING * ROUNDING + (terms + 4) as f64 * OF_TERM;
-        // Of a row's scores the largest error; a weight is off by as much, and by that of the sum of all.
+        // The largest error of the scores in a row; a weight has this error, plus that of the row
+        // sum.
         let magnitudes = q.abs()?.matmul(&k.abs()?.t()?)?.mul_scalar(scale)?;
         let off =
             magnitudes.max_keep(-1)?.mul_scalar(2.0 * two(width))?.expm1()?.add_scalar(16.0 * OF_TERM)?;
@@ -141,26 +146,27 @@ impl Steps {
     }
 }
 
-/// The first number that is further off than its bound.
+/// Returns the first number whose error exceeds its bound.
 fn beyond(found: &Tensor, exact: &Tensor, bound: &Tensor) -> Result<Option<String>> {
     let (found, exact, bound) = (found.to_vec_f64()?, exact.to_vec_f64()?, bound.to_vec_f64()?);
     let is_beyond = |at: &usize| {
         let apart = (found[*at] - exact[*at]).abs();
-        // NaN is beyond any.
+        // NaN exceeds every bound.
         apart.is_nan() || apart > bound[*at] + f64::from(f32::MIN_POSITIVE)
     };
     let text = |at: usize| format!("at {at}: {} instead of {} within {}", found[at], exact[at], bound[at]);
     Ok((0..found.len()).find(is_beyond).map(text))
 }
 
-/// The root mean square of what is wrong, relative to that of what is right.
+/// Returns the root mean square of the errors, relative to that of the exact values.
 fn relative_error(found: &Tensor, exact: &Tensor) -> Result<f64> {
     let (found, exact) = (found.to_vec_f64()?, exact.to_vec_f64()?);
     let apart: f64 = found.iter().zip(&exact).map(|(found, exact)| (found - exact).powi(2)).sum();
     Ok((apart / exact.iter().map(|exact| exact * exact).sum::<f64>().max(f64::MIN_POSITIVE)).sqrt())
 }
 
-/// Every width, reach, mask and edge: within the bound of each number, and of y on the whole no further off than a rounded operand.
+/// Every head_dim, mask and edge: within the bound of each number, and the total error of y is at
+/// most that of a rounded operand.
 #[test]
 fn tf32_is_within_its_rounding() -> Result<()> {
     let mut faults = String::new();
@@ -184,7 +190,7 @@ fn tf32_is_within_its_rounding() -> Result<()> {
     Ok(())
 }
 
-/// Within what is allowed of fused multiply-adds.
+/// Within the limits of FMA.
 #[test]
 fn parts_are_as_f32() -> Result<()> {
     let mut faults = String::new();
@@ -196,8 +202,8 @@ fn parts_are_as_f32() -> Result<()> {
     Ok(())
 }
 
-/// Which kernel runs shows in the bits: that of TF32 where its scope is open; that of parts where it is wanted, unless IEEE 754 is asked for, which is that of fused
-/// multiply-adds bit by bit.
+/// The bits show which kernel runs: TF32 inside its scope; bf16x6 where it is enabled, unless IEEE
+/// 754 is requested, which gives the bits of FMA.
 #[test]
 fn the_scope_decides_what_computes() -> Result<()> {
     let _beside = beside();
@@ -225,7 +231,8 @@ fn the_scope_decides_what_computes() -> Result<()> {
     Ok(())
 }
 
-/// Parts are about as far from f64 as fused multiply-adds: the root mean square of errors, of many keys too, beside what rounding scores and exponentials takes from both.
+/// bf16x6 is about as far from f64 as FMA, in root mean square, also with many keys, apart from the
+/// rounding of scores and exponentials, which affects both.
 #[test]
 fn parts_are_as_accurate_as_fused_multiply_adds() -> Result<()> {
     let _beside = beside();
@@ -250,7 +257,7 @@ fn parts_are_as_accurate_as_fused_multiply_adds() -> Result<()> {
     Ok(())
 }
 
-/// Forward and backward of one head under a configuration.
+/// Forward and backward of one head with a configuration.
 fn attend(config: AttentionConfig, inputs: &[Tensor; 3], dy: &Tensor) -> Result<Vec<Tensor>> {
     let attend = |x: &[Tensor]| {
         let state = config.dropout.map(|_| state(x[0].device())).transpose()?;
@@ -260,7 +267,7 @@ fn attend(config: AttentionConfig, inputs: &[Tensor; 3], dy: &Tensor) -> Result<
     both_ways_by(inputs, attend, |_| Ok(dy.clone()))
 }
 
-/// Values are the rows of the unit matrix, so that y is the weights: the same are 0.
+/// The values are an identity matrix, so that y is the weights: the same weights must be 0.
 #[test]
 fn the_same_weights_are_dropped() -> Result<()> {
     let _beside = beside();
@@ -286,7 +293,7 @@ fn the_same_weights_are_dropped() -> Result<()> {
     Ok(())
 }
 
-/// What a number is, whatever its magnitude.
+/// Returns the kind of each number, whatever its magnitude.
 fn kinds(results: &[Tensor]) -> Result<Vec<Vec<&'static str>>> {
     let kind = |value: &f32| match value {
         value if value.is_nan() => "NaN",
@@ -297,8 +304,9 @@ fn kinds(results: &[Tensor]) -> Result<Vec<Vec<&'static str>>> {
     results.iter().map(|result| Ok(result.to_vec::<f32>()?.iter().map(kind).collect())).collect()
 }
 
-/// Infinities and NaN anywhere, and numbers that have no parts, come out as by fused multiply-adds. In TF32 y does where its keys are all seen; gradients are differences that may be
-/// infinite in one and not in the other, and are left out.
+/// Infinities and NaN anywhere, and numbers that bf16x6 cannot split, give the same results as FMA.
+/// In TF32 the same holds for y if no key is masked; gradients are differences that may be infinite
+/// in one and not in the other, and are not compared.
 #[test]
 fn infinities_nan_and_numbers_without_parts() -> Result<()> {
     let _beside = beside();

@@ -1,4 +1,5 @@
-//! Forward by TMA with its tiles for few and for many keys: the ones that tensors get give the same bits, the others the same but for rounding.
+//! The TMA forward kernel with its tiles for few and for many keys: the tiles that tensors get give
+//! the same bits, the others the same up to rounding.
 
 use super::super::{beside, difference, tensor, unless_short};
 pub(in crate::kernels) use super::order::device;
@@ -10,11 +11,12 @@ use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, ForwardTiles};
 
-/// Batch, query heads, key heads, queries, keys. More works than an H200 has multiprocessors; rows that end within tiles of 128 and of 192; the last ones
-/// are so many that tensors get the tiles for many keys.
+/// Batch, query heads, key heads, queries, keys. More work tiles than an H200 has multiprocessors;
+/// numbers of rows that end within tiles of 128 and of 192; the last ones are so large that tensors
+/// get the tiles for many keys.
 const SIZES: [[usize; 5]; 4] =
     [[3, 36, 12, 300, 420], [2, 40, 40, 385, 449], [1, 24, 8, 1000, 1500], [1, 12, 12, 4200, 4200]];
-/// In short tests.
+/// For short tests.
 const FEW: [[usize; 5]; 1] = [[2, 72, 12, 80, 150]];
 
 const FULL: AttentionConfig = AttentionConfig { scale: 0.04, ..AttentionConfig::PLAIN };
@@ -24,7 +26,7 @@ const CONFIGS: [AttentionConfig; 3] = [
     AttentionConfig { causal: true, window: Some(150), ..FULL },
 ];
 
-/// y and the log-sum-exp. What is not written stays NaN.
+/// Returns y and the log-sum-exp. Elements that are not written stay NaN.
 pub(in crate::kernels) fn forward(
     backend: &CudaBackend,
     config: &AttentionConfig,
@@ -40,7 +42,7 @@ pub(in crate::kernels) fn forward(
     Ok(outputs)
 }
 
-/// q, k and v, and what attention gives for them.
+/// Returns q, k and v, and the results of attention for them.
 pub(in crate::kernels) fn operands(
     device: &Device,
     dtype: DType,
@@ -54,7 +56,7 @@ pub(in crate::kernels) fn operands(
     Ok((inputs, [outputs[0].clone(), outputs[1].clone()]))
 }
 
-/// What is wrong of one case.
+/// Returns the faults of one case.
 fn faults(
     (device, backend): (&Device, &CudaBackend),
     dtype: DType,
@@ -86,7 +88,7 @@ fn faults(
 fn tiles_for_few_and_for_many_keys_give_the_same_but_for_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let _beside = beside();
-    // Of 40 and 136 columns the tiles are filled up with zeros.
+    // For head dims 40 and 136 the tiles are padded with zeros.
     none_wrong_of(
         [40, 64, 136, 192],
         unless_short(&SIZES[..], &FEW[..]),

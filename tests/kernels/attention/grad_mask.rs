@@ -1,4 +1,5 @@
-//! The gradient of an additive mask, by the op itself: beside the CPU backend's in f64, of the same numbers.
+//! The gradient of an additive mask, by the op itself: compared with the CPU backend's in f64, for
+//! the same numbers.
 
 use super::super::{beside, gpu, none_wrong, tensor, unless_short};
 use super::{DROPOUTS, WINDOW, state};
@@ -9,13 +10,13 @@ use ternion::prelude::*;
 
 const BATCH: usize = 2;
 const HEADS: usize = 6;
-/// Query heads that share a key head.
+/// Query heads per key head.
 const GROUP: usize = 3;
 
-/// Of queries and keys, and of values: each width of tiles, and less.
+/// head_dim and value_dim: the width of each tile, and less.
 const WIDTHS: [[usize; 2]; 7] = [[32, 32], [40, 64], [64, 64], [100, 128], [128, 72], [200, 256], [256, 256]];
 const FEW_WIDTHS: [[usize; 2]; 4] = [[32, 32], [40, 64], [100, 128], [200, 256]];
-/// Queries and keys: within a tile, of whole tiles, and more.
+/// Queries and keys: within a tile, of complete tiles, and more.
 const LENGTHS: [[usize; 2]; 4] = [[5, 7], [64, 192], [130, 200], [257, 129]];
 
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,8 @@ struct Case {
     drops: bool,
 }
 
-/// Every mask of every length and width, under some of the ways to see, with dropout and without.
+/// Returns every mask of every length and head_dim, with some of the other mask options, with and
+/// without dropout.
 fn cases(dtype: DType) -> Vec<Case> {
     let widths = unless_short(WIDTHS.to_vec(), FEW_WIDTHS.to_vec());
     let lengths = unless_short(LENGTHS.to_vec(), LENGTHS[3..].to_vec());
@@ -57,7 +59,8 @@ fn cases(dtype: DType) -> Vec<Case> {
 }
 
 impl Case {
-    /// q, k, v, y, the log-sum-exp, dy and the mask. All of a score's gradient is positive, so that sums of it do not cancel.
+    /// Returns q, k, v, y, the log-sum-exp, dy and the mask. All terms of a score's gradient are
+    /// positive, so that their sums do not cancel.
     fn inputs(self, device: &Device) -> Result<Vec<Tensor>> {
         let ([width, value_width], [queries, keys]) = (self.widths, self.lengths);
         let random = |shape: [usize; 4], seed| tensor(&shape, self.dtype, device, seed);
@@ -73,7 +76,7 @@ impl Case {
         ])
     }
 
-    /// So small that f16 has the sum, of all scores or of those of a query.
+    /// So small that f16 can represent the sum over all scores, or over those of a query.
     fn grad_scale(self) -> f64 {
         let [.., queries, keys] = self.mask;
         if queries * keys > 1 && (queries > 1) == (keys > 1) { 1.0 / 256.0 } else { 1.0 / 16384.0 }
@@ -95,7 +98,8 @@ impl Case {
         apply_one(AttentionGradMask { config }, &all)
     }
 
-    /// Writes down where the device's gradient is further from f64 than rounding explains, or another one the second time.
+    /// Records a fault if the device's gradient is further from f64 than rounding explains, or
+    /// differs the second time.
     fn compare(self, faults: &mut String, device: &Device, rounding: f64) -> Result<()> {
         let _beside = beside();
         let inputs = self.inputs(&ternion::cpu()?)?;
@@ -103,9 +107,10 @@ impl Case {
         let exact = self.gradient(&wide)?.to_vec_f64()?;
         let there = inputs.iter().map(|input| input.to_device(device)).collect::<Result<Vec<_>>>()?;
         let found = self.gradient(&there)?.to_vec_f64()?;
-        // Products in f32, of which tensor cores cut off what they add; an exponential that is off by 2^-22 and of an argument of up to 10.
+        // Products in f32, with sums that tensor cores truncate; an exponential with an error of
+        // 2^-22 of an argument of up to 10.
         let limit = rounding + 2e-5;
-        // Half of the step between subnormal numbers of f16.
+        // Half of the distance between subnormal numbers of f16.
         let least = if self.dtype == DType::F16 { 2f64.powi(-25) } else { 0.0 };
         let is_wrong = |(found, exact): (&f64, &f64)| {
             let apart = (found - exact).abs();

@@ -1,4 +1,5 @@
-//! The gradient in one walk whose sums have no order, which is for measurement alone: within rounding of the form that tensors get.
+//! The gradient in a single pass whose sums have no fixed order, which is only for measurements:
+//! within rounding of the kernel that tensors get.
 
 use super::super::{beside, difference, gpu, none_wrong, tensor, unless_short};
 use std::fmt::Write;
@@ -9,8 +10,9 @@ use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, SumOrder};
 
-/// Batch, query heads, key heads, queries, keys: several blocks of keys and tiles of queries, ends within both, and one block that has all; and rows so long
-/// that the gradient of queries lags in a causal band at width 64.
+/// Batch, query heads, key heads, queries, keys: several blocks of keys and tiles of queries, ends
+/// within both, and a single block with all; and sequences so long that the gradient of queries
+/// lags in a causal band at head_dim 64.
 const SIZES: [[usize; 5]; 5] = [
     [2, 4, 2, 700, 1100],
     [1, 3, 3, 1024, 1024],
@@ -18,15 +20,15 @@ const SIZES: [[usize; 5]; 5] = [
     [1, 1, 1, 5, 7],
     [1, 2, 1, 1700, 1800],
 ];
-/// In short tests.
+/// For short tests.
 const FEW: [[usize; 5]; 1] = [[1, 2, 1, 200, 300]];
 
 const CAUSAL: AttentionConfig = AttentionConfig { scale: 0.04, causal: true, ..AttentionConfig::PLAIN };
-/// All keys, a causal band, and one that is cut on both sides.
+/// All keys, a causal band, and one that is limited on both sides.
 const CONFIGS: [AttentionConfig; 3] =
     [AttentionConfig { causal: false, ..CAUSAL }, CAUSAL, AttentionConfig { window: Some(150), ..CAUSAL }];
 
-/// The first CUDA device, where it has the kernels' instructions.
+/// Returns the first CUDA device, if it supports the kernels' instructions.
 pub(in crate::kernels) fn device() -> Option<(&'static Device, &'static CudaBackend)> {
     let device = gpu()?;
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
@@ -37,7 +39,7 @@ pub(in crate::kernels) fn device() -> Option<(&'static Device, &'static CudaBack
     runs.then_some((device, backend))
 }
 
-/// q, k, v, y, the log-sum-exp and dy.
+/// Returns q, k, v, y, the log-sum-exp and dy.
 fn operands(
     device: &Device,
     dtype: DType,
@@ -52,7 +54,7 @@ fn operands(
     Ok(vec![q, k, v, y, log_sums, random(heads, queries, 4)?])
 }
 
-/// dq, dk and dv by an order. What is not written stays NaN.
+/// Computes dq, dk and dv in a given order. Elements that are not written stay NaN.
 fn gradient(
     backend: &CudaBackend,
     config: &AttentionConfig,
@@ -68,7 +70,7 @@ fn gradient(
     Ok(results)
 }
 
-/// What is wrong of one case.
+/// Returns the faults of one case.
 fn faults(
     (device, backend): (&Device, &CudaBackend),
     dtype: DType,
@@ -87,7 +89,7 @@ fn faults(
         }
     }
     for lags in [false, true] {
-        // Neither is to be the same twice, nor the same as the other.
+        // Neither needs to be bit-identical in two runs, nor to equal the other.
         let found = gradient(backend, &config, SumOrder::Any { lags }, &operands)?;
         for (at, (found, fixed)) in found.iter().zip(&fixed).enumerate() {
             if let Some(text) = difference(found, fixed)? {
@@ -98,7 +100,7 @@ fn faults(
     Ok(faults)
 }
 
-/// Fails by all that `faults` finds: in f16 and bf16, of each width, sizes and configuration.
+/// Fails with all that `faults` finds: in f16 and bf16, for each head_dim, size and configuration.
 pub(super) fn none_wrong_of(
     widths: [usize; 4],
     sizes: &[[usize; 5]],
@@ -126,7 +128,7 @@ pub(super) fn none_wrong_of(
 fn sums_of_any_order_are_those_of_the_fixed_one_but_for_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let _beside = beside();
-    // Of 40 and 72 columns the tiles are filled up with zeros.
+    // For head dims 40 and 72 the tiles are padded with zeros.
     none_wrong_of(
         [40, 64, 72, 128],
         unless_short(&SIZES[..], &FEW[..]),

@@ -1,4 +1,5 @@
-//! Persistent kernels of attention by fewer blocks than they would take: none waits for a work that it has yet to begin, and bits are the same.
+//! Persistent attention kernels with fewer blocks than they would use: no block waits for a work
+//! tile that it has yet to begin itself, and results are bit-identical.
 
 use super::super::{beside, both_ways_by, is_short, none_wrong, tensor};
 use super::order::device;
@@ -17,7 +18,8 @@ const CAUSAL: AttentionConfig = AttentionConfig { causal: true, ..PLAIN };
 /// Batch, query heads, key heads, queries and keys of one call.
 type Sizes = [usize; 5];
 
-/// What attention and its gradient give by as many blocks as the device has multiprocessors, and what of it fewer blocks give otherwise.
+/// Runs attention and its gradient with as many blocks as the device has multiprocessors, and
+/// returns which results differ with fewer blocks.
 fn faults(
     device: &Device,
     sizes: Sizes,
@@ -54,7 +56,8 @@ fn faults(
 fn fewer_blocks_than_works_give_the_same_bits() -> Result<()> {
     let Some((device, _)) = device() else { return Ok(()) };
     let _beside = beside();
-    // More works than an H200 has multiprocessors, and heads that share keys: the gradient's chains of turns go through several heads.
+    // More work tiles than an H200 has multiprocessors, and grouped-query attention: the chains of
+    // semaphores in the gradient span several heads.
     let sizes = if is_short() { [1, 2, 1, 200, 300] } else { [2, 36, 12, 520, 700] };
     let dropout = AttentionConfig { dropout: Some(Dropout { p: 0.25, offset: 3 }), ..CAUSAL };
     let window = AttentionConfig { window: Some(150), ..CAUSAL };
@@ -74,7 +77,8 @@ fn a_head_may_have_more_blocks_of_keys_than_there_are_multiprocessors() -> Resul
     let _beside = beside();
     let mut all = String::new();
     for width in WIDTHS {
-        // Blocks of 128 keys up to width 128 and of 64 above, 140 of them beside the 132 multiprocessors of an H100 and an H200.
+        // Blocks of 128 keys up to head_dim 128 and of 64 above. 140 of them exceed the 132
+        // multiprocessors of an H100 and an H200.
         let tokens = if is_short() { 400 } else { 140 * if width > 128 { 64 } else { 128 } };
         for config in [PLAIN, CAUSAL] {
             all += &faults(device, [1, 1, 1, tokens, tokens], width, config, &[1, 50])?;

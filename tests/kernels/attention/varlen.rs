@@ -1,4 +1,5 @@
-//! Sequences of different lengths: as the same attention under a mask of which keys a query's sequence has.
+//! Varlen attention: compared with the same attention with a mask of the keys of each query's
+//! sequence.
 
 use super::super::{
     beside, both_ways, difference, difference_beside, none_wrong, tensor, twice, unless_short,
@@ -12,11 +13,12 @@ use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
 use ternion_cuda::with_attention_by_parts;
 
-/// Queries and keys of each sequence: of some tiles, of a part of one, of none, and of more queries than keys. Behind them are rows of no sequence.
+/// Queries and keys of each sequence: of some tiles, of a part of one, of none, and of more queries
+/// than keys. They are followed by rows of no sequence.
 const SEQUENCES: [[usize; 2]; 7] = [[70, 64], [1, 3], [0, 5], [130, 259], [66, 2], [128, 128], [4, 0]];
 const BEHIND: [usize; 2] = [3, 9];
 
-/// Query heads, and how many share a key head.
+/// Query heads, and query heads per key head.
 const HEADS: usize = 4;
 const GROUP: usize = 2;
 
@@ -24,7 +26,7 @@ const WIDTHS: [[usize; 2]; 8] =
     [[32, 32], [40, 64], [64, 64], [100, 128], [128, 128], [160, 136], [192, 192], [256, 200]];
 const FEW_WIDTHS: [[usize; 2]; 3] = [[64, 64], [100, 128], [256, 200]];
 
-/// What attention is of.
+/// The parameters of one case.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     dtype: DType,
@@ -51,12 +53,12 @@ fn cases(dtype: DType) -> impl Iterator<Item = Case> {
     unless_short(WIDTHS.to_vec(), FEW_WIDTHS.to_vec()).into_iter().flat_map(of)
 }
 
-/// Numbers of queries (0) or keys (1) of all sequences and behind them.
+/// Returns the number of queries (0) or keys (1) of all sequences and after them.
 fn rows(which: usize) -> usize {
     SEQUENCES.iter().map(|lengths| lengths[which]).sum::<usize>() + BEHIND[which]
 }
 
-/// The first row of each sequence, and the end of the last.
+/// Returns the first row of each sequence, and the end of the last.
 fn ends(which: usize) -> Vec<usize> {
     let end = |end: &mut usize, lengths: &[usize; 2]| {
         *end += lengths[which];
@@ -96,7 +98,7 @@ impl Case {
         self.attend(device, self.dtype, true, &[queries?, keys?])
     }
 
-    /// The same by a mask, of the same numbers in this dtype.
+    /// Computes the same with a mask, from the same numbers in this dtype.
     fn under_a_mask(self, device: &Device, dtype: DType) -> Result<Vec<Tensor>> {
         let [starts, key_starts] = [ends(0), ends(1)];
         let mut seen = vec![false; rows(0) * rows(1)];
@@ -117,7 +119,7 @@ impl Case {
         (!self.causal || ahead <= 0) && self.window.is_none_or(is_near)
     }
 
-    /// In `dtype`, of numbers of the case's dtype, to which y is rounded.
+    /// Computes in `dtype`, from numbers of the case's dtype, to which y is rounded.
     fn attend(self, device: &Device, dtype: DType, varlen: bool, extras: &[Tensor]) -> Result<Vec<Tensor>> {
         let config = self.config(varlen);
         let inputs = self.inputs(device)?.iter().map(|x| x.to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
@@ -129,8 +131,9 @@ impl Case {
     }
 }
 
-/// In f32 both are the same but for the order of sums. In half precision they round the same gradients of scores, of which one that comes out on the other
-/// side of a boundary moves a result by that much: both are compared with f32.
+/// In f32 both are equal up to the order of sums. In half precision they round the same gradients
+/// of scores, and one that rounds differently changes a result by that much: both are compared with
+/// f32.
 fn compare_with_masks(dtype: DType) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
@@ -157,19 +160,20 @@ fn compare_with_masks(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// By fused multiply-adds, at every width.
+/// By FMA, with every head_dim.
 #[test]
 fn sequences_of_f32() -> Result<()> {
     with_precision(Precision::Ieee, || compare_with_masks(DType::F32))
 }
 
-/// By parts of bf16, of sequences and under masks.
+/// By bf16x6, with sequences and with masks.
 #[test]
 fn sequences_of_f32_by_parts() -> Result<()> {
     with_attention_by_parts(|| compare_with_masks(DType::F32))
 }
 
-/// In TF32, beside fused multiply-adds: whose roundings are not those of the same attention under a mask, as keys fall into other steps.
+/// In TF32, compared with FMA: the rounding differs from that of the same attention with a mask,
+/// because keys are in other steps.
 #[test]
 fn sequences_of_f32_in_tf32() -> Result<()> {
     // Sixty times that of an operand: the largest of many differences of rounded products.
@@ -201,7 +205,8 @@ fn sequences_of_bf16() -> Result<()> {
     compare_with_masks(DType::BF16)
 }
 
-/// Lengths that cannot be are not read beyond the rows that there are: no other memory is reached, which compute-sanitizer sees.
+/// Invalid lengths do not cause reads beyond the existing rows: no other memory is accessed, which
+/// compute-sanitizer would detect.
 #[test]
 fn lengths_that_cannot_be_reach_no_other_memory() -> Result<()> {
     let _beside = beside();

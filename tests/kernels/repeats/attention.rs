@@ -1,11 +1,12 @@
-//! Attention, each of its kernels.
+//! Attention, with each of its kernels.
 
 use super::super::attention::forward_tiles;
 use super::*;
 use std::num::NonZeroU32;
 use ternion_cuda::attention_study::{ForwardTiles, with_resident_blocks};
 
-/// Heads and tokens: several steps, with edges in queries and keys; and, of the forms in bf16, more blocks than fit the device at once.
+/// Heads and tokens: several steps, with edges in queries and keys; and, for the rungs in bf16,
+/// more blocks than fit the device at once.
 const ATTENTION_LADDER_SIZES: [[usize; 2]; 2] = [[3, 513], [48, 1100]];
 
 #[test]
@@ -40,15 +41,16 @@ fn attention_of_the_ladder() -> Result<()> {
     Ok(())
 }
 
-/// Forward and backward, of both kinds of gradient kernels.
+/// Forward and backward, with both kinds of gradient kernels.
 #[test]
 fn attention() -> Result<()> {
     let _beside = beside();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in HALF_DTYPES {
-        // More works than multiprocessors: blocks take one after the other, and tiles wait for works that no block has begun yet. Long causal rows of width 64 have a
-        // kernel of their own backward.
+        // More work tiles than multiprocessors: blocks process one after another, and tiles wait
+        // for work tiles that no block has started. Long causal sequences with head_dim 64 have a
+        // separate backward kernel.
         let of_width = |width| [([2, 36, 520, width], false), ([2, 36, 520, width], true)];
         let long = ([1, 12, 1700, 64], true);
         for (shape, causal) in [64, 128, 192, 256].into_iter().flat_map(of_width).chain([long]) {
@@ -74,7 +76,8 @@ fn attention() -> Result<()> {
             format!("attention, {queries} queries of 3000 keys, {heads} heads of {width} on {kv_heads}");
         compare_runs(&mut faults, &what, || Ok(vec![apply_one(Attention { config }, &[&q, &k, &v])?]))?;
     }
-    // Under a mask that needs a gradient: a tile of it for each block, and parts of the walk over all that it is repeated for.
+    // With a mask that requires a gradient: one tile of it per block, and parts of the loop over
+    // everything along which it is broadcast.
     for (dtype, of_mask) in
         [(DType::BF16, [1, 1, 300, 520]), (DType::BF16, [2, 1, 1, 520]), (DType::F32, [1, 12, 1, 520])]
     {
@@ -104,7 +107,7 @@ fn attention() -> Result<()> {
     Ok(())
 }
 
-/// f32 by each way to form its products.
+/// f32 with each algorithm for its products.
 #[test]
 fn attention_of_f32() -> Result<()> {
     let _beside = beside();
@@ -126,7 +129,7 @@ fn attention_of_f32() -> Result<()> {
     Ok(())
 }
 
-/// Of which weights are dropped, and of sequences of different lengths.
+/// With dropout, and with varlen sequences.
 #[test]
 fn attention_with_dropout_and_of_sequences() -> Result<()> {
     let _beside = beside();
@@ -160,7 +163,7 @@ fn attention_with_dropout_and_of_sequences() -> Result<()> {
     Ok(())
 }
 
-/// What queries see by a window and by a boolean mask, of heads that are multiplied by `mma.sync` and by warpgroups.
+/// Windows and bool masks, with head dims that use `mma.sync` and ones that use warpgroups.
 #[test]
 fn attention_under_windows_and_masks() -> Result<()> {
     let _beside = beside();
@@ -186,7 +189,8 @@ fn attention_under_windows_and_masks() -> Result<()> {
     Ok(())
 }
 
-/// Forward by either tiles of the widths that have two: rows whose tiles are those for many keys by themselves take too long for a thousand runs.
+/// Forward with both tiles of the head dims that have two. The sizes for which the tiles for many
+/// keys are the default would take too long for a thousand runs.
 #[test]
 fn attention_by_either_tiles() -> Result<()> {
     let Some((device, backend)) = forward_tiles::device() else { return Ok(()) };
@@ -210,7 +214,8 @@ fn attention_by_either_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Query heads that share keys, whose gradients are sums over them, by all blocks and by so few that each has several works of several heads.
+/// Grouped-query attention, whose gradients are sums over query heads, with all blocks and with so
+/// few that each processes several work tiles of several heads.
 #[test]
 fn attention_of_grouped_heads() -> Result<()> {
     let _beside = beside();
@@ -232,7 +237,7 @@ fn attention_of_grouped_heads() -> Result<()> {
     Ok(())
 }
 
-/// Weights that are dropped in f16, and under a mask that is added.
+/// Dropout in f16, and with an additive mask.
 #[test]
 fn attention_with_dropout_in_f16_and_under_a_mask() -> Result<()> {
     let _beside = beside();

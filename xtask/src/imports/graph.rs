@@ -1,4 +1,4 @@
-//! Who imports whom, as a graph: cycles, levels, and the edges that run up.
+//! The imports as a graph: cycles, levels, and the edges that lead upward.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,19 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph of `nodes` nodes without edges.
+    /// Creates a graph of `nodes` nodes without edges.
     pub fn new(nodes: usize) -> Graph {
         Graph { edges: vec![BTreeSet::new(); nodes] }
     }
 
-    /// `from` imports `to`. A node that imports itself says nothing.
+    /// Adds an edge: `from` imports `to`. A node that imports itself is ignored.
     pub fn add(&mut self, from: usize, to: usize) {
         if from != to {
             self.edges[from].insert(to);
         }
     }
 
-    /// The strongly connected components of more than one node, largest first.
+    /// Returns the strongly connected components of more than one node, largest first.
     pub fn cycles(&self) -> Vec<Vec<usize>> {
         let mut cycles: Vec<Vec<usize>> =
             self.components().into_iter().filter(|component| component.len() > 1).collect();
@@ -29,7 +29,8 @@ impl Graph {
         cycles
     }
 
-    /// All strongly connected components, each in ascending order (Tarjan 1972, without recursion).
+    /// Returns all strongly connected components, each in ascending order (Tarjan 1972, without
+    /// recursion).
     fn components(&self) -> Vec<Vec<usize>> {
         let nodes = self.edges.len();
         let mut state = Tarjan { number: vec![None; nodes], low: vec![0; nodes], ..Tarjan::default() };
@@ -37,8 +38,8 @@ impl Graph {
         state.components
     }
 
-    /// The edges to leave out so that the rest has no cycle; few, though not always the fewest
-    /// (the greedy order of Eades, Lin and Smyth 1993, within each cycle).
+    /// Returns the edges to remove so that the rest has no cycle; few, though not always the
+    /// minimum (the greedy order of Eades, Lin and Smyth 1993, within each cycle).
     pub fn upward(&self) -> BTreeSet<(usize, usize)> {
         let mut upward = BTreeSet::new();
         for cycle in self.cycles() {
@@ -55,7 +56,7 @@ impl Graph {
         upward
     }
 
-    /// The nodes of a cycle, importers first, so that few edges point back.
+    /// Returns the nodes of a cycle, importers first, so that few edges point back.
     fn greedy_order(&self, cycle: &[usize]) -> Vec<usize> {
         let mut left: BTreeSet<usize> = cycle.iter().copied().collect();
         let (mut first, mut last) = (Vec::new(), Vec::new());
@@ -80,11 +81,13 @@ impl Graph {
         first
     }
 
-    /// The level of each node, from 0: one above the highest that it imports, upward edges aside.
+    /// Returns the level of each node, from 0: one above the highest that it imports, ignoring
+    /// upward edges.
     pub fn levels(&self) -> Vec<usize> {
         let upward = self.upward();
         let mut levels = vec![0; self.edges.len()];
-        // Each round raises what still stands too low; a path is at most as long as there are nodes.
+        // Each round raises the nodes that are still too low; a path is at most as long as there
+        // are nodes.
         for _ in 0..self.edges.len() {
             for from in 0..self.edges.len() {
                 let below = self.edges[from].iter().filter(|&&to| !upward.contains(&(from, to)));
@@ -94,7 +97,8 @@ impl Graph {
         levels
     }
 
-    /// Without the edges that a longer way implies. The graph must have no cycle.
+    /// Returns the graph without the edges that a longer path implies. The graph must have no
+    /// cycle.
     pub fn reduced(&self) -> Graph {
         let mut reduced = self.clone();
         for (from, edges) in self.edges.iter().enumerate() {
@@ -158,7 +162,7 @@ impl Tarjan {
         }
     }
 
-    /// Numbers a node; returns where its edges lead.
+    /// Numbers a node; returns the targets of its edges.
     fn enter(&mut self, graph: &Graph, node: usize) -> Vec<usize> {
         self.number[node] = Some(self.count);
         self.low[node] = self.count;
@@ -171,7 +175,7 @@ impl Tarjan {
         self.low[node] = to.map_or(self.low[node], |to| self.low[node].min(to));
     }
 
-    /// Takes the node's component off the stack, if the node was first to reach it.
+    /// Pops the node's component off the stack, if the node was the first one to reach it.
     fn leave(&mut self, node: usize) {
         if self.number[node] == Some(self.low[node])
             && let Some(start) = self.stack.iter().position(|&other| other == node)

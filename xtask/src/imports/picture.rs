@@ -1,4 +1,5 @@
-//! A graph without cycles as an SVG: one row of boxes for each level, importers above what they import.
+//! A graph without cycles as an SVG: one row of boxes for each level, importers above what they
+//! import.
 
 use super::graph::Graph;
 use std::fmt::Write;
@@ -11,16 +12,16 @@ pub struct Label {
     pub group: Group,
 }
 
-/// What a box is filled with.
+/// The group of a box, which determines its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// What programs are written with.
+    /// Libraries that programs are written with.
     Library,
-    /// What runs ops, and may use `unsafe`.
+    /// Backends, which run ops and may use `unsafe`.
     Backend,
-    /// Bindings to other languages, which may use `unsafe`, too.
+    /// Bindings to other languages, which may also use `unsafe`.
     Binding,
-    /// What tests, measures and builds.
+    /// Programs that test, measure and build.
     Tool,
 }
 
@@ -48,18 +49,18 @@ impl Group {
 
 const BOX_WIDTH: f64 = 158.0;
 const BOX_HEIGHT: f64 = 46.0;
-/// Between two boxes of a row.
+/// The distance between two boxes of a row.
 const GAP: f64 = 26.0;
-/// What an arrow takes up in a row that it passes.
+/// The width of an arrow in a row that it passes.
 const PASSAGE: f64 = 14.0;
-/// Between two rows.
+/// The distance between two rows.
 const ROW_GAP: f64 = 58.0;
 const MARGIN: f64 = 24.0;
 const LEGEND_HEIGHT: f64 = 44.0;
-/// Rounds of ordering and of moving boxes towards their neighbors; a dozen crates settle in a few.
+/// Rounds of ordering and of moving boxes toward their neighbors; a dozen crates settle in a few.
 const ROUNDS: usize = 40;
 
-/// The picture of `graph`, whose node `i` is labelled `labels[i]`.
+/// Returns the picture of `graph`, whose node `i` is labeled `labels[i]`.
 pub fn svg(graph: &Graph, labels: &[Label]) -> String {
     let mut layout = Layout::new(graph);
     layout.order_rows();
@@ -71,12 +72,12 @@ pub fn svg(graph: &Graph, labels: &[Label]) -> String {
 struct Layout {
     /// From the bottom up, the nodes of each row from left to right.
     rows: Vec<Vec<usize>>,
-    /// The nodes of the row above and of the row below that each is joined to.
+    /// The nodes of the row above and of the row below to which each is connected.
     above: Vec<Vec<usize>>,
     below: Vec<Vec<usize>>,
-    /// The middles of all nodes.
+    /// The centers of all nodes.
     x: Vec<f64>,
-    /// How many nodes are boxes; the others are passages.
+    /// The number of nodes that are boxes; the others are passages.
     boxes: usize,
     /// The nodes along each arrow, from the importer down.
     chains: Vec<Vec<usize>>,
@@ -104,7 +105,7 @@ impl Layout {
         layout
     }
 
-    /// Joins two boxes through a passage in each row between theirs.
+    /// Connects two boxes through a passage in each row between theirs.
     fn add_chain(&mut self, from: usize, to: usize, levels: &[usize]) {
         let mut chain = vec![from];
         for level in (levels[to] + 1..levels[from]).rev() {
@@ -127,8 +128,8 @@ impl Layout {
         if node < self.boxes { BOX_WIDTH } else { PASSAGE }
     }
 
-    /// Orders each row by the mean position of its neighbors, up and down in turn, and keeps the order
-    /// with the fewest crossings.
+    /// Orders each row by the mean position of its neighbors, alternately upward and downward, and
+    /// keeps the order with the fewest crossings.
     fn order_rows(&mut self) {
         let mut best = (self.crossings(), self.rows.clone());
         for round in 0..ROUNDS {
@@ -160,7 +161,7 @@ impl Layout {
         self.rows[row] = nodes.into_iter().map(|(_, node)| node).collect();
     }
 
-    /// Of each node in its row.
+    /// Returns the position of each node in its row.
     fn positions(&self) -> Vec<usize> {
         let mut positions = vec![0; self.x.len()];
         for row in &self.rows {
@@ -206,7 +207,7 @@ impl Layout {
         self.x.iter_mut().for_each(|x| *x += shift);
     }
 
-    /// The mean of a node's neighbors.
+    /// Returns the mean position of a node's neighbors.
     fn wanted(&self, node: usize) -> f64 {
         let neighbors: Vec<usize> = self.above[node].iter().chain(&self.below[node]).copied().collect();
         match neighbors.len() {
@@ -215,8 +216,9 @@ impl Layout {
         }
     }
 
-    /// The least squares of distances to `wanted` under the distances that widths ask for: with each
-    /// node's offset taken off, a non-decreasing sequence, by pooling neighbors that violate it.
+    /// Minimizes the squared distances to `wanted`, subject to the minimum distances between nodes:
+    /// after each node's offset is subtracted, this is a non-decreasing sequence, computed by
+    /// pooling adjacent violators.
     fn place_row(&mut self, row: usize, wanted: &[f64]) {
         let nodes = self.rows[row].clone();
         let mut offsets = vec![0.0];
@@ -242,7 +244,8 @@ impl Layout {
         }
     }
 
-    /// Where an arrow between neighboring rows touches `node`: arrows share a box's edge evenly.
+    /// Returns where an arrow between adjacent rows touches `node`: arrows share a box's edge
+    /// evenly.
     fn port(&self, node: usize, other: usize, neighbors: &[usize]) -> f64 {
         if node >= self.boxes {
             return self.x[node];
@@ -285,7 +288,7 @@ fn draw(layout: &Layout, graph: &Graph, labels: &[Label]) -> String {
     out
 }
 
-/// A curve between rows, a straight line past each row between.
+/// Draws a curve between rows, and a straight line past each row between.
 fn arrow(layout: &Layout, chain: &[usize], mut top: f64) -> String {
     let mut path = String::new();
     for (step, pair) in chain.windows(2).enumerate() {
@@ -330,7 +333,7 @@ fn write_legend(out: &mut String, top: f64, labels: &[Label]) {
                  stroke=\"#57606a\"/>\n\
                  <text x=\"{text_x:.1}\" y=\"{text_y:.1}\" font-size=\"12\" fill=\"#1f2328\">{name}</text>\n"
             );
-            // Seven units a letter are enough for any of the fonts above.
+            // Seven units per letter are enough for any of the fonts above.
             left += 40.0 + 7.0 * name.len() as f64;
         }
     }

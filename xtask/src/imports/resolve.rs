@@ -1,5 +1,5 @@
-//! Which file, or which other crate, a path leads to: modules, imports and re-exports are followed to
-//! where the item is defined.
+//! Resolves which file, or which other crate, a path leads to: modules, imports and re-exports are
+//! followed to the definition of the item.
 
 use super::graph::Graph;
 use super::source::{Name, Segments, Source};
@@ -14,15 +14,16 @@ pub enum Target {
     Crate(String),
 }
 
-/// How many imports one path may lead through: a guard against names that import each other.
+/// The maximum number of imports that one path may lead through: a guard against names that import
+/// each other.
 const MAX_STEPS: usize = 32;
 
 /// The imports of one crate.
 #[derive(Debug, Default)]
 pub struct Imports {
-    /// Between its files, by their indices.
+    /// The imports between its files, by their indices.
     pub files: Graph,
-    /// Of other crates, by their names in code.
+    /// Imported crates, by their names in code.
     pub crates: BTreeSet<String>,
 }
 
@@ -58,7 +59,8 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// What `path` in the code of `module` leads to; `None` for locals, parameters and the standard library.
+    /// Returns what `path` in the code of `module` leads to; `None` for locals, parameters and the
+    /// standard library.
     fn resolve(&self, module: usize, path: &[String], steps: usize) -> Option<Target> {
         let steps = steps.checked_sub(1)?;
         let (first, rest) = path.split_first()?;
@@ -73,8 +75,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Follows `path` down from `module`. What is not found there, such as an item that a macro
-    /// defines, counts as the module's.
+    /// Follows `path` down from `module`. A name that is not found there, such as an item that a
+    /// macro defines, is attributed to the module.
     fn walk(&self, module: usize, path: &[String], steps: usize) -> Option<Target> {
         match path.split_first() {
             None => Some(Target::Module(module)),
@@ -86,7 +88,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `name`, as `module` knows it, and `rest` from there.
+    /// Looks up `name` in `module`, and `rest` from there.
     fn lookup(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Target> {
         let known = &self.source.modules[module];
         if let Some(&child) = known.children.get(name) {
@@ -96,7 +98,7 @@ impl Resolver<'_> {
             Some(Name::Item) => Some(Target::Module(module)),
             Some(Name::Import(path)) => {
                 let path: Segments = path.iter().chain(rest).cloned().collect();
-                // An import of a crate under its own name is no module of this one.
+                // An import of a crate under its own name is not a module of this one.
                 match path[0] == name && path.len() > 1 && self.externs.contains(name) {
                     true => Some(Target::Crate(name.to_string())),
                     false => self.resolve(module, &path, steps),
@@ -106,11 +108,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// A name that came with an import of everything.
+    /// Looks up a name among glob imports.
     fn through_globs(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Target> {
         let steps = steps.checked_sub(1)?;
         self.source.modules[module].globs.iter().find_map(|path| {
-            // Of enums, too: their variants are found in no module.
+            // Also globs of enums, whose variants are found in no module.
             match self.resolve(module, path, steps)? {
                 Target::Module(target) if target != module => self.lookup(target, name, rest, steps),
                 _ => None,

@@ -1,5 +1,5 @@
-//! One crate's source as a tree of modules: which file each module is in, which names it defines or
-//! imports, and which paths its code mentions. What only tests see is left out.
+//! One crate's source as a tree of modules: the file of each module, the names that it defines or
+//! imports, and the paths that its code mentions. Code that is compiled only for tests is ignored.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
 
-/// The segments of a path as it is written, `crate`, `self` and `super` included.
+/// The segments of a path as written, including `crate`, `self` and `super`.
 pub type Segments = Vec<String>;
 
-/// What a module knows a name as.
+/// What a name means in a module.
 #[derive(Debug)]
 pub enum Name {
     /// An item of the module.
@@ -27,12 +27,13 @@ pub struct Module {
     pub parent: Option<usize>,
     pub children: BTreeMap<String, usize>,
     pub names: BTreeMap<String, Name>,
-    /// Imports of all that a module has.
+    /// Glob imports.
     pub globs: Vec<Segments>,
-    /// Every path of several segments that the module's code mentions, its private imports among them.
+    /// Every path of several segments that the module's code mentions, including its private
+    /// imports.
     pub paths: Vec<Segments>,
-    /// What it re-exports, by name. That alone needs nothing of the other file: it counts as an import
-    /// where the name is among [`Module::mentions`].
+    /// Its re-exports, by name. A re-export by itself needs nothing of the other file: it counts as
+    /// an import only if the name is among [`Module::mentions`].
     pub reexports: Vec<(String, Segments)>,
     pub mentions: BTreeSet<String>,
 }
@@ -40,7 +41,7 @@ pub struct Module {
 /// The modules of one crate, the root first.
 #[derive(Debug, Default)]
 pub struct Source {
-    /// Relative to the folder of the crate's root file, sorted by first mention.
+    /// Paths relative to the folder of the crate's root file, in order of first mention.
     pub files: Vec<PathBuf>,
     pub modules: Vec<Module>,
 }
@@ -49,7 +50,7 @@ impl Source {
     /// Reads the crate whose root is `root_file`, by following its `mod` declarations.
     ///
     /// # Errors
-    /// A file that is missing or is not Rust.
+    /// A file is missing or is not Rust.
     pub fn read(root_file: &Path) -> Result<Source, String> {
         let folder = root_file.parent().unwrap_or(Path::new("")).to_path_buf();
         let mut source = Source::default();
@@ -107,7 +108,7 @@ impl Source {
             };
             self.modules[index].children.insert(name, child);
         }
-        // `#[macro_export]` puts a macro's name into the root, wherever its definition is.
+        // `#[macro_export]` defines a macro's name in the root, wherever its definition is.
         for macro_name in items.iter().filter_map(exported_macro) {
             self.modules[0].children.insert(macro_name, index);
         }
@@ -128,7 +129,7 @@ fn exported_macro(item: &syn::Item) -> Option<String> {
     item.ident.as_ref().filter(|_| is_exported).map(syn::Ident::to_string)
 }
 
-/// Whether an item is there only while tests are compiled.
+/// Returns whether an item exists only when tests are compiled.
 pub fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let cfg = attribute.path().is_ident("cfg").then(|| attribute.parse_args::<syn::Meta>());
@@ -136,7 +137,7 @@ pub fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Whether a predicate of `cfg` is false wherever `test` is.
+/// Returns whether a predicate of `cfg` is false wherever `test` is false.
 fn needs_test(predicate: &syn::Meta) -> bool {
     let syn::Meta::List(list) = predicate else { return predicate.path().is_ident("test") };
     let separated = syn::punctuated::Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated;
@@ -148,7 +149,7 @@ fn needs_test(predicate: &syn::Meta) -> bool {
     }
 }
 
-/// Collects names and paths of one module; the modules within it are read by themselves.
+/// Collects names and paths of one module; the modules within it are read separately.
 #[derive(Default)]
 struct Reader {
     names: BTreeMap<String, Name>,
@@ -158,7 +159,8 @@ struct Reader {
     mentions: BTreeSet<String>,
     /// Whether the import that is being read is a re-export.
     is_public: bool,
-    /// How many blocks and items the visit is in: names of functions within functions are nobody's.
+    /// The number of blocks and items around the visited node: names within functions do not belong
+    /// to the module.
     depth: usize,
 }
 
@@ -206,7 +208,8 @@ impl Reader {
         }
     }
 
-    /// The paths in what a macro is given: identifiers joined by `::`, wherever they are.
+    /// Collects the paths in the tokens of a macro call: identifiers joined by `::`, wherever they
+    /// are.
     fn read_tokens(&mut self, tokens: TokenStream) {
         let mut path = Segments::new();
         let mut colons = 0;

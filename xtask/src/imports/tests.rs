@@ -51,7 +51,7 @@ impl Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        // Left in the temporary folder if that fails: no harm.
+        // If that fails, the folder stays in the temporary folder and causes no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,4 +1,5 @@
-//! The products of GPT-2's layers with and without what is fused with them, by every tile that has it.
+//! The products of GPT-2's layers with and without fused epilogues, with every tile that supports
+//! them.
 
 use super::{Asked, TileCost, is_of_fused, survey, tiles, with_tile};
 use crate::clock::{Clock, print_lines};
@@ -15,7 +16,7 @@ const ROWS: usize = 16384;
 const WIDTH: usize = 768;
 const HIDDEN: usize = 3072;
 
-/// A product: its name, columns and inner length, what follows the sum, and whether b is the transpose of a weight.
+/// A product: its name, n and k, its epilogue, and whether b is the transpose of a weight.
 struct Product {
     name: &'static str,
     n: usize,
@@ -42,7 +43,7 @@ fn products() -> [Product; 7] {
     ]
 }
 
-/// The names of the products.
+/// Returns the names of the products.
 pub fn names() -> [&'static str; 7] {
     products().map(|product| product.name)
 }
@@ -76,7 +77,7 @@ pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
     Ok(())
 }
 
-/// Whether the tile is one of those that fused products may have, or of their kind.
+/// Returns whether the tile is one that fused products can use, or of the same kind.
 fn is_measured(tile: &TileCost, asked: &Asked) -> bool {
     is_of_fused(tile) && tile.name.contains(&asked.tile)
 }

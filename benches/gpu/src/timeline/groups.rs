@@ -1,6 +1,7 @@
 //! The groups into which the time of a step is divided.
 
-/// The group of a kernel by its op and the file that it is compiled from; `peers/timeline.py` has the same of PyTorch's kernels.
+/// Returns the group of a kernel by its op and the file that it is compiled from;
+/// `peers/timeline.py` has the same groups for PyTorch's kernels.
 pub fn group(op: &str, file: &str) -> &'static str {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| op.starts_with(prefix));
     let folder = file.split('/').next().unwrap_or_default();
@@ -32,7 +33,7 @@ pub fn group(op: &str, file: &str) -> &'static str {
 const PRODUCTS: [&str; 2] = ["gemm", "matmul"];
 const ELEMENTWISE: [&str; 3] = ["ops/elementwise.cu", "ops/create.cu", "ops/random.cu"];
 
-/// What the driver copies and fills.
+/// The group of the driver's copies and fills.
 pub const MEMORY: &str = "memset and memcpy";
 
 #[cfg(test)]
@@ -65,7 +66,8 @@ mod tests {
         }
     }
 
-    /// Ops that other groups than elementwise claim by a prefix of their names must not be functions of one element.
+    /// Ops that other groups than elementwise match by a prefix of their names must not be
+    /// elementwise functions.
     #[test]
     fn all_files_of_kernels_but_those_of_tests_are_known() {
         for variant in ternion_cuda::variants() {

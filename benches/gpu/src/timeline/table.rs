@@ -1,4 +1,4 @@
-//! What CUPTI measured beside what was launched: rows, their groups, and how they are written.
+//! Matches CUPTI's measurements with the launches: rows, their groups, and output.
 
 use super::groups::{MEMORY, group};
 use serde_json::{Value, json};
@@ -19,22 +19,23 @@ pub struct Row {
 pub struct Mode {
     pub name: String,
     pub rows: Vec<Row>,
-    /// A step's time by the host's clock without a trace, the median of many.
+    /// The median time of a step without a trace, by the host's clock.
     pub untraced_ms: f64,
-    /// That of the traced step.
+    /// The time of the traced step.
     pub traced_ms: f64,
 }
 
-/// Whether CUPTI's kernel is the one that was launched.
+/// Returns whether CUPTI's kernel is the one that was launched.
 fn is_of(activity: &Activity, note: &LaunchNote) -> bool {
     activity.grid == note.grid && activity.block == note.block && activity.name.contains(note.kernel)
 }
 
-/// The device's work with the ops that it was done for. Kernels run in the order in which they were launched; one that this framework did not launch, such as
-/// a copy that the driver does by a kernel, has no op.
+/// Returns the device's activities with their ops. Kernels run in the order in which they were
+/// launched. A kernel that this framework did not launch, such as a copy that the driver implements
+/// as a kernel, has no op.
 ///
 /// # Errors
-/// A launch that CUPTI did not see.
+/// CUPTI did not report a launch.
 pub fn rows(activities: Vec<Activity>, notes: &[LaunchNote]) -> Result<Vec<Row>, String> {
     let mut notes = notes.iter().peekable();
     let mut rows = Vec::new();
@@ -78,13 +79,14 @@ impl Mode {
         self.rows.iter().map(|row| row.activity.start_ns).min().unwrap_or_default()
     }
 
-    /// From the first kernel's begin to the last one's end, in microseconds.
+    /// Returns the time from the first kernel's begin to the last one's end, in microseconds.
     fn span_us(&self) -> f64 {
         let end = self.rows.iter().map(|row| row.activity.end_ns).max().unwrap_or_default();
         micro(end - self.begin_ns())
     }
 
-    /// Microseconds of each row that no earlier one was running in, and those before it in which nothing ran. All of them add up to the span.
+    /// Returns, for each row, the microseconds in which no earlier row was running, and those of
+    /// the gap before it. The sum of all of them is the span.
     fn shares(&self) -> Vec<(f64, f64)> {
         let mut ended = self.begin_ns();
         let share = |row: &Row| {
@@ -97,7 +99,8 @@ impl Mode {
         self.rows.iter().map(share).collect()
     }
 
-    /// Groups with their microseconds and kernels, the longest first; gaps are one of them.
+    /// Returns the groups with their microseconds and kernels, the longest first; gaps are one of
+    /// the groups.
     fn groups(&self) -> Vec<(&'static str, f64, usize)> {
         let mut groups: Vec<(&'static str, f64, usize)> = Vec::new();
         let mut add = |name, time, count| match groups.iter_mut().find(|(other, ..)| *other == name) {
@@ -115,7 +118,7 @@ impl Mode {
         groups
     }
 
-    /// The groups as text.
+    /// Returns the groups as text.
     pub fn report(&self) -> String {
         let span = self.span_us();
         let mut text = format!(
@@ -133,7 +136,7 @@ impl Mode {
         text
     }
 
-    /// The groups for programs.
+    /// Returns the groups as JSON.
     pub fn json(&self) -> Value {
         let group = |(name, time, count): (&'static str, f64, usize)| json!({"group": name, "us": time, "count": count});
         json!({
@@ -151,7 +154,7 @@ fn micro(nanoseconds: u64) -> f64 {
 const COLUMNS: &str =
     "mode\tindex\tstart_us\tus\tgap_us\tgroup\top\tkernel\tvariant\tgrid\tblock\tshared\tregisters\tbytes";
 
-/// Every row of every mode in order.
+/// Returns every row of every mode in order.
 pub fn tsv(modes: &[Mode]) -> String {
     let mut text = format!("{COLUMNS}\n");
     for mode in modes {
@@ -223,7 +226,7 @@ mod tests {
             kernel("product", 1_000, 5_000, 132),
             activity(ActivityKind::Fill, "fill", 5_500, 6_000, 0),
             kernel("some_kernel_of_the_driver", 6_000, 6_500, 1),
-            // Began before the one before it had ended.
+            // It began before the previous one ended.
             kernel("line", 6_250, 8_250, 64),
         ];
         let notes =

@@ -1,4 +1,4 @@
-//! Borders and concatenation: copies into parts of the output.
+//! Padding and concatenation: copies into parts of the output.
 
 use crate::access::Locked;
 use crate::kernel::Variant;
@@ -9,7 +9,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::assemble::{Concat, Pad};
 use ternion_core::{Error, Layout, Op, Result};
 
-/// Every dtype.
+/// Supports every dtype.
 pub(crate) fn select_concat(_: &Concat, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_concat })
 }
@@ -30,14 +30,15 @@ fn range(layout: &Layout, axis: usize, start: usize, end: usize) -> Result<Layou
     layout.slice(axis, start, end as isize, 1)
 }
 
-/// Every dtype.
+/// Supports every dtype.
 pub(crate) fn select_pad(_: &Pad, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_pad })
 }
 
 fn run_pad(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Pad(Pad { amounts, value }) = op else { return Err(Error::invalid(op.name(), "is not pad")) };
-    // Slabs before and after along each axis, of what the axes before have left: each border element is written once.
+    // The slabs before and after the input along each axis, within what the previous axes left:
+    // each border element is written once.
     let mut inside = *outputs[0].layout;
     let mut slabs: SmallVec<[Layout; 16]> = SmallVec::new();
     for (axis, &[before, _]) in amounts.iter().enumerate() {

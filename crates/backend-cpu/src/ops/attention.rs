@@ -1,5 +1,6 @@
-//! Scaled dot-product attention in tiles of queries and keys with a running softmax (Dao et al. 2022, algorithm 1): the matrix of all
-//! scores never exists. Tiles of keys that no query of the tile sees are passed over.
+//! Scaled dot-product attention in tiles of queries and keys with an online softmax (Dao et al.
+//! 2022, algorithm 1): the matrix of all scores is never stored. Tiles of keys to which no query of
+//! the tile attends are skipped.
 //!
 //! ```text
 //!                keys ->   k0        k1                 for each tile of keys:
@@ -33,10 +34,10 @@ use ternion_core::{DType, Error, Op, Result, Shape};
 
 /// Rows of a tile of scores.
 const QUERIES: usize = 128;
-/// Columns of a tile of scores: in f32 the tile takes 32 KiB, as much as a first-level cache.
+/// Columns of a tile of scores: in f32 the tile takes 128 KiB; a row of it, 1 KiB.
 const KEYS: usize = 256;
 
-/// All floats, both kinds of mask, with and without dropout.
+/// Supports all floats, both kinds of mask, with and without dropout.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
         (Op::Attention(_), DType::F64) => forward::<f64>,
@@ -58,12 +59,12 @@ struct Sizes {
     keys: usize,
     head_dim: usize,
     value_dim: usize,
-    /// Where sequences of different lengths end.
+    /// The ends of packed sequences of different lengths.
     sequences: Option<Sequences>,
 }
 
 impl Sizes {
-    /// From the views of q, k and v, and of the cumulative lengths.
+    /// Returns the sizes from the views of q, k and v, and of the cumulative lengths.
     fn new(op: &'static str, inputs: &[Locked<'_>], lengths: Option<[&Locked<'_>; 2]>) -> Result<Sizes> {
         let [batch, heads, queries, head_dim] = inputs[0].layout.shape().to_array(op)?;
         let [_, kv_heads, keys, _] = inputs[1].layout.shape().to_array(op)?;
@@ -72,19 +73,20 @@ impl Sizes {
         Ok(Sizes { batch, heads, kv_heads, queries, keys, head_dim, value_dim, sequences })
     }
 
-    /// Query heads that share a key head.
+    /// Returns the number of query heads that share a key head.
     fn group(&self) -> usize {
         self.heads / self.kv_heads.max(1)
     }
 
-    /// The key head, counted over the batch, of a query head that is counted over the batch.
+    /// Returns the key head of a query head; both are counted over the batch.
     fn kv_head(&self, head: usize) -> usize {
         head / self.heads * self.kv_heads + head % self.heads / self.group()
     }
 
-    /// The keys that `query` sees but for the mask: see [`AttentionConfig`].
+    /// Returns the keys to which `query` attends without a mask: see [`AttentionConfig`].
     fn seen(&self, config: &AttentionConfig, query: usize) -> Range<usize> {
-        // Rows beside which a query stands, of all keys or of its sequence's.
+        // The end of the queries and the range of keys with which the query is aligned: all, or
+        // those of its sequence.
         let (last_query, keys) = match &self.sequences {
             None => (self.queries, 0..self.keys),
             Some(sequences) => sequences.of(query),
@@ -102,7 +104,8 @@ impl Sizes {
         inside(start).min(inside(end))..inside(end)
     }
 
-    /// The keys that any of `queries` sees: both ends move forward with the query.
+    /// Returns the range of keys to which any of `queries` attends: both ends increase with the
+    /// query.
     fn seen_by(&self, config: &AttentionConfig, queries: &Range<usize>) -> Range<usize> {
         if queries.is_empty() {
             return 0..0;
@@ -111,19 +114,19 @@ impl Sizes {
     }
 }
 
-/// `range` in pieces that begin at multiples of `step`.
+/// Splits `range` at multiples of `step`.
 fn tiles(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
     (range.start / step..range.end.div_ceil(step))
         .map(move |tile| (tile * step).max(range.start)..((tile + 1) * step).min(range.end))
         .filter(|tile| !tile.is_empty())
 }
 
-/// The mask that follows the inputs: one row of keys for each query of each head.
+/// The mask, which follows the inputs: one row of keys for each query of each head.
 enum Mask<T: 'static> {
     None,
-    /// Not 0 where the key is seen.
+    /// Not 0 where a query attends to the key.
     Seen(Rows<u8>),
-    /// To be added to the scores.
+    /// Added to the scores.
     Added(Rows<T>),
 }
 
@@ -137,7 +140,7 @@ impl<T: Float> MaskScratch<T> {
 }
 
 impl<T: Float> Mask<T> {
-    /// Of a view whose axes may be 1 where those of the scores are not.
+    /// Creates a mask from a view whose axes may have size 1 where those of the scores do not.
     fn new(op: &'static str, view: Option<&Locked<'_>>, sizes: &Sizes) -> Result<Mask<T>> {
         let Some(view) = view else { return Ok(Mask::None) };
         let scores = Shape::new(&[sizes.batch, sizes.heads, sizes.queries, sizes.keys])?;
@@ -149,12 +152,14 @@ impl<T: Float> Mask<T> {
         })
     }
 
-    /// Applies the part `keys` of row `row` to the scores of these keys; what is not seen becomes -infinity.
+    /// Applies the part `keys` of row `row` to the scores of these keys; masked scores become
+    /// -infinity.
     fn apply(&self, row: usize, keys: &Range<usize>, scores: &mut [T], scratch: &mut MaskScratch<T>) {
         match self {
             Mask::None => {}
             Mask::Seen(rows) => {
-                // SAFETY: the mask has this row and these keys (core has checked its shape), and is only read.
+                // SAFETY: the mask has this row and these keys (core has checked its shape), and is
+                // only read.
                 let seen = unsafe { rows.read(row, keys.clone(), &mut scratch.0) };
                 for (score, &seen) in scores.iter_mut().zip(seen) {
                     *score = if seen == 0 { T::NEG_INFINITY } else { *score };
@@ -171,20 +176,21 @@ impl<T: Float> Mask<T> {
     }
 }
 
-/// Dropout of the weights, numbered as a tensor `[batch, heads, queries, keys]`.
+/// Dropout of the weights, which are numbered as a tensor `[batch, heads, queries, keys]`.
 struct WeightDropping<T> {
     dropping: Dropping<T>,
     keys: usize,
 }
 
 impl<T: Float> WeightDropping<T> {
-    /// Drops some of what belongs to the weights of `keys` in row `row` of all queries.
+    /// Applies dropout to values that belong to the weights of `keys` in row `row`, counted over
+    /// all queries.
     fn apply(&self, row: usize, keys: &Range<usize>, weights: &mut [T]) {
         self.dropping.apply(row * self.keys + keys.start, weights);
     }
 }
 
-/// What forward and backward read.
+/// The inputs of forward and backward.
 struct Inputs<'a, T: Float> {
     sizes: Sizes,
     config: AttentionConfig,
@@ -221,22 +227,23 @@ impl<'a, T: Float> Inputs<'a, T> {
         })
     }
 
-    /// Rows `queries` of a head's q.
+    /// Returns rows `queries` of a head's q.
     fn q(&self, head: usize, queries: &Range<usize>) -> Matrix<*const T> {
         matrix(&self.q, head * self.sizes.queries, queries, self.sizes.head_dim)
     }
 
-    /// Rows `keys` of the k that a head looks at.
+    /// Returns rows `keys` of the k of a query head.
     fn k(&self, head: usize, keys: &Range<usize>) -> Matrix<*const T> {
         matrix(&self.k, self.sizes.kv_head(head) * self.sizes.keys, keys, self.sizes.head_dim)
     }
 
-    /// Rows `keys` of the v that a head looks at.
+    /// Returns rows `keys` of the v of a query head.
     fn v(&self, head: usize, keys: &Range<usize>) -> Matrix<*const T> {
         matrix(&self.v, self.sizes.kv_head(head) * self.sizes.keys, keys, self.sizes.value_dim)
     }
 
-    /// `scores = scale q k^T`, masked: a row for each of `queries`, a column for each of `keys`.
+    /// Computes `scores = scale q k^T`, masked: a row for each of `queries`, a column for each of
+    /// `keys`.
     fn score(
         &self,
         head: usize,
@@ -249,7 +256,8 @@ impl<'a, T: Float> Inputs<'a, T> {
         assert_eq!(scores.len(), queries.len() * keys.len(), "a tile of scores");
         let target = Matrix::rows(scores.as_mut_ptr(), keys.len());
         let scale = T::real(self.config.scale);
-        // SAFETY: `q` and `k` have checked that these rows exist; the scores are this call's alone.
+        // SAFETY: `q` and `k` have checked that these rows exist; the scores are used only by this
+        // call.
         unsafe {
             T::gemm(sizes, scale, self.q(head, queries), transposed(self.k(head, keys)), T::ZERO, target)
         };
@@ -264,12 +272,12 @@ impl<'a, T: Float> Inputs<'a, T> {
     }
 }
 
-/// Rows `rows`, counted from row `first`, of a dense matrix with `width` columns.
+/// Returns rows `rows`, counted from row `first`, of a contiguous matrix with `width` columns.
 fn matrix<T>(values: &[T], first: usize, rows: &Range<usize>, width: usize) -> Matrix<*const T> {
     Matrix::rows(values[(first + rows.start) * width..(first + rows.end) * width].as_ptr(), width)
 }
 
-/// The same elements with rows and columns exchanged.
+/// Returns the transposed matrix.
 fn transposed<P>(matrix: Matrix<P>) -> Matrix<P> {
     Matrix { first: matrix.first, row_stride: matrix.column_stride, column_stride: matrix.row_stride }
 }
@@ -279,7 +287,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     let input = Inputs::<T>::new(op.name(), attention.config, inputs, 3)?;
     let (mut y, mut log_sums) =
         (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
-    // Under an additive mask alone.
+    // Only with an additive mask.
     let mut errors = outputs.get(2).map(|output| DenseOutput::<T>::new(op.name(), output)).transpose()?;
     let parts = OutputParts {
         y: y.parts(),
@@ -300,18 +308,18 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     Ok(())
 }
 
-/// Where the outputs of forward go.
+/// The outputs of forward.
 struct OutputParts<'a, T> {
     y: Parts<'a, T>,
     log_sums: Parts<'a, T>,
     errors: Option<Parts<'a, T>>,
 }
 
-/// Outputs for a tile of queries of a head, which are this call's alone.
+/// Computes the outputs of a tile of queries of a head, which are used only by this call.
 fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, outputs: &OutputParts<'_, T>) {
     let (first, width) = (head * input.sizes.queries, input.sizes.value_dim);
     let rows = first + queries.start..first + queries.end;
-    // SAFETY: the rows are this call's alone.
+    // SAFETY: the rows are used only by this call.
     let (y, log_sums, mut errors) = unsafe {
         (
             outputs.y.part(rows.start * width..rows.end * width),
@@ -335,7 +343,7 @@ fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, o
             }
             let (sizes, target) = ([queries.len(), keys.len(), width], Matrix::rows(y.as_mut_ptr(), width));
             let weights = Matrix::rows(scores.as_ptr(), keys.len());
-            // SAFETY: `v` has checked that these rows exist; y is this call's alone.
+            // SAFETY: `v` has checked that these rows exist; y is used only by this call.
             unsafe { T::gemm(sizes, T::ONE, weights, input.v(head, &keys), T::ONE, target) };
         }
     });
@@ -348,14 +356,15 @@ fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, o
     }
 }
 
-/// Takes up a row of scores: turns them into weights relative to the new maximum, and rescales what was gathered before.
+/// Processes a row of scores: converts them to weights relative to the new maximum, and rescales
+/// the earlier results.
 fn absorb<T: Float>(scores: &mut [T], max: &mut T, sum: &mut T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
         || {
             let largest = lanes::max(scores);
             let new = if largest > *max { largest } else { *max };
-            // A row of which nothing has been seen yet: weights of 0, not of exp(-inf + inf).
+            // A row in which all scores so far are masked: weights of 0 instead of exp(-inf + inf).
             let base = if new == T::NEG_INFINITY { T::ZERO } else { new };
             for score in scores.iter_mut() {
                 *score = (*score - base).exp();
@@ -374,8 +383,8 @@ fn absorb<T: Float>(scores: &mut [T], max: &mut T, sum: &mut T, y: &mut [T]) {
     );
 }
 
-/// Divides a row by the sum of its weights and returns the log-sum-exp of its scores, and what rounding took from that. Nothing seen: y of 0,
-/// -infinity and 0.
+/// Divides a row by the sum of its weights. Returns the log-sum-exp of its scores and its rounding
+/// error. If all scores are masked: y is 0, and the results are -infinity and 0.
 fn finish<T: Float>(max: T, sum: T, y: &mut [T]) -> (T, T) {
     if sum == T::ZERO {
         y.fill(T::ZERO);
@@ -389,7 +398,7 @@ fn finish<T: Float>(max: T, sum: T, y: &mut [T]) -> (T, T) {
             }
         },
     );
-    // Where NaN kept the maximum at -infinity, scores were taken as they are.
+    // If NaN kept the maximum at -infinity, the scores were used without a shift.
     let base = if max == T::NEG_INFINITY { T::ZERO } else { max };
     let log_sum = base + sum.log();
     (log_sum, (base - log_sum) + sum.log())

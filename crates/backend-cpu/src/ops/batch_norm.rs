@@ -1,4 +1,5 @@
-//! Batch normalisation and its gradient: all elements of a channel are gathered into the cache and worked on there.
+//! Batch normalization and its gradient: all elements of a channel are gathered into the cache and
+//! processed there.
 
 use crate::access::Locked;
 use crate::float::Float;
@@ -12,7 +13,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::norm::{BatchNorm, BatchNormGrad};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Both ops, all floats.
+/// Supports both ops and all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
         (Op::BatchNorm(_), DType::F64) => forward::<f64>,
@@ -23,7 +24,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     Ok(Variant { plan: Plan::like(0), run })
 }
 
-/// `[batch, channels, ..]` as one row for each channel.
+/// Returns `[batch, channels, ..]` as one row for each channel.
 fn channels<T: Float>(op: &'static str, view: &Locked<'_>) -> Result<Rows<T>> {
     Rows::new(op, view, |axis| axis != 1)
 }
@@ -42,7 +43,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     for_rows(y.count(), y.width(), Cost::Light, |rows| {
         let mut scratch = Scratch::new();
         for channel in rows {
-            // SAFETY: the channel is this thread's; y shares nothing with x.
+            // SAFETY: the channel is used only by this thread; y shares no memory with x.
             let buffer = unsafe { y.buffer(channel, 0..y.width(), &mut scratch) };
             // SAFETY: as above.
             unsafe { x.copy(channel, 0, buffer.values) };
@@ -59,7 +60,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     Ok(())
 }
 
-/// `(x - mean) * reciprocal * weight + bias`, in the place of x.
+/// Computes `(x - mean) * reciprocal * weight + bias`, in place of x.
 fn scale_and_shift<T: Float>(x: &mut [T], statistics: (T, T), parameters: Option<(T, T)>) {
     shift_and_scale(x, statistics, None, None);
     let Some((weight, bias)) = parameters else { return };
@@ -94,12 +95,13 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
         let [scratch_x, scratch_dy, scratch_dx] = &mut scratch;
         for channel in rows {
             let (mean, reciprocal) = (means[channel], T::ONE / (variances[channel] + T::real(*eps)).sqrt());
-            // SAFETY: the channel is this thread's; dx shares nothing with the inputs.
+            // SAFETY: the channel is used only by this thread; dx shares no memory with the inputs.
             unsafe {
                 let (x, dy) =
                     (x.read(channel, 0..dx.width(), scratch_x), dy.read(channel, 0..dx.width(), scratch_dy));
                 let buffer = dx.buffer(channel, 0..dx.width(), scratch_dx);
-                // The weight is the same for the whole channel: a factor of the reciprocal outside of the brackets.
+                // The weight is the same for the entire channel, so it is a common factor that is
+                // applied after the row gradient.
                 row_gradient(x, dy, (Some(mean), reciprocal), None, buffer.values);
                 if let (Some(weight), Some((dweights, dbiases))) = (&weight, &sums) {
                     scale_and_shift(buffer.values, (T::ZERO, weight[channel]), None);
@@ -114,7 +116,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     Ok(())
 }
 
-/// `[sum dy, sum dy * n]` of a channel.
+/// Returns `[sum dy, sum dy * n]` of a channel.
 fn parameter_gradients<T: Float>(x: &[T], dy: &[T], mean: T, reciprocal: T) -> [T; 2] {
     vectorized(
         #[inline(always)]

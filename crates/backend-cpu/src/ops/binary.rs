@@ -1,4 +1,4 @@
-//! Functions of two elements and the fused forms built on them.
+//! Elementwise functions of two tensors and the fused ops built on them.
 
 use crate::access::Locked;
 use crate::elementwise::{BLOCK, Operand, Other, map2, map3};
@@ -34,7 +34,7 @@ pub(crate) fn run_binary_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Locke
     })
 }
 
-/// Functions that exist for some compute types only.
+/// Functions that exist only for some compute types.
 pub(crate) trait Pairing: Number {
     fn atan2(self, x: Self) -> Self;
 }
@@ -84,7 +84,7 @@ fn run<T: Pairing>(
     Ok(())
 }
 
-/// `y = op(a, b)`.
+/// Computes `y = op(a, b)`.
 fn apply<T: Pairing>(op: BinaryOp, a: &[T], b: &[T], y: &mut [T]) {
     vectorize(Apply { op, a, b, y });
 }
@@ -202,7 +202,7 @@ impl<T: Real> Vectorize for PositiveSum<'_, T> {
     }
 }
 
-/// `y = activation(a + b)`: the sum of a piece is formed in the first-level cache.
+/// Computes `y = activation(a + b)`: the sum of a block is computed in the L1 cache.
 fn activated_sum<T: Pairing + Real>(
     activation: ternion_core::ops::unary::UnaryOp,
     a: &[T],

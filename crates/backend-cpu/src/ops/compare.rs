@@ -1,4 +1,4 @@
-//! Comparisons and the choice between two tensors.
+//! Comparisons, and selection between two tensors.
 
 use crate::access::Locked;
 use crate::elementwise::{Operand, Other, map2, map3};
@@ -30,7 +30,7 @@ pub(crate) fn run_compare_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     })
 }
 
-/// `scalar`, rounded to `dtype` and then seen as the compute type.
+/// Rounds `scalar` to `dtype`, and converts it to the compute type.
 fn rounded<T: Number>(scalar: Scalar, dtype: DType) -> T {
     use crate::storage::f64_to_f32_odd;
     let through_half = |half: f32| T::from_number(Scalar::Float(f64::from(half)));
@@ -80,7 +80,7 @@ pub(crate) fn run_select(_: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
     }
 }
 
-/// Only bits move, so one loop serves all dtypes of a size.
+/// Only bits are copied, so one loop handles all dtypes of a size.
 fn choose<C: Compute>(inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
     let condition = Operand::<u8>::raw("where", inputs[0])?;
     let (a, b) = (Operand::<C>::raw("where", inputs[1])?, Operand::<C>::raw("where", inputs[2])?);

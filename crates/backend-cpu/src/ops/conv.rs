@@ -1,5 +1,5 @@
-//! Convolution and its gradients as matrix products of weights and image patches, a tile of patches at a time; the whole patch matrix never
-//! exists.
+//! Convolution and its gradients as matrix products of weights and image patches, one tile of
+//! patches at a time. The entire patch matrix is never stored.
 //!
 //! ```text
 //!                      places (oh * ow)                     W  [out, patch]      patch = channels/groups * kh * kw
@@ -24,14 +24,16 @@ use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::ConvConfig;
 use ternion_core::{DType, Error, Op, Result};
 
-/// Elements of a tile of columns: a quarter of a megabyte in f32, which fits the second-level cache.
+/// Elements of a tile of columns: 256 KiB in f32, which fits the L2 cache.
 const TILE: usize = 1 << 16;
-/// Rows of the patch matrix that a gradient handles at a time, if they are whole channels.
+/// The approximate number of rows of the patch matrix that a gradient processes at a time, rounded
+/// up to entire channels.
 const ROWS: usize = 64;
-/// Pieces that the weight's gradient is cut into where it is small: over images, whose sums meet pairwise.
+/// The number of pieces of work of the weight's gradient if it is small: ranges of images, whose
+/// sums are added pairwise.
 const PIECES: usize = 16;
 
-/// The five ops, all floats.
+/// Supports the five ops and all floats.
 pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = if inputs[0].dtype == DType::F64 { run::<f64> } else { run::<f32> };
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
@@ -62,7 +64,8 @@ struct Geometry {
 }
 
 impl Geometry {
-    /// From the views of the image side `[batch, channels, height, width]` and the output side `[batch, out, oh, ow]`.
+    /// Returns the sizes from the views of the image side `[batch, channels, height, width]` and
+    /// the output side `[batch, out, oh, ow]`.
     fn new(
         op: &'static str,
         config: &ConvConfig,
@@ -80,38 +83,38 @@ impl Geometry {
         self.slides[0].kernel * self.slides[1].kernel
     }
 
-    /// Rows of the patch matrix of a group.
+    /// Returns the number of rows of the patch matrix of a group.
     fn patch(&self) -> usize {
         self.channels * self.taps()
     }
 
-    /// Columns of the patch matrix.
+    /// Returns the number of columns of the patch matrix.
     fn places(&self) -> usize {
         self.slides[0].count * self.slides[1].count
     }
 
-    /// Columns in a tile that has `rows` rows.
+    /// Returns the number of columns of a tile with `rows` rows.
     fn tile(&self, rows: usize) -> usize {
         (TILE / rows.max(1)).clamp(16, self.places().max(16))
     }
 
-    /// Channels that a gradient handles at a time.
+    /// Returns the number of channels that a gradient processes at a time.
     fn channel_block(&self) -> usize {
         ROWS.div_ceil(self.taps()).min(self.channels.max(1))
     }
 
-    /// The planes of `channels` of a group of an image.
+    /// Returns the planes of `channels` of a group of an image.
     fn image(&self, image: usize, group: usize, channels: &Range<usize>) -> Range<usize> {
         let first = (image * self.groups + group) * self.channels;
         (first + channels.start) * self.pixels..(first + channels.end) * self.pixels
     }
 
-    /// Where the outputs of a group of an image start.
+    /// Returns the start of the outputs of a group of an image.
     fn outputs(&self, image: usize, group: usize) -> usize {
         (image * self.groups + group) * self.outs * self.places()
     }
 
-    /// Whether patches are the image itself: one pixel, each in turn.
+    /// Returns whether the patch matrix is the image itself: each patch is one pixel, in order.
     fn patches_are_pixels(&self) -> bool {
         self.taps() == 1
             && self
@@ -130,7 +133,7 @@ impl Geometry {
     }
 }
 
-/// `0..length` in ranges of `step`.
+/// Splits `0..length` into ranges of `step`.
 fn ranges(length: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..length).step_by(step.max(1)).map(move |start| start..length.min(start + step))
 }
@@ -152,7 +155,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
         if let Some(bias) = &bias {
             for (out, &bias) in bias[group * geometry.outs..(group + 1) * geometry.outs].iter().enumerate() {
                 let start = first + out * geometry.places();
-                // SAFETY: the tile is this piece's.
+                // SAFETY: the tile is used only by this piece.
                 unsafe { parts.part(start..start + places.len()) }.fill(bias);
             }
         }
@@ -167,7 +170,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     Ok(())
 }
 
-/// `target = weight patches + beta target` for a tile of places.
+/// Computes `target = weight patches + beta target` for a tile of positions.
 fn forward_tile<T: Float>(
     geometry: &Geometry,
     planes: &[T],
@@ -178,7 +181,7 @@ fn forward_tile<T: Float>(
     let sizes = [geometry.outs, geometry.patch(), places.len()];
     let weight = Matrix::rows(weight.as_ptr(), geometry.patch());
     let multiply = |columns: Matrix<*const T>| {
-        // SAFETY: sizes as the slices have them; the tile of the target is this piece's alone.
+        // SAFETY: sizes match the slices; the tile of the target is used only by this piece.
         unsafe { T::gemm(sizes, T::ONE, weight, columns, beta, target) };
     };
     if geometry.patches_are_pixels() {
@@ -202,7 +205,7 @@ fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
     for_pieces(geometry.batch * geometry.groups * blocks.len(), |piece| {
         let (image, group) = (piece / blocks.len() / geometry.groups, piece / blocks.len() % geometry.groups);
         let channels = &blocks[piece % blocks.len()];
-        // SAFETY: the planes of these channels are this piece's.
+        // SAFETY: the planes of these channels are used only by this piece.
         let planes = unsafe { parts.part(geometry.image(image, group, channels)) };
         planes.fill(T::ZERO);
         let dy = &dy[geometry.outputs(image, group)
@@ -215,7 +218,7 @@ fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
     Ok(())
 }
 
-/// Adds `weight^T dy` to the planes of these channels, where the patches were seen.
+/// Adds `weight^T dy` to the planes of these channels, at the pixels of the patches.
 fn grad_planes<T: Float>(
     geometry: &Geometry,
     weight: &[T],
@@ -232,7 +235,7 @@ fn grad_planes<T: Float>(
         let dy = Matrix::rows(dy[places.start..].as_ptr(), geometry.places());
         with_workspace(rows * places.len(), |columns| {
             let target = Matrix::rows(columns.as_mut_ptr(), places.len());
-            // SAFETY: sizes as the slices have them; the workspace is this call's alone.
+            // SAFETY: sizes match the slices; the workspace is used only by this call.
             unsafe { T::gemm([rows, geometry.outs, places.len()], T::ONE, transposed, dy, T::ZERO, target) };
             for (row, source) in columns.chunks_exact(places.len()).enumerate() {
                 let (channel, tap) = place_of(row, geometry.slides);
@@ -271,13 +274,14 @@ fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
     });
     add_pairwise(&mut sums, length);
     let mut dweight = DenseOutput::<T>::new(op.name(), &outputs[0])?;
-    // SAFETY: nobody else writes the output.
+    // SAFETY: no other thread writes the output.
     unsafe { dweight.parts().part(0..length) }.copy_from_slice(&sums[..length]);
     dweight.finish();
     Ok(())
 }
 
-/// `target += dy patches^T` for one image, a group of it, and `rows` rows of its patch matrix.
+/// Computes `target += dy patches^T` for one group of one image, and `rows` rows of its patch
+/// matrix.
 fn add_weight_gradient<T: Float>(
     geometry: &Geometry,
     planes: &[T],
@@ -293,7 +297,8 @@ fn add_weight_gradient<T: Float>(
         with_workspace(rows * places.len(), |columns| {
             geometry.fill(planes, &places, columns);
             let patches = Matrix::columns(columns.as_ptr(), places.len());
-            // SAFETY: sizes as the slices have them; these columns of the target are this piece's alone.
+            // SAFETY: sizes match the slices; these columns of the target are used only by this
+            // piece.
             unsafe { T::gemm([geometry.outs, places.len(), rows], T::ONE, dy, patches, T::ONE, target) };
         });
     }

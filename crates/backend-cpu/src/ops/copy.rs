@@ -12,7 +12,7 @@ pub(crate) fn run_copy(_: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     copy_view(inputs[0], outputs[0])
 }
 
-/// Copies `input` into `output`, which has the same shape.
+/// Copies `input` to `output`, which has the same shape.
 pub(crate) fn copy_view(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
     if input.dtype == output.dtype {
         return match input.dtype.size() {
@@ -77,11 +77,11 @@ impl<F: std::marker::Copy, T, C: Fn(F) -> T> Vectorize for Convert<'_, F, T, C> 
     }
 }
 
-/// Conversions as [`Copy`] tells them.
+/// The conversions that [`Copy`] specifies.
 trait Cast: Compute {
     fn to_f64(self) -> f64;
     fn to_f32(self) -> f32;
-    /// For a second rounding to 16 bits that must not see the first.
+    /// Rounds to odd, so that a second rounding to 16 bits is not affected by the first.
     fn to_f32_odd(self) -> f32;
     fn to_i64(self) -> i64;
     fn to_i32(self) -> i32;
@@ -137,7 +137,7 @@ cast! {
     u8, odd: f32::from;
 }
 
-/// A copy of one part of a tensor into one part of another; fails only if the dtypes differ.
+/// Copies a part of a tensor to a part of another one; fails only if the dtypes differ.
 pub(crate) fn copy_part(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
     if input.dtype != output.dtype {
         return Err(Error::DTypeMismatch { op: "copy", left: input.dtype, right: output.dtype });

@@ -10,7 +10,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::create::{Fill, Iota};
 use ternion_core::{DType, Element, Error, Op, Result};
 
-/// Fill runs in every dtype.
+/// Selects fill, which supports every dtype.
 pub(crate) fn select_fill(_: &Fill, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_fill })
 }
@@ -44,7 +44,7 @@ fn fill_bits<C: crate::storage::Compute>(output: Locked<'_>, bits: C) -> Result<
     Ok(())
 }
 
-/// Iota runs in every dtype but bool, which core rejects.
+/// Selects iota, which supports every dtype except bool, which core rejects.
 pub(crate) fn select_iota(_: &Iota, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_iota })
 }
@@ -52,7 +52,7 @@ pub(crate) fn select_iota(_: &Iota, _: &[Meta<'_>]) -> Result<Variant, Unsupport
 fn run_iota(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Iota(iota) = op else { return Err(Error::invalid(op.name(), "is not iota")) };
     let (start, step) = (iota.start.as_f64(), iota.step.as_f64());
-    // The low bits of a number of u64 are those of i64, and integers wrap.
+    // The low bits of a u64 number are those of an i64, and integers wrap.
     let (first, by) = (iota.start.as_i128() as i64, iota.step.as_i128() as i64);
     let real = move |index: usize| start + index as f64 * step;
     let whole = move |index: usize| first.wrapping_add((index as i64).wrapping_mul(by));

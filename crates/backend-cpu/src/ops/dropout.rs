@@ -1,4 +1,5 @@
-//! Dropout: a block of random words beside a block of elements, both numbered in row-major order.
+//! Dropout: each block of elements is combined with a block of random words; both are numbered in
+//! row-major order.
 
 use crate::access::Locked;
 use crate::float::Float;
@@ -11,10 +12,10 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::random::Dropout;
 use ternion_core::{DType, Error, Op, Result};
 
-/// Elements worked on at a time; a multiple of the words in a random block.
+/// The number of elements that are processed at a time; a multiple of the words in a random block.
 const BLOCK: usize = 1024;
 
-/// All floats.
+/// Supports all floats.
 pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant {
         plan: Plan::like(0),
@@ -30,7 +31,8 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         let mut scratch = Scratch::new();
         for start in range.clone().step_by(BLOCK) {
             let block = start..range.end.min(start + BLOCK);
-            // SAFETY: the elements are this thread's; x is apart from y or the same view.
+            // SAFETY: the elements are used only by this thread; x does not overlap y, or is the
+            // same view.
             unsafe {
                 let buffer = y.buffer(0, block, &mut scratch);
                 x.copy(0, start, buffer.values);
@@ -42,7 +44,7 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     Ok(())
 }
 
-/// Which elements are dropped, and what becomes of the others.
+/// The rule for which elements are dropped, and the scale of the others.
 #[derive(Clone, Copy)]
 pub(crate) struct Dropping<T> {
     stream: Stream,
@@ -59,7 +61,8 @@ impl<T: Float> Dropping<T> {
         }
     }
 
-    /// Scales the elements, of which the first is number `start`, whose word reaches the threshold; makes the others 0.
+    /// Scales the elements whose random word reaches the threshold, and sets the others to 0.
+    /// `start` is the index of the first element.
     pub(crate) fn apply(&self, start: usize, values: &mut [T]) {
         let mut words = [[0u32; 4]; BLOCK / 4 + 1];
         for (start, values) in (start..).step_by(BLOCK).zip(values.chunks_mut(BLOCK)) {

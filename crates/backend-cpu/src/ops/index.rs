@@ -1,4 +1,4 @@
-//! Picking, putting and adding along an axis.
+//! Gather, scatter and index_add along an axis.
 
 use crate::access::{Locked, Pointer};
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
@@ -15,7 +15,7 @@ use ternion_core::geometry::sort_slowest_first;
 use ternion_core::ops::index::{Gather, IndexAdd, IndexSelect, Scatter, ScatterMode};
 use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result, text};
 
-/// Every dtype.
+/// Supports every dtype.
 pub(crate) fn select_gather(_: &Gather, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_gather })
 }
@@ -25,7 +25,7 @@ fn run_gather(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     gather("gather", *axis, inputs[0], inputs[1], outputs[0])
 }
 
-/// Every dtype.
+/// Supports every dtype.
 pub(crate) fn select_index_select(_: &IndexSelect, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_index_select })
 }
@@ -41,14 +41,14 @@ fn run_index_select(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> R
     gather("index_select", *axis, inputs[0], inputs[1].part(&expanded), outputs[0])
 }
 
-/// The vector `index` as seen from every place of `target`: it varies along `axis` alone.
+/// Expands the layout of the vector `index` to the shape of `target`: it varies only along `axis`.
 fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
     let mut strides = [0; MAX_RANK];
     strides[axis] = index.strides()[0];
     Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
 }
 
-/// Integers that indices come in.
+/// The integer types of indices.
 trait Index: Compute {
     fn value(self) -> i64;
 }
@@ -65,7 +65,7 @@ impl Index for i64 {
     }
 }
 
-/// Runs `$body` with `$index` naming the type of indices of `$dtype`.
+/// Runs `$body` with `$index` naming the index type of `$dtype`.
 macro_rules! with_index {
     ($op:expr, $dtype:expr, $index:ident => $body:expr) => {
         match $dtype {
@@ -82,9 +82,10 @@ macro_rules! with_index {
     };
 }
 
-/// Whether all indices are in `0..size`; the first one that is not, in memory order, is the error's.
+/// Checks that all indices are in `0..size`. The error reports the first one in memory order that
+/// is not.
 fn check<I: Index>(op: &'static str, index: &Operand<'_, I>, size: usize) -> Result<()> {
-    // An index that is repeated is looked at once.
+    // A repeated index is checked once.
     let (shape, strides) = (index.view.layout.shape(), index.view.layout.strides());
     let axes: SmallVec<[(usize, [isize; 1]); MAX_RANK]> = (0..shape.rank())
         .filter(|&axis| strides[axis] != 0)
@@ -103,17 +104,20 @@ fn check<I: Index>(op: &'static str, index: &Operand<'_, I>, size: usize) -> Res
     Ok(())
 }
 
-/// `base` without its axis: position 0 of each line along it.
+/// Returns the strides of `base` without its axis, which locate the start of each line along it.
 fn line_starts(axis: usize, base: &Layout, target: &Layout) -> SmallVec<[isize; MAX_RANK]> {
     (0..target.shape().rank()).map(|other| if other == axis { 0 } else { base.strides()[other] }).collect()
 }
 
-/// Bytes from which on what lies behind the selected axis is copied as a row: a call that copies costs as much as some elements one by one.
+/// The number of bytes from which on the elements after the selected axis are copied as a row: a
+/// copy call costs as much as copying several elements one by one.
 const ROW: usize = 32;
-/// Bytes of rows in a piece of work: half of a first-level cache, as rows from all over a table wait for memory, which threads do at the same time.
+/// The number of bytes of rows in a piece of work: about half of an L1 cache. Rows from all over a
+/// table wait for memory, and several threads wait at the same time.
 const ROWS_PIECE: usize = 1 << 15;
 
-/// A selection of which all behind the axis is dense: `x [outer.., size, row]` gives `y [outer.., length, row]`, and rows are copied whole.
+/// A selection in which all axes after the selected one are contiguous: `x [outer.., size, row]`
+/// gives `y [outer.., length, row]`, and entire rows are copied.
 struct Rows<'a> {
     axis: usize,
     x: Locked<'a>,
@@ -122,7 +126,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// `None` if the rows are no such rows, or small.
+    /// Returns `None` if the rows are not contiguous, or small.
     fn of(axis: usize, x: Locked<'a>, y: Locked<'a>) -> Option<Rows<'a>> {
         let (dims, strides) = (x.layout.shape().dims(), x.layout.strides());
         let mut row = 1;
@@ -159,7 +163,8 @@ impl<'a> Rows<'a> {
                 // SAFETY: inside the index, whose only axis has `length` elements.
                 let at = unsafe { indices.get().offset(at as isize * index_step).read() }.value();
                 let start = (self.line(outer) + at as isize * step) * self.x.dtype.size() as isize;
-                // SAFETY: a whole row of x (the line by its layout, the index by the check), and one of y, which is dense and apart from x.
+                // SAFETY: an entire row of x (the line by its layout, the index by the check), and
+                // one of y, which is contiguous and does not overlap x.
                 unsafe {
                     let to = to.get().add(row * self.row_bytes);
                     std::ptr::copy_nonoverlapping(from.get().offset(start), to, self.row_bytes);
@@ -168,7 +173,7 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// Where line number `outer` along the axis begins.
+    /// Returns the offset at which line `outer` along the axis begins.
     fn line(&self, mut outer: usize) -> isize {
         let (dims, strides) = (self.x.layout.shape().dims(), self.x.layout.strides());
         let mut offset = 0;
@@ -193,7 +198,8 @@ fn gather(op: &'static str, axis: usize, x: Locked<'_>, index: Locked<'_>, y: Lo
     })
 }
 
-/// Only bits move, so one loop serves all dtypes of a size. The indices have been checked.
+/// Copies elements at the indices, which have been checked. Only bits are copied, so one loop
+/// handles all dtypes of a size.
 fn pick<I: Index, C: Compute>(
     op: &'static str,
     axis: usize,
@@ -237,7 +243,7 @@ fn pick<I: Index, C: Compute>(
     Ok(())
 }
 
-/// Every dtype that core lets through.
+/// Supports every dtype that core accepts.
 pub(crate) fn select_scatter(_: &Scatter, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_scatter })
 }
@@ -253,7 +259,7 @@ fn run_scatter(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result
     }
 }
 
-/// Every dtype that core lets through.
+/// Supports every dtype that core accepts.
 pub(crate) fn select_index_add(_: &IndexAdd, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_index_add })
 }
@@ -267,17 +273,17 @@ fn run_index_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     add(put, inputs[0], outputs[0])
 }
 
-/// What is put where.
+/// The operands of a scatter.
 #[derive(Clone, Copy)]
 struct Put<'a> {
     op: &'static str,
     axis: usize,
-    /// As large as `source`.
+    /// Has the shape of `source`.
     index: Locked<'a>,
     source: Locked<'a>,
 }
 
-/// Copies `base` into `y`, unless they are one.
+/// Copies `base` to `y`, unless they are the same view.
 fn start_from(base: Locked<'_>, y: Locked<'_>) -> Result<()> {
     if std::ptr::eq(base.first(), y.first()) { Ok(()) } else { copy_view(base, y) }
 }
@@ -296,7 +302,7 @@ fn set(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
 fn add(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
     put.check(base)?;
     if base.dtype.is_half() {
-        // Sums are formed in f32 apart and rounded once.
+        // Sums are computed in f32 in separate memory, and rounded once.
         let mut sums = Temporary::<f32>::of_any(base.layout.elements())?;
         let layout = Layout::row_major(*base.layout.shape());
         let wide = Locked::of_slice(&mut sums, DType::F32, &layout);
@@ -326,8 +332,9 @@ impl Put<'_> {
         })
     }
 
-    /// The source as `[outer, length, inner]`: elements meet only along the middle, so the rest may be cut into pieces, and each line is
-    /// worked off in order.
+    /// Traverses the source as `[outer, length, inner]`: elements can have the same target only
+    /// along the middle axis. So the other axes may be split into pieces, and each line is
+    /// processed in order.
     fn lines<I: Index, C: Compute>(
         &self,
         index: Operand<'_, I>,
@@ -360,7 +367,8 @@ impl Put<'_> {
                 walk.operand(0).runs(start, count, |position, stride, run| {
                     for number in 0..run {
                         let offset = indices[done + number].value() as isize * step;
-                        // SAFETY: inside y: the line start by its layout, the index by the check. Lines are not shared by pieces.
+                        // SAFETY: inside y: the line start by its layout, the index by the check.
+                        // No line belongs to two pieces.
                         unsafe {
                             let place = first.get().offset(position + number as isize * stride + offset);
                             place.write(combine(place.read(), sources[done + number]));

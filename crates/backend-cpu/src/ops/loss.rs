@@ -11,7 +11,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::loss::{CrossEntropy, CrossEntropyGrad};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Both ops, all floats, both index types.
+/// Supports both ops, all floats, and both index types.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
         (Op::CrossEntropy(_), DType::F64) => forward::<f64>,
@@ -22,7 +22,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
 
-/// The class of each row, `None` where it is ignored.
+/// Returns the class of each row, or `None` if it is ignored.
 fn classes_of(
     op: &'static str,
     target: &Locked<'_>,
@@ -43,7 +43,7 @@ fn classes_of(
         .collect()
 }
 
-/// Smoothing as factors: `1 - s` of the target, `s / classes` of each class.
+/// Label smoothing as factors: `1 - s` for the target, `s / classes` for each class.
 struct Shares<T> {
     target: T,
     each: T,
@@ -70,7 +70,8 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     for_rows(logits.count(), logits.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
         let [scratch_logits, scratch_losses, scratch_sums] = &mut scratch;
-        // SAFETY: these rows are this thread's alone; outputs share nothing with inputs nor each other.
+        // SAFETY: these rows are used only by this thread; outputs share no memory with inputs or
+        // each other.
         let (loss, log_sum) = unsafe {
             (losses.buffer(0, rows.clone(), scratch_losses), log_sums.buffer(0, rows.clone(), scratch_sums))
         };
@@ -88,7 +89,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     Ok(())
 }
 
-/// Loss of a row of logits, and the logarithm of the sum of `e^(x - shift)`.
+/// Returns the loss of a row of logits, and the logarithm of the sum of `e^(x - shift)`.
 fn row_loss<T: Float>(x: &[T], target: Option<usize>, shares: &Shares<T>) -> (T, T) {
     vectorized(
         #[inline(always)]
@@ -105,7 +106,8 @@ fn row_loss<T: Float>(x: &[T], target: Option<usize>, shares: &Shares<T>) -> (T,
     )
 }
 
-/// The largest logit: differences to it do not cancel. An infinite one takes part as it is.
+/// Returns the largest logit, with which differences do not cancel. An infinite maximum is replaced
+/// by 0.
 #[inline(always)]
 fn shift<T: Float>(x: &[T]) -> T {
     let max = lanes::max(x);
@@ -124,7 +126,8 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
         let [scratch_dx, scratch_sums, scratch_dloss] = &mut scratch;
-        // SAFETY: these rows are this thread's alone; dx is apart from all inputs, or the very view of the logits.
+        // SAFETY: these rows are used only by this thread; dx does not overlap any input, or is the
+        // view of the logits.
         unsafe {
             let log_sum = log_sums.read(0, rows.clone(), scratch_sums);
             let dloss = dlosses.read(0, rows.clone(), scratch_dloss);
@@ -139,7 +142,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     Ok(())
 }
 
-/// The gradient of a row of logits, in their place.
+/// Computes the gradient of a row of logits, in place.
 fn row_gradient<T: Float>(x: &mut [T], target: Option<usize>, shares: &Shares<T>, log_sum: T, dloss: T) {
     let Some(target) = target else { return x.fill(T::ZERO) };
     vectorized(

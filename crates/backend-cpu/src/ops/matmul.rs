@@ -15,17 +15,19 @@ use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_core::ops::unary::UnaryOp;
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar};
 
-/// The most rows and columns of the output that one piece of work forms: packing operands takes a few percent of the time from here on.
-/// Wider than high, because each tile packs its columns of b once, but its rows of a once for every so many columns.
+/// The maximum number of rows and columns of the output in one piece of work: with larger tiles,
+/// packing the operands takes only a few percent of the time. A tile is wider than high, because it
+/// packs its columns of b once, but its rows of a once per block of columns.
 const LARGEST_TILE: [usize; 2] = [512, 1024];
 /// Tiles are made smaller while there are fewer than this ..
 const ENOUGH_TILES: usize = 4;
-/// .. and each takes more than so many products.
+/// .. and each takes more than this number of multiplications.
 const SMALL_WORK: usize = 1 << 22;
-/// Below so many products, a second thread costs more than it brings.
+/// Below this number of multiplications, a second thread costs more than it saves.
 const ONE_THREAD: usize = 1 << 15;
 
-/// Every dtype that core lets through; integers without an epilogue. f32 is multiplied as f32, whether or not TF32 is allowed.
+/// Supports every dtype that core accepts; integers without an epilogue. f32 is multiplied as f32,
+/// whether or not TF32 is allowed.
 pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     if !inputs[0].dtype.is_float() && payload.epilogue != Epilogue::NONE {
         return Err(Unsupported::because("integers have no fused epilogue"));
@@ -58,7 +60,7 @@ fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     }
 }
 
-/// Halves are widened first.
+/// Multiplies half-precision matrices, which are converted to f32 first.
 fn product_of_halves(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
     let layouts = [0, 1].map(|operand| Layout::row_major(*inputs[operand].layout.shape()));
     let mut wide =
@@ -77,24 +79,26 @@ fn product_of_halves(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locked<
 #[derive(Clone, Copy)]
 struct Matrix<T> {
     first: Pointer<T>,
-    /// From row to row and from column to column, in elements.
+    /// The strides of rows and columns, in elements.
     strides: [isize; 2],
 }
 
 impl<T> Matrix<T> {
-    /// The part that starts at `row` and `column`, which are inside.
+    /// Returns the part that starts at `row` and `column`, which are inside.
     fn from(self, row: usize, column: usize) -> Matrix<T> {
         let position = row as isize * self.strides[0] + column as isize * self.strides[1];
         Matrix { first: Pointer(self.first.get().wrapping_offset(position)), ..self }
     }
 }
 
-/// Types that matrix products are formed in.
+/// Types in which matrix products are computed.
 trait Product: Number {
-    /// `c = alpha * a b + beta * c`, with `a` of `[m, k]` and `b` of `[k, n]`; if `beta` is 0, `c` is not read.
+    /// Computes `c = alpha * a b + beta * c`, with `a` of `[m, k]` and `b` of `[k, n]`; if `beta`
+    /// is 0, `c` is not read.
     ///
     /// # Safety
-    /// The matrices lie in memory that may be read, and for `c` written by this thread alone; elements of `c` do not overlap.
+    /// The matrices are in readable memory, only this thread writes `c`, and elements of `c` do not
+    ///     overlap.
     unsafe fn multiply(
         size: [usize; 3],
         alpha: Self,
@@ -104,7 +108,7 @@ trait Product: Number {
         c: Matrix<Self>,
     );
 
-    /// `y = activation(x)`.
+    /// Computes `y = activation(x)`.
     fn activate(activation: UnaryOp, x: &[Self], y: &mut [Self]);
 }
 
@@ -113,7 +117,7 @@ macro_rules! by_matrixmultiply {
         $(impl Product for $float {
             unsafe fn multiply([m, n, k]: [usize; 3], alpha: Self, a: Matrix<Self>, b: Matrix<Self>, beta: Self, c: Matrix<Self>) {
                 let ([rsa, csa], [rsb, csb], [rsc, csc]) = (a.strides, b.strides, c.strides);
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     $gemm(m, k, n, alpha, a.first.get(), rsa, csa, b.first.get(), rsb, csb, beta, c.first.get(), rsc, csc);
                 }
@@ -133,7 +137,7 @@ macro_rules! by_loops {
     ($($integer:ty),*) => {
         $(impl Product for $integer {
             unsafe fn multiply(size: [usize; 3], alpha: Self, a: Matrix<Self>, b: Matrix<Self>, beta: Self, c: Matrix<Self>) {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe { multiply_plainly(size, alpha, a, b, beta, c) }
             }
             fn activate(_: UnaryOp, _: &[Self], _: &mut [Self]) {
@@ -145,7 +149,7 @@ macro_rules! by_loops {
 by_loops!(i64, i32, i16, i8, u64, u32, u16, u8);
 
 /// # Safety
-/// As [`Product::multiply`].
+/// As for [`Product::multiply`].
 unsafe fn multiply_plainly<T: Number>(
     [m, n, k]: [usize; 3],
     alpha: T,
@@ -214,12 +218,12 @@ fn product<T: Product>(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locke
 fn read_vector<T: Compute>(vector: &Locked<'_>) -> Result<Vec<T>> {
     let operand = Operand::<T>::new("matmul", *vector)?;
     let mut values = zeros::<T>(vector.layout.elements())?;
-    // SAFETY: as many elements as the vector has, apart as its layout says.
+    // SAFETY: the vector has this number of elements, with the stride of its layout.
     unsafe { (operand.conversion.load)(operand.first(), vector.layout.strides()[0], &mut values) };
     Ok(values)
 }
 
-/// The batch axes of an operand, and the strides of its matrices.
+/// Returns the batch axes of an operand, and the strides of its matrices.
 fn split<'a, C>(operand: &Operand<'a, C>) -> (Path<'a>, [isize; 2]) {
     let (dims, strides) = (operand.view.layout.shape().dims(), operand.view.layout.strides());
     let batch = dims.len() - 2;
@@ -244,7 +248,7 @@ impl<T: Product> Task<'_, T> {
         if elements * k < ONE_THREAD { (0..pieces).for_each(work) } else { for_pieces(pieces, work) }
     }
 
-    /// Matrix `batch` of `operand`, whose memory is read as it is.
+    /// Returns matrix `batch` of `operand`, whose memory is read without conversion.
     fn matrix(&self, operand: &Operand<'_, T>, batch: usize) -> Matrix<T> {
         let (path, strides) = split(operand);
         let first = operand.first().cast::<T>().wrapping_offset(path.position(batch));
@@ -264,12 +268,13 @@ impl<T: Product> Task<'_, T> {
         if self.is_plain() {
             let beta = if self.epilogue.accumulate { T::ONE } else { T::ZERO };
             let c = self.matrix(&self.output, batch).from(row, column);
-            // SAFETY: the tile lies in the operands by their shapes; no other piece of work has this tile of the output.
+            // SAFETY: the tile is inside the operands by their shapes; no other piece of work has
+            // this tile of the output.
             return unsafe { T::multiply(size, alpha, a, b, beta, c) };
         }
         let mut sums = vec![T::ZERO; rows * columns];
         let c = Matrix { first: Pointer(sums.as_mut_ptr()), strides: [columns as isize, 1] };
-        // SAFETY: as above; the sums are this piece's own.
+        // SAFETY: as above; the sums are used only by this piece.
         unsafe { T::multiply(size, alpha, a, b, T::ZERO, c) };
         let mut scratch = vec![T::ZERO; columns];
         for (index, sums) in sums.chunks_exact_mut(columns).enumerate() {
@@ -277,7 +282,7 @@ impl<T: Product> Task<'_, T> {
         }
     }
 
-    /// `activation(sums + bias) + residual`, stored or added.
+    /// Stores or accumulates `activation(sums + bias) + residual`.
     fn finish_row(&self, batch: usize, place: [usize; 2], sums: &mut [T], scratch: &mut [T]) {
         if self.epilogue.bias {
             let bias = &self.bias[place[1]..place[1] + sums.len()];
@@ -303,7 +308,8 @@ impl<T: Product> Task<'_, T> {
     }
 }
 
-/// Rows and columns of a tile: by the shape alone, so that sums are the same for any number of threads.
+/// Returns the rows and columns of a tile, which depend only on the shape, so that sums are the
+/// same for any number of threads.
 fn tile_size([m, n, k]: [usize; 3], batch: usize) -> [usize; 2] {
     let even = |size: usize, largest: usize| size.div_ceil(size.div_ceil(largest)).next_multiple_of(16);
     let mut tile = [even(m, LARGEST_TILE[0]), even(n, LARGEST_TILE[1])];
@@ -317,7 +323,8 @@ fn tile_size([m, n, k]: [usize; 3], batch: usize) -> [usize; 2] {
     }
 }
 
-/// Where element `place` of matrix `batch` lies, and the distance to the next of its row.
+/// Returns the address of element `place` of matrix `batch`, and the stride to the next element of
+/// its row.
 fn address<T: Compute>(
     operand: &Operand<'_, T>,
     batch: usize,

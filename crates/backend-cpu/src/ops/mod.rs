@@ -1,4 +1,5 @@
-//! Kernels by family, under the same stems as in core. Each file has a `select` for its payloads and the loops they lead to.
+//! Kernels by family, in files with the same names as in core. Each file has a `select` function
+//! for its ops, and their loops.
 
 pub(crate) mod assemble;
 pub(crate) mod attention;

@@ -1,4 +1,5 @@
-//! Layer and RMS normalisation and their gradients: each row is read into the cache once. RMS normalisation is the case of mean 0.
+//! Layer and RMS normalization and their gradients: each row is read into the cache once. RMS
+//! normalization is the case of mean 0.
 
 use crate::access::Locked;
 use crate::column_sums::column_sums;
@@ -12,7 +13,7 @@ use std::ops::Range;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Both normalisations and their gradients, all floats.
+/// Supports both normalizations and their gradients, and all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let has_residual = match op {
         Op::LayerNormGrad(grad) => grad.residual || grad.rounds,
@@ -33,7 +34,8 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
 
-/// What a forward op says: whether the mean is taken off, eps, weight, bias, and where the statistics go.
+/// The parameters of a forward op: whether the mean is subtracted, eps, weight, bias, and the
+/// outputs for the statistics.
 struct Forward<'a> {
     centred: bool,
     eps: f64,
@@ -76,7 +78,7 @@ fn normalise<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: 
         let mut scratch = Scratch::new();
         let mut statistics = [vec![T::ZERO; rows.len()], vec![T::ZERO; rows.len()]];
         for (index, row) in rows.clone().enumerate() {
-            // SAFETY: the row is this thread's; y shares nothing with x.
+            // SAFETY: the row is used only by this thread; y shares no memory with x.
             let buffer = unsafe { y.buffer(row, 0..y.width(), &mut scratch) };
             // SAFETY: as above.
             unsafe { x.copy(row, 0, buffer.values) };
@@ -94,10 +96,10 @@ fn normalise<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: 
     Ok(())
 }
 
-/// Writes `values` to the elements of `part`, which are this thread's.
+/// Writes `values` to the elements of `part`, which are used only by this thread.
 pub(super) fn put<T: Float>(vector: &Rows<T>, part: Range<usize>, values: &[T]) {
     let (start, mut scratch) = (part.start, Scratch::new());
-    // SAFETY: the elements exist, and pieces of work do not share any.
+    // SAFETY: the elements exist, and no element belongs to two pieces of work.
     unsafe {
         let buffer = vector.buffer(0, part, &mut scratch);
         buffer.values.copy_from_slice(values);
@@ -105,13 +107,13 @@ pub(super) fn put<T: Float>(vector: &Rows<T>, part: Range<usize>, values: &[T]) 
     }
 }
 
-/// Mean (0 if not centred) and `1 / sqrt(mean (x - mean)^2 + eps)`, in two passes.
+/// Returns the mean (0 if not centered) and `1 / sqrt(mean (x - mean)^2 + eps)`, in two passes.
 fn statistics_of<T: Float>(x: &[T], centred: bool, eps: T) -> (T, T) {
     let (mean, variance) = mean_and_variance(x, centred);
     (mean, T::ONE / (variance + eps).sqrt())
 }
 
-/// Mean (0 if not centred) and `mean (x - mean)^2`, in two passes.
+/// Returns the mean (0 if not centered) and `mean (x - mean)^2`, in two passes.
 pub(super) fn mean_and_variance<T: Float>(x: &[T], centred: bool) -> (T, T) {
     let width = T::real(x.len() as f64);
     vectorized(
@@ -123,7 +125,7 @@ pub(super) fn mean_and_variance<T: Float>(x: &[T], centred: bool) -> (T, T) {
     )
 }
 
-/// `(x - mean) * reciprocal * weight + bias`, in the place of x.
+/// Computes `(x - mean) * reciprocal * weight + bias`, in place of x.
 pub(super) fn shift_and_scale<T: Float>(
     x: &mut [T],
     (mean, reciprocal): (T, T),
@@ -211,7 +213,7 @@ fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> 
         let (dweight, dbias) = sums.split_at_mut(weights);
         for row in rows {
             let statistics = (mean.as_ref().map(|mean| mean[row]), reciprocal[row]);
-            // SAFETY: the row is this thread's; dx shares nothing with the inputs.
+            // SAFETY: the row is used only by this thread; dx shares no memory with the inputs.
             unsafe {
                 let (x, dy) = (x.read(row, 0..width, scratch_x), dy.read(row, 0..width, scratch_dy));
                 let buffer = dx.buffer(row, 0..width, scratch_dx);
@@ -243,7 +245,7 @@ fn add_parameter_gradients<T: Float>(
         #[inline(always)]
         || {
             if dbias.len() == dweight.len() {
-                // In one pass: the rows come from afar.
+                // In one pass, because the rows are read from memory outside the L1 cache.
                 for (((weight, bias), &dy), &x) in dweight.iter_mut().zip(dbias).zip(dy).zip(x) {
                     *weight += dy * ((x - mean) * reciprocal);
                     *bias += dy;
@@ -260,7 +262,8 @@ fn add_parameter_gradients<T: Float>(
     );
 }
 
-/// `dx = reciprocal * (g - mean(g) - n * mean(g * n))` with `n = (x - mean) * reciprocal`, `g = dy * weight`; without the mean of g if there is no mean.
+/// Computes `dx = reciprocal * (g - mean(g) - n * mean(g * n))` with `n = (x - mean) * reciprocal`,
+/// `g = dy * weight`; without the mean of g if there is no mean.
 pub(super) fn row_gradient<T: Float>(
     x: &[T],
     dy: &[T],

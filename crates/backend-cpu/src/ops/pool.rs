@@ -11,7 +11,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::{DType, Error, Op, Result};
 
-/// All four ops, all floats.
+/// Supports all four ops and all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let dtype = match op {
         Op::MaxPool2dGrad(_) => inputs[1].dtype,
@@ -52,12 +52,12 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     }
 }
 
-/// `[batch, channels, height, width]` as one row for each plane.
+/// Returns `[batch, channels, height, width]` as one row for each plane.
 fn planes<C: Compute>(op: &Op, view: &Locked<'_>) -> Result<Rows<C>> {
     Rows::new(op.name(), view, |axis| axis >= 2)
 }
 
-/// Keeps the error of the first plane that has one, whichever thread comes first.
+/// Stores the error of the first plane that has one, whichever thread detects an error first.
 #[derive(Default)]
 struct Failure(Mutex<Option<(usize, Error)>>);
 
@@ -89,7 +89,8 @@ fn max<T: Float>(
         let (mut scratch_x, mut scratch_y, mut scratch_positions) =
             (Scratch::new(), Scratch::new(), Scratch::new());
         for plane in rows {
-            // SAFETY: the plane is this thread's; the outputs share nothing with x nor each other.
+            // SAFETY: the plane is used only by this thread; the outputs share no memory with x or
+            // each other.
             unsafe {
                 let image = x.read(plane, 0..x.width(), &mut scratch_x);
                 let largest = y.buffer(plane, 0..y.width(), &mut scratch_y);
@@ -103,7 +104,8 @@ fn max<T: Float>(
     failure.result()
 }
 
-/// The largest element of each window, the first of several, and its position; NaN counts as larger than any number.
+/// Computes the largest element of each window, the first of several, and its position; NaN counts
+/// as larger than any number.
 fn largest_of_windows<T: Float>(
     image: &[T],
     y: &mut [T],
@@ -136,7 +138,7 @@ fn max_gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]
         let (mut scratch_positions, mut scratch_dy, mut scratch_dx) =
             (Scratch::new(), Scratch::new(), Scratch::new());
         for plane in rows {
-            // SAFETY: the plane is this thread's; dx shares nothing with the inputs.
+            // SAFETY: the plane is used only by this thread; dx shares no memory with the inputs.
             unsafe {
                 let winners = positions.read(plane, 0..dy.width(), &mut scratch_positions);
                 let gradients = dy.read(plane, 0..dy.width(), &mut scratch_dy);
@@ -173,7 +175,8 @@ fn average<T: Float>(
     for_rows(to.count(), slides[0].size * slides[1].size, Cost::Heavy, |rows| {
         let (mut scratch_from, mut scratch_to) = (Scratch::new(), Scratch::new());
         for plane in rows {
-            // SAFETY: the plane is this thread's; the output shares nothing with the input.
+            // SAFETY: the plane is used only by this thread; the output shares no memory with the
+            // input.
             unsafe {
                 let buffer = to.buffer(plane, 0..to.width(), &mut scratch_to);
                 kernel(from.read(plane, 0..from.width(), &mut scratch_from), buffer.values);
@@ -184,7 +187,7 @@ fn average<T: Float>(
     Ok(())
 }
 
-/// By what the sum of a window is divided.
+/// Returns the divisor of the sum of a window.
 fn divisor<T: Float>(
     [down, across]: [SlidingWindow; 2],
     row: usize,

@@ -9,7 +9,7 @@ use ternion_core::ops::random::{Normal, RandomBits, Uniform};
 use ternion_core::philox;
 use ternion_core::{DType, Error, Op, Result};
 
-/// Always.
+/// Supports every call.
 pub(crate) fn select_random_bits(_: &RandomBits, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_random_bits })
 }
@@ -23,7 +23,7 @@ fn run_random_bits(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Re
     Ok(())
 }
 
-/// f32 and f64.
+/// Supports f32 and f64.
 pub(crate) fn select_uniform(_: &Uniform, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_uniform })
 }
@@ -44,7 +44,7 @@ fn run_uniform(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result
     Ok(())
 }
 
-/// f32 and f64.
+/// Supports f32 and f64.
 pub(crate) fn select_normal(_: &Normal, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_normal })
 }
@@ -80,7 +80,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The stream of `[seed, base]`, from block `base + offset` on.
+    /// Returns the stream of `[seed, base]`, from block `base + offset` on.
     pub(crate) fn new(state: Locked<'_>, offset: u64) -> Stream {
         let (first, stride) = (state.first().cast::<i64>(), state.layout.strides()[0]);
         // SAFETY: core has checked that the state is i64 and has two elements.
@@ -88,13 +88,13 @@ impl Stream {
         Stream { seed: seed as u64, first_block: (base as u64).wrapping_add(offset) }
     }
 
-    /// The four words of block `number`.
+    /// Returns the four words of block `number`.
     #[inline]
     pub(crate) fn block(&self, number: usize) -> [u32; 4] {
         philox::block(self.seed, self.first_block.wrapping_add(number as u64))
     }
 
-    /// `values[i] = make(word[start + i])`.
+    /// Computes `values[i] = make(word[start + i])`.
     fn fill<T>(&self, start: usize, values: &mut [T], make: impl Fn(u32) -> T) {
         let mut words = self.block(start / 4);
         for (value, word) in values.iter_mut().zip(start..) {
@@ -105,7 +105,7 @@ impl Stream {
         }
     }
 
-    /// `values[i] = make(word[2 (start + i)], word[2 (start + i) + 1])`.
+    /// Computes `values[i] = make(word[2 (start + i)], word[2 (start + i) + 1])`.
     fn fill_pairs<T>(&self, start: usize, values: &mut [T], make: impl Fn(u32, u32) -> T) {
         for (value, pair) in values.iter_mut().zip(start..) {
             let words = self.block(pair / 2);

@@ -1,4 +1,4 @@
-//! Reductions over any axes, variance, and running sums.
+//! Reductions over any axes, variance, and cumulative sums.
 
 mod cumulative;
 mod engine;
@@ -27,7 +27,7 @@ use ternion_core::geometry::ReductionOrder;
 use ternion_core::ops::reduce::{Reduce, ReduceOp, Variance};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Everything in every dtype that core lets through.
+/// Supports all reductions in every dtype that core accepts.
 pub(crate) fn select_reduce(_: &Reduce, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_reduce })
 }
@@ -50,7 +50,7 @@ fn run_reduce(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     }
 }
 
-/// One reduction: what is read, where it goes, and in which order.
+/// One reduction: its input, its output, and the order of traversal.
 struct Task<'a, T: 'static> {
     plan: ReductionPlan,
     input: Operand<'a, T>,
@@ -82,7 +82,8 @@ impl<'a, T: Compute> Task<'a, T> {
     {
         let output = Operand::<i32>::new("reduce", *self.output)?;
         if let Form::Columns { .. } = self.plan.form {
-            // Side by side, two quick passes beat one that carries values and numbers along.
+            // With adjacent columns, two fast passes are faster than one that carries values and
+            // indices.
             let best = self.form(reducer, &[]);
             write(&self.plan, &output, &self.form(FirstEqual(PhantomData), &best), |number| number);
             return Ok(());
@@ -121,7 +122,8 @@ fn real<T: Extremes + Real>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) ->
     }
 }
 
-/// The root of the sum of squares. Where a sum overflows or has lost digits by underflow, the elements are scaled first, by powers of two.
+/// Computes the root of the sum of squares. If a sum overflows or has lost digits by underflow, the
+/// elements are scaled first, by powers of two.
 fn norm<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
     let sums = task.form(SumSquares(PhantomData), &[]);
     if !sums.iter().any(|sum| sum.is_inexact_sum_of_squares()) {
@@ -135,7 +137,8 @@ fn norm<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
     task.write(&pairs, |(scale, sum)| sum.sqrt().mul(scale))
 }
 
-/// `max + log(sum(e^(x - max)))`. An infinite maximum, and NaN, come out of the unshifted sum as they should.
+/// Computes `max + log(sum(e^(x - max)))`. With an infinite maximum, or NaN, the unshifted sum
+/// gives the correct result.
 fn log_sum_exp<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
     let shift_of = |max: T| if max.sub(max) == T::ZERO { max } else { T::ZERO };
     let shifts: Vec<T> = task.form(Largest(PhantomData), &[]).into_iter().map(shift_of).collect();
@@ -144,7 +147,7 @@ fn log_sum_exp<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
     task.write(&pairs, |(shift, sum)| shift.add(sum.log()))
 }
 
-/// A bool is reduced by "any" (the largest) or "all" (the smallest).
+/// Reduces bools by "any" (the maximum) or "all" (the minimum).
 fn truth(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     let task = Task::<u8>::new(payload, x, y)?;
     match payload.op {
@@ -154,7 +157,7 @@ fn truth(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     }
 }
 
-/// Every floating dtype.
+/// Supports every floating dtype.
 pub(crate) fn select_variance(_: &Variance, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_variance })
 }
@@ -167,7 +170,8 @@ fn run_variance(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resul
     }
 }
 
-/// In two passes: the mean first. Where a sum overflows, both are formed anew in units that keep it far from that.
+/// Computes the variance in two passes: the mean first. If a sum overflows, both are recomputed in
+/// units that keep it far from overflow.
 fn variance<T: Real>(payload: &Variance, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     let plan = plan(x, y, payload.axes, ReductionOrder::Memory);
     let task = Task { plan, input: Operand::<T>::new("var", *x)?, output: y };

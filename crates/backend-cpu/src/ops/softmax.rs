@@ -1,4 +1,5 @@
-//! Softmax, its logarithm, and their gradients: rows along the axis are read once, worked on in the cache, and written once.
+//! Softmax, its logarithm, and their gradients: rows along the axis are read once, processed in the
+//! cache, and written once.
 
 use crate::access::Locked;
 use crate::float::Float;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::{DType, Error, Op, Result};
 
-/// All four ops, any axis, all floats.
+/// Supports all four ops, any axis, all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let order = match op {
         Op::Softmax(_) | Op::LogSoftmax(_) => 0,
@@ -34,7 +35,8 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     }
 }
 
-/// The two forms of the result, with a kernel for one row and one for rows side by side (see [`Panel`]), each way.
+/// The two kinds of softmax, each with a forward and a gradient kernel for one row and for adjacent
+/// rows (see [`Panel`]).
 trait Form {
     fn row<T: Float>(x: &mut [T]);
     fn panel<T: Float>(x: &mut Panel<T>);
@@ -54,7 +56,8 @@ fn forward<T: Float, F: Form>(
     if y.prefers_panels() {
         for_panels(&y, |rows| {
             let mut panel = vec![[T::ZERO; PANEL]; y.width()];
-            // SAFETY: the rows are this thread's; x and y have one shape, and are apart or the same view.
+            // SAFETY: the rows are used only by this thread; x and y have one shape, and do not
+            // overlap or are the same view.
             unsafe { x.copy_panel(rows.clone(), &mut panel) };
             F::panel(&mut panel);
             // SAFETY: as above.
@@ -90,7 +93,8 @@ fn gradient<T: Float, F: Form>(
         for_panels(&dx, |rows| {
             let mut panels = [0, 1].map(|_| vec![[T::ZERO; PANEL]; dx.width()]);
             let [saved, panel] = &mut panels;
-            // SAFETY: the rows are this thread's; all have one shape; dx is apart from y, and apart from dy or the same view.
+            // SAFETY: the rows are used only by this thread; all have one shape; dx does not
+            // overlap y, and does not overlap dy or is the same view.
             unsafe { y.copy_panel(rows.clone(), saved) };
             // SAFETY: as above.
             unsafe { dy.copy_panel(rows.clone(), panel) };
@@ -116,7 +120,7 @@ fn gradient<T: Float, F: Form>(
     Ok(())
 }
 
-/// Runs `work` on all rows, a panel of them at a time.
+/// Runs `work` on all rows, one panel of them at a time.
 fn for_panels<T: Float>(rows: &Rows<T>, work: impl Fn(Range<usize>) + Sync) {
     for_ranges(rows.count(), PANEL, work);
 }
@@ -245,7 +249,7 @@ fn for_lanes<T: Float>(panel: &mut Panel<T>, change: impl Fn(usize, &mut T)) {
     }
 }
 
-/// The largest element of each lane; NaN is passed over.
+/// Returns the largest element of each lane; NaN is ignored.
 #[inline(always)]
 fn panel_max<T: Float>(panel: &Panel<T>) -> [T; PANEL] {
     let mut max = [T::NEG_INFINITY; PANEL];
@@ -257,7 +261,7 @@ fn panel_max<T: Float>(panel: &Panel<T>) -> [T; PANEL] {
     max
 }
 
-/// The sum over each lane of `term(index, lane, element)`, in blocks.
+/// Returns the sum over each lane of `term(index, lane, element)`, in blocks.
 #[inline(always)]
 fn panel_sum<T: Float>(panel: &Panel<T>, term: impl Fn(usize, usize, T) -> T) -> [T; PANEL] {
     const BLOCK: usize = 64;

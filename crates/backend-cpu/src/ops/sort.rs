@@ -1,4 +1,4 @@
-//! Sorting along an axis, with the positions that values came from.
+//! Sorting along an axis, with the original positions of the values.
 
 use crate::access::Locked;
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
@@ -13,7 +13,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::index::Sort;
 use ternion_core::{Error, MAX_RANK, Op, Result};
 
-/// Every dtype.
+/// Supports every dtype.
 pub(crate) fn select_sort(_: &Sort, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_sort })
 }
@@ -29,12 +29,12 @@ fn run_sort(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()
     })
 }
 
-/// By value; NaN is larger than everything and equal to itself.
+/// Compares by value; NaN is larger than everything and equal to itself.
 fn order<T: Number>(left: T, right: T) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
-/// Lines run along the sorted axis, which is moved to the end.
+/// Sorts lines along the sorted axis, which is moved to the end.
 fn sort<T: Number>(
     payload: &Sort,
     x: &Operand<'_, T>,

@@ -1,4 +1,4 @@
-//! Optimiser steps: one pass over parameter, gradient and state.
+//! Optimizer steps: one pass over parameter, gradient and state.
 
 use crate::access::Locked;
 use crate::float::Float;
@@ -11,10 +11,11 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Elements worked on at a time: parameter, gradient and state of these fit the first-level cache.
+/// The number of elements that are processed at a time: their parameter, gradient and state fit the
+/// L1 cache.
 const BLOCK: usize = 2048;
 
-/// Both steps, all floats.
+/// Supports both steps and all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
         (Op::SgdStep(_), DType::F64) => each_parameter::<Sgd, f64>,
@@ -25,9 +26,10 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
 
-/// A way to step: what belongs to a parameter, and the step of one.
+/// An update rule: the number of tensors of a parameter, and the step of one parameter.
 trait Step {
-    /// How many inputs a parameter has: it, its gradient, hyper and what is changed besides.
+    /// Returns the number of inputs of a parameter: the parameter, its gradient, the
+    /// hyperparameters, and the other tensors that are changed.
     fn width(op: &Op) -> usize;
     fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()>;
 }
@@ -53,14 +55,16 @@ impl Step for Adam {
     }
 }
 
-/// The parameters one after the other: each with its gradient, hyper, states and half copy.
+/// Updates the parameters one after another: each with its gradient, hyperparameters, states and
+/// half-precision copy.
 fn each_parameter<S: Step, T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let width = S::width(op);
     let mut parameters = inputs.chunks(width).zip(outputs.chunks(width - 2));
     parameters.try_for_each(|(inputs, outputs)| S::one::<T>(op, inputs, outputs))
 }
 
-/// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all but the gradient are changed in place. Outputs beyond those get the values of the parameter.
+/// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all tensors except
+/// the gradient are changed in place. Further outputs receive the values of the parameter.
 fn for_blocks<T: Float, const N: usize>(
     op: &Op,
     gradient: &Locked<'_>,
@@ -76,7 +80,8 @@ fn for_blocks<T: Float, const N: usize>(
         let (mut scratch, mut scratch_changed) = (Scratch::new(), [(); N].map(|()| Scratch::new()));
         for start in range.clone().step_by(BLOCK) {
             let block = start..range.end.min(start + BLOCK);
-            // SAFETY: the elements are this thread's; core has seen to it that no two of the tensors share any.
+            // SAFETY: the elements are used only by this thread; core has checked that no two of
+            // the tensors share any.
             unsafe {
                 change(&gradient, (changed, copies), block, (&mut scratch, &mut scratch_changed), &step)
             };
@@ -85,10 +90,11 @@ fn for_blocks<T: Float, const N: usize>(
     Ok(())
 }
 
-/// Reads a block of each tensor, calls `step`, and writes the changed ones back, and the parameter to its copies.
+/// Reads a block of each tensor, calls `step`, writes the changed ones back, and writes the
+/// parameter to its copies.
 ///
 /// # Safety
-/// Nobody else uses the elements of the block; the tensors share none.
+/// No other thread uses the elements of the block; the tensors share no elements.
 unsafe fn change<T: Float, const N: usize>(
     gradient: &Rows<T>,
     (changed, copies): (&[Rows<T>; N], &[Rows<T>]),
@@ -96,12 +102,12 @@ unsafe fn change<T: Float, const N: usize>(
     (scratch, scratch_changed): (&mut Scratch<T>, &mut [Scratch<T>; N]),
     step: &impl Fn(&[T], [&mut [T]; N]),
 ) {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let gradient = unsafe { gradient.read(0, block.clone(), scratch) };
     let mut scratches = scratch_changed.iter_mut();
     let mut buffers = changed.each_ref().map(|rows| {
         let scratch = scratches.next().expect("one for each tensor");
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let buffer = unsafe { rows.buffer(0, block.clone(), scratch) };
         // SAFETY: as above; the buffer is the elements themselves or other memory.
         unsafe { rows.copy(0, block.start, buffer.values) };
@@ -109,22 +115,23 @@ unsafe fn change<T: Float, const N: usize>(
     });
     step(gradient, buffers.each_mut().map(|buffer| &mut *buffer.values));
     for copy in copies {
-        // SAFETY: the caller's word; the values are those of the parameter or scratch memory.
+        // SAFETY: guaranteed by the caller; the values are those of the parameter or scratch
+        // memory.
         unsafe { copy.store(0, block.start, buffers[0].values) };
     }
     for (rows, buffer) in changed.iter().zip(buffers) {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { rows.write(0, block.start, buffer) };
     }
 }
 
-/// The numbers of an SGD step.
+/// The coefficients of an SGD step.
 struct Descent<T> {
     rate: T,
     clip: T,
     decay: T,
     momentum: T,
-    /// Share of the gradient that enters the velocity.
+    /// The factor of the gradient in the update of the velocity.
     entering: T,
     first: bool,
     nesterov: bool,
@@ -155,11 +162,11 @@ fn sgd<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     }
 }
 
-/// `grad * clip + decay * p`.
+/// Computes `grad * clip + decay * p`.
 #[inline(always)]
 fn decayed<T: Float>(gradient: T, parameter: T, clip: T, decay: T) -> T {
     let clipped = gradient * clip;
-    // Without decay an infinite parameter must not make a NaN.
+    // Without decay, an infinite parameter must not produce a NaN.
     if decay == T::ZERO { clipped } else { clipped + decay * parameter }
 }
 
@@ -186,7 +193,7 @@ fn descend_with_momentum<T: Float>(
         || {
             for ((p, v), &gradient) in parameter.iter_mut().zip(velocity).zip(gradient) {
                 let g = decayed(gradient, *p, clip, decay);
-                // What the velocity held before the first step counts nothing, not even as NaN.
+                // The value of the velocity before the first step is ignored, even if it is NaN.
                 let new = if first { g } else { momentum * *v + entering * g };
                 *v = new;
                 *p -= rate * if nesterov { g + momentum * new } else { new };
@@ -195,12 +202,12 @@ fn descend_with_momentum<T: Float>(
     );
 }
 
-/// The numbers of an Adam step.
+/// The coefficients of an Adam step.
 struct Moments<T> {
     clip: T,
-    /// Factor of the parameter that is added to the gradient.
+    /// The factor of the parameter that is added to the gradient.
     coupled: T,
-    /// Factor of the parameter itself.
+    /// The factor of the parameter itself.
     shrink: T,
     beta1: T,
     beta2: T,

@@ -1,4 +1,4 @@
-//! Functions of one element and their gradients.
+//! Elementwise functions and their gradients.
 
 use crate::access::Locked;
 use crate::elementwise::{Operand, Other, map1, map2};
@@ -26,7 +26,7 @@ pub(crate) fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
     }
 }
 
-/// How much an element of `op` costs.
+/// Returns the cost of an element of `op`.
 pub(crate) fn cost(op: UnaryOp) -> Cost {
     use UnaryOp::*;
     match op {
@@ -62,13 +62,13 @@ fn whole<T: Number>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `y = op(x)`.
+/// Computes `y = op(x)`.
 pub(crate) fn apply<T: Real>(op: UnaryOp, x: &[T], y: &mut [T]) {
     vectorize(Apply { op, x, y });
 }
 
-/// Declares the loops of each function: over `$x` into `$y`, and of its gradient over the saved value
-/// and `$dy` into `$dx`. The saved value is y where [`UnaryOp::saves_output`], else x.
+/// Declares the loops of each function over `$x` into `$y`, and of its gradient over the saved
+/// value and `$dy` into `$dx`. The saved value is y if [`UnaryOp::saves_output`], otherwise x.
 macro_rules! loops {
     (
         ($x:ident => $y:ident), ($saved:ident, $dy:ident => $dx:ident):
@@ -181,14 +181,14 @@ loops! {
         };
 }
 
-/// `sqrt(2/pi) * (x + 0.044715 x^3)`.
+/// Computes `sqrt(2/pi) * (x + 0.044715 x^3)`.
 #[inline(always)]
 fn gelu_inner<T: Real>(x: T) -> T {
     let cube = x.mul(x).mul(x);
     T::real(SQRT_2_OVER_PI).mul(x.add(T::real(GELU_CUBIC).mul(cube)))
 }
 
-/// `max(x, 0) + log(1 + e^-|x|)`.
+/// Computes `max(x, 0) + log(1 + e^-|x|)`.
 #[inline(always)]
 fn softplus<T: Real>(x: T) -> T {
     x.larger(T::ZERO).add(x.abs().neg().exp().log1p())
@@ -230,7 +230,7 @@ impl<T: Number> Vectorize for ApplyWhole<'_, T> {
     }
 }
 
-/// Every gradient of a function of floats.
+/// Supports every gradient of a floating function.
 pub(crate) fn select_unary_grad(payload: &UnaryGrad, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match payload.op {
         UnaryOp::Not => Err(Unsupported::because("a truth value has no gradient")),
@@ -258,14 +258,14 @@ fn gradient<T: Real>(op: UnaryOp, inputs: &[Locked<'_>], dx: Locked<'_>) -> Resu
     Ok(())
 }
 
-/// Beyond 40 the normal density is 0 and tanh is 1, also in f64: gradients have reached their
-/// limits, and `x^2` must not overflow.
+/// Clamps x to -40..40. Beyond 40 the normal density is 0 and tanh is 1, also in f64: gradients
+/// have reached their limits, and `x^2` must not overflow.
 #[inline(always)]
 fn gelu_bounded<T: Real>(x: T) -> T {
     x.larger(T::real(-40.0)).smaller(T::real(40.0))
 }
 
-/// `Phi(x) + x * phi(x)`.
+/// Computes `Phi(x) + x * phi(x)`.
 #[inline(always)]
 fn gelu_erf_grad<T: Real>(x: T) -> T {
     let x = gelu_bounded(x);
@@ -273,7 +273,7 @@ fn gelu_erf_grad<T: Real>(x: T) -> T {
     below.add(x.mul(density))
 }
 
-/// With `t = tanh(u)`: `(1 + t)/2 + x/2 * (1 - t^2) * u'`.
+/// Computes `(1 + t)/2 + x/2 * (1 - t^2) * u'` with `t = tanh(u)`.
 #[inline(always)]
 fn gelu_tanh_grad<T: Real>(x: T) -> T {
     let x = gelu_bounded(x);
@@ -283,7 +283,7 @@ fn gelu_tanh_grad<T: Real>(x: T) -> T {
     half.mul(T::ONE.add(tanh)).add(half.mul(x).mul(chain))
 }
 
-/// `s * (1 + x * (1 - s))` with `s = sigmoid(x)`.
+/// Computes `s * (1 + x * (1 - s))` with `s = sigmoid(x)`.
 #[inline(always)]
 fn silu_grad<T: Real>(x: T) -> T {
     let sigmoid = x.sigmoid();

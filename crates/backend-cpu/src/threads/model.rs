@@ -1,11 +1,12 @@
 //! The protocol under loom, which runs a model in every interleaving of its threads and with every
-//! value that the memory orderings let a load return. The protocol is the very file that production
-//! code uses, compiled with loom's primitives (`model/sync.rs`).
+//! value that the memory orderings allow a load to return. The protocol is the same file that
+//! production code uses, compiled with loom's primitives (`model/sync.rs`).
 //!
-//! Checked are that each piece runs once, that `share` returns only when no piece is running and with
-//! all that the pieces wrote, that a worker that is counted on comes, and that no more workers spin
-//! than may. Loom itself reports threads that wait for ever, and accesses that are not ordered. Then
-//! the same models must fail with a fault planted: in the primitives, or in what a worker does.
+//! The tests check that each piece runs once; that `share` returns only when no piece is running,
+//! and with everything that the pieces wrote visible; that a worker comes when a caller counts on
+//! it; and that no more workers spin than allowed. Loom itself reports threads that wait forever,
+//! and unordered accesses. Then the same models must fail with a planted fault: in the primitives,
+//! or in a worker.
 
 #[allow(clippy::duplicate_mod, reason = "the protocol is compiled a second time on purpose")]
 #[path = "protocol.rs"]
@@ -20,14 +21,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use sync::{AtomicUsize, Fault, MAX_SPINNING_WORKERS, Mutex, Ordering};
 
-/// What a worker does: [`JobQueue::run_then_spin`] or a faulty version of it.
+/// The function of a worker: [`JobQueue::run_then_spin`] or a faulty version of it.
 type Worker = fn(&JobQueue, Arc<Job>);
 
-/// A queue, and the threads that play the pool's.
+/// A queue, and the threads that represent those of the pool.
 struct Model {
     queue: JobQueue,
     worker: Worker,
-    // Of std, so that loom does not explore who takes it: no thread is switched while it is held.
+    // A mutex of std, so that loom does not explore the order of its locking: loom switches no
+    // thread while it is held.
     workers: std::sync::Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -41,7 +43,7 @@ impl Model {
         Arc::new(Model { queue, worker, workers: std::sync::Mutex::default() })
     }
 
-    /// Shares a job of which each piece runs `during`.
+    /// Shares a job in which each piece runs `during`.
     fn share(self: &Arc<Model>, pieces: usize, workers: usize, during: impl Fn() + Sync) {
         let pieces: Vec<Piece> = (0..pieces).map(|_| Piece::default()).collect();
         let work = |index: usize| {
@@ -64,7 +66,7 @@ impl Model {
         self.queue.spinning.load(Ordering::Relaxed)
     }
 
-    /// Waits for all workers, and looks at what they leave.
+    /// Waits for all workers, and checks the final state.
     fn end(&self) {
         let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         workers.into_iter().for_each(|worker| worker.join().expect("a worker ends"));
@@ -73,11 +75,11 @@ impl Model {
     }
 }
 
-/// How often a piece has run; an access that is not ordered with another one is an error of loom's.
+/// The number of runs of a piece. Loom reports unordered accesses.
 #[derive(Default)]
 struct Piece(UnsafeCell<usize>);
 
-// SAFETY: loom stops a model in which two threads access the cell at once.
+// SAFETY: loom stops a model in which two threads access the cell at the same time.
 unsafe impl Sync for Piece {}
 
 impl Piece {
@@ -86,8 +88,8 @@ impl Piece {
         self.0.with_mut(|runs| unsafe { *runs += 1 });
     }
 
-    /// For the caller, after the job. Mutable, as if the memory were freed: loom knows of any access
-    /// to it that is not over.
+    /// Called by the caller after the job. The access is mutable, as if the memory were freed: loom
+    /// detects any access that is not finished.
     fn check(&self) {
         // SAFETY: loom has checked that no other thread accesses the cell.
         let runs = self.0.with_mut(|runs| unsafe { *runs });
@@ -95,7 +97,7 @@ impl Piece {
     }
 }
 
-/// A place where two threads meet: a piece that waits here ends only if a second thread comes.
+/// A rendezvous of two threads: a piece that waits here ends only if a second thread arrives.
 struct Meeting {
     arrived: Mutex<usize>,
     changed: Condvar,
@@ -142,7 +144,7 @@ fn two_jobs_in_turn(worker: Worker) {
     model.end();
 }
 
-/// Two callers at once, one of which needs a worker that may have come for the other.
+/// Two simultaneous callers, one of which needs a worker that may have come for the other.
 fn two_callers(worker: Worker) {
     let model = Model::new(worker);
     let other = model.clone();
@@ -155,21 +157,23 @@ fn two_callers(worker: Worker) {
     model.end();
 }
 
-/// More workers than may spin.
+/// More workers than are allowed to spin.
 fn two_workers(worker: Worker) {
     let model = Model::new(worker);
     model.share(1, 2, || ());
     model.end();
 }
 
-/// Explores the interleavings of `scenario` in which running threads are interrupted at most so often.
+/// Explores the interleavings of `scenario` with at most `preemptions` preemptions of running
+/// threads.
 fn explore(scenario: fn(Worker), worker: Worker, preemptions: usize) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || scenario(worker));
 }
 
-/// That some interleaving of `scenario` goes wrong with `fault`, with a message that contains `symptom`.
+/// Asserts that some interleaving of `scenario` fails with `fault`, with a message that contains
+/// `symptom`.
 fn assert_found(fault: Fault, scenario: fn(Worker), worker: Worker, symptom: &str) {
     sync::plant(fault);
     let outcome = catch_unwind(AssertUnwindSafe(|| explore(scenario, worker, 2)));
@@ -218,7 +222,7 @@ fn loom_finds_each_fault_of_the_primitives() {
     }
 }
 
-/// [`JobQueue::run_then_spin`] without the look after it has counted itself out.
+/// [`JobQueue::run_then_spin`] without the last look after the worker has decremented `spinning`.
 fn without_a_last_look(queue: &JobQueue, job: Arc<Job>) {
     job.join();
     if queue.start_spinning() {

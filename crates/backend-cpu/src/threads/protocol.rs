@@ -10,24 +10,25 @@ use std::sync::{Arc, PoisonError};
 pub(super) struct JobQueue {
     /// The jobs that workers may join.
     pub(super) open: Mutex<Vec<Arc<Job>>>,
-    /// How many jobs have been submitted (it may wrap around).
+    /// The number of jobs that have been submitted (it may wrap around).
     pub(super) submitted: AtomicUsize,
-    /// Workers that look at the open jobs again before they return to the pool: those that spin, and
-    /// those that run a job that they found while spinning.
+    /// The number of workers that will look at the open jobs again before they return to the pool:
+    /// those that spin, and those that run a job that they found while spinning.
     pub(super) spinning: AtomicUsize,
 }
 
-/// A piece of work by its index. `false` ends the job: no further piece is started. Never unwinds.
+/// Runs a piece of work, given its index. `false` ends the job: no further piece is started. Never
+/// unwinds.
 pub(super) type Work<'a> = &'a (dyn Fn(usize) -> bool + Sync);
 
-/// Numbered pieces that the caller and the workers take in turn.
+/// Numbered pieces that the caller and the workers take one after another.
 pub(super) struct Job {
     /// Borrowed from the caller's stack: valid until the job is closed and every worker has left.
     work: *const (dyn Fn(usize) -> bool + Sync),
     pieces: usize,
     /// The index of the next piece.
     next: AtomicUsize,
-    /// How many workers have joined and not left, and the flag [`CLOSED`].
+    /// The number of workers that have joined and not left, and the flag [`CLOSED`].
     workers: AtomicUsize,
     caller: Thread,
 }
@@ -35,24 +36,26 @@ pub(super) struct Job {
 /// Set in [`Job::workers`] when no worker may join any more.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-// SAFETY: `work` is the one field that is not `Send`. It points to a `Sync` closure, which any thread
-// may call, and it is dereferenced only by a worker that has joined, while the caller keeps it alive.
+// SAFETY: `work` is the only field that is not `Send`. It points to a `Sync` closure, which any
+// thread may call, and only a worker that has joined dereferences it, while the caller keeps it
+// alive.
 unsafe impl Send for Job {}
-// SAFETY: the other fields are `Sync`; `work` is never written, and may be called from several threads
-// at once because the closure is `Sync`.
+// SAFETY: the other fields are `Sync`; `work` is never written, and may be called from several
+// threads at the same time because the closure is `Sync`.
 unsafe impl Sync for Job {}
 
 impl JobQueue {
-    /// Runs all pieces of a job on this thread and on those workers that come in time, and returns
-    /// when no piece is running any more. `spawn` has the pool run [`run_then_spin`] on the job some
-    /// time; it must not unwind.
+    /// Runs all pieces of a job on this thread and on the workers that come in time. Returns when
+    /// no piece is running any more. `spawn` makes the pool run [`run_then_spin`] on the job at
+    /// some time; it must not unwind.
     ///
     /// [`run_then_spin`]: JobQueue::run_then_spin
     pub(super) fn share(&self, pieces: usize, workers: usize, work: Work<'_>, spawn: impl Fn(Arc<Job>)) {
         let job = Arc::new(Job::new(pieces, work));
         self.open_jobs().push(job.clone());
         self.submitted.fetch_add(1, Ordering::Relaxed);
-        // (F1) Between submitting and counting: with (F2), a worker that is counted sees the job.
+        // (F1) Between submitting and reading the count: together with (F2), a counted worker sees
+        // the job.
         fence(Ordering::SeqCst);
         for _ in self.spinning.load(Ordering::Relaxed)..workers {
             spawn(job.clone());
@@ -62,10 +65,10 @@ impl JobQueue {
         job.close();
     }
 
-    /// What a worker does: its part of `job`, and then of those that are submitted shortly after it.
+    /// Runs a worker: its part of `job`, and then of the jobs that are submitted shortly after it.
     pub(super) fn run_then_spin(&self, job: Arc<Job>) {
         job.join();
-        // Its memory is not kept while the worker spins.
+        // The job's memory is not kept alive while the worker spins.
         drop(job);
         if self.start_spinning() {
             let seen = self.spin();
@@ -73,17 +76,19 @@ impl JobQueue {
         }
     }
 
-    /// Counts this worker among the spinning ones, unless there are enough of them.
+    /// Counts this worker as spinning, unless enough workers are spinning. Returns whether it was
+    /// counted.
     pub(super) fn start_spinning(&self) -> bool {
         let one_more = |count: usize| (count < MAX_SPINNING_WORKERS).then_some(count + 1);
         self.spinning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Joins jobs as they are submitted, until none was for [`SPIN_ROUNDS`]. Returns the number of
-    /// submitted jobs that this worker has seen.
+    /// Joins jobs as they are submitted, until none was found for [`SPIN_ROUNDS`]. Returns the
+    /// number of submitted jobs that this worker has seen.
     pub(super) fn spin(&self) -> usize {
         let mut seen = self.submitted.load(Ordering::Relaxed);
-        // Whoever submitted one of these may have counted this worker already, which did not look yet.
+        // The callers that submitted these jobs may already have counted this worker, which has not
+        // looked yet.
         self.join_open_jobs();
         let mut rounds = 0;
         while rounds < SPIN_ROUNDS {
@@ -98,16 +103,17 @@ impl JobQueue {
         seen
     }
 
-    /// Counts this worker out, and looks once more.
+    /// Removes this worker from the count, and looks once more.
     pub(super) fn stop_spinning(&self, mut seen: usize) {
         self.spinning.fetch_sub(1, Ordering::Relaxed);
-        // (F2) Between counting out and looking: a caller that still counted this worker is seen.
+        // (F2) Between leaving the count and looking: the job of a caller that still counted this
+        // worker is seen.
         fence(Ordering::SeqCst);
         self.join_newer_jobs(&mut seen);
     }
 
-    /// Joins the open jobs if any was submitted since `seen`. Returns whether that gave this worker
-    /// any piece to run.
+    /// Joins the open jobs if any was submitted since `seen`. Returns whether this worker ran any
+    /// piece of them.
     fn join_newer_jobs(&self, seen: &mut usize) -> bool {
         let submitted = self.submitted.load(Ordering::Relaxed);
         if submitted == *seen {
@@ -138,8 +144,9 @@ impl JobQueue {
 impl Job {
     pub(super) fn new(pieces: usize, work: Work<'_>) -> Job {
         Job {
-            // SAFETY: only the lifetime changes; `share` does not return, and `work` stays borrowed,
-            // until `close` has seen every worker leave, after which nobody dereferences it.
+            // SAFETY: only the lifetime changes. `share` does not return, and `work` stays
+            // borrowed, until `close` has seen every worker leave; after that no thread
+            // dereferences it.
             work: unsafe {
                 std::mem::transmute::<Work<'_>, *const (dyn Fn(usize) -> bool + Sync + 'static)>(work)
             },
@@ -169,14 +176,15 @@ impl Job {
         }
     }
 
-    /// A worker's part of the job: none, if the job is closed. Returns whether it ran any piece.
+    /// Runs a worker's part of the job, which is nothing if the job is closed. Returns whether it
+    /// ran any piece.
     pub(super) fn join(&self) -> bool {
         let unless_closed = |workers: usize| (workers & CLOSED == 0).then_some(workers + 1);
         if self.workers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, unless_closed).is_err() {
             return false;
         }
-        // SAFETY: the job was not closed when this worker was counted, so the caller does not return
-        // from `close` before the `fetch_sub` below, and `work` is alive up to there.
+        // SAFETY: the job was not closed when this worker was counted, so the caller does not
+        // return from `close` before the `fetch_sub` below, and `work` is alive until then.
         let ran = self.run_pieces(unsafe { &*self.work });
         if self.workers.fetch_sub(1, Ordering::Release) == CLOSED | 1 {
             self.caller.unpark();
@@ -184,7 +192,7 @@ impl Job {
         ran
     }
 
-    /// Lets no further worker join, and waits until those that have joined have left.
+    /// Prevents further workers from joining, and waits until those that have joined have left.
     fn close(&self) {
         self.workers.fetch_or(CLOSED, Ordering::Relaxed);
         let mut pauses = 0;

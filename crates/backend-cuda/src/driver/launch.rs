@@ -1,27 +1,27 @@
-//! Launches: what the driver needs to launch a kernel, besides its parameters.
+//! Launches: what the driver needs to launch a kernel, in addition to its parameters.
 
 use super::OptionalFunction;
 use super::stream::Stream;
 use cudarc::driver::sys;
 use std::ffi::c_void;
 
-/// What a launch can ask for beyond grid, block and shared memory. Needs compute capability 9.0.
+/// Attributes of a launch beyond grid, block and shared memory. They need compute capability 9.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaunchAttributes {
-    /// Blocks of a cluster along each axis of the grid, which must be a multiple of it.
+    /// Blocks of a cluster along each axis. Each axis of the grid must be a multiple of it.
     pub(crate) cluster: [u8; 3],
-    /// Whether the kernel may begin before the one queued ahead of it has ended: it waits for that
-    /// itself, by `griddepcontrol.wait` (programmatic dependent launch).
+    /// Whether the kernel may begin before the previous one has ended. The kernel then waits for
+    /// that itself, by `griddepcontrol.wait` (programmatic dependent launch).
     pub(crate) dependent: bool,
 }
 
 impl LaunchAttributes {
-    /// What every device can do.
+    /// No attributes, as every device supports.
     pub(crate) const NONE: LaunchAttributes = LaunchAttributes { cluster: [1; 3], dependent: false };
 
-    /// As the driver takes them, and how many there are.
+    /// Returns the attributes in the driver's form, and their count.
     fn to_driver(self) -> ([sys::CUlaunchAttribute; 2], u32) {
-        // SAFETY: plain data, of which zeros are an attribute that the driver ignores.
+        // SAFETY: plain data; all zeros is an attribute that the driver ignores.
         let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
         let mut count = 0;
         if self.cluster != [1; 3] {
@@ -40,7 +40,7 @@ impl LaunchAttributes {
     }
 }
 
-/// What a kernel is launched with, beside its parameters.
+/// The launch configuration of a kernel, without its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LaunchConfig {
     pub(crate) function: sys::CUfunction,
@@ -55,8 +55,8 @@ impl Stream {
     /// Queues a kernel.
     ///
     /// # Safety
-    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that
-    /// are not reused but in the stream's order.
+    /// `parameters` points to the struct that the kernel takes. The buffers at its addresses are
+    /// reused only in the order of the stream.
     #[inline]
     pub(crate) unsafe fn launch_kernel(
         &self,
@@ -67,12 +67,12 @@ impl Stream {
             return sys::CUresult::CUDA_ERROR_INVALID_CONTEXT;
         }
         if config.attributes != LaunchAttributes::NONE {
-            // SAFETY: the caller vouches for the parameters.
+            // SAFETY: the caller guarantees the parameters.
             return unsafe { self.launch_with_attributes(config, parameters) };
         }
         let mut arguments = [parameters];
         let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
-        // SAFETY: the caller vouches for the parameters, one struct by value; the stream lives as
+        // SAFETY: the caller guarantees the parameters, one struct by value; the stream lives as
         // long as this.
         unsafe {
             sys::cuLaunchKernel(
@@ -91,7 +91,7 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::launch_kernel`], of a launch with attributes.
+    /// As [`Stream::launch_kernel`], for a launch with attributes.
     ///
     /// # Safety
     /// As [`Stream::launch_kernel`].
@@ -114,8 +114,8 @@ impl Stream {
             numAttrs: count,
         };
         let mut arguments = [parameters];
-        // SAFETY: as of a plain launch; the attributes live until the call returns, which copies
-        // them.
+        // SAFETY: as for a launch without attributes; the attributes live until the call returns,
+        // which copies them.
         unsafe {
             sys::cuLaunchKernelEx(&launch, config.function, arguments.as_mut_ptr(), std::ptr::null_mut())
         }
@@ -134,11 +134,11 @@ mod tests {
         let (attributes, count) = of([2, 1, 1], true);
         assert_eq!(count, 2);
         assert_eq!(attributes[0].id, Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
-        // SAFETY: the attribute's id says that this is its value.
+        // SAFETY: the attribute's id determines this field of the union.
         let cluster = unsafe { attributes[0].value.clusterDim };
         assert_eq!([cluster.x, cluster.y, cluster.z], [2, 1, 1]);
         assert_eq!(attributes[1].id, Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-        // SAFETY: as of the cluster.
+        // SAFETY: as for the cluster.
         assert_eq!(unsafe { attributes[1].value.programmaticStreamSerializationAllowed }, 1);
         let (attributes, count) = of([1; 3], true);
         assert_eq!(count, 1);

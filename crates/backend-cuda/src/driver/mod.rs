@@ -1,8 +1,8 @@
-//! A thin layer on the driver: its error codes as errors in words, its handles as types that
-//! release what they hold.
+//! A thin layer over the driver: its error codes as error messages, and its handles as types that
+//! release their resources.
 //!
-//! Nothing here is called before [`Context::open`] has seen that the driver is there: the bindings
-//! panic without it.
+//! Nothing here is called before [`Context::open`] has checked that the driver is installed: the
+//! bindings panic without it.
 
 pub(crate) mod event;
 pub(crate) mod launch;
@@ -14,10 +14,10 @@ use cudarc::driver::{result, sys};
 use std::sync::OnceLock;
 use ternion_core::{Error, Result};
 
-/// The oldest architecture that the kernels are written for: 8.0 (A100).
+/// The oldest architecture that the kernels support: 8.0 (A100).
 const OLDEST: Capability = (8, 0);
 
-/// What every driver must have. The bindings panic over a function that is missing.
+/// Functions that every driver must have. The bindings panic if a function is missing.
 const FUNCTIONS: [&str; 47] = [
     "cuCtxSetCurrent",
     "cuCtxSynchronize",
@@ -68,7 +68,7 @@ const FUNCTIONS: [&str; 47] = [
     "cuStreamWaitEvent",
 ];
 
-/// Functions that older drivers lack, which still run everything that does not ask for these.
+/// Functions that older drivers lack. Such drivers still run everything that does not need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionalFunction {
     /// Launches with attributes: clusters and dependent launches. Since CUDA 11.8.
@@ -88,7 +88,7 @@ impl OptionalFunction {
         }
     }
 
-    /// Whether the driver has it. The driver must be loaded.
+    /// Returns whether the driver has the function. The driver must be loaded.
     #[inline]
     pub(crate) fn is_available(self) -> bool {
         static AVAILABLE: OnceLock<[bool; OptionalFunction::ALL.len()]> = OnceLock::new();
@@ -96,13 +96,13 @@ impl OptionalFunction {
     }
 }
 
-/// Whether the driver's library, which is there, has a function of this name.
+/// Returns whether the driver's library, which must be loaded, has a function of this name.
 fn has(name: &str) -> bool {
-    // SAFETY: the library is there; the function is looked for, not called.
+    // SAFETY: the library is loaded; the function is looked up, not called.
     unsafe { sys::culib().get::<unsafe extern "C" fn()>(name).is_ok() }
 }
 
-/// The driver's code as an error of `op`.
+/// Converts the driver's status to an error of `op`.
 pub(crate) fn check(op: &'static str, code: sys::CUresult) -> Result<()> {
     match code {
         sys::CUresult::CUDA_SUCCESS => Ok(()),
@@ -110,7 +110,7 @@ pub(crate) fn check(op: &'static str, code: sys::CUresult) -> Result<()> {
     }
 }
 
-/// Name and meaning of a code of the driver.
+/// Returns the name and the meaning of a status of the driver.
 fn describe(code: sys::CUresult) -> String {
     let error = result::DriverError(code);
     let text = |found: Result<&std::ffi::CStr, _>| found.map(|text| text.to_string_lossy().into_owned()).ok();
@@ -124,41 +124,41 @@ fn unavailable(index: usize, detail: impl Into<String>) -> Error {
     Error::Device { device: format!("cuda:{index}"), detail: detail.into() }
 }
 
-/// What a device says of itself.
+/// Properties of a device, as the driver reports them.
 #[derive(Debug, Clone)]
 pub(crate) struct Properties {
     pub(crate) name: String,
     pub(crate) capability: Capability,
     pub(crate) multiprocessors: usize,
-    /// Bytes of shared memory that a block may have.
+    /// Maximum bytes of shared memory of a block.
     pub(crate) shared_memory: usize,
     /// The CUDA version of the driver, as 1000 * major + 10 * minor.
     pub(crate) driver: i32,
 }
 
-/// The primary context of a device. It stays for as long as the process does: other libraries share
+/// The primary context of a device. It lives until the process ends, because other libraries share
 /// it.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// As the driver counts devices.
+    /// The index in the driver's order of devices.
     pub(crate) index: i32,
     handle: sys::CUcontext,
     pub(crate) properties: Properties,
 }
 
-// SAFETY: contexts are handles that the driver lets every thread use.
+// SAFETY: contexts are handles that every thread may use.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
 thread_local! {
-    /// The context that is current on this thread, as far as this crate set it.
+    /// The context that this crate has made current on this thread.
     static CURRENT: std::cell::Cell<sys::CUcontext> = const { std::cell::Cell::new(std::ptr::null_mut()) };
 }
 
-/// How many devices the driver has, or why there are none.
+/// Returns the number of devices of the driver, or an error that says why there are none.
 fn count(index: usize) -> Result<usize> {
-    // SAFETY: loads a library that is the driver by its name.
+    // SAFETY: this loads the library that has the driver's name.
     if !unsafe { sys::is_culib_present() } {
         return Err(unavailable(
             index,
@@ -173,12 +173,12 @@ fn count(index: usize) -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Name and bytes of memory of every device, in the driver's order; nothing where there is no
-/// driver. No context is made.
+/// Returns the name and the bytes of memory of every device, in the driver's order; empty if there
+/// is no driver. No context is created.
 pub(crate) fn descriptions() -> Vec<(String, u64)> {
     let described = |ordinal: usize| {
         let device = result::device::get(ordinal as i32)?;
-        // SAFETY: the device was given by the driver.
+        // SAFETY: the driver returned this device.
         let bytes = unsafe { result::device::total_mem(device)? };
         Ok::<_, result::DriverError>((result::device::get_name(device)?, bytes as u64))
     };
@@ -186,10 +186,11 @@ pub(crate) fn descriptions() -> Vec<(String, u64)> {
 }
 
 impl Context {
-    /// The primary context of device `index`.
+    /// Retains the primary context of device `index`.
     ///
     /// # Errors
-    /// No driver, no such device, a device that is too old: each in its own words.
+    /// There is no driver or no such device, or the device is too old. Each case has its own
+    /// message.
     pub(crate) fn open(index: usize) -> Result<Context> {
         let count = count(index)?;
         let ordinal = match i32::try_from(index) {
@@ -205,25 +206,25 @@ impl Context {
                 format!("{name} has compute capability {major}.{minor}; the kernels need 8.0 or newer");
             return Err(unavailable(index, detail));
         }
-        // SAFETY: the device was given by the driver.
+        // SAFETY: the driver returned this device.
         let handle = unsafe { result::primary_ctx::retain(device) }.map_err(unavailable_for)?;
         Ok(Context { index: ordinal, handle, properties })
     }
 
-    /// Makes this the context of the calling thread, also where another library has changed that
-    /// behind our back.
+    /// Makes this context current on the calling thread, even if another library has changed the
+    /// current context since the last call.
     pub(crate) fn bind_anew(&self) -> Result<()> {
         CURRENT.set(std::ptr::null_mut());
         self.bind()
     }
 
-    /// Makes this the context of the calling thread.
+    /// Makes this context current on the calling thread.
     #[inline]
     pub(crate) fn bind(&self) -> Result<()> {
         if CURRENT.get() == self.handle {
             return Ok(());
         }
-        // SAFETY: the context is retained as long as the process lives.
+        // SAFETY: the context is retained until the process ends.
         unsafe { result::ctx::set_current(self.handle) }
             .map_err(|error| Error::invalid("cuda", describe(error.0)))?;
         CURRENT.set(self.handle);
@@ -234,10 +235,10 @@ impl Context {
 impl Properties {
     fn of(device: sys::CUdevice) -> Result<Properties, result::DriverError> {
         use sys::CUdevice_attribute as Attribute;
-        // SAFETY: the device was given by the driver.
+        // SAFETY: the driver returned this device.
         let attribute = |which| unsafe { result::device::get_attribute(device, which) };
         let mut driver = 0;
-        // SAFETY: writes one number.
+        // SAFETY: the call writes one integer.
         unsafe { sys::cuDriverGetVersion(&mut driver) }.result()?;
         Ok(Properties {
             name: result::device::get_name(device)?,
@@ -257,7 +258,7 @@ impl Properties {
 mod tests {
     use super::*;
 
-    /// The sources of this crate, of its folder and those below it.
+    /// Returns the text of all source files in `folder` and its subfolders.
     fn sources(folder: &std::path::Path) -> String {
         let entries =
             std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());

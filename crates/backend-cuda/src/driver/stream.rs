@@ -1,4 +1,4 @@
-//! The stream that a device's work goes into.
+//! The stream of a device.
 
 use super::{Context, check};
 use cudarc::driver::sys;
@@ -12,19 +12,19 @@ pub(crate) struct Stream {
     pub(crate) handle: sys::CUstream,
 }
 
-// SAFETY: the stream is a handle that the driver lets every thread use.
+// SAFETY: the stream is a handle that every thread may use.
 unsafe impl Send for Stream {}
 // SAFETY: as for Send.
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// A new stream of `context`, which must be current.
+    /// Creates a stream of `context`, which must be current.
     ///
-    /// Not the default stream, which cannot be captured and waits for others.
+    /// It is not the default stream, which cannot be captured and waits for other streams.
     pub(crate) fn new(context: Arc<Context>) -> Result<Stream> {
         let mut handle = std::ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: writes a handle; the context is current.
+        // SAFETY: the call writes a handle; the context is current.
         check("cuda", unsafe { sys::cuStreamCreate(&mut handle, flags) })?;
         Ok(Stream { context, handle })
     }

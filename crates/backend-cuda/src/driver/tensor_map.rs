@@ -1,9 +1,10 @@
-//! Tensor maps: what the tensor memory accelerator (TMA) of compute capability 9.0 and newer is
-//! told of a tensor, so that one instruction copies a box of it into shared memory.
+//! Tensor maps: descriptors with which the Tensor Memory Accelerator (TMA) of compute capability
+//! 9.0 and newer copies a box of a tensor to shared memory with one instruction.
 //!
 //! A kernel takes a map by value, in its parameters: see [`TensorMap`]. The driver encodes it on
-//! the host, which takes about as long as all else that an op costs its thread; as the memory pool
-//! gives the same addresses out in each step, maps are cached by everything that they depend on.
+//! the host, which takes about as long as everything else that an op's thread does. Because the
+//! memory pool returns the same addresses in each step, maps are cached, keyed by everything that
+//! they depend on.
 
 use super::{OptionalFunction, check};
 use cudarc::driver::sys;
@@ -12,40 +13,40 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use ternion_core::{DType, Error, Result};
 
-/// The most axes of a map.
+/// The maximum number of axes of a map.
 const MAX_RANK: usize = 5;
-/// What addresses and strides are multiples of, in bytes; and the offset of a box along the fastest
-/// axis, which the kernel chooses: an H100 ends a kernel that copies from any other offset with an
-/// illegal instruction.
+/// Addresses and strides must be multiples of this, in bytes, and so must the offset of a box along
+/// the fastest axis, which the kernel chooses. An H100 aborts a kernel that copies from any other
+/// offset with an illegal instruction.
 pub(crate) const ALIGNMENT: u64 = 16;
-/// The most bytes from element to element of an axis; more than any device's memory has.
+/// The maximum stride of an axis in bytes; more than the memory of any device.
 const MAX_STRIDE: u64 = (1 << 40) - ALIGNMENT;
-/// The most elements of a box along an axis.
+/// The maximum number of elements of a box along an axis.
 const MAX_BOX: u32 = 256;
-/// How many bytes the L2 cache reads from memory where a box touches it: 128, the length of a row of
-/// a box of the products and of attention. With 256 a cold cache also reads bytes beside the box,
-/// which slows some products down and speeds none up (`docs/kernels/matmul.md`, What a tensor map
-/// reads).
+/// The number of bytes that the L2 cache reads from memory where a box touches it: 128, the length
+/// of a row of a box in matrix products and attention. With 256 a cold cache also reads bytes next
+/// to the box, which makes some products slower and none faster (`docs/kernels/matmul.md`, What a
+/// tensor map reads).
 const PROMOTION: sys::CUtensorMapL2promotion =
     sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-/// Maps that a thread caches.
+/// The maximum number of maps that a thread caches.
 const MAX_CACHED: usize = 4096;
 
-/// A map as kernels take it: a field of their parameters, before the others, or at any multiple of
-/// 64 bytes. It holds for as long as the address does.
+/// A map in the form that kernels take: a field of their parameters, before the others, or at any
+/// multiple of 64 bytes. It is valid as long as the address is.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TensorMap([u64; 16]);
 
 impl TensorMap {
-    /// Of a tensor that a kernel does not have.
+    /// The map of a tensor that a kernel does not use.
     pub(crate) const ABSENT: TensorMap = TensorMap([0; 16]);
 }
 
-/// How the rows of a box are permuted in shared memory, so that columns are read without bank
-/// conflicts: the length of a row's period.
+/// The permutation of the rows of a box in shared memory, which lets kernels read columns without
+/// bank conflicts. The name is the length of a row's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(dead_code)] // the probe uses `None` only; kernels for compute capability 9.0 choose
+#[allow(dead_code)] // the probe uses only `None`; kernels for 9.0 use others
 pub(crate) enum Swizzle {
     None,
     Bytes32,
@@ -54,7 +55,7 @@ pub(crate) enum Swizzle {
 }
 
 impl Swizzle {
-    /// The most bytes that a row of a box has.
+    /// Returns the maximum number of bytes of a row of a box.
     fn span(self) -> Option<usize> {
         match self {
             Swizzle::None => None,
@@ -79,13 +80,14 @@ impl Swizzle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Axis {
     pub(crate) size: u64,
-    /// Bytes from element to element; that of the first axis is the size of an element.
+    /// Bytes from element to element. For the first axis, the size of an element.
     pub(crate) stride: u64,
     /// Elements of a box.
     pub(crate) extent: u32,
 }
 
-/// The axes of a tensor, from the first one on: strides of axes of one element, which no one looks at, are made ones that a map can have.
+/// A builder of the axes of a tensor, beginning with the first one. The strides of axes with one
+/// element, which are never used, are replaced by valid ones.
 pub(crate) struct Axes {
     dtype: DType,
     /// Bytes that the axes so far extend over.
@@ -93,13 +95,14 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// With the first axis, of elements next to each other: `size` of them, `extent` of a box.
+    /// Begins with the first axis, which is contiguous: `size` elements, `extent` of them in a box.
     pub(crate) fn beginning(dtype: DType, size: usize, extent: usize) -> (Axes, Axis) {
         let first = Axis { size: size as u64, stride: dtype.size() as u64, extent: extent as u32 };
         (Axes { dtype, filled: (first.size * first.stride).next_multiple_of(ALIGNMENT) }, first)
     }
 
-    /// The next axis: `size` elements, 0 counting as 1, `stride` elements apart; all the same one if that is 0.
+    /// Adds the next axis: `size` elements, where 0 counts as 1, with a stride of `stride`
+    /// elements. A stride of 0 makes it one element.
     pub(crate) fn next(&mut self, size: usize, stride: i64, extent: usize) -> Axis {
         let size = if stride == 0 { 1 } else { size.max(1) as u64 };
         let stride = if size == 1 { self.filled } else { stride as u64 * self.dtype.size() as u64 };
@@ -113,7 +116,7 @@ impl Axes {
 pub(crate) struct TensorMapSpec {
     pub(crate) address: u64,
     pub(crate) dtype: DType,
-    /// Whether elements of f32 are rounded to TF32 on their way.
+    /// Whether f32 elements are rounded to TF32 by the copy.
     pub(crate) rounds_to_tf32: bool,
     pub(crate) swizzle: Swizzle,
     /// The fastest axis first.
@@ -121,10 +124,10 @@ pub(crate) struct TensorMapSpec {
 }
 
 impl TensorMapSpec {
-    /// The map, from this thread's cache or encoded now.
+    /// Returns the map, from this thread's cache or encoded now.
     ///
     /// # Errors
-    /// What the hardware cannot copy; a driver older than CUDA 12.0.
+    /// The hardware cannot copy such boxes, or the driver is older than CUDA 12.0.
     pub(crate) fn map(&self, op: &'static str) -> Result<TensorMap> {
         thread_local! {
             static MAPS: RefCell<FxHashMap<TensorMapSpec, TensorMap>> =
@@ -135,7 +138,8 @@ impl TensorMapSpec {
                 return Ok(*map);
             }
             let map = self.encode(op)?;
-            // A program whose tensors move about must not fill the memory with maps.
+            // The cache is bounded: a program whose tensors change their addresses must not fill
+            // the memory with maps.
             if maps.len() >= MAX_CACHED {
                 maps.clear();
             }
@@ -144,7 +148,7 @@ impl TensorMapSpec {
         })
     }
 
-    /// That the hardware can copy such boxes.
+    /// Checks that the hardware can copy such boxes.
     fn check(&self, op: &'static str) -> Result<()> {
         let fail = |detail: String| Err(Error::invalid(op, format!("tensor map: {detail}")));
         let rank = self.axes.len();
@@ -202,8 +206,8 @@ impl TensorMapSpec {
         let steps = [1_u32; MAX_RANK];
         // The driver's own type: its alignment may be stricter than that of a kernel's parameter.
         let mut map = sys::CUtensorMap { opaque: [0; 16] };
-        // SAFETY: arrays of as many numbers as there are axes (of strides one less), which the call
-        // copies; the address is not dereferenced.
+        // SAFETY: the arrays have one integer per axis (one fewer for strides), and the call copies
+        // them; the address is not dereferenced.
         let code = unsafe {
             sys::cuTensorMapEncodeTiled(
                 &mut map,
@@ -224,8 +228,8 @@ impl TensorMapSpec {
     }
 }
 
-/// The driver's type for elements of `dtype`; where it has none, unsigned integers of their size,
-/// as copies do not look at them.
+/// Returns the driver's type for elements of `dtype`. If it has none, unsigned integers of the same
+/// size, because copies do not interpret the values.
 fn data_type(dtype: DType) -> sys::CUtensorMapDataType {
     use sys::CUtensorMapDataType as Driver;
     match dtype {

@@ -1,4 +1,4 @@
-//! Launches of kernels that are loaded, on disk, or still to be compiled.
+//! Launches of kernels that are loaded, cached on disk, or not yet compiled.
 
 use super::Gpu;
 use crate::launch::Launch;
@@ -8,8 +8,8 @@ use cudarc::driver::sys;
 use std::sync::atomic::Ordering;
 use ternion_core::{Error, Result};
 
-/// Bytes of the device below which kernels are not loaded behind the program: where there is no memory for one, the pool first gives back what it does not use, which only the thread
-/// of the op can do.
+/// Bytes of free device memory below which kernels are not loaded in the background. If there is no
+/// memory for a kernel, the pool first releases unused segments, which only the op's thread can do.
 const ROOM_FOR_KERNELS: usize = 256 << 20;
 
 impl Gpu {
@@ -28,23 +28,25 @@ impl Gpu {
         self.history.lock().add_launch(op, &launch, self.is_recording());
         let config = launch.config(function, self.overlaps_launches.load(Ordering::Relaxed));
         let at_once = self.env.synchronous || self.is_recording();
-        // SAFETY: the kernel takes one struct by value, whose twin `P` is; the op's own code
-        // vouches for the addresses in it, which are of buffers that live until this returns, and
-        // go back to the pool, which gives them out for what follows in the stream.
+        // SAFETY: the kernel takes one struct by value, and `P` is its counterpart. The op
+        // guarantees the addresses in it: their buffers live until this returns. After that the
+        // memory returns to the pool, which reuses it only for later work in the stream.
         let code = unsafe { self.queue.push(op, config, params, at_once) };
         self.check_status(op, code)?;
         self.report(self.queue.refused_to_this_thread())?;
         if self.env.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
     }
 
-    /// Leaves the launch of a kernel that has to be compiled to the queue, which waits for it, while the program goes on; whether it did.
+    /// Passes the launch of a kernel that must be compiled to the queue, which waits for the
+    /// compilation while the program continues. Returns whether it did.
     #[cold]
     fn launch_later<P>(&self, op: &'static str, launch: &Launch, params: &P) -> Result<bool> {
         let waits = self.env.synchronous || self.is_recording() || !self.queue.can_wait();
         if waits || self.free_bytes()? < ROOM_FOR_KERNELS {
             return Ok(false);
         }
-        // Steps of optimizers do not fit into a slot; they are compiled while what is before them is.
+        // The parameters of optimizer steps do not fit into a slot; these kernels are compiled
+        // while earlier ones are.
         if !self.modules.compile_in_background(launch.variant)? || !self.queue.has_room_for::<P>() {
             return Ok(false);
         }
@@ -57,7 +59,7 @@ impl Gpu {
         Ok(true)
     }
 
-    /// Why launches were not made after their ops had returned.
+    /// Reports why launches failed after their ops had returned.
     #[inline]
     pub(crate) fn refused(&self) -> Result<()> {
         self.report(self.queue.refused())
@@ -75,15 +77,15 @@ impl Gpu {
         }
     }
 
-    /// The kernel of a launch, which may have as much shared memory as that asks for, if it is
-    /// loaded.
+    /// Returns the kernel of a launch, if it is loaded, after allowing it the shared memory that
+    /// the launch requests.
     #[inline]
     fn loaded(&self, op: &'static str, launch: &Launch) -> Option<Result<sys::CUfunction>> {
         self.modules.with_loaded(&launch.variant, |functions| launch.function(op, functions))
     }
 
-    /// The same, loaded now. Where there is no memory for it, the pool gives back what it does not
-    /// use.
+    /// As `loaded`, but loads the kernel now. If there is no memory for it, the pool releases its
+    /// unused segments first.
     #[cold]
     fn load(&self, op: &'static str, launch: &Launch) -> Result<sys::CUfunction> {
         let load = || self.modules.with(&launch.variant, |functions| launch.function(op, functions));

@@ -5,22 +5,24 @@ use libloading::Library;
 use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
 
-/// The oldest version that records are read of: CUDA 12.0.
+/// The oldest supported version, by the layout of its records: CUDA 12.0.
 const OLDEST: u32 = 18;
 
-/// Of CUDA 13, 12, and of a toolkit's developer files.
+/// The library's names in CUDA 13, in CUDA 12, and among a toolkit's developer files.
 const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
 
-/// Names the library, or its folder.
+/// The variable that names the library or its folder.
 const VARIABLE: &str = "TERNION_CUPTI";
 
 pub(super) type Code = u32;
-/// Gives CUPTI a buffer: its address, its bytes, and how many records may go into it (0: as many as fit).
+/// Passes a buffer to CUPTI: its address, its bytes, and the maximum number of records (0: as many
+/// as fit).
 type RequestBuffer = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
-/// Gives it back: context, stream, address, bytes, and how many of them hold records.
+/// Returns a buffer from CUPTI: context, stream, address, bytes, and how many of them contain
+/// records.
 type CompleteBuffer = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
-/// What is used of CUPTI.
+/// The functions of CUPTI that are used.
 #[derive(Clone, Copy)]
 pub(super) struct Functions {
     pub(super) register: unsafe extern "C" fn(RequestBuffer, CompleteBuffer) -> Code,
@@ -34,22 +36,22 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// What a code of CUPTI means.
+    /// Returns the meaning of a status of CUPTI.
     pub(super) fn explained(&self, code: Code) -> String {
         let mut text = std::ptr::null();
-        // SAFETY: writes the address of a constant string, or leaves null.
+        // SAFETY: the call writes the address of a constant string, or leaves null.
         unsafe { (self.text)(code, &mut text) };
         match text.is_null() {
             true => format!("code {code}"),
-            // SAFETY: a string that ends in a zero byte and stays.
+            // SAFETY: a static string that ends in a zero byte.
             false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
         }
     }
 
-    /// That its records are known.
+    /// Checks that the layout of its records is known.
     pub(super) fn new_enough(self) -> Result<Functions, String> {
         let mut version = 0;
-        // SAFETY: writes a number.
+        // SAFETY: the call writes an integer.
         match unsafe { (self.version)(&mut version) } {
             0 if version >= OLDEST => Ok(self),
             0 => Err(format!("its API version is {version}, expected {OLDEST} (CUDA 12.0) or newer")),
@@ -58,8 +60,8 @@ impl Functions {
     }
 }
 
-/// Where the linker looks, in the folders of toolkits and in Python's wheels; or where [`VARIABLE`] says,
-/// and nowhere else.
+/// Opens CUPTI from the linker's search path, from the folders of toolkits or from Python's wheels;
+/// or, if [`VARIABLE`] is set, only from there.
 pub(super) fn open() -> Result<Functions, String> {
     match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         Some(path) => named(&PathBuf::from(path)),
@@ -79,13 +81,13 @@ fn named(path: &std::path::Path) -> Result<Functions, String> {
     first(paths).map_err(|why| format!("{}: {why}", message()))
 }
 
-/// The library of the first path that has one.
+/// Returns the library of the first path that has one.
 fn first(paths_to_try: Vec<PathBuf>) -> Result<Functions, String> {
     let mut faults = Vec::new();
     for path in paths_to_try {
         match functions(&path) {
             Ok(functions) => return Ok(functions),
-            // A name that the linker does not know, or no such file, says nothing.
+            // A name that the linker does not know, or a missing file, is not reported.
             Err(None) => {}
             Err(Some(why)) => faults.push(format!("{}: {why}", path.display())),
         }
@@ -109,12 +111,13 @@ fn paths_to_try() -> Vec<PathBuf> {
     paths_to_try
 }
 
-/// The functions of a library; none where there is no library, or why it cannot be used.
+/// Returns the functions of a library. The error is `None` if there is no library, otherwise the
+/// reason why it cannot be used.
 fn functions(path: &std::path::Path) -> Result<Functions, Option<String>> {
-    // SAFETY: the initialisers of NVIDIA's library, under its own name.
+    // SAFETY: the initializers of NVIDIA's library, under its own name.
     let library = unsafe { Library::new(path) }.map_err(|error| path.is_file().then(|| error.to_string()))?;
     // SAFETY: the types are those of NVIDIA's declarations (cupti_activity.h, cupti_result.h,
-    // cupti_version.h), the same in every version that is new enough.
+    // cupti_version.h), which are the same in every supported version.
     let functions = unsafe {
         Functions {
             register: nvrtc::symbol(&library, "cuptiActivityRegisterCallbacks")?,
@@ -128,7 +131,7 @@ fn functions(path: &std::path::Path) -> Result<Functions, Option<String>> {
         }
     };
     let functions = functions.new_enough()?;
-    // It has hooks in the driver, and stays.
+    // The library installs hooks in the driver, and stays loaded.
     std::mem::forget(library);
     Ok(functions)
 }
@@ -145,7 +148,7 @@ mod tests {
         std::fs::create_dir_all(&empty).expect("a folder");
         let why = named(&empty).err().expect("refused");
         assert!(why.ends_with("no libcupti.so.13, libcupti.so.12, libcupti.so"), "{why}");
-        // A library, but another one: the program's own C library.
+        // A library, but another one: the system's C library.
         let foreign = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
         if let Some(foreign) = foreign.iter().find(|path| std::path::Path::new(path).is_file()) {
             let why = named(std::path::Path::new(foreign)).err().expect("refused");

@@ -1,4 +1,4 @@
-//! What a device does and when, kernel by kernel, as NVIDIA's library CUPTI measures it.
+//! A timeline of the work of a device, kernel by kernel, measured by NVIDIA's library CUPTI.
 
 mod cupti;
 mod record;
@@ -14,40 +14,43 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 use ternion_core::{Error, Result};
 
-/// What is asked for.
+/// The kinds of records that are requested.
 const KINDS: [u32; 3] = [KERNEL, MEMCPY, MEMSET];
 
-/// Bytes of a buffer that CUPTI writes into: some 30,000 records.
+/// Bytes of a buffer that CUPTI writes to: about 30,000 records.
 const BUFFER_BYTES: usize = 8 << 20;
 
-/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`: another profiler is there.
+/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`: another profiler is attached.
 const ANOTHER_PROFILER: Code = 39;
 
-/// A trace that is on: CUPTI's callbacks know nothing but this.
+/// The active trace, which is all that CUPTI's callbacks can access.
 struct Active {
     functions: Functions,
     found: Vec<Activity>,
-    /// Records for which there was no room.
+    /// The number of records for which there was no memory.
     dropped: usize,
 }
 
 static ACTIVE: Mutex<Option<Active>> = Mutex::new(None);
 
-/// A trace of everything that CUDA devices do in this process, from when it is opened until it is dropped.
+/// A trace of everything that CUDA devices do in this process, from its begin until it is dropped.
 ///
-/// Kernels run as without it, but each launch, also of a recorded step's kernels, takes the host and the device a
-/// little longer: gaps between short kernels are wider than without a trace.
+/// Kernels run as without it, but each launch, also of the kernels of a recorded step, takes the
+/// host and the device a little longer: the gaps between short kernels are wider than without a
+/// trace.
 ///
-/// One trace at a time, and none while another profiler (Nsight, a PyTorch profiler) is attached. Steps that are to
-/// be seen kernel by kernel must be recorded while the trace is on.
+/// There can be only one trace at a time, and none while another profiler (Nsight, a PyTorch
+/// profiler) is attached. A step appears kernel by kernel only if it is recorded while the trace is
+/// active.
 pub struct KernelTrace(());
 
 impl KernelTrace {
-    /// Opens CUPTI and begins.
+    /// Opens CUPTI and begins the trace.
     ///
     /// # Errors
-    /// No library (`TERNION_CUPTI` names one that is in no usual folder), one older than CUDA 12.0, a
-    /// trace that is on already, another profiler, no permission.
+    /// The library was not found (`TERNION_CUPTI` names one in an unusual folder) or is older than
+    /// CUDA 12.0, a trace is already active, another profiler is attached, or permission is
+    /// missing.
     pub fn begin() -> Result<KernelTrace> {
         KernelTrace::begin_with(cupti::open().map_err(failed)?)
     }
@@ -61,26 +64,27 @@ impl KernelTrace {
             *active = Some(Active { functions, found: Vec::new(), dropped: 0 });
         }
         let trace = KernelTrace(());
-        // SAFETY: the callbacks are functions of this program, which stay.
+        // SAFETY: the callbacks are static functions of this program.
         let code = unsafe { (functions.register)(request_buffer, complete_buffer) };
         checked(&functions, "does not take buffers", code)?;
         for kind in KINDS {
-            // SAFETY: it takes a number.
+            // SAFETY: the call takes an integer.
             checked(&functions, "does not begin", unsafe { (functions.enable)(kind) })?;
         }
         Ok(trace)
     }
 
-    /// What was done since the trace began, or since this was asked last, in the order in which it began.
-    /// Synchronize the device first: what has not ended is reported later.
+    /// Returns the activities since the trace began, or since the last call, in the order in which
+    /// they began. Synchronize the device first: an activity is reported only after it has ended.
     ///
     /// # Errors
-    /// What CUPTI says; records that were lost.
+    /// An error of CUPTI, or records were lost.
     pub fn take(&self) -> Result<Vec<Activity>> {
         let Some(functions) = ACTIVE.lock().as_ref().map(|active| active.functions) else {
             return Ok(Vec::new());
         };
-        // SAFETY: it takes a number; the callbacks that it calls lock nothing that is locked here.
+        // SAFETY: the call takes an integer; the callbacks that it calls do not acquire a lock that
+        // is held here.
         checked(&functions, "does not give its records", unsafe { (functions.flush)(0) })?;
         let (mut found, dropped) = match ACTIVE.lock().as_mut() {
             Some(active) => (std::mem::take(&mut active.found), std::mem::take(&mut active.dropped)),
@@ -99,7 +103,8 @@ impl Drop for KernelTrace {
     fn drop(&mut self) {
         let Some(functions) = ACTIVE.lock().as_ref().map(|active| active.functions) else { return };
         for kind in KINDS {
-            // SAFETY: it takes a number; of what is not on it says so.
+            // SAFETY: the call takes an integer; it returns an error for a kind that is not
+            // enabled.
             unsafe { (functions.disable)(kind) };
         }
         // SAFETY: as in `take`.
@@ -123,17 +128,18 @@ fn checked(functions: &Functions, what: &str, code: Code) -> Result<()> {
     }
 }
 
-/// The memory of a buffer; records ask for an alignment of 8.
+/// Returns the layout of a buffer; records need an alignment of 8.
 fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, 8).ok()
 }
 
-/// Gives CUPTI a buffer, or one of no bytes where there is no memory: then records are lost, and counted.
+/// Passes a buffer to CUPTI, or one of 0 bytes if there is no memory: then records are lost, and
+/// counted.
 extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, records: *mut usize) {
-    // SAFETY: the layout has bytes.
+    // SAFETY: the size of the layout is not 0.
     let memory =
         layout(BUFFER_BYTES).map_or(std::ptr::null_mut(), |layout| unsafe { std::alloc::alloc(layout) });
-    // SAFETY: CUPTI gives three paths_to_try to write to.
+    // SAFETY: CUPTI passes three pointers to write to.
     unsafe {
         buffer.write(memory);
         bytes.write(if memory.is_null() { 0 } else { BUFFER_BYTES });
@@ -141,7 +147,7 @@ extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, records: *
     }
 }
 
-/// Takes a buffer back, and what is in it.
+/// Receives a buffer from CUPTI and reads its records.
 extern "C" fn complete_buffer(
     context: *mut c_void,
     stream: u32,
@@ -152,13 +158,13 @@ extern "C" fn complete_buffer(
     if let Some(active) = ACTIVE.lock().as_mut() {
         active.read(buffer, written);
         let mut dropped = 0;
-        // SAFETY: writes a number.
+        // SAFETY: the call writes an integer.
         if unsafe { (active.functions.dropped)(context, stream, &mut dropped) } == 0 {
             active.dropped += dropped;
         }
     }
     if let Some(layout) = layout(bytes).filter(|_| !buffer.is_null() && bytes > 0) {
-        // SAFETY: CUPTI gives back what `request_buffer` gave it, with its length, once.
+        // SAFETY: CUPTI returns what `request_buffer` passed to it, with its length, once.
         unsafe { std::alloc::dealloc(buffer, layout) };
     }
 }
@@ -167,9 +173,10 @@ impl Active {
     /// Adds the records of a buffer.
     fn read(&mut self, buffer: *mut u8, written: usize) {
         let mut record = std::ptr::null_mut();
-        // SAFETY: the buffer holds so many bytes of records; the last one that was given, or null, leads on.
+        // SAFETY: the buffer contains `written` bytes of records; `record` is the previous one, or
+        // null for the first.
         while written > 0 && unsafe { (self.functions.next)(buffer, written, &mut record) } == 0 {
-            // SAFETY: a whole record of this buffer.
+            // SAFETY: a complete record of this buffer.
             self.found.extend(unsafe { record::activity(record) });
         }
     }

@@ -1,9 +1,10 @@
-//! What CUPTI writes about a kernel, a copy or a fill, read at the offsets of NVIDIA's declarations.
+//! CUPTI's records of a kernel, a copy or a fill, read at the offsets of NVIDIA's declarations.
 //!
-//! CUPTI's records grow at their end from version to version. What is read here has the same offset in
-//! `CUpti_ActivityKernel4` (CUDA 9.0) to `CUpti_ActivityKernel10` (13.0), `CUpti_ActivityMemcpy4` to `6` and
-//! `CUpti_ActivityMemset3` and `4`: taken by a C compiler from `cupti_activity.h` and
-//! `cupti_activity_deprecated.h` of CUDA 12.8 (API version 26) and 13.0 (130001), 64-bit.
+//! CUPTI's records grow at their end from version to version. The fields that are read here have
+//! the same offset in `CUpti_ActivityKernel4` (CUDA 9.0) to `CUpti_ActivityKernel10` (13.0),
+//! `CUpti_ActivityMemcpy4` to `6` and `CUpti_ActivityMemset3` and `4`. The offsets were determined
+//! with a C compiler from `cupti_activity.h` and `cupti_activity_deprecated.h` of CUDA 12.8 (API
+//! version 26) and 13.0 (130001), 64-bit.
 //!
 //! | field | kernel | copy | fill |
 //! |---|---:|---:|---:|
@@ -25,7 +26,7 @@ pub(super) const MEMCPY: u32 = 1;
 pub(super) const MEMSET: u32 = 2;
 pub(super) const KERNEL: u32 = 10;
 
-/// What a device did.
+/// The kind of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivityKind {
     /// A kernel.
@@ -36,58 +37,58 @@ pub enum ActivityKind {
     Fill,
 }
 
-/// One thing that a device did, as CUPTI measured it.
+/// One activity of a device, as measured by CUPTI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// What it was.
+    /// What kind of activity it is.
     pub kind: ActivityKind,
-    /// The kernel's name, or what was copied where.
+    /// The kernel's name, or the source and destination of a copy.
     pub name: String,
-    /// When it began, in nanoseconds of CUPTI's clock.
+    /// The start time, in nanoseconds of CUPTI's clock.
     pub start_ns: u64,
-    /// When it ended.
+    /// The end time.
     pub end_ns: u64,
     /// Blocks of a kernel.
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
-    /// Bytes of shared memory that a kernel is compiled with.
+    /// Bytes of static shared memory of a kernel.
     pub static_shared: u32,
-    /// Bytes that its launch asked for.
+    /// Bytes of dynamic shared memory of its launch.
     pub dynamic_shared: u32,
     /// Registers of a thread.
     pub registers: u16,
     /// Bytes that were copied or filled.
     pub bytes: u64,
-    /// Which call of the driver it belongs to.
+    /// The id of the driver call that it belongs to.
     pub correlation: u32,
 }
 
-/// What is read of a record.
+/// A record of CUPTI.
 struct Record(*const u8);
 
 impl Record {
-    /// The field at `offset`.
+    /// Returns the field at `offset`.
     ///
     /// # Safety
-    /// The record is at least so long, and holds a `T` there.
+    /// The record is long enough, and contains a `T` at this offset.
     unsafe fn at<T: Copy>(&self, offset: usize) -> T {
-        // SAFETY: the caller's promise; alignment is not asked for.
+        // SAFETY: guaranteed by the caller; the read does not require alignment.
         unsafe { self.0.add(offset).cast::<T>().read_unaligned() }
     }
 
     /// # Safety
-    /// As for [`at`](Record::at), of three of them.
+    /// As for [`at`](Record::at), for three values.
     unsafe fn three(&self, offset: usize) -> [u32; 3] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.at(offset) }
     }
 
     /// # Safety
     /// It is a record of a kernel.
     unsafe fn kernel(&self) -> Activity {
-        // SAFETY: the offsets are those of every version (see above); the name is null or a string that CUPTI
-        // keeps as long as the kernel's module is loaded.
+        // SAFETY: the offsets are those of every version (see above); the name is null or a string
+        // that CUPTI keeps as long as the kernel's module is loaded.
         unsafe {
             let name: *const c_char = self.at(104);
             let name = match name.is_null() {
@@ -108,7 +109,7 @@ impl Record {
     /// # Safety
     /// It is a record whose correlation is at that offset.
     unsafe fn timed(&self, kind: ActivityKind, name: String, correlation: usize) -> Activity {
-        // SAFETY: the caller's promise, and the offsets are those of every kind (see above).
+        // SAFETY: guaranteed by the caller, and the offsets are those of every kind (see above).
         let (start_ns, end_ns, correlation) = unsafe { (self.at(16), self.at(24), self.at(correlation)) };
         Activity {
             kind,
@@ -126,7 +127,7 @@ impl Record {
     }
 }
 
-/// What `CUpti_ActivityMemcpyKind` calls a copy.
+/// Returns the name of a copy by its `CUpti_ActivityMemcpyKind`.
 fn copy_name(kind: u8) -> &'static str {
     match kind {
         1 => "copy host to device",
@@ -137,13 +138,14 @@ fn copy_name(kind: u8) -> &'static str {
     }
 }
 
-/// The activity of a record; none of a kind that was not asked for.
+/// Returns the activity of a record; `None` for a kind that was not requested.
 ///
 /// # Safety
-/// `record` is one that CUPTI gave, whole.
+/// `record` is a complete record that CUPTI returned.
 pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
     let record = Record(record);
-    // SAFETY: every record begins with its kind, and what is read of it is in records of that kind.
+    // SAFETY: every record begins with its kind, and the fields that are read exist in records of
+    // that kind.
     unsafe {
         match record.at(0) {
             KERNEL => Some(record.kernel()),

@@ -1,4 +1,5 @@
-//! A CUPTI that only pretends: records go through the same buffers and callbacks as those of the library.
+//! Tests with a fake CUPTI: its records go through the same buffers and callbacks as those of the
+//! library.
 
 use super::*;
 use std::ffi::{CStr, c_char};
@@ -9,17 +10,17 @@ type Callbacks = (
     extern "C" fn(*mut c_void, u32, *mut u8, usize, usize),
 );
 
-/// The tests share what a process has once.
+/// Serializes the tests, which share process-wide state.
 static TURN: Mutex<()> = Mutex::new(());
 static CALLBACKS: Mutex<Option<Callbacks>> = Mutex::new(None);
 static ENABLED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-/// Records that the next flush writes, each with its length before it.
+/// Records that the next flush writes.
 static WAITING: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 static DROPPED: AtomicU32 = AtomicU32::new(0);
 static VERSION: AtomicU32 = AtomicU32::new(130_001);
 static ENABLE_CODE: AtomicU32 = AtomicU32::new(0);
 
-/// Bytes of a record of the pretended library, whatever it is of.
+/// Bytes of a record of the fake library, of every kind.
 const RECORD: usize = 216;
 const NAME: &CStr = c"product";
 
@@ -49,7 +50,7 @@ unsafe extern "C" fn flush(_: u32) -> Code {
     assert!(!buffer.is_null() && buffer.addr().is_multiple_of(8) && records == 0);
     assert!(bytes >= waiting.len() * RECORD);
     for (at, record) in waiting.iter().enumerate() {
-        // SAFETY: the buffer has room for it, as was just seen.
+        // SAFETY: the buffer has room for it, as checked above.
         unsafe { buffer.add(at * RECORD).copy_from_nonoverlapping(record.as_ptr(), RECORD) };
     }
     complete(std::ptr::null_mut(), 0, buffer, bytes, waiting.len() * RECORD);
@@ -57,7 +58,7 @@ unsafe extern "C" fn flush(_: u32) -> Code {
 }
 
 unsafe extern "C" fn next(buffer: *mut u8, written: usize, record: *mut *mut u8) -> Code {
-    // SAFETY: the caller gives a pointer that holds null or a record of the buffer.
+    // SAFETY: the caller passes a pointer to null or to a record of the buffer.
     let path = unsafe { &mut *record };
     let at = if path.is_null() { 0 } else { path.addr() - buffer.addr() + RECORD };
     if at >= written {
@@ -69,21 +70,21 @@ unsafe extern "C" fn next(buffer: *mut u8, written: usize, record: *mut *mut u8)
 }
 
 unsafe extern "C" fn dropped(_: *mut c_void, _: u32, count: *mut usize) -> Code {
-    // SAFETY: the caller gives a pointer to a number.
+    // SAFETY: the caller passes a pointer to an integer.
     unsafe { count.write(DROPPED.swap(0, Ordering::Relaxed) as usize) };
     0
 }
 
 unsafe extern "C" fn text(code: Code, text: *mut *const c_char) -> Code {
     if code == 39 {
-        // SAFETY: the caller gives a pointer to an address.
+        // SAFETY: the caller passes a pointer to an address.
         unsafe { text.write(c"CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED".as_ptr()) };
     }
     0
 }
 
 unsafe extern "C" fn version(version: *mut u32) -> Code {
-    // SAFETY: the caller gives a pointer to a number.
+    // SAFETY: the caller passes a pointer to an integer.
     unsafe { version.write(VERSION.load(Ordering::Relaxed)) };
     0
 }
@@ -184,7 +185,7 @@ fn one_trace_at_a_time_and_none_beside_another_profiler() {
     let error = KernelTrace::begin_with(PRETENDED).err().expect("refused").to_string();
     assert!(error.contains("CUPTI does not begin: code 7"), "{error}");
     ENABLE_CODE.store(0, Ordering::Relaxed);
-    // What failed has ended.
+    // A trace that failed to begin has ended.
     drop(KernelTrace::begin_with(PRETENDED).expect("a trace"));
     assert!(ENABLED.lock().is_empty());
 }

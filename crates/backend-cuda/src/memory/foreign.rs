@@ -1,9 +1,9 @@
 //! Memory shared with other libraries on the same device, and the order between their streams and
 //! this one.
 //!
-//! What another library owns is given back to it only when every kernel here that was queued by
-//! then has ended; nobody waits for that: an event in the stream says so, and is queried whenever
-//! memory is shared again, given back, or the device is waited for.
+//! Memory of another library is released to it only after every kernel that was queued here until
+//! then has ended. No thread waits for that. Instead an event is recorded in the stream. It is
+//! queried whenever memory is shared again or released, and when the program waits for the device.
 
 use crate::driver::check;
 use crate::driver::event::Event;
@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 use ternion_core::Result;
 
-/// What keeps memory of others alive.
+/// An object that keeps another library's memory alive.
 pub(crate) type Owner = Box<dyn Any + Send + Sync>;
 
 /// Memory of another library.
@@ -24,7 +24,7 @@ pub(crate) struct Foreign {
     pub(crate) keeper: Keeper,
 }
 
-/// An owner, as something that can be printed.
+/// An owner with an implementation of `Debug`.
 pub(crate) struct Keeper(Option<Owner>);
 
 impl Keeper {
@@ -47,8 +47,8 @@ impl Drop for Foreign {
     }
 }
 
-/// Owners of memory that kernels may still use, each with the event behind the last of them; none
-/// where it could not be recorded yet.
+/// Owners of memory that kernels may still use, each with the event recorded after the last of
+/// these kernels, or `None` if it could not be recorded yet.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReleases(Vec<(Option<Event>, Keeper)>);
 
@@ -60,10 +60,10 @@ impl Gpu {
         self.release_ended();
     }
 
-    /// An event behind everything queued so far; none while a step is recorded, into which it would
-    /// go.
+    /// Records an event after everything queued so far. Returns `None` while a step is recorded,
+    /// because the event would become part of it.
     fn event_behind_all(&self) -> Option<Event> {
-        // Buffers are dropped by whoever holds them last, which may hold a guard.
+        // A buffer is dropped by the last thread that uses it, which may hold a guard.
         let _guard = self.submission_guard_recursive();
         if self.is_recording() || self.context.bind_anew().is_err() {
             return None;
@@ -83,15 +83,16 @@ impl Gpu {
         let (gone, kept): (Vec<_>, Vec<_>) =
             pending.into_iter().partition(|(event, _)| event.as_ref().is_some_and(Event::has_passed));
         self.pending_releases.lock().0.extend(kept);
-        // With no lock held: owners may wait for locks of their own.
+        // Without holding a lock: owners may wait for locks themselves.
         drop(gone);
     }
 
-    /// The device on which memory at `address` is.
+    /// Returns the index of the device that owns the memory at `address`.
     pub(crate) fn device_of(&self, address: usize) -> Result<i32> {
         let mut index = -1_i32;
         let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-        // SAFETY: writes a number; the driver looks the address up, and does not touch it.
+        // SAFETY: the call writes an integer; the driver looks the address up and does not access
+        // it.
         let code = unsafe { sys::cuPointerGetAttribute((&raw mut index).cast(), attribute, address as u64) };
         check("dlpack", code).map(|()| index)
     }

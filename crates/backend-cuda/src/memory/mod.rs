@@ -1,4 +1,4 @@
-//! Buffers on the device, and where the pool gets its segments from.
+//! Buffers on the device, and the source of the pool's segments.
 
 pub(crate) mod foreign;
 pub(crate) mod pool;
@@ -14,25 +14,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use ternion_core::backend::Memory;
 
-/// Memory of a tensor: goes back to the pool when dropped.
+/// Memory of a tensor, returned to the pool when dropped.
 #[derive(Debug)]
 pub(crate) struct CudaMemory {
     pub(crate) pool: Arc<Pool<DeviceMemory>>,
-    /// None for buffers of no bytes, and for memory of others.
+    /// `None` for buffers of 0 bytes, and for memory of other libraries.
     pub(crate) piece: Option<Piece>,
-    /// What another library owns.
+    /// Memory that another library owns.
     pub(crate) foreign: Option<Box<Foreign>>,
     pub(crate) bytes: usize,
     pub(crate) version: AtomicU64,
 }
 
 impl CudaMemory {
-    /// `bytes` bytes of another library.
+    /// Wraps `bytes` bytes of another library.
     pub(crate) fn foreign(pool: Arc<Pool<DeviceMemory>>, foreign: Foreign, bytes: usize) -> CudaMemory {
         CudaMemory { pool, piece: None, foreign: Some(Box::new(foreign)), bytes, version: AtomicU64::new(0) }
     }
 
-    /// The address of its first byte on the device.
+    /// Returns the address of its first byte on the device.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
         match (&self.piece, &self.foreign) {
@@ -68,10 +68,11 @@ pub(crate) struct DeviceMemory {
 
 impl Source for DeviceMemory {
     fn take(&self, bytes: usize) -> Option<u64> {
-        // Not where another library has made its own device the thread's.
+        // The context is made current again, because another library may have made its own device
+        // the thread's current one.
         self.queue.target.context.bind_anew().ok()?;
         let mut address = 0;
-        // SAFETY: writes an address; the context is current.
+        // SAFETY: the call writes an address; the context is current.
         let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
         (code == sys::CUresult::CUDA_SUCCESS).then_some(address)
     }
@@ -80,10 +81,11 @@ impl Source for DeviceMemory {
         if self.queue.target.context.bind().is_err() {
             return;
         }
-        // The driver waits for work that uses it, once it has that work.
+        // The driver waits for work that uses the memory, so all of that work must have been
+        // submitted.
         self.queue.drain();
         for &segment in segments {
-            // SAFETY: given out by `take`, and freed once.
+            // SAFETY: allocated by `take`, and freed once.
             let _ = unsafe { sys::cuMemFree_v2(segment) };
         }
     }

@@ -1,54 +1,56 @@
-//! The memory pool: large segments from the driver, cut into blocks that are reused in stream
+//! The memory pool: large segments from the driver, split into blocks that are reused in stream
 //! order.
 //!
-//! A device has one ordered stream, so a block that the host gives back may be given out at once:
-//! whatever still reads it was submitted before whatever will write it. The driver is asked for
-//! memory only when no free block fits; when it has none left, segments without a block in use are
-//! given back and it is asked once more.
+//! A device has only one ordered stream, so a block that the host frees may be allocated again at
+//! once: every reader of the old contents was submitted before any writer of the new ones. The
+//! driver is asked for memory only if no free block fits. If it has none left, unused segments are
+//! released and it is asked once more.
 //!
 //! ```text
 //! segment   [ block in use | free | block in use | free            ]
 //! free()    joins a block with free neighbours; alloc() takes the smallest free block that fits, and cuts off what is left
 //! ```
 //!
-//! The few small blocks that came back last wait before they are joined: most requests are for a
-//! size that was given back a moment ago. (Large ones are joined at once: what lies idle between
-//! them would be missed.)
+//! The few small blocks that were freed last are not merged at once, because most requests are for
+//! a size that was freed a moment ago. (Large ones are merged at once: the unused memory between
+//! them would be too much.)
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use ternion_core::backend::MemoryStats;
 
-/// Blocks begin at multiples of this: what the widest vector access, a TMA descriptor and a full
+/// Blocks begin at multiples of this, as the widest vector access, a TMA descriptor and a full
 /// memory sector need.
 const ALIGNMENT: usize = 512;
 
-/// Requests up to this many bytes share small segments, so that they do not hold large ones open.
+/// Requests of up to this many bytes share small segments, so that they do not keep large ones in
+/// use.
 const SMALL: usize = 1 << 20;
 
 /// Bytes of a segment for small requests: a page of the device.
 const SMALL_SEGMENT: usize = 2 << 20;
 
-/// Requests up to this size share segments of [`LARGE_SEGMENT`] bytes; larger ones get a segment of
-/// their own.
+/// Requests of up to this size share segments of [`LARGE_SEGMENT`] bytes; larger ones get their own
+/// segment.
 const SHARED: usize = 10 << 20;
 
 /// Bytes of a segment that several large requests share.
 const LARGE_SEGMENT: usize = 20 << 20;
 
-/// Small blocks that wait to be asked for again: a chain of ops has about so many sizes under way.
+/// The number of small free blocks that are kept unmerged: a chain of ops has about this many sizes
+/// in use.
 const LATEST: usize = 8;
 
-/// From where segments come.
+/// The source of segments.
 pub(crate) trait Source: Send + Sync {
-    /// `bytes` bytes of the device, or `None` where it has no more.
+    /// Allocates `bytes` bytes of device memory, or returns `None` if the device has no more.
     fn take(&self, bytes: usize) -> Option<u64>;
-    /// Waits until nothing uses the memory that was given out, then takes these segments back.
+    /// Waits until nothing uses these segments, then releases them.
     fn give_back(&self, segments: &[u64]);
 }
 
-/// The two kinds of segments; blocks of one kind are never cut from the other.
+/// The two kinds of segments. Blocks of one kind are never split from a segment of the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Small,
@@ -60,7 +62,7 @@ impl Kind {
         if bytes <= SMALL { Kind::Small } else { Kind::Large }
     }
 
-    /// What is left of a block is worth being a block from this size on.
+    /// Returns the minimum size at which the rest of a split block becomes a block.
     fn least_rest(self) -> usize {
         match self {
             Kind::Small => ALIGNMENT,
@@ -82,18 +84,18 @@ struct Block {
     bytes: usize,
     free: bool,
     kind: Kind,
-    /// The address at which its segment begins.
+    /// The start address of its segment.
     segment: u64,
 }
 
 #[derive(Default, Debug)]
 struct State {
-    /// Every block by its address: neighbours in memory are neighbours here.
+    /// Every block by its address: adjacent blocks in memory are adjacent here.
     blocks: BTreeMap<u64, Block>,
-    /// Free blocks by kind, size, address.
+    /// Free blocks by kind, size and address.
     free: BTreeSet<(Kind, usize, u64)>,
-    /// Small blocks that came back last, oldest first: not joined with their neighbours yet, which
-    /// take them for used ones.
+    /// Small blocks that were freed last, oldest first. They are not yet merged; their neighbors
+    /// treat them as used.
     latest: SmallVec<[Piece; LATEST]>,
     /// Bytes of each segment.
     segments: BTreeMap<u64, usize>,
@@ -102,7 +104,7 @@ struct State {
     held: usize,
 }
 
-/// A pool over a source of segments.
+/// A pool with a source of segments.
 #[derive(Debug)]
 pub(crate) struct Pool<S: Source> {
     source: S,
@@ -110,19 +112,19 @@ pub(crate) struct Pool<S: Source> {
     keeping: Keeping,
 }
 
-/// What a pool does with memory that nobody has.
+/// What a pool does with unused memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Keeping {
-    /// Keeps it for the next request, or gives whole segments back when the device has no more.
+    /// Keeps it for the next request, and releases whole segments if the device has no more memory.
     Segments,
-    /// Keeps it whatever comes: recorded kernels use it though nobody holds it.
+    /// Never releases it: recorded kernels use it although no tensor does.
     Everything,
-    /// Each request is a segment of exactly its size, given back at once: tools that watch memory
-    /// see every access beyond it.
+    /// Each request is a segment of exactly its size, released at once, so that memory checkers
+    /// detect every access outside of it.
     Nothing,
 }
 
-/// A block that was given out: its address and size.
+/// An allocated block: its address and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
@@ -134,18 +136,18 @@ impl<S: Source> Pool<S> {
         Pool { source, state: Mutex::default(), keeping: Keeping::Segments }
     }
 
-    /// A pool that gives nothing back before it is dropped.
+    /// Creates a pool that releases nothing before it is dropped.
     pub(crate) fn arena(source: S) -> Pool<S> {
         Pool { source, state: Mutex::default(), keeping: Keeping::Everything }
     }
 
-    /// A pool that keeps nothing.
+    /// Creates a pool that caches nothing.
     pub(crate) fn without_cache(source: S) -> Pool<S> {
         Pool { source, state: Mutex::default(), keeping: Keeping::Nothing }
     }
 
-    /// At least `bytes` bytes (more than 0), or `None` where the device has no more, even after all
-    /// free segments were given back.
+    /// Allocates at least `bytes` bytes (more than 0). Returns `None` if the device has no more
+    /// memory even after all unused segments were released.
     pub(crate) fn alloc(&self, bytes: usize) -> Option<Piece> {
         if self.keeping == Keeping::Nothing {
             let address = self.source.take(bytes)?;
@@ -182,7 +184,7 @@ impl<S: Source> Pool<S> {
         Some(address)
     }
 
-    /// Takes a block back. Work that was submitted before may still use it.
+    /// Frees a block. Work that was submitted before may still use it.
     pub(crate) fn free(&self, piece: Piece) {
         if self.keeping != Keeping::Nothing {
             return self.state.lock().give(piece);
@@ -191,7 +193,7 @@ impl<S: Source> Pool<S> {
         self.source.give_back(&[piece.address]);
     }
 
-    /// Gives segments without a block in use back to the device.
+    /// Releases unused segments to the device.
     pub(crate) fn flush(&self) {
         self.release(&mut self.state.lock());
     }
@@ -229,7 +231,7 @@ impl<S: Source> Pool<S> {
     }
 }
 impl<S: Source> Drop for Pool<S> {
-    /// No handle on a block is left: whoever has one holds the pool.
+    /// No handle of a block is left, because each one holds a reference to the pool.
     fn drop(&mut self) {
         let segments: Vec<u64> = self.state.get_mut().segments.keys().copied().collect();
         self.source.give_back(&segments);
@@ -237,7 +239,7 @@ impl<S: Source> Drop for Pool<S> {
 }
 
 impl State {
-    /// A segment that is one piece.
+    /// Adds a segment that is one block.
     fn count(&mut self, address: u64, bytes: usize) {
         self.segments.insert(address, bytes);
         self.held += bytes;
@@ -251,7 +253,7 @@ impl State {
         self.in_use -= piece.bytes;
     }
 
-    /// A block of this size that came back just now.
+    /// Takes a block of this size from those that were freed last.
     fn take_latest(&mut self, bytes: usize) -> Option<Piece> {
         let at = self.latest.iter().rposition(|piece| piece.bytes == bytes)?;
         let piece = self.latest.remove(at);
@@ -259,7 +261,7 @@ impl State {
         Some(piece)
     }
 
-    /// The smallest free block of this kind that holds `bytes`.
+    /// Returns the smallest free block of this kind with at least `bytes` bytes.
     fn best_fit(&mut self, kind: Kind, bytes: usize) -> Option<u64> {
         let fit = |free: &BTreeSet<(Kind, usize, u64)>| {
             let &(found, _, address) = free.range((kind, bytes, 0)..).next()?;
@@ -276,7 +278,7 @@ impl State {
         self.peak = self.peak.max(self.in_use);
     }
 
-    /// Cuts `bytes` bytes from the free block at `address`.
+    /// Splits `bytes` bytes off the free block at `address`.
     fn take(&mut self, address: u64, bytes: usize) -> Piece {
         let Some(block) = self.blocks.get_mut(&address) else { return Piece { address, bytes: 0 } };
         let whole = block.bytes;
@@ -296,7 +298,7 @@ impl State {
         Piece { address, bytes: taken }
     }
 
-    /// Takes a block back. A small one waits to be asked for again.
+    /// Frees a block. A small one is kept unmerged for the next request.
     fn give(&mut self, piece: Piece) {
         self.in_use -= piece.bytes;
         if piece.bytes > SMALL {
@@ -315,7 +317,7 @@ impl State {
         }
     }
 
-    /// Makes the block of `piece` free and joins it with its free neighbours.
+    /// Marks the block of `piece` as free and merges it with its free neighbors.
     fn join(&mut self, piece: Piece) {
         let Some(&block) = self.blocks.get(&piece.address) else { return };
         let (mut address, mut joined) = (piece.address, Block { free: true, ..block });
@@ -343,7 +345,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-    /// A device of so many bytes that never gives the same address twice.
+    /// A device with a limited number of bytes that never returns the same address twice.
     struct Device {
         left: AtomicUsize,
         next: AtomicU64,

@@ -1,15 +1,15 @@
-//! Memory for the course of one op.
+//! Temporary memory of one op.
 
 use super::DeviceMemory;
 use super::pool::{Piece, Pool};
 use std::sync::Arc;
 
-/// A piece and its pool, to which it goes back when the op's kernels have been queued; none for 0
-/// bytes.
+/// An allocation and its pool, to which it returns when the op's kernels have been queued; `None`
+/// for 0 bytes.
 pub(crate) struct Scratch(Option<(Piece, Arc<Pool<DeviceMemory>>)>);
 
 impl Scratch {
-    /// Of no bytes.
+    /// A workspace of 0 bytes.
     pub(crate) const EMPTY: Scratch = Scratch(None);
 
     #[inline]

@@ -1,21 +1,22 @@
-//! Copies between host and device through pinned memory: the caller's memory is free again when an
-//! upload returns, and both ways run at the bus's speed.
+//! Copies between host and device through pinned memory: the caller may reuse its memory when an
+//! upload returns, and both directions run at the speed of the bus.
 
 use crate::driver::check;
 use cudarc::driver::sys;
 use std::ffi::c_void;
 use ternion_core::Result;
 
-/// Bytes of one pinned chunk: long enough that the cost of a copy's start is lost in it.
+/// Bytes of one pinned buffer: large enough that the fixed cost of a copy is negligible.
 const CHUNK: usize = 2 << 20;
 
-/// Chunks that uploads go round in: the host fills one while others are in flight.
+/// The number of buffers that uploads use in rotation: the host fills one while others are in
+/// flight.
 const CHUNKS: usize = 4;
 
-/// Makes an error of the driver's code: it may be of a kernel that was queued before.
+/// Converts the driver's status to an error, which may be that of a kernel that was queued before.
 type CheckStatus<'a> = &'a dyn Fn(&'static str, sys::CUresult) -> Result<()>;
 
-/// Pinned host memory, with an event that tells when the device is done with it.
+/// Pinned host memory, with an event that is recorded after the device's last use of it.
 #[derive(Debug)]
 struct Chunk {
     host: *mut u8,
@@ -28,43 +29,44 @@ unsafe impl Send for Chunk {}
 impl Chunk {
     fn new() -> Result<Chunk> {
         let mut host: *mut c_void = std::ptr::null_mut();
-        // SAFETY: writes an address; the context is current.
+        // SAFETY: the call writes an address; the context is current.
         check("pinned memory", unsafe {
             sys::cuMemHostAlloc(&mut host, CHUNK, sys::CU_MEMHOSTALLOC_PORTABLE)
         })?;
-        // From here on given back, whatever happens.
+        // From here on `chunk` owns the memory and frees it, also after an error.
         let mut chunk = Chunk { host: host.cast(), done: std::ptr::null_mut() };
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-        // SAFETY: writes a handle.
+        // SAFETY: the call writes a handle.
         check("event", unsafe { sys::cuEventCreate(&mut chunk.done, flags) })?;
         Ok(chunk)
     }
 
     fn record(&self, stream: sys::CUstream, check_status: CheckStatus<'_>) -> Result<()> {
-        // SAFETY: both handles are the driver's and live.
+        // SAFETY: both handles come from the driver and are valid.
         check_status("event", unsafe { sys::cuEventRecord(self.done, stream) })
     }
 
-    /// Whether the copies that were recorded are done.
+    /// Returns whether the recorded copies are complete.
     fn is_done(&self, check_status: CheckStatus<'_>) -> Result<bool> {
-        // SAFETY: the handle is the driver's and lives.
+        // SAFETY: the handle comes from the driver and is valid.
         match unsafe { sys::cuEventQuery(self.done) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             code => check_status("event", code).map(|()| true),
         }
     }
 
-    /// Until the copies that were recorded are done. (An event that was never recorded is done.)
+    /// Waits until the recorded copies are complete. (An event that was never recorded counts as
+    /// complete.)
     fn wait(&self, check_status: CheckStatus<'_>) -> Result<()> {
-        // SAFETY: the handle is the driver's and lives.
+        // SAFETY: the handle comes from the driver and is valid.
         check_status("event", unsafe { sys::cuEventSynchronize(self.done) })
     }
 }
 
 impl Drop for Chunk {
-    /// With the device, which has ended everything and made its context current.
+    /// Runs when the device is dropped, after its work has ended and its context was made current.
     fn drop(&mut self) {
-        // SAFETY: both were given by the driver, and nothing uses them any more.
+        // SAFETY: the driver returned both, and nothing uses them any more.
         unsafe {
             if !self.done.is_null() {
                 let _ = sys::cuEventDestroy_v2(self.done);
@@ -74,7 +76,7 @@ impl Drop for Chunk {
     }
 }
 
-/// The way to the device: chunks in turn, each filled by one or more uploads.
+/// Buffers for uploads in rotation, each filled by one or more uploads.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     chunks: Vec<Chunk>,
@@ -83,7 +85,7 @@ pub(crate) struct Uploads {
 }
 
 impl Uploads {
-    /// Queues a copy of `bytes` to `address`. The bytes have been taken when this returns.
+    /// Queues a copy of `bytes` to `address`. The bytes have been read when this returns.
     pub(crate) fn upload(
         &mut self,
         stream: sys::CUstream,
@@ -97,12 +99,12 @@ impl Uploads {
                 self.next(stream, check_status)?;
             }
             let length = (CHUNK - self.used).min(bytes.len() - done);
-            // SAFETY: inside the chunk, of which the part from `used` on is not in flight.
+            // SAFETY: inside the buffer, of which the part after `used` is not in flight.
             let host = unsafe { self.chunks[self.current].host.add(self.used) };
-            // SAFETY: as above; the caller's bytes are elsewhere.
+            // SAFETY: as above; the caller's bytes do not overlap it.
             unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), host, length) };
-            // SAFETY: the caller vouches for `address`; the chunk stays until the event says it is
-            // done.
+            // SAFETY: the caller guarantees `address`; the buffer is unchanged until its event has
+            // completed.
             let code =
                 unsafe { sys::cuMemcpyHtoDAsync_v2(address + done as u64, host.cast(), length, stream) };
             check_status("upload", code)?;
@@ -112,8 +114,8 @@ impl Uploads {
         Ok(())
     }
 
-    /// Leaves the current chunk to the device and goes on to one that it is done with: the oldest,
-    /// or a new one where that is still in flight.
+    /// Leaves the current buffer to the device and selects one that the device has finished with:
+    /// the oldest one, or a new one if the oldest is still in flight.
     fn next(&mut self, stream: sys::CUstream, check_status: CheckStatus<'_>) -> Result<()> {
         if let Some(chunk) = self.chunks.get(self.current) {
             chunk.record(stream, check_status)?;
@@ -126,7 +128,7 @@ impl Uploads {
                 return Ok(());
             }
         }
-        // Behind the current one, so that the order stays that of use.
+        // After the current one, so that the order remains that of use.
         let at = (self.current + 1).min(self.chunks.len());
         self.chunks.insert(at, Chunk::new()?);
         (self.current, self.used) = (at, 0);
@@ -134,16 +136,16 @@ impl Uploads {
     }
 }
 
-/// Bytes of the device that are to be copied to the host.
+/// A copy of device memory to the host.
 pub(crate) struct Transfer<'a> {
     pub(crate) address: u64,
     pub(crate) host: &'a mut [u8],
 }
 
-/// Transfers that fit one chunk together, each with its offset there.
+/// Transfers that fit into one buffer together, each with its offset in it.
 type Batch<'a> = Vec<(usize, Transfer<'a>)>;
 
-/// `transfers` in order, cut where they do not fit a chunk.
+/// Splits `transfers`, in order, into batches that fit into a buffer.
 fn batches(transfers: Vec<Transfer<'_>>) -> Vec<Batch<'_>> {
     let mut all: Vec<Batch<'_>> = Vec::new();
     let (mut batch, mut used) = (Batch::new(), 0);
@@ -164,14 +166,16 @@ fn batches(transfers: Vec<Transfer<'_>>) -> Vec<Batch<'_>> {
     all
 }
 
-/// The way back: two chunks, one of which is emptied while the other is filled. For one thread at a time.
+/// Buffers for downloads: one of two is emptied while the other is filled. Used by one thread at a
+/// time.
 #[derive(Debug, Default)]
 pub(crate) struct Downloads {
     chunks: Vec<Chunk>,
 }
 
 impl Downloads {
-    /// Copies all `transfers`, after everything that was queued before, and waits once for those that fit a chunk together.
+    /// Copies all `transfers`, after everything that was queued before. Waits once per batch that
+    /// fits into a buffer.
     pub(crate) fn download(
         &mut self,
         stream: sys::CUstream,
@@ -184,7 +188,7 @@ impl Downloads {
         }
         for turn in 0..=batches.len() {
             if let Some(batch) = batches.get(turn) {
-                // Emptied two turns ago.
+                // This buffer was emptied two iterations ago.
                 fill(&self.chunks[turn % 2], batch, stream, check_status)?;
             }
             if let Some(last) = turn.checked_sub(1) {
@@ -205,8 +209,8 @@ fn fill(
     check_status: CheckStatus<'_>,
 ) -> Result<()> {
     for (offset, transfer) in batch {
-        // SAFETY: the caller vouches for the address; the batch fits the chunk, from which nothing is read before
-        // its event.
+        // SAFETY: the caller guarantees the address; the batch fits into the buffer, which is not
+        // read before its event.
         let code = unsafe {
             sys::cuMemcpyDtoHAsync_v2(
                 chunk.host.add(*offset).cast(),
@@ -220,11 +224,11 @@ fn fill(
     chunk.record(stream, check_status)
 }
 
-/// Hands out what `batch` has brought into `chunk`.
+/// Copies the data of `batch` from `chunk` to the caller's memory.
 fn empty(chunk: &Chunk, batch: &mut Batch<'_>) {
     for (offset, transfer) in batch {
         let (length, host) = (transfer.host.len(), &mut *transfer.host);
-        // SAFETY: the copies into the chunk have ended, and nothing else writes there.
+        // SAFETY: the copies into the buffer have ended, and nothing else writes to it.
         unsafe { std::ptr::copy_nonoverlapping(chunk.host.add(*offset), host.as_mut_ptr(), length) };
     }
 }
@@ -233,7 +237,8 @@ fn empty(chunk: &Chunk, batch: &mut Batch<'_>) {
 mod tests {
     use super::*;
 
-    /// Offset in the chunk, address and length of each piece, batch by batch.
+    /// Returns the offset in the buffer, the address and the length of each transfer, batch by
+    /// batch.
     fn cut(lengths: &[usize]) -> Vec<Vec<(usize, u64, usize)>> {
         let mut hosts: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
         let transfers =

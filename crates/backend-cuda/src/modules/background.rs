@@ -1,4 +1,4 @@
-//! Threads that compile kernels while the program goes on.
+//! Threads that compile kernels while the program continues.
 
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Threads at most: each takes a few hundred MB while it compiles.
+/// The maximum number of threads: each uses a few hundred MB while it compiles.
 const MOST_WORKERS: usize = 16;
 
-/// What is being made at the moment, each thing by one thread.
+/// Values that are being made at the moment, each by one thread.
 #[derive(Debug)]
 pub(super) struct InProgress<K> {
     made: Mutex<FxHashMap<K, Arc<Latch>>>,
@@ -21,7 +21,7 @@ impl<K> Default for InProgress<K> {
     }
 }
 
-/// Opened once.
+/// A latch that is opened once.
 #[derive(Debug, Default)]
 struct Latch {
     is_open: Mutex<bool>,
@@ -42,7 +42,7 @@ impl Latch {
     }
 }
 
-/// The right and duty to make something. Others wait until it is dropped.
+/// The right and duty to make a value. Other threads wait until it is dropped.
 #[derive(Debug)]
 pub(super) struct Claim<'a, K: Copy + Eq + Hash> {
     of: &'a InProgress<K>,
@@ -57,10 +57,10 @@ impl<K: Copy + Eq + Hash> Drop for Claim<'_, K> {
     }
 }
 
-/// Who makes something.
+/// The maker of a value.
 #[derive(Debug)]
 pub(super) enum Maker<'a, K: Copy + Eq + Hash, T> {
-    /// It was made before.
+    /// No one: the value was made before.
     Nobody(T),
     /// The caller.
     Caller(Claim<'a, K>),
@@ -69,7 +69,7 @@ pub(super) enum Maker<'a, K: Copy + Eq + Hash, T> {
 }
 
 impl<K: Copy + Eq + Hash> InProgress<K> {
-    /// Who makes `key`, which `find` finds if it was made before.
+    /// Returns the maker of `key`. `find` returns the value if it was made before.
     pub(super) fn claim<T>(&self, key: K, find: impl Fn() -> Option<T>) -> Maker<'_, K, T> {
         let mut made = self.made.lock();
         if let Some(found) = find() {
@@ -82,7 +82,7 @@ impl<K: Copy + Eq + Hash> InProgress<K> {
         Maker::Caller(Claim { of: self, key })
     }
 
-    /// Until no thread makes `key`.
+    /// Waits until no thread is making `key`.
     pub(super) fn wait(&self, key: &K) {
         let latch = self.made.lock().get(key).cloned();
         if let Some(latch) = latch {
@@ -90,14 +90,14 @@ impl<K: Copy + Eq + Hash> InProgress<K> {
         }
     }
 
-    /// The claim, for another thread to make `key`: that calls [`InProgress::take_over`].
+    /// Passes the claim to another thread, which makes `key` and calls [`InProgress::take_over`].
     pub(super) fn hand_over(claim: Claim<'_, K>) -> K {
         let key = claim.key;
         std::mem::forget(claim);
         key
     }
 
-    /// The claim that was handed over.
+    /// Returns the claim that was passed on.
     pub(super) fn take_over(&self, key: K) -> Claim<'_, K> {
         Claim { of: self, key }
     }
@@ -105,7 +105,7 @@ impl<K: Copy + Eq + Hash> InProgress<K> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that run jobs, started as jobs come and ended when there are none.
+/// Threads that run jobs. They are started when jobs arrive and end when there are none.
 #[derive(Default)]
 pub(super) struct Workers {
     state: Mutex<State>,
@@ -129,7 +129,8 @@ impl Workers {
         std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS)
     }
 
-    /// Runs `job` on a thread of its own or on one that has ended another; on this one if there is no thread to be had.
+    /// Runs `job` on a new thread or on one that has finished another job; on this thread if no
+    /// thread can be started.
     pub(super) fn run(self: &Arc<Self>, job: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
         state.jobs.push_back(Box::new(job));
@@ -148,12 +149,13 @@ impl Workers {
 
     fn work_until_done(&self) {
         while let Some(job) = self.next() {
-            // A job that panics has said so; what it was to make is compiled anew by whoever needs it.
+            // A panic has already printed its message. The thread that needs the job's result
+            // compiles it again.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
         }
     }
 
-    /// The next job, or the end of a worker.
+    /// Returns the next job, or `None` to end the worker.
     fn next(&self) -> Option<Job> {
         let mut state = self.state.lock();
         let job = state.jobs.pop_front();

@@ -1,4 +1,4 @@
-//! Tensors put together from parts: borders, concatenation, slices that are overwritten.
+//! Tensors assembled from parts: padding, concatenation, slice assignment.
 
 use super::TOO_LONG;
 use super::copy::copy;
@@ -18,16 +18,17 @@ use ternion_core::{DType, Error, MAX_RANK, Op, Result};
 const THREADS: usize = 256;
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
-/// Words of a thread of `concat`.
+/// Words per thread in `concat`.
 const PER_THREAD: usize = 4;
 /// Tensors of one launch of `concat`.
 const PARTS: usize = 64;
 
-/// The kernels, in the order of the source; after each, the one that moves 16 bytes at a time.
+/// The kernels, in the order of the source. Each is followed by its version that moves 16 bytes at
+/// a time.
 const PAD: usize = 0;
 const CONCAT: usize = 2;
 
-/// The parameters, as `Padding` of the kernels.
+/// The parameters, like `Padding` in the kernels.
 #[repr(C)]
 struct Padding {
     y: u64,
@@ -81,7 +82,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
-/// For any number of elements.
+/// Pads with a fill and a copy, for any number of elements.
 fn fill_and_copy(pad: &Pad, call: &Call<'_>) -> Result<()> {
     let (gpu, x, y) = (call.gpu, &call.inputs[0], &call.outputs[0]);
     let value = Operand::Number(pad.value.bits(y.dtype));
@@ -94,7 +95,7 @@ fn fill_and_copy(pad: &Pad, call: &Call<'_>) -> Result<()> {
     copy(gpu, call.name, x, &View { layout: &inside, ..*y })
 }
 
-/// A tensor as the kernels of concatenation take it, as `Part`, in words.
+/// A tensor of a concatenation, like `Part` in the kernels, in words.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Part {
@@ -106,7 +107,7 @@ struct Part {
     length: Divisor,
 }
 
-/// The parameters, as `Concatenation` of the kernels.
+/// The parameters, like `Concatenation` in the kernels.
 #[repr(C)]
 struct Concatenation {
     y: u64,
@@ -120,13 +121,14 @@ struct Concatenation {
 struct Rows {
     address: u64,
     count: usize,
-    /// Between their starts.
+    /// The distance between the starts of two rows.
     pitch: i64,
     length: usize,
 }
 
 impl Rows {
-    /// `view` as rows of everything from `axis` on, if these are runs that lie evenly.
+    /// Returns `view` as rows that contain everything from `axis` on, if these are contiguous and
+    /// evenly spaced.
     fn of(call: &Call<'_>, view: &View<'_>, axis: usize) -> Result<Option<Rows>> {
         let space = |range: std::ops::Range<usize>| {
             let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = range
@@ -153,7 +155,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let target = Rows::of(call, y, concat.axis)?;
-    // A row of y holds these bytes for each step along the axis.
+    // A row of y contains these bytes for each step along the axis.
     let step = y.layout.shape().dims()[concat.axis + 1..].iter().product::<usize>() * y.dtype.size();
     let mut parts: SmallVec<[(Rows, usize); 8]> = SmallVec::new();
     let mut start = 0;
@@ -173,7 +175,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
     parts.chunks(PARTS).try_for_each(|parts| concatenate(call, &target, parts))
 }
 
-/// Writes parts, each from its byte on in every row of `target`, in one launch.
+/// Writes the parts in one launch, each at its byte offset in every row of `target`.
 fn concatenate(call: &Call<'_>, target: &Rows, parts: &[(Rows, usize)]) -> Result<()> {
     let word = word(target, parts);
     let empty = Part { x: 0, x_pitch: 0, start: 0, count: 0, first_block: 0, length: Divisor::new(1) };
@@ -207,7 +209,7 @@ fn concatenate(call: &Call<'_>, target: &Rows, parts: &[(Rows, usize)]) -> Resul
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks as u32, THREADS as u32), &parameters)
 }
 
-/// The largest word that everything is made of, in bytes.
+/// Returns the size of the largest word that divides all addresses and lengths, in bytes.
 fn word(target: &Rows, parts: &[(Rows, usize)]) -> usize {
     let of_rows = |rows: &Rows| rows.address | rows.pitch.unsigned_abs();
     let all = parts.iter().fold(of_rows(target) | ACCESS as u64, |all, (rows, start)| {

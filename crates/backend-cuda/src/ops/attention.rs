@@ -28,16 +28,16 @@ pub use resident::with_resident_blocks;
 pub use study::ForwardTiles;
 pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 
-/// The widest head that the kernels take in half precision.
+/// The maximum head_dim of the kernels for half precision.
 const WIDEST: usize = 256;
 
-/// Strides of a mask, of rows and keys, that the kernels for half precision take.
+/// The limit of a mask's strides, along rows and keys, in the kernels for half precision.
 const MASK_STRIDE: usize = 1 << 24;
 
-/// Queries whose `rows` one block of `attention_grad_rows` forms.
+/// Queries whose `rows` one block of `attention_grad_rows` computes.
 const ROWS: usize = 16;
 
-/// A tensor of four axes, as `View` of the kernels: its address, and its strides in elements.
+/// A tensor of four axes, like `View` in the kernels: its address, and its strides in elements.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Operand {
@@ -45,7 +45,7 @@ struct Operand {
     strides: [i64; 4],
 }
 
-/// As `Sizes` of the kernels.
+/// The sizes, like `Sizes` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Sizes {
@@ -60,7 +60,7 @@ struct Sizes {
     scale: f32,
 }
 
-/// As `Dropping` of the kernels.
+/// The parameters of dropout, like `Dropping` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Dropping {
@@ -72,10 +72,10 @@ struct Dropping {
 }
 
 impl Dropping {
-    /// Of the inputs the last is the state.
+    /// Returns the parameters of a call. Its last input is the state.
     fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Dropping> {
         let (Some(dropout), Some(state)) = (config.dropout, call.inputs.last()) else {
-            // What is kept is the same.
+            // Without dropout, weights keep their values.
             return Ok(Dropping { scale: 1.0, ..Dropping::default() });
         };
         Ok(Dropping {
@@ -88,7 +88,7 @@ impl Dropping {
     }
 }
 
-/// As `Attention` of the kernels.
+/// The parameters of forward, like `Attention` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Forward {
@@ -98,7 +98,7 @@ struct Forward {
     mask: Operand,
     y: Operand,
     log_sums: u64,
-    /// Under an additive mask alone; else 0.
+    /// Only with an additive mask; otherwise 0.
     log_sum_errors: u64,
     blocks: u32,
     sizes: Sizes,
@@ -107,7 +107,7 @@ struct Forward {
     parts: Parts,
 }
 
-/// What the gradient reads and writes.
+/// The tensors that the gradient reads and writes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Gradients {
@@ -123,7 +123,7 @@ struct Gradients {
     dv: Operand,
 }
 
-/// As `AttentionGrad` of the kernels.
+/// The parameters of the gradient, like `AttentionGrad` in the kernels.
 #[repr(C)]
 struct Backward {
     tensors: Gradients,
@@ -136,7 +136,8 @@ struct Backward {
     varlen: Varlen,
 }
 
-/// All floats but f64, heads of up to 256 (f32: 128, but in TF32 forward), and sizes that fit the kernels' numbers.
+/// Supports all floats except f64, a head_dim of up to 256 (f32: 128, except TF32 forward), and
+/// sizes that fit the integers of the kernels.
 pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let no = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
@@ -158,7 +159,7 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
         f32_products::select(config, device, widths[0].max(widths[1]), first == 6)?;
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
-    // Each sequence begins a block.
+    // Each sequence begins in a new block.
     let sequences = config.lengths_inputs(first).map_or(0, |[lengths, _]| dim(lengths, 0));
     let of_head = (queries.max(dim(1, 2)) / ROWS).saturating_add(sequences + 1);
     let blocks = batch.saturating_mul(heads).saturating_mul(of_head);
@@ -178,8 +179,8 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
         Op::AttentionGrad(_) => run_attention_grad,
         _ => return Ok(Selected::row_major(grad_mask::run)),
     };
-    // Heads that lie beside one another in the rows of a wider tensor: so do those of the results,
-    // which need not be copied to be its rows again.
+    // Heads may be adjacent columns in the rows of a wider tensor. The heads of the results are
+    // then laid out in the same way, so the results need no copy to be used as such rows.
     let runs = inputs[..3].iter().all(|input| input.layout.strides()[3] == 1);
     Ok(Selected {
         plan: if runs { OutputPlan { order: OutputOrder::LikeEach } } else { OutputPlan::ROW_MAJOR },
@@ -187,7 +188,7 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
     })
 }
 
-/// What an op's kernels are chosen by.
+/// What determines the choice of an op's kernels.
 struct Plan {
     products: Products,
     sizes: Sizes,
@@ -196,7 +197,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Of the call's inputs, of which the first three are q, k and v; `is_grad` says for which kernels.
+    /// Creates the plan of a call, whose first three inputs are q, k and v. `is_grad` selects the
+    /// kernels of the gradient.
     fn new(
         call: &Call<'_>,
         is_grad: bool,
@@ -237,7 +239,7 @@ impl Plan {
                 group: (heads / kv_heads.max(1)) as u32,
                 queries: queries as u32,
                 keys: keys as u32,
-                // Columns that are filled up with zeros change no product.
+                // Columns that are padded with zeros do not change products.
                 head_dim: head_dim.next_multiple_of(pack) as u32,
                 value_dim: value_dim.next_multiple_of(pack) as u32,
                 reach_first,
@@ -249,18 +251,19 @@ impl Plan {
         })
     }
 
-    /// The width of the tiles.
+    /// Returns the width of the tiles.
     fn width(&self) -> usize {
         usize::from(self.products.width)
     }
 }
 
-/// Whether the device has the instructions of [`Engine::Wgmma`].
+/// Returns whether the device has the instructions of [`Engine::Wgmma`].
 fn has_wgmma(gpu: &Gpu) -> bool {
     Engine::Wgmma.architectures().contain(gpu.architecture())
 }
 
-/// Query i sees the keys from i + first up to but not i + end.
+/// Returns first and end of the band: query i attends to the keys from i + first up to, and
+/// excluding, i + end.
 fn reaches(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     let offset = keys - queries;
     let window = config.window.map(|window| window.min((keys + queries) as usize) as i64);
@@ -273,15 +276,15 @@ fn reaches(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     (first as i32, end as i32)
 }
 
-/// Tensors as the kernels want them, with the copies that had to be made. They live until the
-/// kernels have been queued.
+/// Tensors in layouts that the kernels support, with the copies that were necessary. They live
+/// until the kernels have been queued.
 struct Operands<'a> {
     gpu: &'a Arc<Gpu>,
     op: &'static str,
     copies: Vec<Buffer>,
 }
 
-/// A result that is written elsewhere first, as its rows are not whole packs.
+/// A result that is first written to a temporary buffer, because its rows are not whole packs.
 struct Detour {
     buffer: Buffer,
     layout: Layout,
@@ -291,8 +294,8 @@ impl<'a> Operands<'a> {
     fn plain(&self, view: &View<'_>) -> Result<Operand> {
         let mut strides = [0; 4];
         for (axis, to) in strides.iter_mut().enumerate() {
-            // That of an axis of one element may be anything, and rows that do not exist are
-            // counted with it.
+            // The stride of an axis of size 1 is arbitrary, but it is used to compute the addresses
+            // of rows that do not exist. So it is set to 0.
             if axis == 3 || view.layout.shape().dim(axis) > 1 {
                 *to = view.layout.strides()[axis] as i64;
             }
@@ -300,7 +303,7 @@ impl<'a> Operands<'a> {
         Ok(Operand { first: self.gpu.address(self.op, view)?, strides })
     }
 
-    /// A mask: the scores are of more elements along the axes of which it has one.
+    /// Returns the operand of a mask, which is broadcast along axes of size 1.
     fn mask(&self, view: &View<'_>) -> Result<Operand> {
         let mut operand = self.plain(view)?;
         if view.layout.shape().dim(3) == 1 {
@@ -309,7 +312,7 @@ impl<'a> Operands<'a> {
         Ok(operand)
     }
 
-    /// The same with all strides as they are.
+    /// As `plain`, with all strides unchanged.
     fn plain_strides(&self, view: &View<'_>) -> Result<Operand> {
         let mut operand = Operand { first: self.gpu.address(self.op, view)?, strides: [0; 4] };
         for (to, from) in operand.strides.iter_mut().zip(view.layout.strides()) {
@@ -318,7 +321,8 @@ impl<'a> Operands<'a> {
         Ok(operand)
     }
 
-    /// Whether rows are runs of whole packs that begin at multiples of 16 bytes.
+    /// Returns whether rows are contiguous, consist of whole packs and begin at multiples of 16
+    /// bytes.
     fn is_aligned(&self, view: &View<'_>) -> Result<bool> {
         let pack = 16 / view.dtype.size();
         let strides = view.layout.strides();
@@ -330,7 +334,7 @@ impl<'a> Operands<'a> {
         Ok(strides[3] == 1 && whole(shape.dim(3)) && counts && near && address.is_multiple_of(16))
     }
 
-    /// Dense memory for `view` with rows filled up to whole packs.
+    /// Allocates contiguous memory for `view`, with rows padded to whole packs.
     fn room(&self, view: &View<'_>) -> Result<(Buffer, Layout, Layout)> {
         let [a, b, c, width] = view.layout.shape().to_array(self.op)?;
         let padded =
@@ -364,14 +368,14 @@ impl<'a> Operands<'a> {
         Ok((operand, Some(Detour { buffer, layout: inside })))
     }
 
-    /// Brings a result to where it belongs.
+    /// Copies a result from its temporary buffer to its destination.
     fn deliver(&self, detour: Option<Detour>, view: &View<'_>) -> Result<()> {
         let Some(Detour { buffer, layout }) = detour else { return Ok(()) };
         copy(self.gpu, self.op, &View { buffer: &buffer, dtype: view.dtype, layout: &layout }, view)
     }
 }
 
-/// Blocks of a launch for each of so many heads.
+/// Returns the grid of a launch with `blocks` blocks for each of `heads` heads.
 fn grid(op: &'static str, heads: usize, blocks: usize) -> Result<u32> {
     u32::try_from(heads * blocks)
         .ok()
@@ -417,7 +421,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 impl Plan {
-    /// Queues the kernel whose blocks have a tile of queries and walk over all keys.
+    /// Queues the kernel in which a block has a tile of queries and loops over all keys.
     fn launch_forward(&self, call: &Call<'_>, dtype: DType, tensors: Forward) -> Result<()> {
         let Pass { rows, threads, shared } = forward_launch(self.products, dtype.size());
         let blocks = tensors.varlen.tiles(self.sizes.queries, rows);
@@ -429,8 +433,8 @@ impl Plan {
     }
 }
 
-/// Dynamic shared memory of the f32 forward kernel: a tile each of queries, of keys or weights, and
-/// of values; rows apart by an odd number of packs.
+/// Returns the dynamic shared memory of the f32 forward kernel: a tile each of queries, of keys or
+/// weights, and of values, whose rows have a stride of an odd number of packs.
 fn simt_shared(width: usize) -> usize {
     (64 * (width + 4) + 64 * (width + 4).max(72) + 64 * (width + 4)) * 4
 }
@@ -477,7 +481,8 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 impl Plan {
-    /// Queues the kernels of the gradient in two walks: over keys, for dq, and over queries, for dk and dv.
+    /// Queues the kernels of the gradient in two passes: over keys, for dq, and over queries, for
+    /// dk and dv.
     fn launch_two_walks(
         &self,
         call: &Call<'_>,
@@ -520,19 +525,20 @@ impl Plan {
     }
 }
 
-/// A walk: forward, or one of the gradient's two.
+/// One kernel: forward, or one of the gradient's two passes.
 struct Pass {
     rows: usize,
     threads: u32,
     shared: usize,
 }
 
-/// Dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and two of values.
+/// Returns the dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and
+/// two of values.
 fn forward_shared(products: Products, tiles: Tiles, element: usize) -> usize {
     (tiles.rows() + 4 * tiles.step) * usize::from(products.width) * element
 }
 
-/// The kernel whose blocks have a tile of queries and walk over all keys.
+/// Returns the kernel in which a block has a tile of queries and loops over all keys.
 fn forward_launch(products: Products, element: usize) -> Pass {
     if products.engine == Engine::Simt {
         return Pass { rows: 64, threads: 128, shared: simt_shared(usize::from(products.width)) };
@@ -542,12 +548,12 @@ fn forward_launch(products: Products, element: usize) -> Pass {
     Pass { rows: tiles.rows(), threads: tiles.threads(), shared }
 }
 
-/// Bytes of shared memory of the f32 gradient for heads of this width.
+/// Returns the bytes of shared memory of the f32 gradient for heads of this width.
 fn simt_grad_shared(width: usize) -> usize {
     (2 * 96 * (width + 4) + 64 * 40 + 128) * 4
 }
 
-/// The walk of the queries' gradient, then that of keys and values.
+/// Returns the pass for the gradient of queries, then that for keys and values.
 fn grad_launches(products: Products, element: usize) -> [Pass; 2] {
     let width = usize::from(products.width);
     if products.engine == Engine::Simt {
@@ -560,6 +566,6 @@ fn grad_launches(products: Products, element: usize) -> [Pass; 2] {
         threads: tiles.threads(),
         shared: (tiles.rows() + 2 * tiles.step) * 2 * width * element + 2 * tiles.step * beside,
     };
-    // Beside keys and values, each step of the second walk brings two numbers of each query.
+    // In addition to its tiles, each step of the second pass loads two floats per query.
     [pass(&queries, 0), pass(&keys, 8)]
 }

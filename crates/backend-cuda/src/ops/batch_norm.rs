@@ -1,5 +1,5 @@
-//! Batch normalisation of channels, and its gradient: parts of each channel's sums, all of them,
-//! then the elements.
+//! Batch normalization of channels, and its gradient, in three steps: partial sums of each channel,
+//! total sums, elements.
 
 use crate::call::Call;
 use crate::gpu::Gpu;
@@ -23,19 +23,19 @@ const GRADIENT_COLUMNS: usize = 7;
 const THREADS: usize = 256;
 /// Channels of a block of `channel_statistics` and `channel_gradients`.
 const CHANNELS: usize = 8;
-/// Packs of a block's row of threads in the columns' kernels.
+/// Packs of a block's row of threads in the column kernels.
 const ACROSS: usize = 32;
-/// Images of a split of the columns' kernels, at least: four for each of a block's warps.
+/// The minimum number of images of a split in the column kernels: four for each of a block's warps.
 const IMAGES: usize = 32;
-/// Bytes of a plane from which on its elements are read one plane at a time.
+/// The minimum size of a plane, in bytes, with which its elements are read one plane at a time.
 const PLANE: usize = 64;
-/// Blocks that the parts are cut into: eight on each multiprocessor of an H100, on every device, so
-/// that the order of the sums is the same.
+/// The number of blocks that compute partial sums: eight per multiprocessor of an H100. It is the
+/// same on every device, so that the order of the sums is the same.
 const BLOCKS: usize = 132 * 8;
-/// The most blocks along the second axis of a grid.
+/// The maximum number of blocks along the second axis of a grid.
 const MOST: usize = 65535;
 
-/// The parameters, as `ChannelParts` of the kernels.
+/// The parameters, like `ChannelParts` in the kernels.
 #[repr(C)]
 struct PartParameters {
     parts: u64,
@@ -52,7 +52,7 @@ struct PartParameters {
     plane: Divisor,
 }
 
-/// The parameters, as `Channels` of the kernels.
+/// The parameters, like `Channels` in the kernels.
 #[repr(C)]
 struct ChannelParameters {
     parts: u64,
@@ -69,7 +69,7 @@ struct ChannelParameters {
     channels: u32,
 }
 
-/// The parameters, as `BatchNorm` of the kernels.
+/// The parameters, like `BatchNorm` in the kernels.
 #[repr(C)]
 struct ElementParameters {
     y: u64,
@@ -94,7 +94,7 @@ struct ElementParameters {
     batch_per_split: u64,
 }
 
-/// How the work is cut.
+/// How the work is split.
 #[derive(Clone, Copy)]
 struct Plan {
     op: &'static str,
@@ -103,7 +103,7 @@ struct Plan {
     channels: usize,
     space: usize,
     pack: usize,
-    /// Whether a block has planes of a channel; if not, columns of the images.
+    /// Whether a block processes planes of a channel; if not, columns of the images.
     planes: bool,
     splits: usize,
     batch_per_split: usize,
@@ -140,12 +140,13 @@ impl Plan {
         Ok(Launch { grid: [grid(self.op, blocks[0])?, blocks[1] as u32, 1], ..launch })
     }
 
-    /// Blocks of the columns' kernels.
+    /// Returns the grid of the column kernels.
     fn columns(&self) -> [usize; 2] {
         [(self.channels * self.space).div_ceil(ACROSS * self.pack), self.splits]
     }
 
-    /// Forms the sums of all channels. What is in common to both ways is filled in here.
+    /// Computes the sums of all channels. Fields that forward and backward have in common are set
+    /// here.
     fn sum(&self, gpu: &Gpu, parts: PartParameters, channels: ChannelParameters) -> Result<()> {
         let backward = parts.backward == 1;
         let width = if self.planes { self.channels } else { self.channels * self.space };
@@ -183,7 +184,7 @@ impl Plan {
         gpu.launch(self.op, self.launch(kernel, [self.channels.div_ceil(CHANNELS), 1])?, &parameters)
     }
 
-    /// Forms the elements. What is in common to both ways is filled in here.
+    /// Computes the elements. Fields that forward and backward have in common are set here.
     fn elements(&self, gpu: &Gpu, kernels: [usize; 2], elements: ElementParameters) -> Result<()> {
         let packs = self.batch * self.channels * self.space / self.pack;
         let plane = (self.space / self.pack).max(1);
@@ -210,7 +211,7 @@ impl Plan {
     }
 }
 
-/// What both ways start from.
+/// Returns the initial parameters of forward and backward.
 fn start(x: u64, dy: u64, statistics: [u64; 2], eps: f64) -> PartParameters {
     PartParameters {
         parts: 0,

@@ -1,4 +1,4 @@
-//! Image patches as columns of a matrix, and back.
+//! Image patches as columns of a matrix (im2col), and back (col2im).
 
 use super::window::{Extent, Slide, slides, strides, takes_runs};
 use crate::call::Call;
@@ -9,15 +9,15 @@ use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Op, Result};
 
 const THREADS: usize = 256;
-/// Bytes that a thread writes where the output is dense: of the matrix, of the image.
+/// Bytes that a thread writes to a contiguous output: of the matrix, of the image.
 const PATCH_RUN: usize = 16;
 const IMAGE_RUN: usize = 8;
 
-/// The kernels, in the order of the source; after each, the one for dense outputs.
+/// The kernels, in the order of the source. Each is followed by its version for contiguous outputs.
 const IM2COL: usize = 0;
 const COL2IM: usize = 2;
 
-/// The parameters, as `Patches` of the kernels.
+/// The parameters, like `Patches` in the kernels.
 #[repr(C)]
 struct Parameters {
     to: u64,
@@ -46,7 +46,8 @@ pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
     launch(call, &patches.window, views, COL2IM, IMAGE_RUN)
 }
 
-/// From the call's input to its output, which are `image` and `matrix`, in this order or the other.
+/// Launches a kernel from the call's input to its output, which are `image` and `matrix` in either
+/// order.
 fn launch(
     call: &Call<'_>,
     window: &Window,

@@ -12,16 +12,16 @@ use ternion_core::backend::View;
 use ternion_core::geometry::sort_slowest_first;
 use ternion_core::{MAX_RANK, Op, Result};
 
-/// Threads of a tile's row and rows of threads, as in the kernels.
+/// Threads in a row of a tile, and rows of threads, as in the kernels.
 const SIDE: usize = 32;
 const ROWS: usize = 8;
-/// Packs of a thread along y's fastest axis.
+/// Packs per thread along y's fastest axis.
 const DEPTH: usize = 2;
 
-/// A tile with fewer elements than this along a side is no better than single elements.
+/// A tile with fewer elements than this along a side is no faster than single elements.
 const SHORTEST: usize = 8;
 
-/// The parameters, as `Transposition` of the kernels.
+/// The parameters, like `Transposition` in the kernels.
 #[repr(C)]
 struct Parameters {
     x: u64,
@@ -39,7 +39,7 @@ pub(crate) fn run_copy(_: &Op, call: &Call<'_>) -> Result<()> {
     copy(call.gpu, call.name, &call.inputs[0], &call.outputs[0])
 }
 
-/// Copies `x` into `y`, which has the same shape; casts if their dtypes differ.
+/// Copies `x` to `y`, which has the same shape; casts if their dtypes differ.
 pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
     let operands = [Operand::Tensor(x), Operand::Absent, Operand::Absent];
     if x.dtype != y.dtype
@@ -56,7 +56,8 @@ pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> R
     }
 }
 
-/// Copies by tiles, where the fastest axes of both sides differ and are long enough.
+/// Copies by tiles, if the fastest axes of both sides differ and are long enough. Returns whether
+/// it did.
 fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<bool> {
     let rank = y.layout.shape().rank();
     let dim = |axis: usize| y.layout.shape().dim(axis);

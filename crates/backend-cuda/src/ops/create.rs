@@ -1,4 +1,4 @@
-//! Tensors from nothing.
+//! Ops that create tensors.
 
 use super::elementwise::{self, Operand};
 use crate::call::Call;
@@ -16,14 +16,14 @@ pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
     fill(call.gpu, call.name, &call.outputs[0], payload.value)
 }
 
-/// Puts `value` everywhere.
+/// Fills `y` with `value`.
 pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, value: Scalar) -> Result<()> {
     let variant = ElementwiseVariant::Move(bits_like(y.dtype));
     let number = Operand::Number(value.bits(y.dtype));
     elementwise::launch(gpu, op, variant, y, [number, Operand::Absent, Operand::Absent], [0; 2])
 }
 
-/// The parameters, as `Iota` of the kernels.
+/// The parameters, like `Iota` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -38,7 +38,7 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let y = &call.outputs[0];
     let number = |scalar: Scalar| match payload.dtype.is_float() {
         true => scalar.as_f64().to_bits(),
-        // The low bits of a number of u64 are those of i64.
+        // The low bits of a u64 are those of an i64.
         false => scalar.as_i128() as u64,
     };
     let parameters = Parameters {

@@ -1,4 +1,4 @@
-//! Running sums.
+//! Cumulative sums.
 
 use crate::call::{Call, Selected};
 use crate::launch::Launch;
@@ -12,10 +12,10 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
-/// From so many lines on, which lie side by side, a thread walks along each.
+/// The minimum number of adjacent lines with which one thread processes each line.
 const MANY: usize = 4096;
 
-/// The parameters, as `Cumulative` of the kernels.
+/// The parameters, like `Cumulative` in the kernels.
 #[repr(C)]
 struct Parameters {
     x: u64,
@@ -27,7 +27,7 @@ struct Parameters {
     space: Space<2>,
 }
 
-/// Every dtype that core lets through.
+/// Supports every dtype that core accepts.
 pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     Ok(Selected::row_major(run_cumulative_sum))
 }

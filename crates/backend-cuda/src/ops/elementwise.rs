@@ -1,4 +1,4 @@
-//! Ops of which each element depends on the elements at its place alone.
+//! Ops in which each output element depends only on the input elements at its index.
 
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
@@ -13,23 +13,23 @@ use ternion_core::{DType, Error, Op, Result, Scalar, UnaryOp};
 
 /// Threads of a block, as in the kernels.
 const THREADS: usize = 256;
-/// Packs of a thread of `line`, for outputs of so many bytes an element.
+/// Returns the packs per thread in `line`, by the element size of the output.
 fn unroll(y: DType) -> usize {
     if y.size() == 8 { 1 } else { 2 }
 }
-/// Elements of a thread of `strided`.
+/// Elements per thread in `strided`.
 const PER_THREAD: usize = 4;
 
-/// Where an operand of an elementwise kernel comes from.
+/// The source of an operand of an elementwise kernel.
 #[derive(Clone, Copy)]
 pub(crate) enum Operand<'a> {
     Tensor(&'a View<'a>),
-    /// One number for all elements: its bits as an element of the operand's type.
+    /// One value for all elements: its bits as an element of the operand's type.
     Number(u64),
     Absent,
 }
 
-/// The parameters, as `Elementwise` of the kernels.
+/// The parameters, like `Elementwise` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -40,7 +40,7 @@ struct Parameters {
     space: Space<4>,
 }
 
-/// Launches `variant` for `y` from its operands. Tensors have y's shape.
+/// Launches `variant` to compute `y` from its operands. Tensors have y's shape.
 pub(crate) fn launch(
     gpu: &Gpu,
     op: &'static str,
@@ -102,8 +102,8 @@ fn wrong(call: &Call<'_>) -> Error {
     Error::invalid(call.name, "another op's kernel was chosen")
 }
 
-/// The constants of a function, in the type that it is computed in; one beyond an integer dtype is
-/// the dtype's own extreme.
+/// Returns the constants of a function, in the type that it is computed in. A constant outside the
+/// range of an integer dtype becomes that dtype's minimum or maximum.
 fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
     op.constants().map(|constant| Scalar::Float(constant).bits(dtype.accumulator()))
 }
@@ -125,7 +125,7 @@ pub(crate) fn run_unary_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     )
 }
 
-/// A kernel of two tensors.
+/// Launches a kernel with two tensors.
 fn two(call: &Call<'_>, variant: ElementwiseVariant, constants: [u64; 2]) -> Result<()> {
     let operands = [Operand::Tensor(&call.inputs[0]), Operand::Tensor(&call.inputs[1]), Operand::Absent];
     launch(call.gpu, call.name, variant, &call.outputs[0], operands, constants)
@@ -136,7 +136,7 @@ pub(crate) fn run_binary(op: &Op, call: &Call<'_>) -> Result<()> {
     two(call, ElementwiseVariant::binary(payload.op, call.inputs[0].dtype), [0; 2])
 }
 
-/// The number is in the type that the op is computed in.
+/// The scalar is in the type that the op is computed in.
 pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(wrong(call)) };
     let (x, dtype) = (Operand::Tensor(&call.inputs[0]), call.inputs[0].dtype);
@@ -167,7 +167,7 @@ pub(crate) fn run_add_relu(_: &Op, call: &Call<'_>) -> Result<()> {
     two(call, ElementwiseVariant::AddRelu(call.inputs[0].dtype), [0; 2])
 }
 
-/// The functions that layers have.
+/// Supports the activations of layers.
 pub(crate) fn select_bias_activation(
     payload: &BiasActivation,
     inputs: &[Meta<'_>],
@@ -191,7 +191,7 @@ pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
     two(call, ElementwiseVariant::compare(payload.op, call.inputs[0].dtype), [0; 2])
 }
 
-/// The number is rounded to the tensor's dtype first.
+/// The scalar is rounded to the tensor's dtype first.
 pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong(call)) };
     let x = &call.inputs[0];

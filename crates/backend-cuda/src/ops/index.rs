@@ -1,4 +1,4 @@
-//! Picking along an axis.
+//! Gathering along an axis.
 
 use crate::call::Call;
 use crate::launch::Launch;
@@ -14,12 +14,12 @@ use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
 const THREADS: usize = 256;
 const PER_THREAD: usize = 4;
 
-/// The variant of index.cu for elements and indices of these dtypes.
+/// Returns the variant of index.cu for elements and indices of these dtypes.
 pub(crate) fn variant(dtype: DType, index: DType) -> IndexVariant {
     IndexVariant::Gather { bits: bits_like(dtype), index }
 }
 
-/// The parameters, as `Gather` of the kernels.
+/// The parameters, like `Gather` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -47,7 +47,7 @@ pub(crate) fn run_index_select(op: &Op, call: &Call<'_>) -> Result<()> {
     gather(call, payload.axis, &View { layout: &expanded, ..call.inputs[1] })
 }
 
-/// The vector `index` as seen from every place of `target`: it varies along `axis` alone.
+/// Returns the vector `index` broadcast to the shape of `target`: it varies only along `axis`.
 pub(crate) fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
     let mut strides = [0; MAX_RANK];
     strides[axis] = index.strides()[0];
@@ -82,7 +82,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     gpu.launch(op, Launch::new(variant(x.dtype, index.dtype), 0, blocks as u32, THREADS as u32), &parameters)
 }
 
-/// The parameters, as `GatherRows` of the kernels.
+/// The parameters, like `GatherRows` in the kernels.
 #[repr(C)]
 struct RowParameters {
     y: u64,
@@ -99,8 +99,8 @@ struct RowParameters {
     count: Divisor,
 }
 
-/// Strides of `view` as `[outer, axis, inner]`, if the axes before and behind `axis` are evenly
-/// spaced, those behind next to each other.
+/// Returns the strides of `view` as `[outer, axis, inner]`, if the axes before `axis` can be
+/// merged, and so can those after it.
 pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
     let one = |range: std::ops::Range<usize>| {
         let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> =
@@ -112,14 +112,14 @@ pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
     Some([one(0..axis)?, view.layout.strides()[axis] as i64, one(axis + 1..rank)?])
 }
 
-/// Whole rows as 8-byte words, where they are made of such; tells whether they are.
+/// Gathers whole rows in 8-byte words, if rows consist of such words; returns whether they do.
 fn rows(call: &Call<'_>, axis: usize) -> Result<bool> {
     let (gpu, op, x, y, index) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0], &call.inputs[1]);
     let inner: usize = y.layout.shape().dims()[axis + 1..].iter().product();
     let (Some([outer, row, 1]), true) = (three_axes(x, axis), y.layout.is_contiguous()) else {
         return Ok(false);
     };
-    // Where there is nothing before the axis, no stride is taken.
+    // Without outer axes, their stride is not used.
     let outer = if x.layout.shape().dims()[..axis].iter().all(|&size| size == 1) { 0 } else { outer };
     let word = 8 / x.dtype.size();
     let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);

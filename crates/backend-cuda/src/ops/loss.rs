@@ -9,11 +9,11 @@ use crate::variant::rows::Rows;
 use ternion_core::backend::{Meta, Unsupported};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// Blocks on a multiprocessor that bring a gradient up to date: enough to form it, few to see that
-/// it is there.
+/// Blocks per multiprocessor of the update of a gradient: enough to compute it, and few enough to
+/// find out quickly that it is already computed.
 const UPDATE_BLOCKS_EACH: usize = 4;
 
-/// The parameters, as `CrossEntropy` of the kernels.
+/// The parameters, like `CrossEntropy` in the kernels.
 #[repr(C)]
 struct Parameters {
     dx: u64,
@@ -37,7 +37,7 @@ struct Parameters {
     target_is_long: u32,
 }
 
-/// What the op and its gradient have in common; `x` are the logits.
+/// Returns the parameters that the op and its gradient have in common; `x` are the logits.
 fn parameters(
     call: &Call<'_>,
     x: RowLayout,
@@ -89,7 +89,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     operands.finish()
 }
 
-/// How rows of logits and of their gradient are worked on where both are at hand.
+/// Returns the kernel for rows of logits and of their gradient, in ops that access both.
 fn chosen_for_grad(call: &Call<'_>, x: RowLayout, dx: RowLayout) -> Result<Chosen> {
     let (dtype, layout) = (call.inputs[0].dtype, call.inputs[0].layout);
     let columns = layout.shape().dim(1);
@@ -151,7 +151,7 @@ pub(crate) fn run_with_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     operands.finish()
 }
 
-/// What is changed in place lies row by row.
+/// The gradient that is changed in place must be contiguous.
 pub(crate) fn select_update(inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     match inputs[5].layout.is_contiguous() {
         true => Ok(Selected::row_major(run_update)),

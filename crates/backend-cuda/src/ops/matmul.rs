@@ -1,5 +1,5 @@
-//! Matrix products: which tile, how operands are copied into it, and into how many parts long sums
-//! are cut.
+//! Matrix products: the tile, how operands are copied into it, and the number of splits of a long
+//! k.
 
 mod choice;
 mod operand;
@@ -32,10 +32,10 @@ use ternion_core::{AxisSet, DType, Error, Layout, MAX_RANK, Op, Result, Scalar, 
 /// The kernels of a variant, in the order of its source.
 const PRODUCT: usize = 0;
 const SUM_SPLITS: usize = 1;
-/// Of products with sums of the rows of a.
+/// Only in variants with row sums of a.
 const SUM_PARTS: usize = 2;
 
-/// The parameters, as `Product` of the kernels.
+/// The parameters, like `Product` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Parameters {
@@ -63,7 +63,8 @@ struct Parameters {
     batch: Space<3>,
 }
 
-/// Where kernels compute: everywhere for [`Condition::NONE`], else only where the word in device memory has the value.
+/// A condition under which kernels compute: always for [`Condition::NONE`], otherwise only if the
+/// word at this address in device memory has this value.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Condition {
@@ -75,8 +76,8 @@ impl Condition {
     const NONE: Condition = Condition { address: 0, value: 0 };
 }
 
-/// The product with a factor, a bias, an activation and a residual or an accumulator, as far as what is between is not rounded twice; what
-/// else may follow is composed.
+/// Supports a product with a factor, a bias, an activation and a residual or an accumulator, if no
+/// intermediate value is rounded in addition to the result. Other epilogues are composed.
 pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let Epilogue { bias, activation, residual, accumulate, out_dtype, pre_activation, .. } = payload.epilogue;
     let output = out_dtype.unwrap_or(inputs[0].dtype);
@@ -91,8 +92,9 @@ pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, 
     }
 }
 
-/// What is stored or read beside the result by a kernel with this epilogue: a pre-activation, a residual, or an accumulator, which is the result's own memory:
-/// a block has read its tile of it before it stores that tile.
+/// Returns the tensor that a kernel with this epilogue stores or reads in addition to the result: a
+/// pre-activation, a residual, or an accumulator. The accumulator is the result's own memory: a
+/// block reads its tile of it before it stores that tile.
 fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
     match epilogue {
         EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => None,
@@ -101,7 +103,8 @@ fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>
     }
 }
 
-/// What a kernel may do to the product, if tensor maps suit what is stored or read beside it.
+/// Returns the epilogue to fuse, if tensor maps support the additional tensor that is stored or
+/// read.
 fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVariant>> {
     let Some(fused) = EpilogueVariant::fused(epilogue) else { return Ok(None) };
     if fused == EpilogueVariant::RowSumsOfA {
@@ -122,7 +125,7 @@ fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
     !is_simple || adds || pre_activation || activation_grad.is_some() || row_sums_of_a
 }
 
-/// The product with bias alone, and kernels of their own for what follows it.
+/// Computes the product with only the bias, and the rest of the epilogue with separate kernels.
 #[cold]
 fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     if payload.epilogue.accumulate {
@@ -163,7 +166,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The product in memory of its own, which is then added to the accumulator.
+/// Computes the product in separate memory, then adds it to the accumulator.
 fn accumulate_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     let y = call.outputs[0];
     let inputs = &call.inputs[..call.inputs.len() - 1];
@@ -176,7 +179,7 @@ fn accumulate_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     run_binary(&Op::from(Binary { op: BinaryOp::Add }), &sum)
 }
 
-/// The sums of the columns of a matrix, in its own dtype or, of half precision, in f32.
+/// Computes the sums of the columns of a matrix, in its own dtype or, for half precision, in f32.
 fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
     let sum = Op::from(Reduce { op: ReduceOp::Sum, axes: AxisSet::first(1), keep: false });
     let selected = super::reduce::select(&[matrix.meta()]).map_err(|unsupported| Error::Unsupported {
@@ -187,7 +190,7 @@ fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
     (selected.run)(&sum, &Call { inputs: &[matrix], outputs: &[sums], ..*call })
 }
 
-/// The sums of the rows of a, by a kernel of their own.
+/// Computes the sums of the rows of a with a separate kernel.
 fn sum_of_a(call: &Call<'_>) -> Result<()> {
     let a = call.inputs[0];
     let turned = a.layout.transpose(0, 1);
@@ -197,7 +200,8 @@ fn sum_of_a(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The sums of the columns of a result without elements, where they are asked for: zeros, if there are columns. Those of the rows of a, of which there may be some.
+/// Computes the requested sums for a result without elements: column sums are zeros, if there are
+/// columns; a may still have rows to sum.
 #[cold]
 fn sums_of_nothing(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     match call.outputs {
@@ -278,8 +282,8 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The stride of an axis. That of an axis of one element may be anything, and lines that do not exist are
-/// counted with it.
+/// Returns the stride of an axis. The stride of an axis of size 1 is arbitrary, but it is used to
+/// compute the addresses of lines that do not exist, so it is replaced by 0.
 fn stride(view: &View<'_>, axis: usize) -> i64 {
     match view.layout.shape().dim(axis) {
         0 | 1 => 0,
@@ -287,7 +291,7 @@ fn stride(view: &View<'_>, axis: usize) -> i64 {
     }
 }
 
-/// Sizes and strides of the axes before the matrices.
+/// Returns the sizes and strides of the batch axes.
 fn batch_axes(views: [&View<'_>; 3]) -> SmallVec<[(usize, [i64; 3]); MAX_RANK]> {
     let shape = views[0].layout.shape();
     let mut axes = SmallVec::new();
@@ -297,7 +301,7 @@ fn batch_axes(views: [&View<'_>; 3]) -> SmallVec<[(usize, [i64; 3]); MAX_RANK]> 
     axes
 }
 
-/// As [`launch`], of operands that the tile does not take as they lie, or of which it takes one.
+/// As [`launch`], after copying the operands that the tile does not support.
 #[cold]
 fn launch_with_copies(
     call: &Call<'_>,
@@ -306,14 +310,15 @@ fn launch_with_copies(
     choice: &Choice,
     [a, b]: [&Operand<'_>; 2],
 ) -> Result<()> {
-    // They live until the kernel has been queued.
+    // The copies live until the kernel has been queued.
     let a_copy = choice.is_copied[0].then(|| a.laid_out(call.gpu, call.name)).transpose()?;
     let b_copy = choice.is_copied[1].then(|| b.laid_out(call.gpu, call.name)).transpose()?;
     let (a, b) = (a.replaced(call, &a_copy)?, b.replaced(call, &b_copy)?);
     launch(call, epilogue, sizes, choice, [&a, &b], None, Condition::NONE)
 }
 
-/// Launches the product, of parts of the operands if there are such, and what adds up parts of its sums.
+/// Launches the product, with bf16 terms of the operands if there are any, and the kernel that adds
+/// the partial sums of split-K.
 fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
@@ -345,7 +350,7 @@ fn launch(
         y_column: stride(y, rank - 1),
         bias_stride: bias.map_or(0, |bias| stride(bias, 0)),
         alpha: Scalar::Float(epilogue.alpha).bits(y.dtype.accumulator()),
-        // The kernels' activation is relu where the first constant is not 0.
+        // The kernels' activation is relu if the first constant is not 0.
         constants: [u64::from(epilogue.activation == Some(UnaryOp::Relu)), 0],
         m: sizes.m as u32,
         n: sizes.n as u32,

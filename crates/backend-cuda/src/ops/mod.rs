@@ -1,5 +1,4 @@
-//! For each op family: which kernel, which grid, which parameters. No arithmetic on elements
-//! happens here.
+//! The kernel, grid and parameters of each op family. No arithmetic on elements happens here.
 
 pub(crate) mod assemble;
 pub(crate) mod attention;
@@ -23,10 +22,12 @@ pub(crate) mod sort;
 pub(crate) mod step;
 pub(crate) mod window;
 
-/// Elements from which on positions in a tensor no longer fit the kernels' 32-bit numbers.
+/// The number of elements from which on an element's index does not fit the kernels' 32-bit
+/// integers.
 pub(crate) const TOO_LONG: usize = 1 << 31;
 
-/// Whether so many columns fit the kernels of rows, which count packs beyond both ends.
+/// Checks that the kernels of rows support this number of columns; they count packs beyond both
+/// ends.
 pub(crate) fn fits_rows(op: &'static str, columns: usize) -> ternion_core::Result<()> {
     match columns < 1 << 30 {
         true => Ok(()),
@@ -37,7 +38,7 @@ pub(crate) fn fits_rows(op: &'static str, columns: usize) -> ternion_core::Resul
     }
 }
 
-/// Whether every one of these fits the kernels' 32-bit numbers.
+/// Checks that all of these fit the kernels' 32-bit integers.
 pub(crate) fn fits(op: &'static str, counts: &[usize]) -> ternion_core::Result<()> {
     match counts.iter().find(|&&count| count >= TOO_LONG) {
         None => Ok(()),

@@ -1,4 +1,5 @@
-//! The norm of many tensors: a launch for the squares of up to [`MOST`] of them, and one for the root of their sum.
+//! The norm of many tensors: a launch for the squares of up to [`MOST`] of them, and one for the
+//! root of their sum.
 
 use super::copy::copy;
 use crate::call::{Call, Selected};
@@ -13,14 +14,14 @@ const SQUARES_KERNEL: usize = 0;
 const ROOT_KERNEL: usize = 1;
 
 const THREADS: usize = 256;
-/// Packs of a thread.
+/// Packs per thread.
 const PACKS: usize = 16;
-/// Threads of the kernel that adds up the parts.
+/// Threads of the kernel that adds the partial sums.
 const PART_THREADS: u32 = 1024;
-/// Tensors of a launch: as many as the 4 KiB have room for that every driver takes as parameters.
+/// Tensors of a launch: as many as fit into the 4 KiB of parameters that every driver supports.
 const MOST: usize = 192;
 
-/// A tensor, as `Source` of the kernels.
+/// A tensor, like `Source` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Source {
@@ -28,7 +29,7 @@ struct Source {
     count: u64,
 }
 
-/// The parameters, as `Sources` of the kernels.
+/// The parameters, like `Sources` in the kernels.
 #[repr(C)]
 struct Sources {
     tensors: u32,
@@ -37,7 +38,7 @@ struct Sources {
     of: [Source; MOST],
 }
 
-/// The parameters of the sum, as `Parts` of the kernels.
+/// The parameters of the sum, like `Parts` in the kernels.
 #[repr(C)]
 struct Parts {
     partial: u64,
@@ -45,7 +46,7 @@ struct Parts {
     count: u32,
 }
 
-/// Every floating dtype, in any layout.
+/// Supports every floating dtype, in any layout.
 pub(crate) fn select() -> Result<Selected, Unsupported> {
     Ok(Selected::row_major(run))
 }
@@ -84,7 +85,7 @@ fn blocks(source: &Source, chunk: usize) -> usize {
     (source.count as usize).div_ceil(chunk)
 }
 
-/// The parameters of a launch whose parts begin at `partial`.
+/// Returns the parameters of a launch whose partial sums begin at `partial`.
 fn parameters(sources: &[Source], chunk: usize, partial: u64) -> Sources {
     let mut parameters = Sources {
         tensors: sources.len() as u32,
@@ -101,7 +102,7 @@ fn parameters(sources: &[Source], chunk: usize, partial: u64) -> Sources {
     parameters
 }
 
-/// A tensor as the kernels read it; one that does not lie dense is copied.
+/// Returns a tensor in the form that the kernels read; one that is not dense is copied.
 fn source(call: &Call<'_>, x: &View<'_>, copies: &mut SmallVec<[Buffer; 1]>) -> Result<Source> {
     let count = x.layout.elements() as u64;
     if x.layout.fills_its_range() {

@@ -18,19 +18,19 @@ use ternion_core::{DType, Error, Layout, Op, Result};
 const PARAMETER_GRAD: usize = 0;
 const COLUMN_SUMS: usize = 1;
 
-/// Rows of a thread that the gradient's kernel has in shared memory: as `STAGES` there.
+/// Rows per thread that the gradient's kernel keeps in shared memory, like `STAGES` there.
 const STAGES: usize = 3;
-/// Blocks that walk over the rows, each with sums of its own, by how much of a multiprocessor one
-/// takes: a quarter, a half, or all of it. Numbers that do not depend on the device, so that the
-/// order of the sums does not either; they are those of an H100.
+/// Blocks that loop over the rows, each with separate sums, by the fraction of a multiprocessor
+/// that one uses: a quarter, a half, or all of it. These are the numbers for an H100. They do not
+/// depend on the device, so that the order of the sums does not depend on it either.
 const BLOCKS: [usize; 3] = [528, 264, 132];
-/// Threads of a block of which a multiprocessor has four, and bytes of shared memory of one of
-/// which it has two.
+/// Threads of a block of which a multiprocessor runs four, and bytes of shared memory of one of
+/// which it runs two.
 const QUARTER: usize = 64;
 const HALF: usize = 64 << 10;
 
-/// Blocks of `norm_rows_parameter_grad`: columns and, at least, rows of one; and how many there may
-/// be along the rows.
+/// Blocks of `norm_rows_parameter_grad`: the columns and the minimum number of rows of a block, and
+/// the maximum number of blocks along the rows.
 const PARAMETER_THREADS: u32 = 256;
 const PARAMETER_COLUMNS: usize = 32;
 const PARAMETER_ROWS: usize = 64;
@@ -39,7 +39,7 @@ const PARAMETER_BLOCKS: usize = 4096;
 const SUM_THREADS: u32 = 1024;
 const SUM_COLUMNS: usize = 32;
 
-/// The parameters, as `Norm` of the kernels.
+/// The parameters, like `Norm` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -55,7 +55,7 @@ struct Parameters {
     columns: u32,
 }
 
-/// The parameters, as `NormGrad` of the kernels.
+/// The parameters, like `NormGrad` in the kernels.
 #[repr(C)]
 struct GradParameters {
     dx: u64,
@@ -77,7 +77,7 @@ struct GradParameters {
     rows_per_block: u32,
 }
 
-/// The parameters, as `ColumnSums` of the kernels.
+/// The parameters, like `ColumnSums` in the kernels.
 #[repr(C)]
 struct SumParameters {
     sums: [u64; 2],
@@ -86,7 +86,7 @@ struct SumParameters {
     count: u32,
 }
 
-/// Rows and columns of `[.., columns]`.
+/// Returns the rows and columns of `[.., columns]`.
 fn matrix(view: &View<'_>) -> (usize, usize) {
     match view.layout.shape().dims().split_last() {
         Some((&columns, rows)) => (rows.iter().product(), columns),
@@ -94,19 +94,20 @@ fn matrix(view: &View<'_>) -> (usize, usize) {
     }
 }
 
-/// Whether rows of this choice are read and written beside such of `other`, and their gradients are added to a residual's.
+/// Returns whether the chosen kernel reads or writes rows of dtype `other` together with rows of
+/// `dtype`, and adds their gradients to a residual's.
 fn fuses(chosen: &Chosen, dtype: DType, other: DType) -> bool {
     let Rows { packing, team } = chosen.rows;
     (other == dtype || mixes(dtype, packing, other)) && team.hold == Hold::Registers
 }
 
-/// A dense tensor of `dtype` with the shape of `view`.
+/// Allocates a contiguous tensor of `dtype` with the shape of `view`.
 fn dense(call: &Call<'_>, view: &View<'_>, dtype: DType) -> Result<(Buffer, Layout)> {
     let layout = Layout::row_major(*view.layout.shape());
     Ok((Buffer::new(call.gpu.alloc(layout.elements() * dtype.size())?), layout))
 }
 
-/// Rows of f32 and, after them, their cast to what the call asks for.
+/// Computes f32 rows and then casts them to the requested dtype.
 #[cold]
 fn run_and_cast(op: &Op, call: &Call<'_>) -> Result<()> {
     let dtype = call.inputs[0].dtype;
@@ -117,7 +118,8 @@ fn run_and_cast(op: &Op, call: &Call<'_>) -> Result<()> {
     copy(call.gpu, call.name, &outputs[0], &call.outputs[0])
 }
 
-/// The gradient by a kernel that takes dy as x is, and the residual's gradient added to it.
+/// Computes the gradient with a kernel that takes dy in the dtype of x, and then adds the
+/// residual's gradient.
 #[cold]
 fn run_grad_apart(op: &Op, call: &Call<'_>, grad: &Grad) -> Result<()> {
     let dtype = call.inputs[0].dtype;
@@ -156,7 +158,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let mut vector = |at: Option<usize>| at.map_or(Ok(0), |at| operands.dense_input(at));
     let weight_address = vector(weight.then_some(1))?;
     let bias_address = vector(bias.then_some(1 + usize::from(weight)))?;
-    // An absent vector has address 0, which suits everything.
+    // An absent vector has address 0, which meets every alignment.
     let layouts = [
         x,
         y,
@@ -187,7 +189,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     operands.finish()
 }
 
-/// Blocks that walk over `count` rows.
+/// Returns the number of blocks that loop over `count` rows.
 fn walkers(chosen: &Chosen, count: usize) -> usize {
     let most = match chosen {
         _ if chosen.rows.team.threads() <= QUARTER => BLOCKS[0],
@@ -197,8 +199,8 @@ fn walkers(chosen: &Chosen, count: usize) -> usize {
     count.div_ceil(chosen.rows.per_block()).min(most)
 }
 
-/// What the gradient of a normalization has: whether it is centered, the input that is dy, and its
-/// parameters.
+/// The properties of a normalization's gradient: whether it is centered, the index of the input dy,
+/// and its parameters.
 struct Grad {
     centered: bool,
     dy: usize,
@@ -228,8 +230,8 @@ impl Grad {
     }
 }
 
-/// The team of rows of the gradient, and its shared memory: rows that are walked over pass through
-/// a ring.
+/// Returns the team of rows of the gradient, and its shared memory: rows pass through a ring buffer
+/// if blocks loop over them.
 fn chosen_for_grad(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Result<Chosen> {
     let dtype = call.inputs[0].dtype;
     let wanted = Wanted { dtype, columns, layouts, room: call.gpu.shared_memory() };
@@ -243,10 +245,10 @@ fn chosen_for_grad(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Re
     Rows::choose(&wanted, |packing| grad_teams(dtype, packing), ring)
 }
 
-/// How the sums of the parameters' gradients are cut: where rows are walked over, the partials are
-/// those of the blocks; where not, those of stretches of the rows.
+/// How the sums of the parameters' gradients are split. If blocks loop over rows, each block has a
+/// partial sum; otherwise each chunk of rows has one.
 struct Partials {
-    /// Whether the gradient's own kernel forms them.
+    /// Whether the gradient's own kernel computes them.
     walks: bool,
     count: usize,
     /// Sums of each column.
@@ -266,7 +268,7 @@ impl Partials {
         Partials { walks, count, sums, rows_per_block }
     }
 
-    /// Forms the parameters' gradients, after `parameters` of the gradient's kernel.
+    /// Computes the parameters' gradients, given the `parameters` of the gradient's kernel.
     fn sum(&self, call: &Call<'_>, parameters: &GradParameters, sums: [u64; 2]) -> Result<()> {
         let (gpu, variant) = (call.gpu, NormVariant::Sums(call.inputs[0].dtype));
         let columns = parameters.columns as usize;

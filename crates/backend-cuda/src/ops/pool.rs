@@ -11,11 +11,11 @@ use ternion_core::ops::conv::Window;
 use ternion_core::{DType, Error, Op, Result};
 
 const THREADS: usize = 256;
-/// Pixels of a thread of a gradient.
+/// Returns the pixels per thread in a gradient.
 fn run(dtype: DType) -> usize {
     if dtype.size() == 8 { 2 } else { 4 }
 }
-/// Blocks of `max_pool_grad_strays` for each multiprocessor: as many as are there at once.
+/// Blocks of `max_pool_grad_strays` for each multiprocessor: as many as are resident at once.
 const STRAY_BLOCKS: usize = 8;
 
 /// The kernels, in the order of the source: three for each forward op, by size of the window.
@@ -25,7 +25,7 @@ const MAX_POOL_GRAD: usize = 6;
 const MAX_POOL_GRAD_STRAYS: usize = 7;
 const AVG_POOL_GRAD: usize = 8;
 
-/// The parameters, as `Pooling` of the kernels.
+/// The parameters, like `Pooling` in the kernels.
 #[repr(C)]
 struct Parameters {
     to: u64,
@@ -54,8 +54,8 @@ fn image(op: &'static str, view: &View<'_>) -> Result<[usize; 2]> {
     Ok([height, width])
 }
 
-/// For windows of `large`, one for each element of `small`, from `from` to `to`, which are one of
-/// these each.
+/// Returns the parameters for windows of `large`, one for each element of `small`. `from` and `to`
+/// are these two tensors in either order.
 fn parameters(
     call: &Call<'_>,
     window: &Window,
@@ -91,7 +91,7 @@ fn parameters(
     })
 }
 
-/// By what every window's sum is divided; 0 where that differs.
+/// Returns the divisor of every window's sum; 0 if it differs between windows.
 fn whole(window: &Window, count_include_pad: bool) -> f64 {
     match count_include_pad || window.padding == [0, 0] {
         true => window.kernel[0] as f64 * window.kernel[1] as f64,
@@ -99,7 +99,7 @@ fn whole(window: &Window, count_include_pad: bool) -> f64 {
     }
 }
 
-/// One thread for each window.
+/// Launches one thread for each window.
 fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: Parameters) -> Result<()> {
     let kernel = match window.kernel {
         [2, 2] => first + 1,
@@ -114,7 +114,7 @@ fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: Parameter
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
-/// One thread for each run of pixels.
+/// Sets up one thread for each run of pixels.
 fn by_runs(call: &Call<'_>, parameters: Parameters) -> Result<Parameters> {
     let dx = &call.outputs[0];
     let [batch, channels, height, width] = dx.layout.shape().to_array(call.name)?;
@@ -145,7 +145,7 @@ pub(crate) fn run_max_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
     forward(call, &pool.window, MAX_POOL, parameters)
 }
 
-/// Elements of an image plane.
+/// Returns the number of elements of an image plane.
 fn pixels(op: &'static str, view: &View<'_>) -> Result<usize> {
     let [height, width] = image(op, view)?;
     Ok(height.saturating_mul(width))
@@ -171,7 +171,7 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let gpu = call.gpu;
-    // Of this call alone: other threads' kernels may come between its two.
+    // Used only by this call: kernels of other threads may run between its two kernels.
     let stray = gpu.zeroed_scratch(size_of::<u64>())?;
     let parameters = Parameters {
         positions: gpu.address(call.name, positions)?,

@@ -10,7 +10,7 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
-/// The parameters, as `Random` of the kernels.
+/// The parameters, like `Random` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -25,7 +25,7 @@ struct Parameters {
     space: Space<2>,
 }
 
-/// What the ops have in common: `x` is y itself where there is none.
+/// Returns the parameters that the ops have in common. Ops without an `x` pass y itself.
 fn parameters(call: &Call<'_>, x: &View<'_>, state: &View<'_>, offset: u64) -> Result<Parameters> {
     let y = &call.outputs[0];
     let axes: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = (0..y.layout.shape().rank())
@@ -48,7 +48,7 @@ fn parameters(call: &Call<'_>, x: &View<'_>, state: &View<'_>, offset: u64) -> R
     })
 }
 
-/// A launch in which a thread makes `per_thread` elements.
+/// Launches a kernel in which a thread computes `per_thread` elements.
 fn launch(
     call: &Call<'_>,
     variant: Kind,

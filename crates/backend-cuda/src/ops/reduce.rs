@@ -24,22 +24,26 @@ const WARPS_KERNEL: usize = 2;
 const COLUMNS_KERNEL: usize = 3;
 const COLUMNS_PACKED_KERNEL: usize = 4;
 
-/// Blocks on a multiprocessor that what is reduced is cut into, for each two bytes of an element: by rows, and by columns. Few by columns, whose
-/// parts the last block adds up for many results at once; fewer of halves, of which a block's share is half as many bytes.
+/// The number of blocks per multiprocessor into which a reduction is split, for each two bytes of
+/// an element, up to four: by rows, and by columns. It is small for columns, because the last block
+/// adds the partial results of many columns, and smaller for half precision, where a block
+/// processes half as many bytes.
 const ROW_BLOCKS_EACH: usize = 4;
 const COLUMN_BLOCKS_EACH: usize = 1;
-/// What is reduced is cut into parts of a multiple of this many elements, which is one round of a block of `rows` in the narrowest type.
+/// The number of elements per split is a multiple of this, which is one iteration of a block of
+/// `rows` in the narrowest type.
 const ROUND: usize = THREADS * 16 * 4;
-/// A part of `columns` is at least as many rows: eight for each of its rows of threads.
+/// The minimum number of rows per split of `columns`: eight for each of its rows of threads.
 const ROWS_LEAST: usize = 64;
-/// Up to this length a warp reduces a result alone: a block's barrier would cost more than it saves.
+/// The maximum length that one warp reduces: up to it a block's barrier would cost more than it
+/// saves.
 const WARP_MOST: usize = 1024;
-/// The same in bytes, where there are results for so many warps that they fill the device.
+/// The same limit in bytes, if there are enough results for the warps to fill the device.
 const WARP_BYTES_OF_MANY: usize = 4096;
-/// Warps on a multiprocessor that fill it.
+/// The number of warps that fill a multiprocessor.
 const WARPS_EACH: usize = 32;
 
-/// The parameters, as `Reduction` of the kernels.
+/// The parameters, like `Reduction` in the kernels.
 #[repr(C)]
 struct Parameters {
     x: u64,
@@ -56,12 +60,12 @@ struct Parameters {
     over: Space<1>,
 }
 
-/// Everything in every dtype that core lets through.
+/// Supports every reduction in every dtype that core accepts.
 pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     Ok(Selected::row_major(run_reduce))
 }
 
-/// Bytes of the reducer's accumulator.
+/// Returns the bytes of the reducer's accumulator.
 fn accumulator_bytes(op: ReduceOp, dtype: DType) -> usize {
     let size = dtype.accumulator().size();
     match op {
@@ -91,7 +95,7 @@ fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
     reduce(call.gpu, call.name, variant, x, y, spaces, accumulator)
 }
 
-/// What is kept and what is reduced.
+/// The axes that are kept and those that are reduced.
 struct Spaces {
     kept: Space<2>,
     over: Space<1>,
@@ -112,13 +116,14 @@ impl Spaces {
 }
 
 impl Spaces {
-    /// Whether every result's elements begin at a multiple of `pack` elements.
+    /// Returns whether every result's elements begin at a multiple of `pack` elements.
     fn results_begin_at_multiples_of(&self, pack: i64) -> bool {
         let axes = 0..self.kept.rank as usize;
         axes.into_iter().all(|axis| self.kept.sizes[axis] == 1 || self.kept.strides[1][axis] % pack == 0)
     }
 
-    /// How many neighbouring columns can be read at once: as many as the kernels' packs have, or one.
+    /// Returns the number of adjacent columns that can be read at once: the length of the kernels'
+    /// packs, or one.
     fn column_pack(&self, dtype: DType, address: u64) -> usize {
         let pack = if dtype.size() == 1 { 4 } else { pack_of(&[dtype]) };
         let (last, even) = (self.kept.last(), |stride: i64| stride % pack as i64 == 0);
@@ -130,7 +135,8 @@ impl Spaces {
     }
 }
 
-/// How a reduction is cut: a kernel, its blocks along the results, and the parts of what is reduced.
+/// How a reduction is split: the kernel, its blocks along the results, and the splits of the
+/// reduced elements.
 struct Cut {
     kernel: usize,
     blocks: usize,

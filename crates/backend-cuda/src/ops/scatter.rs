@@ -1,5 +1,5 @@
-//! Putting and adding along an axis: sources are sorted by the place that they go to, so that the
-//! result does not depend on which thread comes first.
+//! Scattering along an axis. Sources are sorted by the index that they are written to, so that the
+//! result does not depend on the order of threads.
 
 use super::copy::copy;
 use super::index::{along, three_axes, variant};
@@ -17,15 +17,15 @@ use ternion_core::ops::index::ScatterMode;
 use ternion_core::{Error, Layout, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
-/// Lanes of a warp of `add_rows`, side by side along a row.
+/// Lanes of a warp of `add_rows`, which access adjacent elements of a row.
 const LANES: usize = 32;
-/// Places of a block of `add_rows`: its warps.
+/// Destination indices of a block of `add_rows`, one for each warp.
 const PLACES: usize = THREADS / LANES;
 
 /// The kernels of additions, in the order of the source.
 const ADD_ROWS: usize = 1;
 const ADD_ROWS_PACKED: usize = 2;
-/// The most blocks along the second and third axis of a grid.
+/// The maximum number of blocks along the second and third axes of a grid.
 const BLOCKS: usize = 65535;
 
 #[repr(C)]
@@ -67,7 +67,7 @@ struct RowParameters {
     source_strides: [i64; 3],
 }
 
-/// Every dtype that core lets through.
+/// Supports every dtype that core accepts.
 pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     Ok(Selected::row_major(run))
 }
@@ -84,7 +84,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The place of each source, sorted.
+/// Returns the destination index of each source, sorted.
 fn sorted_places(
     gpu: &Gpu,
     call: &Call<'_>,
@@ -115,7 +115,7 @@ fn sorted_places(
     Ok(pairs)
 }
 
-/// The axes of a layout in the order of its shape.
+/// Returns the axes of a layout in the order of its shape.
 fn in_order(layout: &Layout) -> Space<1> {
     let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = (0..layout.shape().rank())
         .map(|axis| (layout.shape().dim(axis), [layout.strides()[axis] as i64]))
@@ -156,7 +156,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
     gpu.launch(op, Launch::new(variant, 0, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
 }
 
-/// Whole rows, where both sides lie evenly; else element by element.
+/// Adds whole rows, if both sides are evenly spaced; otherwise element by element.
 fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     let (gpu, op, y, index, source) =
         (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
@@ -202,8 +202,8 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     gpu.launch(op, launch, &parameters)
 }
 
-/// Whether rows of this side, `outer` blocks of them, begin at multiples of `pack` elements, which
-/// are 16 bytes, and their elements lie side by side.
+/// Returns whether the rows of this side, in `outer` blocks, begin at multiples of `pack` elements,
+/// which are 16 bytes, and are contiguous.
 fn is_packed(&(address, [outer_stride, row, column]): &(u64, [i64; 3]), outer: usize, pack: usize) -> bool {
     let even = |stride: i64| stride % pack as i64 == 0;
     address.is_multiple_of(ACCESS as u64) && column == 1 && even(row) && (outer == 1 || even(outer_stride))

@@ -9,23 +9,23 @@ use crate::variant::rows::{Packing, Rows};
 use crate::variant::softmax::{ColumnTile, STRETCHES, SoftmaxVariant, teams};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// The kernels of each form: the ops themselves, or the first of two launches, then their
-/// gradients.
+/// The kernels of each kind: those of the ops, or the first of two launches, followed by those of
+/// their gradients.
 const FORWARD: usize = 0;
 const GRADIENT: usize = 1;
 
-/// Rows that are fewer than this and longer than that are cut into stretches: a block for a row
-/// would leave most of the device idle.
+/// Rows are split into chunks if there are fewer than `FEW` and they are longer than `LONG`: with
+/// one block per row, most of the device would be idle.
 const FEW: usize = 66;
 const LONG: usize = 32 << 10;
-/// Packs of a stretch: eight rounds of a block.
+/// Packs of a chunk: eight iterations of a block.
 const STRETCH: usize = 4096;
 
 const THREADS: usize = 256;
 
-/// What an op asks for.
+/// The parameters of an op.
 struct Form {
-    /// Whether it is of the logarithm.
+    /// Whether the op is a log-softmax.
     log: bool,
     axis: usize,
     gradient: bool,
@@ -41,7 +41,7 @@ fn form(op: &Op) -> Result<Form> {
     }
 }
 
-/// The parameters, as `Softmax` of the kernels.
+/// The parameters, like `Softmax` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -54,7 +54,7 @@ struct Parameters {
     stretch: u32,
 }
 
-/// The parameters, as `SoftmaxGrad` of the kernels.
+/// The parameters, like `SoftmaxGrad` in the kernels.
 #[repr(C)]
 struct GradParameters {
     dx: u64,
@@ -69,7 +69,7 @@ struct GradParameters {
     stretch: u32,
 }
 
-/// The parameters, as `SoftmaxColumns` of the kernels.
+/// The parameters, like `SoftmaxColumns` in the kernels.
 #[repr(C)]
 struct ColumnParameters {
     y: u64,
@@ -103,7 +103,7 @@ fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
     let count = call.outputs[0].layout.elements() / columns;
     let mut operands = Operands::new(call);
     let tensors = if form.gradient { 2 } else { 1 };
-    // x, or y and dy; then what is written.
+    // x, or y and dy, followed by the output.
     let mut layouts = [RowLayout { address: 0, stride: 0 }; 3];
     for at in 0..tensors {
         layouts[at] = operands.input_rows(at, form.axis)?;
@@ -171,8 +171,8 @@ fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
     operands.finish()
 }
 
-/// Strides of the axes before `axis` and of `axis`, where the former lie evenly and those behind it
-/// next to each other.
+/// Returns the strides of the merged axes before `axis` and of `axis`, if those before it can be
+/// merged and those after it are contiguous.
 fn outer_and_axis(layout: &Layout, axis: usize) -> Option<[i64; 2]> {
     let (outer, inner) = (even(layout, 0..axis)?, even(layout, axis + 1..layout.shape().rank())?);
     (inner == 1).then(|| [outer, layout.strides()[axis] as i64])

@@ -1,4 +1,4 @@
-//! Sorting along an axis, and of (key, number) pairs for scattering.
+//! Sorting along an axis, and of pairs of a key and an index for scattering.
 
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
@@ -16,10 +16,11 @@ const THREADS: usize = 256;
 const LINE: usize = 2048;
 /// Elements whose digits are counted by one block.
 const TILE: usize = 2048;
-/// Values of a digit, and its bits.
+/// The number of values of a digit, and its bits.
 const DIGITS: usize = 256;
 const DIGIT_BITS: u32 = 8;
-/// Lines of one launch of the tiled kernels: the most blocks along the second axis of a grid.
+/// Lines of one launch of the tiled kernels: the maximum number of blocks along the second axis of
+/// a grid.
 const LINES: usize = 65535;
 
 /// The kernels of the variant of an element type, in the order of the source.
@@ -28,7 +29,7 @@ const MAKE_KEYS: usize = 1;
 const COUNT: usize = 2;
 const TAKE: usize = 5;
 
-/// Every dtype.
+/// Supports every dtype.
 pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     Ok(Selected::row_major(run_sort))
 }
@@ -134,8 +135,8 @@ fn sort(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3]) -> Result<()> {
     }
 }
 
-/// More lines than the tiled kernels take at once: groups of them, cut along the longest of the
-/// other axes.
+/// Sorts more lines than the tiled kernels support at once, in groups that are split along the
+/// longest of the other axes.
 fn in_groups(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3], count: usize) -> Result<()> {
     let shape = *views[2].layout.shape();
     let others = (0..shape.rank()).filter(|&axis| axis != payload.axis);
@@ -150,8 +151,8 @@ fn in_groups(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3], count: usiz
     Ok(())
 }
 
-/// Where groups along an axis of `size` begin and how long they are, so that of `count` lines each
-/// has at most `most`, if one place of the axis has.
+/// Returns the start and the length of groups along an axis of `size`, such that each group has at
+/// most `most` of the `count` lines, if a group of one index can.
 fn groups(size: usize, count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = (most / (count / size.max(1)).max(1)).max(1);
     (0..size).step_by(at_once).map(move |from| (from, at_once.min(size - from)))
@@ -206,7 +207,7 @@ fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descen
     gpu.launch(op, launch(TAKE), &take)
 }
 
-/// Keys and the numbers that belong to them, with room to move them to.
+/// Keys and the indices that belong to them, with memory to move them to.
 pub(crate) struct Pairs {
     pub(crate) keys: [Scratch; 2],
     pub(crate) numbers: [Scratch; 2],
@@ -216,7 +217,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Room for lines of pairs, with keys of 4 or 8 bytes.
+    /// Allocates lines of pairs, with keys of 4 or 8 bytes.
     pub(crate) fn new(gpu: &Gpu, lines: usize, length: usize, key_bytes: usize) -> Result<Pairs> {
         let total = lines * length;
         let room = |bytes: usize| gpu.scratch(total * bytes);
@@ -229,8 +230,8 @@ impl Pairs {
         })
     }
 
-    /// Sorts by the lowest `bits` bits of the keys; `first` is the kernel `count` of `variant`,
-    /// after which `offsets` and `place` come.
+    /// Sorts by the lowest `bits` bits of the keys. `first` is the index of the kernel `count` in
+    /// `variant`, which is followed by `offsets` and `place`.
     pub(crate) fn sort(
         &mut self,
         gpu: &Gpu,

@@ -11,11 +11,11 @@ use ternion_core::{Error, Op, Result};
 const THREADS: usize = 256;
 /// Elements of a block.
 const CHUNK: usize = THREADS * 4;
-/// The first CUDA version whose kernels take the parameters of many tensors, as 1000 * major + 10 *
+/// The first CUDA version that supports the parameters of many tensors, as 1000 * major + 10 *
 /// minor.
 const LONG_PARAMETERS: i32 = 12_010;
 
-/// A tensor and what belongs to it, as `Target` of the kernels.
+/// A parameter with its tensors, like `Target` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Target {
@@ -27,7 +27,7 @@ struct Target {
     count: u64,
 }
 
-/// The parameters, as `Steps` of the kernels.
+/// The parameters, like `Steps` in the kernels.
 #[repr(C)]
 struct Parameters<const TENSORS: usize> {
     tensors: u32,
@@ -46,7 +46,7 @@ struct Parameters<const TENSORS: usize> {
     of: [Target; TENSORS],
 }
 
-/// How many states a parameter has under this op.
+/// Returns the number of states of a parameter in this op.
 fn states(op: &Op) -> usize {
     match op {
         Op::SgdStep(step) => step.states(),
@@ -54,7 +54,7 @@ fn states(op: &Op) -> usize {
     }
 }
 
-/// Whether each parameter has a half copy, behind its states.
+/// Returns whether each parameter has a half-precision copy, after its states.
 fn has_half_copy(op: &Op) -> bool {
     match op {
         Op::SgdStep(step) => step.half_copy,
@@ -63,12 +63,13 @@ fn has_half_copy(op: &Op) -> bool {
     }
 }
 
-/// How many inputs a parameter has: it, its gradient, hyper, its states and its half copy.
+/// Returns the number of inputs per parameter: the parameter, its gradient, hyper, its states and
+/// its half-precision copy.
 fn width(op: &Op) -> usize {
     3 + states(op) + usize::from(has_half_copy(op))
 }
 
-/// All floats, where each parameter, its states and its half copy lie dense in one order.
+/// Supports all floats, if each parameter, its states and its half-precision copy are contiguous.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let dense = inputs.chunks(width(op)).all(|group| {
         group[0].layout.is_contiguous() && group[3..].iter().all(|changed| changed.layout.is_contiguous())
@@ -79,7 +80,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupport
     }
 }
 
-/// The kernel's rule and the numbers that do not change from step to step.
+/// Returns the kernel's rule and the parameters that do not change from step to step.
 fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS>)> {
     let target = Target { parameter: 0, gradient: 0, hyper: 0, states: [0; 2], half_copy: 0, count: 0 };
     let empty = Parameters {
@@ -134,21 +135,21 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// As many tensors in a launch as `TENSORS`.
+/// Runs the steps with at most `TENSORS` tensors per launch.
 fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) -> Result<()> {
     let width = width(op);
     let (rule, mut parameters) = rule::<TENSORS>(op)?;
     let half_copy = has_half_copy(op).then(|| call.inputs[width - 1].dtype);
     let variant = StepVariant { rule, capacity, dtype: call.inputs[0].dtype, half_copy };
-    // Groups of tensors whose numbers lie equally far apart share a launch; all do that an
-    // optimizer makes.
+    // Groups of tensors whose hyperparameters have the same stride share a launch. All groups of an
+    // optimizer do.
     let groups: Vec<&[View<'_>]> = call.inputs.chunks(width).collect();
     let stride = |group: &&[View<'_>]| group[2].layout.strides()[0];
     for together in
         groups.chunk_by(|left, right| stride(left) == stride(right)).flat_map(|alike| alike.chunks(TENSORS))
     {
-        // Gradients in another order than their parameter are copied; the copies live until the
-        // kernel has been queued.
+        // Gradients in another memory order than their parameter are copied; the copies live until
+        // the kernel has been queued.
         let mut copies: Vec<Buffer> = Vec::new();
         let mut blocks = 0;
         for (at, group) in together.iter().enumerate() {

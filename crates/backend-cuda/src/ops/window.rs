@@ -1,4 +1,4 @@
-//! Windows that slide over an image, as kernels take them (window.cuh).
+//! Sliding windows over an image, in the form that kernels take (window.cuh).
 
 use crate::gpu::Gpu;
 use crate::space::{Divisor, Space};
@@ -7,7 +7,7 @@ use ternion_core::geometry::{SlidingWindow, axes_of, sliding_windows};
 use ternion_core::ops::conv::Window;
 use ternion_core::{Layout, Result};
 
-/// A window along one axis, as `Slide` of the kernels.
+/// A window along one axis, like `Slide` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slide {
@@ -24,9 +24,10 @@ pub(crate) struct Slide {
 }
 
 impl Slide {
-    /// `window` with the numbers that a kernel counts with.
+    /// Returns `window` with the values that the kernels compute with.
     fn new(op: &'static str, window: SlidingWindow) -> Result<Slide> {
-        // Every index of every window is below this, so that all other numbers are below 2^31 too.
+        // Every index of every window is less than this, so all other values are also less than
+        // 2^31.
         super::fits(op, &[window.padded_size()])?;
         let window = window.with_taken_steps();
         let (window_step, tap_step) = window.steps_over_element();
@@ -45,7 +46,7 @@ impl Slide {
     }
 }
 
-/// The window along both axes of an image of `size` on which `count` windows fit.
+/// Returns the window along both axes of an image of `size` with `count` windows.
 pub(crate) fn slides(
     op: &'static str,
     window: &Window,
@@ -56,7 +57,8 @@ pub(crate) fn slides(
     Ok([Slide::new(op, down)?, Slide::new(op, across)?])
 }
 
-/// By what positions in `[batch, channels, rows, columns]` are taken apart, as `Extent` of the kernels.
+/// The sizes with which an element's index in `[batch, channels, rows, columns]` is decomposed,
+/// like `Extent` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
@@ -71,17 +73,17 @@ impl Extent {
     }
 }
 
-/// The strides of a view of `N` axes.
+/// Returns the strides of a view of `N` axes.
 pub(crate) fn strides<const N: usize>(view: &View<'_>) -> [i64; N] {
     std::array::from_fn(|axis| view.layout.strides()[axis] as i64)
 }
 
-/// Whether the elements lie one after the other, in the order of the shape.
+/// Returns whether the elements are contiguous in the order of the shape.
 pub(crate) fn is_dense(layout: &Layout) -> bool {
     Space::in_order(&axes_of([layout])).is_line()
 }
 
-/// Whether threads can write `view` in runs of `bytes` bytes.
+/// Returns whether threads can write `view` in runs of `bytes` bytes.
 pub(crate) fn takes_runs(gpu: &Gpu, op: &'static str, view: &View<'_>, bytes: u64) -> Result<bool> {
     Ok(is_dense(view.layout) && gpu.address(op, view)?.is_multiple_of(bytes))
 }
@@ -99,7 +101,8 @@ mod tests {
         slide
     }
 
-    /// What `windows_over` of window.cuh gives: window and place for each window that shows `pixel`.
+    /// Returns what `windows_over` of window.cuh computes: window and tap for each window that
+    /// covers `pixel`.
     fn windows_over(slide: &Slide, pixel: i32) -> Vec<(i32, i32)> {
         let from_border = pixel + slide.padding;
         let span = (slide.kernel - 1) * slide.dilation;

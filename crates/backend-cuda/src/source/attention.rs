@@ -38,7 +38,7 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
                 "attention/dropout_bits.cu",
                 &["attention_dropout_bits", "attention_dropout_bits_by_keys"],
             );
-            // Which type operands have does not matter.
+            // The dtype of the operands does not matter.
             source.reach(Reach::Dropout, true, DType::BF16)
         }
         AttentionVariant::Grad { products, dtype } => grad(products, dtype),
@@ -71,7 +71,7 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
 }
 
 impl Source {
-    /// With the type, and what is known of the keys that a query sees.
+    /// Adds the dtype and the mask mode.
     fn reach(self, reach: Reach, band: bool, dtype: DType) -> Source {
         let mask = match reach {
             Reach::Full | Reach::Band | Reach::Dropout | Reach::Varlen | Reach::VarlenDropout => 0,
@@ -86,7 +86,8 @@ impl Source {
         if reach.is_varlen() { source.define("VARLEN", 1) } else { source }
     }
 
-    /// With the tiles of a kernel that is alone in its source, or has those of all others there.
+    /// Adds the tiles of a kernel that is the only one in its source, or whose tiles are those of
+    /// all kernels in it.
     fn tiles(self, tiles: Tiles) -> Source {
         self.define_all([
             ("ROW_TILES", tiles.row_tiles),
@@ -96,7 +97,7 @@ impl Source {
         ])
     }
 
-    /// With what both ways of an engine have in common.
+    /// Adds what the forward and the backward kernels of an engine have in common.
     fn products(self, products: Products, dtype: DType) -> Source {
         let Products { engine, width, reach } = products;
         let source = self
@@ -145,7 +146,7 @@ fn grad(products: Products, dtype: DType) -> Source {
     }
     let [queries, keys] = products.backward_tiles();
     if products.engine.is_f32_on_tensor_cores() {
-        // Both kernels have the same.
+        // Both kernels have the same tiles.
         return Source::new("attention/f32_grad.cu", kernels)
             .products(products, dtype)
             .tiles(queries)

@@ -7,9 +7,9 @@ use ternion_core::{DType, UnaryOp};
 
 /// The expression of a kernel.
 enum Expression {
-    /// Of numbers in the type that they are computed in.
+    /// An expression of values in the compute type.
     Computed(String),
-    /// Of elements as they are stored.
+    /// An expression of elements in their storage type.
     Stored(&'static str),
 }
 
@@ -17,7 +17,7 @@ enum Expression {
 #[derive(Clone, Copy)]
 enum Operand {
     Element(DType),
-    /// The bits that the dtype stands for.
+    /// The unsigned integer type with the size of the dtype.
     Bits(DType),
 }
 
@@ -31,7 +31,7 @@ struct Form {
 }
 
 impl Form {
-    /// Of tensors, whose widest elements fill an access.
+    /// A kernel of tensors, whose pack is one access of the widest elements.
     fn computed(expression: impl Into<String>, inputs: &[DType], output: DType) -> Form {
         Form {
             expression: Expression::Computed(expression.into()),
@@ -49,7 +49,7 @@ impl Form {
             ElementwiseVariant::UnaryGrad { function, dtype } => {
                 Form::computed(format!("grad_{function:?}(a, b, k)"), &[dtype; 2], dtype)
             }
-            // The number of a scalar form is in the wider type, and is not read from memory.
+            // The scalar operand has the wider type, and is not read from memory.
             ElementwiseVariant::Binary { op, a, b, y } => Form {
                 pack: pack_of(&[y]),
                 ..Form::computed(format!("binary_{}(a, b)", op.name()), &[a, b], y)
@@ -95,7 +95,7 @@ pub(super) fn source(variant: ElementwiseVariant) -> Source {
     };
     let types: Vec<&str> = inputs.iter().map(|&operand| type_of(operand)).collect();
     let description = format!("{expression}: {} -> {}", types.join(", "), type_of(output));
-    // Operands that a kernel does not have are of some type.
+    // Operands that a kernel does not have get an arbitrary type.
     let input = |at: usize| inputs.get(at).copied().unwrap_or(Operand::Bits(DType::U8));
     let operands = [("TYPE_A", input(0)), ("TYPE_B", input(1)), ("TYPE_C", input(2)), ("TYPE_Y", output)];
     let source = Source::new("ops/elementwise.cu", &["line", "rows", "strided", "strided_long"])
@@ -115,10 +115,10 @@ fn type_of(operand: Operand) -> &'static str {
     }
 }
 
-/// Blocks that the compiler is to keep room for on a multiprocessor. Aiming at more than one it
-/// spills where functions are long; but those of half precision that it does hold in fewer
-/// registers are faster by a tenth, since more accesses are in flight: arithmetic is half of their
-/// time.
+/// Returns the minimum number of blocks on a multiprocessor for which the compiler limits
+/// registers. With more than one, long functions spill. But half-precision functions that fit into
+/// fewer registers become faster by a tenth, because more accesses are in flight: arithmetic is
+/// half of their time.
 fn least_blocks(variant: ElementwiseVariant) -> usize {
     match variant {
         ElementwiseVariant::Unary { function: UnaryFunction(op), dtype } if dtype.is_half() => match op {

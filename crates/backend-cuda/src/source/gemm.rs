@@ -80,7 +80,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     }
 }
 
-/// With what follows the sum.
+/// Adds the epilogue.
 fn with_epilogue(source: Source, epilogue: EpilogueVariant) -> Source {
     match epilogue {
         EpilogueVariant::BiasRelu => source.define("ACTIVATION", "(k.first ? unary_relu(x, k) : x)"),
@@ -102,8 +102,9 @@ fn with_epilogue(source: Source, epilogue: EpilogueVariant) -> Source {
     }
 }
 
-/// How the SIMT kernel calls a load. One of tensor cores, which no variant of it has, is called as its
-/// equal: so every load has a name, and nothing can panic.
+/// Returns the SIMT kernel's name of a load mode. The modes of tensor cores, which no SIMT variant
+/// has, get the name of the equivalent mode, so that every mode has a name and this function cannot
+/// panic.
 fn simt_copy(load: LoadMode) -> &'static str {
     match load {
         LoadMode::VectorMn | LoadMode::MnMajor => "PACKS",

@@ -8,7 +8,7 @@ use crate::variant::softmax::{STRETCHES, SoftmaxVariant};
 use ternion_core::DType;
 
 impl Source {
-    /// With the macros of `lib/rows.cuh`.
+    /// Adds the macros of `lib/rows.cuh`.
     fn rows_of(self, rows: &Rows, dtype: DType) -> Source {
         let pack = rows.packing.pack(dtype);
         self.define_all([
@@ -21,7 +21,7 @@ impl Source {
         ])
     }
 
-    /// With the macros of `lib/rows.cuh` for kernels that use its parts, but not its rows.
+    /// Adds the macros of `lib/rows.cuh` for kernels that use parts of it, but not its rows.
     fn no_rows(self, pack: usize) -> Source {
         self.define_all([("PACK", pack), ("MASKED", 0), ("TEAM", 32), ("HOLD", 0)])
     }

@@ -1,8 +1,8 @@
 //! Steps recorded as CUDA graphs.
 //!
-//! While a thread records, its launches and copies go into a graph, and memory comes from an arena
-//! of the recording: what the graph's kernels use is reused by nobody else, as long as the graph
-//! lives. Buffers from outside that the step touches are held for as long.
+//! While a thread records, its launches and copies are added to a graph, and memory is allocated
+//! from an arena of the recording: as long as the graph lives, nothing else reuses the memory of
+//! the graph's kernels. Buffers from outside the arena that the step uses are retained for as long.
 
 use crate::driver::check;
 use crate::gpu::Gpu;
@@ -24,7 +24,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Holds `buffer` for as long as the graph lives, if it is not the arena's.
+    /// Retains `buffer` for as long as the graph lives, unless it belongs to the arena.
     pub(crate) fn hold(&mut self, buffer: &Buffer) {
         let inside = buffer
             .downcast()
@@ -35,21 +35,22 @@ impl Recording {
     }
 }
 
-/// Recording on a device.
+/// Records steps on a device.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) gpu: Arc<Gpu>,
 }
 
 impl Recorder {
-    /// The recording and its graph. No other thread queues anything before both have ended.
+    /// Ends the capture and returns the recording and its graph. No other thread queues anything
+    /// before both have ended.
     fn end_capture(&self) -> Result<(Recording, sys::CUgraph)> {
         let _guard = self.gpu.exclusive_guard();
         let recording =
             self.gpu.end_recording().ok_or_else(|| Error::invalid("capture", "nothing is being recorded"))?;
         self.gpu.context.bind()?;
         let mut graph = std::ptr::null_mut();
-        // SAFETY: writes a handle, or null where what was recorded cannot be replayed.
+        // SAFETY: the call writes a handle, or null if what was recorded cannot be replayed.
         check("capture", unsafe { sys::cuStreamEndCapture(self.gpu.stream(), &mut graph) })?;
         Ok((recording, graph))
     }
@@ -58,8 +59,8 @@ impl Recorder {
 impl Capture for Recorder {
     fn begin(&self) -> Result<()> {
         self.gpu.begin_recording()?;
-        // Relaxed: other threads may ask the driver for anything meanwhile; that they do not use
-        // this stream is seen to by `launch`.
+        // Relaxed: other threads may call the driver during the capture. `launch` ensures that they
+        // do not use this stream.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream lives as long as the device.
         let code = unsafe { sys::cuStreamBeginCapture_v2(self.gpu.stream(), mode) };
@@ -73,10 +74,10 @@ impl Capture for Recorder {
         self.gpu.end_steps_that_wait();
         let (recording, graph) = ended?;
         let mut executable = std::ptr::null_mut();
-        // SAFETY: the graph was given by the driver.
+        // SAFETY: the driver returned this graph.
         let instantiate = || unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) };
         let code = self.gpu.with_memory(instantiate);
-        // SAFETY: as above; the executable does not need it any more.
+        // SAFETY: as above; the executable no longer needs it.
         let destroyed = unsafe { sys::cuGraphDestroy(graph) };
         check("capture", code)?;
         let step = RecordedStep {
@@ -86,45 +87,45 @@ impl Capture for Recorder {
         };
         check("capture", destroyed)?;
         let _guard = self.gpu.submission_guard();
-        // What the first replay would do otherwise: not into another recording, which may have
-        // begun.
+        // Otherwise the first replay would do this. It must not be added to another recording,
+        // which may have begun.
         if !self.gpu.is_recording() {
-            // SAFETY: both handles live.
+            // SAFETY: both handles are valid.
             check("capture", unsafe { sys::cuGraphUpload(executable, self.gpu.stream()) })?;
         }
         Ok(Arc::new(step))
     }
 }
 
-/// A graph that is ready to run.
+/// An executable graph.
 #[derive(Clone, Copy, Debug)]
 struct Executable(sys::CUgraphExec);
 
-// SAFETY: graphs are handles that the driver lets every thread use, one at a time: launches go to
-// one stream.
+// SAFETY: graphs are handles that every thread may use, one thread at a time: launches go to one
+// stream.
 unsafe impl Send for Executable {}
 // SAFETY: as for Send.
 unsafe impl Sync for Executable {}
 
-/// A graph with the memory that it runs on.
+/// A graph with the memory that it uses.
 struct RecordedStep {
     gpu: Arc<Gpu>,
     executable: Executable,
-    /// Until it is dropped.
+    /// `None` only during the drop.
     recording: Option<Recording>,
 }
 
-/// A step that nobody needs any more, from a time at which the device could not be waited for.
+/// A dropped step, while its graph may still be running or could not be destroyed.
 #[derive(Debug)]
 pub(crate) struct RetiredGraph {
     executable: Executable,
-    /// Given back after the graph has ended.
+    /// Freed after the graph has ended.
     _recording: Recording,
 }
 
 impl RetiredGraph {
-    /// Destroys the graph and gives its memory back, when nothing runs on it any more. Not while
-    /// the stream records.
+    /// Waits for the graph to end, destroys it and frees its memory. Not allowed while the stream
+    /// records.
     fn destroy(self, gpu: &Gpu) {
         let _ = gpu.context.bind();
         // SAFETY: the stream lives as long as the device; the graph is destroyed once.
@@ -136,7 +137,7 @@ impl RetiredGraph {
 }
 
 impl Gpu {
-    /// Ends the steps that were dropped while another one was recorded.
+    /// Destroys the steps that were dropped while another one was being recorded.
     fn end_steps_that_wait(&self) {
         let _guard = self.submission_guard();
         if self.is_recording() {
@@ -169,8 +170,8 @@ impl Drop for RecordedStep {
         let Some(recording) = self.recording.take() else { return };
         let retired = RetiredGraph { executable: self.executable, _recording: recording };
         self.gpu.retired_graphs.lock().push(retired);
-        // To wait for a stream that records would spoil the recording, on whichever thread: then
-        // this is done when that has ended.
+        // To wait for a stream that records, on any thread, would invalidate the recording. In that
+        // case the step is destroyed later, after the recording.
         self.gpu.end_steps_that_wait();
     }
 }

@@ -1,15 +1,15 @@
-//! What was launched last: a fault of the device is reported later than it was made. And all that was launched,
-//! for whoever measures it.
+//! The most recent launches, because a fault of the device is reported later than it occurs. On
+//! request also all launches, for measurements.
 
 use crate::launch::Launch;
 
-/// Names of launches that are kept: of several training steps.
+/// The number of launches whose names are kept: those of several training steps.
 const LENGTH: usize = 4096;
 
-/// Names of different ops that a fault of the device is reported with.
+/// The maximum number of ops that the report of a device fault names.
 const NAMED: usize = 32;
 
-/// A launch of a kernel, as it was asked for.
+/// A launch of a kernel, as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchNote {
     /// The op's name.
@@ -18,19 +18,19 @@ pub struct LaunchNote {
     pub kernel: &'static str,
     /// The file of `kernels/` that it is compiled from.
     pub file: &'static str,
-    /// That file, and what tells the variant from others of it.
+    /// That file, and what distinguishes the variant from others of it.
     pub variant: String,
-    /// Blocks.
+    /// The number of blocks along each axis.
     pub grid: [u32; 3],
-    /// Threads of a block.
+    /// The number of threads of a block along each axis.
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
-    /// Whether it went into a step that was being recorded.
+    /// Whether it was added to a step that was being recorded.
     pub is_recorded: bool,
 }
 
-/// A launch as it is kept until somebody asks for it.
+/// A launch, as stored until it is requested.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     op: &'static str,
@@ -55,16 +55,16 @@ impl Noted {
     }
 }
 
-/// The ops that were launched last.
+/// The most recently launched ops.
 #[derive(Debug)]
 pub(crate) struct LaunchHistory {
     /// The name of launch `n` at index `n % LENGTH`.
     names: Box<[&'static str]>,
-    /// Launches so far.
+    /// The number of launches so far.
     pub(crate) count: usize,
-    /// Launches before the device was last waited for: they did nothing wrong.
+    /// The number of launches before the last wait for the device, which succeeded.
     ended: usize,
-    /// Every launch, while somebody wants to know.
+    /// Every launch, while they are being recorded.
     notes: Option<Vec<Noted>>,
 }
 
@@ -79,7 +79,7 @@ impl LaunchHistory {
         self.count += 1;
     }
 
-    /// The launch of a kernel.
+    /// Adds the launch of a kernel.
     #[inline]
     pub(crate) fn add_launch(&mut self, op: &'static str, launch: &Launch, is_recorded: bool) {
         self.add(op);
@@ -88,17 +88,17 @@ impl LaunchHistory {
         }
     }
 
-    /// From now on every launch is noted.
+    /// Starts to record every launch.
     pub(crate) fn begin_notes(&mut self) {
         self.notes = Some(Vec::new());
     }
 
-    /// The launches since then, in order; no others are noted.
+    /// Stops recording and returns the launches since `begin_notes`, in order.
     pub(crate) fn take_notes(&mut self) -> Vec<LaunchNote> {
         self.notes.take().iter().flatten().map(Noted::note).collect()
     }
 
-    /// The first `count` launches were waited for, by one of several threads.
+    /// Records that the first `count` launches have ended. Several threads may wait.
     pub(crate) fn has_ended(&mut self, count: usize) {
         self.ended = self.ended.max(count);
     }
@@ -107,7 +107,7 @@ impl LaunchHistory {
         self.names[(self.count + LENGTH - 1) % LENGTH]
     }
 
-    /// What may have made a fault that is reported now.
+    /// Returns the ops that may have caused a fault that is reported now.
     pub(crate) fn suspects(&self) -> String {
         let launched = self.count - self.ended;
         let mut names: Vec<&str> = Vec::new();

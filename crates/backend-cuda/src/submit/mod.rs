@@ -1,4 +1,4 @@
-//! Work on its way to the device: launches, what was launched last, what went wrong, recorded
+//! Submission of work to the device: the launch queue, the history of launches, errors, recorded
 //! steps.
 
 pub(crate) mod capture;

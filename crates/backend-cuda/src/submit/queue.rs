@@ -1,22 +1,22 @@
 //! The queue between ops and the driver.
 //!
-//! The driver takes 3 to 4 us to queue a kernel, most of what an op costs its thread. So ops that
-//! follow one another closely leave their kernels here, and a thread of the device's own hands them
-//! to the driver, in the same order:
+//! The driver takes 3 to 4 us to queue a kernel, which is most of an op's time on its thread. So
+//! ops that follow one another closely push their kernels to this queue, and a dedicated thread of
+//! the device submits them to the driver in the same order:
 //!
 //! ```text
 //!   op -> push -> | slot | slot | slot |  ... -> the queue's thread -> driver -> device
 //!                 issued ^             ^ pushed
 //! ```
 //!
-//! Whoever uses the stream otherwise (copies, marks, waiting, recording) first waits until nothing
-//! is left here, or hands it over itself: the order of the stream is that of the calls. While the
-//! thread sleeps, the first few launches go straight to the driver, so that a lone op wakes nobody;
-//! and so do all while a step is recorded. The thread is started by the first burst of launches,
-//! looks out for a while after each, then sleeps again.
+//! Other users of the stream (copies, events, waits, recording) first wait until this queue is
+//! empty, or submit its launches themselves, so the order of the stream is that of the calls. While
+//! the thread sleeps, the first few launches go straight to the driver, so that a single op does
+//! not wake it. All launches do so while a step is recorded. The first burst of launches starts the
+//! thread. After each launch it polls for a while, then it sleeps again.
 //!
-//! A launch whose kernel is still being compiled waits here too, and with it all that follow: the
-//! program goes on, comes to the next kernels, and those are compiled at the same time.
+//! A launch whose kernel is still being compiled also waits here, and so do all later ones. The
+//! program continues to its next kernels, which are compiled at the same time.
 
 use crate::driver::launch::LaunchConfig;
 use crate::driver::stream::Stream;
@@ -32,59 +32,61 @@ use std::thread::{JoinHandle, Thread, ThreadId};
 use std::time::{Duration, Instant};
 use ternion_core::Error;
 
-/// Launches that may wait: as many as the driver's own queue takes before it makes the caller wait.
+/// The maximum number of waiting launches: as many as the driver's own queue takes before it blocks
+/// the caller.
 const SLOTS: usize = 1024;
 
-/// Bytes of parameters that a slot takes: those of every kernel but steps of optimisers and
-/// concatenations, which name many tensors in them. Those wait until what is before them has been
-/// handed over.
+/// Bytes of parameters that fit into a slot: enough for every kernel except optimizer steps and
+/// concatenations, whose parameters contain many tensors. Those wait until everything before them
+/// has been submitted.
 const ROOM: usize = 896;
 
-/// Launches in a row that go straight to the driver before the thread is woken, which costs as much
-/// as one of them.
+/// The number of consecutive launches that go straight to the driver before the thread is woken,
+/// which costs as much as one of them.
 const ALONE: usize = 8;
 
-/// How long the thread looks out for the next launch before it sleeps: longer than a program is
-/// busy between two ops of a step.
+/// How long the thread polls for the next launch before it sleeps: longer than a program takes
+/// between two ops of a step.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Turns of waiting after which a thread lets others run, and after which it sleeps in between: the
-/// driver waits for the device then.
+/// The number of polls after which a waiting thread yields to others, and after which it sleeps
+/// between polls, because the driver is then waiting for the device.
 const TURNS: u32 = 128;
 const MANY_TURNS: u32 = 64 * TURNS;
 const NAP: Duration = Duration::from_micros(20);
 
-/// Processors from which on one may be kept busy with this.
+/// The minimum number of CPUs with which one of them may be kept busy by this thread.
 const PROCESSORS: usize = 4;
 
-/// Who takes kernels.
+/// A receiver of kernels: the driver's stream, or a substitute in tests.
 pub(crate) trait LaunchTarget: Send + Sync + 'static {
     /// Queues a kernel.
     ///
     /// # Safety
-    /// `parameters` points to the struct that the kernel takes, whose addresses are of buffers that
-    /// are not reused but in the stream's order.
+    /// `parameters` points to the struct that the kernel takes. The buffers at its addresses are
+    /// reused only in the order of the stream.
     unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult;
 }
 
 impl LaunchTarget for Stream {
     #[inline]
     unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
-        // SAFETY: the caller vouches for the parameters.
+        // SAFETY: the caller guarantees the parameters.
         unsafe { self.launch_kernel(config, parameters) }
     }
 }
 
-/// A kernel that is not there yet when it is launched.
+/// A kernel that is not yet compiled when it is launched.
 pub(crate) trait AwaitedKernel: Send + Sync + std::fmt::Debug {
-    /// Waits for it. It may be launched with as much shared memory as the launch asks for.
+    /// Waits for the kernel. The returned function is allowed the shared memory that the launch
+    /// requests.
     ///
     /// # Errors
-    /// It cannot be compiled, or the driver does not take it.
+    /// The kernel cannot be compiled, or the driver rejects it.
     fn wait(&self) -> ternion_core::Result<sys::CUfunction>;
 }
 
-/// A launch that waits.
+/// A waiting launch.
 #[repr(C, align(64))]
 struct Slot {
     config: LaunchConfig,
@@ -93,7 +95,7 @@ struct Slot {
     parameters: Parameters,
 }
 
-/// A launch that was not made.
+/// A launch that failed.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     thread: ThreadId,
@@ -101,41 +103,42 @@ pub(crate) struct Refusal {
     pub(crate) reason: Reason,
 }
 
-/// Why a launch was not made.
+/// Why a launch failed.
 #[derive(Debug)]
 pub(crate) enum Reason {
-    /// What the driver said to it.
+    /// The status that the driver returned.
     Driver(sys::CUresult),
-    /// Its kernel could not be had.
+    /// Its kernel could not be compiled or loaded.
     Kernel(Error),
 }
 
-/// Parameters of a kernel, at an address that suits everything that they may hold: tensor maps too.
+/// Parameters of a kernel, aligned for all types that they may contain, including tensor maps.
 #[repr(C, align(64))]
 struct Parameters(MaybeUninit<[u8; ROOM]>);
 
-/// A number that one thread writes and another reads, in a cache line of its own (two, as
-/// neighbours are fetched together).
+/// A counter that one thread writes and another reads, in its own cache line (two lines, because
+/// adjacent ones are fetched together).
 #[repr(align(128))]
 struct CachePadded(AtomicUsize);
 
-/// Launches on their way to the driver.
+/// Launches that wait to be submitted to the driver.
 pub(crate) struct SubmissionQueue<D> {
     pub(crate) target: D,
     slots: Box<[UnsafeCell<MaybeUninit<Slot>>]>,
-    /// Launches that were put into slots so far: launch `n` into slot `n % SLOTS`. Written by the
-    /// holder of `pushing`.
+    /// The number of launches that were put into slots so far: launch `n` into slot `n % SLOTS`.
+    /// Written by the holder of `pushing`.
     pushed: CachePadded,
-    /// Those of them that the driver has. Written by the holder of `issuing`.
+    /// How many of them were submitted to the driver. Written by the holder of `issuing`.
     issued: CachePadded,
     pushing: Mutex<()>,
     issuing: Mutex<()>,
-    /// The numbers of launches without a function, and what they wait for. Apart from the slots, whose head is one cache line.
+    /// The indices of launches without a function, and the kernels that they wait for. These are
+    /// separate from the slots, whose head is one cache line.
     awaited: Mutex<VecDeque<(usize, Box<dyn AwaitedKernel>)>>,
-    /// Launches in a row that went straight to the driver.
+    /// The number of consecutive launches that went straight to the driver.
     alone: AtomicUsize,
-    /// Whether something else than a launch may be the last in the stream. Changed by the holder of `pushing`,
-    /// and set by whoever asks for the stream.
+    /// Whether the last operation in the stream may be something other than a launch. Changed by
+    /// the holder of `pushing`, and set by any thread that requests the stream.
     follows_other_work: AtomicBool,
     /// Whether launches may go through the thread at all.
     is_used: bool,
@@ -143,14 +146,14 @@ pub(crate) struct SubmissionQueue<D> {
     is_stopped: AtomicBool,
     thread: OnceLock<Option<Thread>>,
     handle: Mutex<Option<JoinHandle<()>>>,
-    /// Whether `refusals` holds any: changed by the holder of that lock.
+    /// Whether `refusals` contains any; changed by the holder of that lock.
     was_refused: AtomicBool,
     refusals: Mutex<Vec<Refusal>>,
 }
 
 // SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others
-// belong to the holder of `pushing`. Both numbers advance only after what they count. The handles in
-// slots may be used by every thread.
+// belong to the holder of `pushing`. Both counters advance only after the slots that they count
+// were written or read. Every thread may use the handles in slots.
 unsafe impl<D: Send + Sync> Sync for SubmissionQueue<D> {}
 // SAFETY: as for Sync.
 unsafe impl<D: Send + Sync> Send for SubmissionQueue<D> {}
@@ -165,7 +168,8 @@ impl<D> std::fmt::Debug for SubmissionQueue<D> {
 }
 
 impl<D: LaunchTarget> SubmissionQueue<D> {
-    /// With a thread where there are processors enough; or as `TERNION_CUDA_LAUNCHER` says, 0 or 1.
+    /// Creates a queue. It has a thread if there are enough CPUs, or as `TERNION_CUDA_LAUNCHER`
+    /// says: 0 or 1.
     pub(crate) fn new(target: D) -> SubmissionQueue<D> {
         let is_wanted = match std::env::var_os("TERNION_CUDA_LAUNCHER").filter(|value| !value.is_empty()) {
             Some(value) => value != "0",
@@ -196,12 +200,12 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Launches a kernel of `op`, now or a little later; `at_once`: now. What the driver says to a
-    /// later one is reported by [`SubmissionQueue::refused_to_this_thread`].
+    /// Launches a kernel of `op`, now or a little later; with `at_once`, now. The driver's error
+    /// for a later launch is reported by [`SubmissionQueue::refused_to_this_thread`].
     ///
     /// # Safety
-    /// The kernel takes one struct by value, whose twin `P` is. Its addresses are of buffers that
-    /// are not reused but in the stream's order.
+    /// The kernel takes one struct by value, and `P` is its counterpart. The buffers at its
+    /// addresses are reused only in the order of the stream.
     #[inline]
     pub(crate) unsafe fn push<P>(
         self: &Arc<Self>,
@@ -217,7 +221,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         let goes_straight = at_once || !self.is_used || size_of::<P>() > ROOM;
         if goes_straight || self.is_lone(index) || self.is_stopped.load(Ordering::Relaxed) {
             self.issue_until(index);
-            // SAFETY: the caller vouches for the parameters; what was pushed before has been
+            // SAFETY: the caller guarantees the parameters; everything pushed before has been
             // issued.
             return unsafe { self.target.launch(&config, std::ptr::from_ref(parameters).cast_mut().cast()) };
         }
@@ -225,17 +229,18 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         sys::CUresult::CUDA_SUCCESS
     }
 
-    /// Whether launches can wait here.
+    /// Returns whether launches can wait here.
     pub(crate) fn can_wait(&self) -> bool {
         self.is_used && !self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether those with parameters `P` can.
+    /// Returns whether launches with parameters `P` can wait here.
     pub(crate) fn has_room_for<P>(&self) -> bool {
         self.can_wait() && size_of::<P>() <= ROOM
     }
 
-    /// Launches a kernel when it is there, as [`SubmissionQueue::push`] later ones. Only where [`SubmissionQueue::has_room_for`] `P`.
+    /// Launches a kernel when it is compiled, like the later launches of [`SubmissionQueue::push`].
+    /// Requires [`SubmissionQueue::has_room_for`] for `P`.
     ///
     /// # Safety
     /// As for [`SubmissionQueue::push`].
@@ -259,10 +264,11 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// A launch that may begin before the one ahead of it has ended does so only behind another launch of
-    /// this queue's: copies, fills, marks, waits for other streams, graphs and whatever else the stream was
-    /// asked for end first. Where another thread launches between the asking and the work, the driver's own
-    /// rule is left: a kernel begins early behind a kernel alone. For the holder of `pushing`.
+    /// Clears a launch's permission to begin before the previous one has ended, unless it directly
+    /// follows another launch of this queue. So copies, fills, events, waits for other streams,
+    /// graphs and any other work of the stream end first. If another thread launches after the
+    /// stream was requested and before that work is added, only the driver's own rule is left: a
+    /// kernel begins early only after another kernel. For the holder of `pushing`.
     #[inline]
     fn in_order(&self, mut config: LaunchConfig) -> LaunchConfig {
         if self.follows_other_work.load(Ordering::Relaxed) {
@@ -272,13 +278,13 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         config
     }
 
-    /// Launch `index` into its slot. For the holder of `pushing`; `P` fits.
+    /// Writes launch `index` to its slot. For the holder of `pushing`; `P` must fit.
     #[inline]
     fn put<P>(self: &Arc<Self>, op: &'static str, config: LaunchConfig, parameters: &P, index: usize) {
         self.wait_for_room(index);
         let slot = self.slots[index % SLOTS].get().cast::<Slot>();
         // SAFETY: the slot belongs to the holder of `pushing` until `pushed` counts it; `P` fits,
-        // and its bytes are copied whatever they are.
+        // and its bytes may be copied, whatever their values.
         unsafe {
             (&raw mut (*slot).config).write(config);
             (&raw mut (*slot).op).write(op);
@@ -292,14 +298,14 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Whether a launch is one of few, for which nobody is to be woken.
+    /// Returns whether a launch is one of a few that do not wake the thread.
     #[inline]
     fn is_lone(&self, index: usize) -> bool {
         let wakes = !self.is_asleep.load(Ordering::Relaxed) || index != self.issued.0.load(Ordering::Acquire);
         !wakes && self.alone.fetch_add(1, Ordering::Relaxed) < ALONE
     }
 
-    /// Until there is a slot for launch `index`: whoever has the turn hands over.
+    /// Waits until there is a slot for launch `index`. The thread that holds `issuing` submits.
     #[inline]
     fn wait_for_room(&self, index: usize) {
         if let Some(oldest) = (index + 1).checked_sub(SLOTS) {
@@ -307,8 +313,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Hands over everything that was pushed so far. What follows in the stream then follows it, and the next
-    /// launch follows that.
+    /// Submits everything that was pushed so far. Work that the caller then adds to the stream
+    /// comes after it, and the next launch comes after that work.
     #[inline]
     pub(crate) fn drain(&self) {
         self.follows_other_work.store(true, Ordering::Relaxed);
@@ -316,7 +322,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         self.issue_until(self.pushed.0.load(Ordering::Acquire));
     }
 
-    /// Until the first `target` launches have been handed over: by whoever has the turn.
+    /// Waits until the first `target` launches have been submitted, by the thread that holds
+    /// `issuing`.
     #[inline]
     fn issue_until(&self, target: usize) {
         let mut wait = Wait::default();
@@ -328,12 +335,12 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Hands launches over. For the holder of `issuing`.
+    /// Submits launches. For the holder of `issuing`.
     fn issue(&self, target: usize) {
         for index in self.issued.0.load(Ordering::Relaxed)..target {
             let slot = self.slots[index % SLOTS].get().cast::<Slot>();
-            // SAFETY: the slot was filled before `pushed` went beyond it, and is not filled anew
-            // before `issued` does.
+            // SAFETY: the slot was filled before `pushed` counted it, and is not filled again
+            // before `issued` counts it.
             if let Err(refusal) = unsafe { self.issue_slot(index, slot) } {
                 self.note(refusal);
             }
@@ -341,13 +348,13 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Launch `index`, which is in `slot`.
+    /// Submits launch `index`, which is in `slot`.
     ///
     /// # Safety
-    /// The slot is filled, nobody writes to it meanwhile, and it is issued once.
+    /// The slot is filled, no other thread writes to it during the call, and it is issued once.
     #[inline]
     unsafe fn issue_slot(&self, index: usize, slot: *mut Slot) -> Result<(), Refusal> {
-        // SAFETY: the caller vouches for the slot.
+        // SAFETY: the caller guarantees the slot.
         let (op, thread, function) = unsafe { ((*slot).op, (*slot).thread, (*slot).config.function) };
         let refusal = |reason| Refusal { thread, op, reason };
         if function.is_null()
@@ -357,7 +364,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             // SAFETY: as above.
             unsafe { (&raw mut (*slot).config.function).write(function) };
         }
-        // SAFETY: as above; who pushed vouched for the parameters.
+        // SAFETY: as above; the caller of `push` guaranteed the parameters.
         match unsafe { self.target.launch(&(*slot).config, (&raw mut (*slot).parameters).cast()) } {
             sys::CUresult::CUDA_SUCCESS => Ok(()),
             code => Err(refusal(Reason::Driver(code))),
@@ -371,7 +378,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         if is_next { awaited.pop_front().map(|(_, kernel)| kernel) } else { None }
     }
 
-    /// The first refusal of each thread is kept.
+    /// Records the first refusal of each thread.
     #[cold]
     fn note(&self, refusal: Refusal) {
         let mut refusals = self.refusals.lock();
@@ -381,14 +388,14 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         self.was_refused.store(true, Ordering::Release);
     }
 
-    /// The first launch of this thread's that was not made since this was asked last, and why.
+    /// Returns the first launch of this thread that failed since the last call, and why.
     #[inline]
     pub(crate) fn refused_to_this_thread(&self) -> Option<Refusal> {
         if self.was_refused.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
     }
 
-    /// The same of any thread's, this one's before others': what has been waited for has come to
-    /// this. The others' are forgotten.
+    /// As `refused_to_this_thread`, for any thread, with this thread's refusal first. Called after
+    /// a wait; the refusals of other threads are discarded.
     #[inline]
     pub(crate) fn refused(&self) -> Option<Refusal> {
         if self.was_refused.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
@@ -417,7 +424,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
                 self.is_asleep.store(false, Ordering::SeqCst);
                 thread.unpark();
             }
-            // No thread can be had.
+            // No thread could be started.
             None => self.issue_until(self.pushed.0.load(Ordering::Acquire)),
         }
     }
@@ -440,7 +447,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Waits for a launch; whether one came before patience ended.
+    /// Polls for a launch; returns whether one came within `PATIENCE`.
     fn look_out(&self) -> bool {
         let begin = Instant::now();
         let mut turns = 0u32;
@@ -461,15 +468,16 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     fn sleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
-        // Whoever pushes looks whether this sleeps afterwards: one of the two is seen.
+        // A thread that pushes checks afterward whether this thread sleeps, so at least one of the
+        // two sees the other.
         while self.is_asleep.load(Ordering::SeqCst) && !self.has_work() {
             std::thread::park();
         }
         self.is_asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Ends the thread and hands over what is left. What is launched afterwards goes straight to
-    /// the driver.
+    /// Ends the thread and submits the remaining launches. Later launches go straight to the
+    /// driver.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         if let Some(handle) = self.handle.lock().take() {
@@ -480,7 +488,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     }
 }
 
-/// Waiting for another thread that is about to be done.
+/// A wait for another thread that is about to finish.
 #[derive(Default)]
 struct Wait {
     turns: u32,
@@ -498,19 +506,19 @@ impl Wait {
     }
 }
 
-/// Those of this process, whose devices may live as long as it does.
+/// The queues of this process, whose devices may live as long as it does.
 static QUEUES: Mutex<Vec<Weak<SubmissionQueue<Stream>>>> = Mutex::new(Vec::new());
 
-/// Stops the queue before the process ends: the driver's own end must not find a thread in the
-/// midst of a launch.
+/// Stops the queue before the process ends: a thread must not be in the middle of a launch when the
+/// driver shuts down.
 pub(crate) fn stop_with_process(queue: &Arc<SubmissionQueue<Stream>>) {
     static REGISTERED: Once = Once::new();
     let mut queues = QUEUES.lock();
     queues.retain(|queue| queue.strong_count() > 0);
     queues.push(Arc::downgrade(queue));
-    // What is registered last is called first: the driver, which is there already, has registered
-    // its own end before.
-    // SAFETY: the function may be called at any time; it does not unwind.
+    // Exit handlers run in reverse order of registration. The driver is already loaded and has
+    // registered its own handler before this one. SAFETY: the function may be called at any time;
+    // it does not unwind.
     REGISTERED.call_once(|| unsafe {
         libc::atexit(stop_all);
     });

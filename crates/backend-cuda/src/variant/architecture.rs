@@ -1,4 +1,4 @@
-//! Architectures of devices, and which of them a variant is for.
+//! Architectures of devices, and which of them a variant supports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,19 @@ use std::str::FromStr;
 /// A device's compute capability: major and minor.
 pub(crate) type Capability = (i32, i32);
 
-/// What machine code is compiled for: `sm_80`, or `sm_90a` with the instructions that only 9.0 has.
+/// The target of machine code: `sm_80`, or `sm_90a` with the instructions that only 9.0 has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Architecture {
     capability: Capability,
-    /// Whether the instructions of this one capability may be used, which no later one promises.
+    /// Whether the instructions of only this capability may be used, which later capabilities need
+    /// not have.
     is_specific: bool,
 }
 
 impl Architecture {
-    /// The architecture whose machine code runs on a device: from 9.0 on with the instructions that
-    /// only this capability has. A compiler that knows `sm_100` knows `sm_100a`, and so on.
+    /// Returns the architecture whose machine code runs on a device. From 9.0 on it includes the
+    /// instructions that only this capability has. A compiler that supports `sm_100` also supports
+    /// `sm_100a`, and so on.
     pub(crate) fn of_device(capability: Capability) -> Architecture {
         Architecture { capability, is_specific: capability >= (9, 0) }
     }
@@ -32,7 +34,7 @@ impl fmt::Display for Architecture {
 impl FromStr for Architecture {
     type Err = String;
 
-    /// Of NVRTC's name for it.
+    /// Parses NVRTC's name of an architecture.
     fn from_str(name: &str) -> Result<Architecture, String> {
         let parsed = || {
             let digits = name.strip_prefix("sm_")?;
@@ -48,20 +50,20 @@ impl FromStr for Architecture {
     }
 }
 
-/// The architectures that a variant is for.
+/// The architectures that a variant supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Architectures {
     /// This capability and every later one.
     Minimum(Capability),
-    /// This capability alone, with the instructions that only it has.
+    /// Only this capability, with the instructions that only it has.
     Exact(Capability),
 }
 
 impl Architectures {
-    /// Everything that the backend runs on.
+    /// All architectures that the backend supports.
     pub(crate) const ALL: Architectures = Architectures::Minimum((8, 0));
 
-    /// Whether `architecture` is one of them.
+    /// Returns whether `architecture` is one of them.
     #[inline]
     pub(crate) fn contain(self, architecture: Architecture) -> bool {
         match self {

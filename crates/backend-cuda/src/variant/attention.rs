@@ -1,21 +1,22 @@
-//! Variants of attention and its gradient: how products are formed, the tiles, and which keys a
-//! query sees.
+//! Variants of attention and its gradient: the instructions of the products, the tiles, and the
+//! mask mode.
 
 use super::architecture::Architectures;
 use ternion_core::DType;
 
-/// How products are formed.
+/// The instructions that compute the products.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Engine {
-    /// `mma.sync` of 16-bit operands: from compute capability 8.0 on.
+    /// `mma.sync` of 16-bit operands, from compute capability 8.0 on.
     Mma,
-    /// `wgmma`: on 9.0.
+    /// `wgmma`, on 9.0.
     Wgmma,
     /// Fused multiply-adds of f32.
     Simt,
-    /// `mma.sync` of f32 rounded to TF32: from compute capability 8.0 on.
+    /// `mma.sync` of f32 rounded to TF32, from compute capability 8.0 on.
     Tf32,
-    /// `mma.sync` of f32 in three parts of bf16, as accurate as [`Engine::Simt`]: from compute capability 8.0 on.
+    /// `mma.sync` of f32 split into three bf16 terms (bf16x6), as accurate as [`Engine::Simt`],
+    /// from compute capability 8.0 on.
     Bf16x6,
 }
 
@@ -27,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// Widths of heads that there are forward kernels for.
+    /// Returns the head widths of the forward kernels.
     fn forward_widths(self) -> &'static [u16] {
         match self {
             Engine::Mma => &[32, 64, 128, 192, 256],
@@ -37,7 +38,7 @@ impl Engine {
         }
     }
 
-    /// Widths of heads that there are kernels of the gradient for.
+    /// Returns the head widths of the gradient kernels.
     pub(crate) fn grad_widths(self) -> &'static [u16] {
         match self {
             Engine::Mma => &[32, 64, 128, 256],
@@ -46,24 +47,25 @@ impl Engine {
         }
     }
 
-    /// The width of the tiles of heads of `columns` columns, in the forward kernels or in those of the gradient; none
-    /// where heads are too wide.
+    /// Returns the tile width for heads of `columns` columns, in the forward kernels or in those of
+    /// the gradient; `None` if the heads are too wide.
     pub(crate) fn width_of(self, columns: usize, is_grad: bool) -> Option<u16> {
         let widths = if is_grad { self.grad_widths() } else { self.forward_widths() };
         widths.iter().copied().find(|&width| usize::from(width) >= columns)
     }
 
-    /// Whether operands are f32 on tensor cores.
+    /// Returns whether operands are f32 on tensor cores.
     pub(crate) fn is_f32_on_tensor_cores(self) -> bool {
         matches!(self, Engine::Tf32 | Engine::Bf16x6)
     }
 
-    /// Whether there are kernels for parts of the keys, which also take heads that share keys as rows of one.
+    /// Returns whether there are split-KV kernels, which also process query heads that share keys
+    /// as rows of one head.
     pub(crate) fn has_parts(self) -> bool {
         matches!(self, Engine::Mma | Engine::Wgmma)
     }
 
-    /// Dtypes of operands.
+    /// Returns the dtypes of operands.
     fn dtypes(self) -> &'static [DType] {
         match self {
             Engine::Mma | Engine::Wgmma => &[DType::F16, DType::BF16],
@@ -72,21 +74,21 @@ impl Engine {
     }
 }
 
-/// Which keys a query sees.
+/// Which keys a query attends to, and whether there is dropout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Reach {
     Full,
-    /// Those from one index to another, which depend on the query's.
+    /// The keys between two indices, which depend on the query's index.
     Band,
-    /// Those that a mask of truth values shows. Weights may be dropped.
+    /// The keys that a bool mask selects. There may be dropout.
     BoolMask,
-    /// All, with a mask added to the scores. Weights may be dropped.
+    /// All keys, with a mask added to the scores. There may be dropout.
     AdditiveMask,
-    /// A band, of which weights are dropped.
+    /// A band, with dropout.
     Dropout,
     /// A band within sequences of different lengths.
     Varlen,
-    /// The same, of which weights are dropped.
+    /// The same with dropout.
     VarlenDropout,
 }
 
@@ -109,22 +111,23 @@ impl Reach {
         matches!(self, Reach::Varlen | Reach::VarlenDropout)
     }
 
-    /// Whether weights are dropped, but for those under a mask, which may be.
+    /// Returns whether there is always dropout. Masked modes may or may not have it.
     fn is_dropping(self) -> bool {
         matches!(self, Reach::Dropout | Reach::VarlenDropout)
     }
 
-    /// Whether there is a kernel for parts of the keys.
+    /// Returns whether there is a split-KV kernel.
     pub(crate) fn has_parts(self) -> bool {
         !self.is_dropping() && !self.is_varlen()
     }
 
-    /// Whether the kernels have code for dropped weights.
+    /// Returns whether the kernels have code for dropout.
     pub(crate) fn drops(self) -> bool {
         self.is_masked() || self.is_dropping()
     }
 
-    /// What the preparation of the gradient knows of it: the mask, and whether lengths differ.
+    /// Returns the mode of the kernel that prepares the gradient, which depends only on the mask
+    /// and on whether lengths differ.
     pub(crate) fn of_rows(self) -> Reach {
         match self {
             Reach::BoolMask | Reach::AdditiveMask => self,
@@ -134,7 +137,7 @@ impl Reach {
     }
 }
 
-/// What products are formed by, whichever way.
+/// The parameters of the products that forward and backward kernels share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Products {
     pub(crate) engine: Engine,
@@ -143,7 +146,7 @@ pub(crate) struct Products {
     pub(crate) reach: Reach,
 }
 
-/// Widths of [`AttentionVariant::GradByKeys`], and of these the ones that have the form for study.
+/// Widths of [`AttentionVariant::GradByKeys`], and those that also have the variant for study.
 const GRAD_BY_KEYS_WIDTHS: [u16; 4] = [64, 128, 192, 256];
 pub(crate) const GRAD_BY_KEYS_UNORDERED_WIDTHS: [u16; 2] = [64, 128];
 
@@ -153,38 +156,40 @@ pub(crate) enum AttentionVariant {
         products: Products,
         dtype: DType,
     },
-    /// Forward for few queries of many keys, which blocks have parts of, by tensor cores.
+    /// Forward for few queries of many keys, on tensor cores. The keys are split among blocks
+    /// (split-KV).
     ForwardParts {
         products: Products,
         dtype: DType,
     },
-    /// What puts the results of parts together.
+    /// The kernel that merges the results of split-KV.
     MergeParts {
         width: u16,
         mask: Reach,
         dtype: DType,
     },
-    /// Forward with operands by TMA, by wgmma.
+    /// Forward with operands loaded by TMA, with wgmma.
     ForwardTma {
         width: u16,
-        /// Whether it has the tiles for walks over many keys, of the widths that have others for few.
+        /// Whether it has the tiles for many keys, for the widths that have other tiles for few
+        /// keys.
         is_long: bool,
-        /// All keys, a band, or one of which weights are dropped.
+        /// All keys, a band, or a band with dropout.
         reach: Reach,
         dtype: DType,
     },
-    /// What draws which weights dropout keeps, for kernels by TMA.
+    /// The kernel that computes the dropout mask as bits, for TMA kernels.
     DropoutBits,
     Grad {
         products: Products,
         dtype: DType,
     },
-    /// The gradient in one walk over queries, by wgmma.
+    /// The gradient in one traversal over queries, with wgmma.
     GradByKeys {
         width: u16,
-        /// Whether the gradient of queries is formed a tile later than the others.
+        /// Whether the gradient of queries is computed one tile later than the others.
         lags: bool,
-        /// All keys, a band, or one of which weights are dropped.
+        /// All keys, a band, or a band with dropout.
         reach: Reach,
         dtype: DType,
     },
@@ -193,14 +198,15 @@ pub(crate) enum AttentionVariant {
         products: Products,
         dtype: DType,
     },
-    /// The same whose works add to the gradient of queries as they come, for study; no op asks for it.
+    /// As `GradByKeys`, but work tiles add to the gradient of queries in any order. For study; no
+    /// op uses it.
     GradByKeysUnordered {
         width: u16,
         lags: bool,
         reach: Reach,
         dtype: DType,
     },
-    /// What the gradient forms of each query before its products.
+    /// The kernel that computes the gradient's values per query before its products.
     GradRows {
         mask: Reach,
         dtype: DType,
@@ -223,20 +229,20 @@ impl AttentionVariant {
     }
 }
 
-/// Query and key rows of a block of tensor cores.
+/// Tiles of a block on tensor cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tiles {
     /// Tiles of 16 rows of a warp.
     pub(crate) row_tiles: usize,
-    /// Rows of the other side that are walked at a time.
+    /// Rows of the other operand in one step of the main loop.
     pub(crate) step: usize,
     pub(crate) warps: usize,
-    /// Blocks that shall fit a multiprocessor.
+    /// The minimum number of resident blocks on a multiprocessor.
     pub(crate) blocks: usize,
 }
 
-// Named by rows of a block (four warps of 16 or 32), rows of the other side a step, and blocks of a
-// multiprocessor. Which of them a kernel takes was measured: see `Products`.
+// Named by the rows of a block (four warps of 16 or 32), the rows of the other operand in a step,
+// and the blocks of a multiprocessor. The choice for each kernel was measured: see `Products`.
 const ROWS_64_STEP_16_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 16, warps: 4, blocks: 1 };
 const ROWS_64_STEP_32_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 1 };
 const ROWS_64_STEP_64_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 1 };
@@ -262,9 +268,9 @@ impl Tiles {
 /// Tiles of [`AttentionVariant::ForwardTma`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WarpgroupTiles {
-    /// Warpgroups of a block that multiply, each for 64 queries.
+    /// Consumer warpgroups of a block, each for 64 queries.
     pub(crate) consumers: usize,
-    /// Keys that are walked at a time.
+    /// Keys of one step of the main loop.
     pub(crate) step: usize,
     /// Buffers of keys, and of values.
     pub(crate) stages: usize,
@@ -272,14 +278,15 @@ pub(crate) struct WarpgroupTiles {
     pub(crate) query_stages: usize,
 }
 
-/// Those for heads of `width` columns: what shared memory holds, and beside sums of 192 and 256 columns the registers. Of several the fastest on an
-/// H200 (docs/kernels/attention.md).
+/// Returns the tiles for heads of `width` columns. They are limited by shared memory, and for
+/// accumulators of 192 and 256 columns also by registers. Of several that fit, the fastest on an
+/// H200 was chosen (docs/kernels/attention.md).
 pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, reach: Reach) -> WarpgroupTiles {
     let (consumers, step, stages, query_stages) = match (width, is_long) {
         (64, false) => (2, 128, 4, 4),
         (64, true) => (3, 128, 3, 4),
         (128, _) => (2, 128, 2, 3),
-        // Bits of dropped weights are of 128 keys, a whole number of steps.
+        // Dropout bits are computed for 128 keys, which must be a multiple of the step.
         (192, _) if reach.is_dropping() => (2, 64, 2, 2),
         (_, _) if reach.is_dropping() => (2, 64, 2, 1),
         (192, false) => (2, 80, 2, 2),
@@ -289,7 +296,8 @@ pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, reach: Reach) -> Wa
     WarpgroupTiles { consumers, step, stages, query_stages }
 }
 
-/// How many queries, and keys that a query may see, take the tiles for many; all keys and a band.
+/// Returns the number of queries, and of keys per query, from which on the tiles for many keys are
+/// used. For all keys and a band.
 pub(crate) fn forward_tma_long(width: usize, reach: Reach) -> Option<usize> {
     match (width, reach) {
         (64, Reach::Full) => Some(512),
@@ -300,22 +308,23 @@ pub(crate) fn forward_tma_long(width: usize, reach: Reach) -> Option<usize> {
 }
 
 impl Products {
-    /// The tiles of a forward kernel of tensor cores: the fastest of those without spills that were
-    /// tried on an H100.
+    /// Returns the tiles of a forward kernel on tensor cores: the fastest of those without spills
+    /// that were tried on an H100.
     pub(crate) fn forward_tiles(self) -> Tiles {
         match (self.engine, self.width) {
-            // A fragment of keys or values is read and converted once for two tiles of rows, where there are registers for both.
+            // A fragment of keys or values is read and converted once for two tiles of rows, if
+            // there are registers for both.
             (Engine::Tf32, ..=64) => ROWS_128_STEP_32_BLOCKS_2,
             // 128 KiB of shared memory.
             (Engine::Tf32, 256) => ROWS_64_STEP_16_BLOCKS_1,
-            // Of more keys registers spill, with some reaches and architectures.
+            // With more keys registers spill, for some mask modes and architectures.
             (Engine::Bf16x6, 128) => ROWS_64_STEP_16_BLOCKS_2,
             (Engine::Tf32 | Engine::Bf16x6, _) => ROWS_64_STEP_32_BLOCKS_2,
-            // y of wide heads takes most of the registers.
+            // For wide heads, the accumulators of y take most of the registers.
             (Engine::Wgmma, 192..) => ROWS_64_STEP_64_BLOCKS_1,
             (_, 192..) => ROWS_64_STEP_32_BLOCKS_1,
             _ if self.reach.is_masked() => ROWS_64_STEP_64_BLOCKS_2,
-            // Draws for 64 keys fit the words that they are kept in.
+            // The dropout bits of 64 keys fit the words that store them.
             (Engine::Wgmma, 64) if self.reach.is_dropping() => ROWS_64_STEP_64_BLOCKS_3,
             (Engine::Wgmma, 64) => ROWS_64_STEP_128_BLOCKS_3,
             (Engine::Wgmma, _) => ROWS_64_STEP_64_BLOCKS_2,
@@ -324,35 +333,37 @@ impl Products {
         }
     }
 
-    /// The tiles of [`AttentionVariant::ForwardParts`]: of few rows, whichever the mask.
+    /// Returns the tiles of [`AttentionVariant::ForwardParts`], which have few rows, with any mask.
     pub(crate) fn parts_tiles(self) -> Tiles {
         if self.width > 128 { self.forward_tiles() } else { ROWS_64_STEP_64_BLOCKS_2 }
     }
 
-    /// The tiles of the gradient on tensor cores: of the kernel for queries, and of that for keys
-    /// and values.
+    /// Returns the tiles of the gradient on tensor cores: of the kernel for queries, and of that
+    /// for keys and values.
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
         let is_plain = !self.reach.drops();
         match (self.engine, self.width) {
-            // What fits 99 KiB, of whole floats.
+            // Fits into 99 KiB, with f32 operands.
             (Engine::Tf32 | Engine::Bf16x6, 128) => [ROWS_64_STEP_16_BLOCKS_2; 2],
             (Engine::Tf32 | Engine::Bf16x6, _) => [ROWS_64_STEP_32_BLOCKS_2; 2],
             (Engine::Wgmma, 256) => [ROWS_64_STEP_64_BLOCKS_1; 2],
-            // What fits 99 KiB of shared memory, of compute capability 8.6, 8.9 and 12.0.
+            // Fits into the 99 KiB of shared memory of compute capability 8.6, 8.9 and 12.0.
             (_, 256) => [ROWS_64_STEP_16_BLOCKS_1; 2],
             (Engine::Wgmma, 64) if is_plain => [ROWS_64_STEP_64_BLOCKS_3, ROWS_64_STEP_64_BLOCKS_2],
             (Engine::Wgmma, _) => [ROWS_64_STEP_64_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
-            // Where a sequence is takes registers beside the draws.
+            // The sequence's position takes registers in addition to those of dropout.
             (_, 128) if self.reach == Reach::VarlenDropout => [ROWS_64_STEP_16_BLOCKS_2; 2],
             _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             (_, 128) => [ROWS_128_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
-            // Two blocks with the parameters of their sequences fit the 100 KiB of compute capability 8.6 and 8.9.
+            // Two blocks with the parameters of their sequences fit into the 100 KiB of compute
+            // capability 8.6 and 8.9.
             _ if self.reach == Reach::Varlen => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             _ => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
         }
     }
 
-    /// The tiles of [`AttentionVariant::GradMask`] on tensor cores: what fits shared memory, and the registers without spills.
+    /// Returns the tiles of [`AttentionVariant::GradMask`] on tensor cores, which fit into shared
+    /// memory and into the registers without spills.
     pub(crate) fn grad_mask_tiles(self) -> Tiles {
         match (self.engine, self.width) {
             (Engine::Mma, 256) => ROWS_64_STEP_16_BLOCKS_1,
@@ -362,7 +373,8 @@ impl Products {
         }
     }
 
-    /// Whether the gradients of keys and of values have a kernel each: their sums do not fit the registers together.
+    /// Returns whether the gradients of keys and of values have separate kernels, because their
+    /// accumulators do not fit into the registers together.
     pub(crate) fn has_values_kernel(self) -> bool {
         self.width > 128 || (self.engine == Engine::Bf16x6 && self.width == 128)
     }
@@ -431,7 +443,7 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     all
 }
 
-/// Those for study.
+/// The variants for study.
 pub(super) fn variants_beside_ops() -> Vec<AttentionVariant> {
     let mut all = Vec::new();
     for reach in [Reach::Full, Reach::Band] {

@@ -1,43 +1,44 @@
-//! Forms of the attention ladder: kernels of attention forward from the naive one to one whose consumers take turns at the tensor cores. They are for
-//! study and measurement; no op asks for them.
+//! Rungs of the attention ladder: kernels of attention forward, from a naive one to one with
+//! ping-pong scheduling. They are for study and measurement; no op uses them.
 
 use super::architecture::Architectures;
 use ternion_core::DType;
 
-/// A rung of the ladder, `y = softmax(scale q k^T) v`: one idea more than the rung before it.
+/// A rung of the ladder, `y = softmax(scale q k^T) v`. Each adds one idea to the previous rung.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Form {
-    /// Three kernels, scores in global memory, a thread for each number.
+    /// Three kernels, scores in global memory, one thread per element.
     Naive,
-    /// The same with tiles in shared memory and in registers for both products.
+    /// As `Naive`, with tiles in shared memory and in registers for both products.
     Tiled,
-    /// One kernel, which corrects maximum and sum of a row as keys pass by: scores are never stored.
+    /// One kernel that updates the maximum and the sum of a row from step to step over the keys.
+    /// Scores are never stored.
     OnlineSoftmax,
-    /// Tensor cores by `mma.sync`, 16 queries a warp, weights in registers.
+    /// Tensor cores by `mma.sync`, 16 queries per warp, weights in registers.
     Mma,
-    /// Tensor cores by `wgmma`, tiles by the tensor memory accelerator.
+    /// Tensor cores by `wgmma`, tiles loaded by TMA.
     Wgmma,
-    /// A warpgroup that copies and two that multiply.
+    /// A producer warpgroup and two consumer warpgroups.
     WarpSpecialized,
-    /// These two take turns: the softmax of one runs under the products of the other.
+    /// The consumers alternate: the softmax of one overlaps with the products of the other.
     PingPong,
 }
 
-/// The widths of heads that kernels are compiled for.
+/// The head widths that kernels are compiled for.
 pub const WIDTHS: [usize; 2] = [64, 128];
 
 /// Threads of a warp and of a warpgroup.
 const LANES: usize = 32;
 const WARPGROUP: usize = 128;
-/// Threads of the blocks of f32.
+/// Threads of a block of the f32 rungs.
 const THREADS: usize = 256;
-/// What tiles of wgmma begin at multiples of, in bytes.
+/// The alignment of wgmma tiles in bytes.
 const SWIZZLE_ALIGNMENT: usize = 1024;
-/// Elements of a row of scores are rounded up to as many.
+/// The length of a row of scores is rounded up to a multiple of this many elements.
 const PITCH: usize = 4;
 
 impl Form {
-    /// Every form, in the order in which they are read.
+    /// Every rung, in the order of the ladder.
     pub const ALL: [Form; 7] = [
         Form::Naive,
         Form::Tiled,
@@ -48,12 +49,12 @@ impl Form {
         Form::PingPong,
     ];
 
-    /// What records of measurements and messages call it: `online_softmax`.
+    /// Returns the name in records of measurements and in messages: `online_softmax`.
     pub fn name(self) -> &'static str {
         self.facts().0
     }
 
-    /// Its root file in `kernels/`.
+    /// Returns its root file in `kernels/`.
     pub(crate) fn file(self) -> &'static str {
         self.facts().1
     }
@@ -70,7 +71,7 @@ impl Form {
         }
     }
 
-    /// Of q, k, v and y; sums are f32.
+    /// Returns the dtype of q, k, v and y; sums are f32.
     pub fn dtype(self) -> DType {
         match self {
             Form::Naive | Form::Tiled | Form::OnlineSoftmax => DType::F32,
@@ -78,19 +79,21 @@ impl Form {
         }
     }
 
-    /// Whether the scores of all pairs of tokens are stored, in scratch.
+    /// Returns whether the scores of all pairs of tokens are stored, in a workspace.
     pub fn stores_scores(self) -> bool {
         matches!(self, Form::Naive | Form::Tiled)
     }
 
-    /// Elements of f32 that the form takes as scratch: the scores of all pairs of tokens, in rows whose length is rounded up to a multiple of 4; 0 of
-    /// forms that do not store them.
+    /// Returns the f32 elements of the rung's workspace: the scores of all pairs of tokens, in rows
+    /// whose length is rounded up to a multiple of 4; 0 for rungs that do not store them.
     pub fn scratch_elements(self, heads: usize, tokens: usize) -> usize {
         if self.stores_scores() { heads * tokens * self.pitch(tokens) } else { 0 }
     }
 
-    /// Bytes that the form moves between global memory and the multiprocessors, by a model without caches: each element counts as often as a block, or
-    /// a warp of the naive form, asks for it. Pairs of a query and a key that a causal mask hides are not counted, but where whole rows are written.
+    /// Returns the bytes that the rung moves between global memory and the multiprocessors, in a
+    /// model without caches: each element counts once per block that requests it, or per warp in
+    /// the naive rung. Pairs of a query and a key that a causal mask excludes are not counted,
+    /// except where whole rows are written.
     pub fn global_bytes(self, heads: usize, tokens: usize, width: usize, mask: Mask) -> f64 {
         let row = (width * self.dtype().size()) as f64;
         let rows = (heads * tokens) as f64;
@@ -98,26 +101,28 @@ impl Form {
         // The softmax writes rows of scores to their end.
         let scores = |reads_as_weights: f64| 4.0 * ((5.0 + reads_as_weights) * pairs + rows * tokens as f64);
         match self {
-            // A warp loads a query and 32 keys for 32 scores, and a value for each weight, which it reads for 32 columns.
+            // A warp loads a query and 32 keys for 32 scores, and a value for each weight. Each
+            // weight is read for 32 columns.
             Form::Naive => pairs * row * (33.0 / 32.0 + 1.0) + scores(width as f64 / 32.0) + rows * row,
-            // A tile of 128 x 128 scores loads 128 queries and 128 keys; a tile of 128 rows of y loads all values.
+            // A tile of 128 x 128 scores loads 128 queries and 128 keys; a tile of 128 rows of y
+            // loads all values.
             Form::Tiled => pairs * row * 3.0 / 128.0 + scores(1.0) + rows * row,
             // A block loads its queries once and all their keys and values.
             _ => pairs * row * 2.0 / self.queries() as f64 + 2.0 * rows * row,
         }
     }
 
-    /// Elements of a row of scores.
+    /// Returns the elements of a row of scores.
     pub(crate) fn pitch(self, tokens: usize) -> usize {
         tokens.next_multiple_of(PITCH)
     }
 
-    /// Names of its kernels, in the order in which they run.
+    /// Returns the names of its kernels, in the order in which they run.
     pub(crate) fn kernels(self) -> &'static [&'static str] {
         if self.stores_scores() { &["scores", "softmax", "values"] } else { &["attention"] }
     }
 
-    /// Queries of a block, of forms that do not store scores.
+    /// Returns the queries of a block, for rungs that do not store scores.
     pub(crate) fn queries(self) -> usize {
         match self.warpgroups() {
             Some(Warpgroups { consumers, .. }) => consumers * 64,
@@ -125,7 +130,7 @@ impl Form {
         }
     }
 
-    /// How warpgroups share the work, of forms that multiply by them.
+    /// Returns how warpgroups share the work, for rungs with wgmma.
     pub(crate) fn warpgroups(self) -> Option<Warpgroups> {
         match self {
             Form::Wgmma => Some(Warpgroups { consumers: 1, step: 64, stages: 2 }),
@@ -143,13 +148,13 @@ impl Form {
         }
     }
 
-    /// Bytes of dynamic shared memory.
+    /// Returns the bytes of dynamic shared memory.
     pub(crate) fn shared(self, width: usize) -> usize {
         let size = self.dtype().size();
         match (self, self.warpgroups()) {
-            // Arrays of the kernels' own.
+            // These kernels use static arrays.
             (Form::Naive | Form::Tiled, _) => 0,
-            // q; k, whose place v takes; weights: in rows that are a pack longer.
+            // q; k, whose buffer is reused for v; and the weights. Rows are padded by a pack.
             (Form::OnlineSoftmax, _) => size * (2 * width * (64 + 4) + 64 * (64 + 4)),
             // q, and two stages of k and v.
             (_, None) => size * 64 * width * 5,
@@ -165,7 +170,7 @@ impl Form {
     }
 }
 
-/// Warpgroups that multiply, each with 64 queries; keys of a step; stages of keys and of values.
+/// Consumer warpgroups, each with 64 queries; keys of a step; stages of keys and of values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Warpgroups {
     pub(crate) consumers: usize,
@@ -173,7 +178,7 @@ pub(crate) struct Warpgroups {
     pub(crate) stages: usize,
 }
 
-/// Which keys a query sees.
+/// Which keys a query attends to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mask {
     /// All.
@@ -183,7 +188,8 @@ pub enum Mask {
 }
 
 impl Mask {
-    /// Of all pairs of a query and a key those that are seen, but for half a diagonal.
+    /// Returns the fraction of all pairs of a query and a key that are unmasked, ignoring half of
+    /// the diagonal.
     pub fn share(self) -> f64 {
         match self {
             Mask::Full => 1.0,
@@ -192,7 +198,7 @@ impl Mask {
     }
 }
 
-/// A form for heads of a width, with or without a causal mask.
+/// A rung for heads of a width, with or without a causal mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct AttentionLadderVariant {
     pub(crate) form: Form,
@@ -200,7 +206,7 @@ pub(crate) struct AttentionLadderVariant {
     pub(crate) mask: Mask,
 }
 
-/// Every form for each width, with and without a mask.
+/// Returns every rung for each width, with and without a mask.
 pub(crate) fn variants() -> impl Iterator<Item = AttentionLadderVariant> {
     Form::ALL.into_iter().flat_map(|form| {
         WIDTHS.into_iter().flat_map(move |width| {
@@ -218,17 +224,17 @@ mod tests {
         for AttentionLadderVariant { form, width, .. } in variants() {
             let (threads, shared) = (form.threads(), form.shared(width.into()));
             assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{form:?}: {threads} threads");
-            // Of compute capability 8.0 a block may have 163 KiB, of 9.0 it may have 227.
+            // With compute capability 8.0 a block may have 163 KiB, with 9.0 it may have 227.
             let room = if form.warpgroups().is_some() { 227 << 10 } else { 163 << 10 };
             assert!(shared <= room, "{form:?} {width}: {shared} bytes");
         }
     }
 
-    /// As the kernels count them: `sizeof(Tiles)`, SHARED.
+    /// Sizes as the kernels compute them: `sizeof(Tiles)`, SHARED.
     #[test]
     fn shared_memory_is_what_the_kernels_lay_out() {
         assert_eq!(Form::OnlineSoftmax.shared(128), 4 * (8 * 16 * 68 + 8 * 16 * 68 + 4 * 16 * 68));
-        // Keys of width 64 take more than values: 64 x 68 floats, not 64 x 64.
+        // With width 64, keys take more memory than values: 64 x 68 floats, not 64 x 64.
         assert_eq!(Form::OnlineSoftmax.shared(64), 4 * (4 * 16 * 68 + 4 * 16 * 68 + 4 * 16 * 68));
         assert_eq!(Form::Mma.shared(64), 64 * 128 * 5);
         assert_eq!(Form::Wgmma.shared(128), 16384 + 4 * 16384 + 72 + 1024);
@@ -249,7 +255,8 @@ mod tests {
         assert_eq!(Form::OnlineSoftmax.scratch_elements(2, 3), 0);
     }
 
-    /// 128 tokens of a head: forms that store no scores load keys and values once for each block of queries.
+    /// 128 tokens of a head: rungs that do not store scores load keys and values once for each
+    /// block of queries.
     #[test]
     fn bytes_are_those_of_blocks() {
         let row = 64.0 * 2.0;

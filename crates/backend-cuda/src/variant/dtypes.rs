@@ -2,21 +2,21 @@
 
 use ternion_core::DType;
 
-/// Dtypes that stand for all of their size, where only bits move.
+/// Dtypes that represent all dtypes of their size, for kernels that only move bits.
 pub(super) const SIZES: [DType; 4] = [DType::I64, DType::I32, DType::F16, DType::U8];
 
-/// Numbers that are not floats.
+/// The integer dtypes, without those that [`wrapping_like`] maps to others.
 const INTEGERS: [DType; 5] = [DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
 
-/// Numbers that [`wrapping_like`] maps to others.
+/// Dtypes that [`wrapping_like`] maps to others.
 pub(super) const UNSIGNED: [DType; 3] = [DType::U64, DType::U32, DType::U16];
 
-/// The dtypes that sums, differences and products are compiled for.
+/// Returns the dtypes that sums, differences and products are compiled for.
 pub(super) fn numbers() -> impl Iterator<Item = DType> {
     DType::FLOATS.into_iter().chain(INTEGERS)
 }
 
-/// The dtype that stands for all of the size of `dtype`, where only bits move.
+/// Returns the dtype that represents all of the size of `dtype`, for kernels that only move bits.
 #[inline]
 pub(crate) fn bits_like(dtype: DType) -> DType {
     match dtype.size() {
@@ -27,7 +27,8 @@ pub(crate) fn bits_like(dtype: DType) -> DType {
     }
 }
 
-/// The dtype whose kernels serve `dtype` where the sign makes no difference: sums, differences and products of integers wrap to the same bits.
+/// Returns the dtype whose kernels are used for `dtype` where the sign does not matter: sums,
+/// differences and products of integers wrap to the same bits.
 #[inline]
 pub(crate) fn wrapping_like(dtype: DType) -> DType {
     match dtype {
@@ -41,7 +42,7 @@ pub(crate) fn wrapping_like(dtype: DType) -> DType {
 /// Bytes of the widest access.
 pub(crate) const ACCESS: usize = 16;
 
-/// Elements of one access where the widest of these types fills it.
+/// Returns the elements of one access that the widest of these types fills.
 #[inline]
 pub(crate) fn pack_of(dtypes: &[DType]) -> usize {
     ACCESS / dtypes.iter().map(|dtype| dtype.size()).max().unwrap_or(1)

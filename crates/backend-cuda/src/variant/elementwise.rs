@@ -1,4 +1,5 @@
-//! Variants of which each element depends on the elements at its index alone.
+//! Variants of kernels in which each output element depends only on the input elements at its
+//! index.
 
 use super::dtypes::{SIZES, UNSIGNED, numbers, wrapping_like};
 use ternion_core::ops::binary::BinaryOp;
@@ -6,7 +7,7 @@ use ternion_core::ops::compare::CompareOp;
 pub(crate) use ternion_core::ops::unary::UnaryFunction;
 use ternion_core::{DType, UnaryOp};
 
-/// Functions that are fused with a bias: those that layers have.
+/// Activations of layers, which are fused with a bias.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Activation {
     Relu,
@@ -27,7 +28,7 @@ impl Activation {
         Activation::Tanh,
     ];
 
-    /// The activation that this function is.
+    /// Returns the activation that computes this function, if there is one.
     #[inline]
     pub(crate) fn of(op: UnaryOp) -> Option<Activation> {
         match op {
@@ -63,7 +64,7 @@ pub(crate) enum ElementwiseVariant {
         function: UnaryFunction,
         dtype: DType,
     },
-    /// Of a number and a tensor, the number is in the type that the op is computed in.
+    /// If one operand is a scalar, it is in the type that the op is computed in.
     Binary {
         op: BinaryOp,
         a: DType,
@@ -89,7 +90,7 @@ pub(crate) enum ElementwiseVariant {
         from: DType,
         to: DType,
     },
-    /// Strided copies, and one number everywhere, for elements of the size of this dtype.
+    /// Strided copies, and fills with one value, for elements of the size of this dtype.
     Move(DType),
 }
 
@@ -108,13 +109,14 @@ impl ElementwiseVariant {
         ElementwiseVariant::UnaryGrad { function: UnaryFunction(op), dtype }
     }
 
-    /// Of two tensors.
+    /// Returns the variant for two tensors.
     #[inline]
     pub(crate) fn binary(op: BinaryOp, dtype: DType) -> ElementwiseVariant {
         ElementwiseVariant::binary_of(op, [dtype; 2], dtype)
     }
 
-    /// Of a tensor and a number, which is in the type that the op is computed in, in either order.
+    /// Returns the variant for a tensor and a scalar in either order. The scalar is in the type
+    /// that the op is computed in.
     #[inline]
     pub(crate) fn binary_of(op: BinaryOp, operands: [DType; 2], y: DType) -> ElementwiseVariant {
         let kernel = |dtype| match op {
@@ -134,10 +136,10 @@ impl ElementwiseVariant {
         ElementwiseVariant::Compare { op, dtype }
     }
 
-    /// `None` where the bits stay what they are.
+    /// Returns the variant of a cast, or `None` if the bits do not change.
     #[inline]
     pub(crate) fn cast(from: DType, to: DType) -> Option<ElementwiseVariant> {
-        // Integers keep their low bits; floats saturate at the ends of the very dtype.
+        // Integers keep their low bits; floats saturate at the limits of the target dtype.
         let to = if from.is_float() { to } else { wrapping_like(to) };
         let is_cut = to == DType::Bool || (to.is_int() && to.size() <= from.size());
         let from = if is_cut { wrapping_like(from) } else { from };
@@ -177,7 +179,7 @@ fn unary_variants() -> Vec<ElementwiseVariant> {
     for op in UnaryOp::ALL {
         let dtypes: Vec<DType> = match op {
             UnaryOp::Not => vec![DType::Bool],
-            // Of negation and of squares there are none of their own.
+            // Negation and squares have no separate kernels for unsigned integers.
             UnaryOp::Neg | UnaryOp::Square => numbers().collect(),
             op if op.takes_integers() => numbers().chain(UNSIGNED).collect(),
             _ => DType::FLOATS.to_vec(),

@@ -27,18 +27,20 @@ pub(crate) enum Engine {
     Mma,
     /// `mma.sync` of f32 rounded to TF32.
     Tf32,
-    /// `wgmma` of f16 or bf16, operands by the tensor memory accelerator.
+    /// `wgmma` of f16 or bf16, with operands loaded by TMA.
     Wgmma,
-    /// The same of few tiles: blocks of a cluster add up parts of the sums.
+    /// As [`Engine::Wgmma`], for few tiles: k is split among the blocks of a cluster, which add
+    /// their partial sums.
     WgmmaSplitK,
-    /// As [`Engine::Wgmma`], of f32 rounded to TF32.
+    /// As [`Engine::Wgmma`], for f32 rounded to TF32.
     WgmmaTf32,
-    /// The same of f32 in parts of bf16, of which six pairs are multiplied.
+    /// As [`Engine::Wgmma`], for f32 split into bf16 terms, of which six pairs are multiplied
+    /// (bf16x6).
     WgmmaBf16x6,
 }
 
 impl Engine {
-    /// The devices that have its instructions.
+    /// Returns the architectures that have its instructions.
     pub(crate) fn architectures(self) -> Architectures {
         match self {
             Engine::Simt | Engine::Mma | Engine::Tf32 => Architectures::ALL,
@@ -48,17 +50,19 @@ impl Engine {
         }
     }
 
-    /// Whether operands are copied by the tensor memory accelerator.
+    /// Returns whether operands are loaded by TMA.
     pub(crate) fn uses_tensor_maps(self) -> bool {
         self.architectures() == Architectures::Exact((9, 0))
     }
 
-    /// Whether parts of sums are added up by the blocks of a cluster, of which each has one, and no second kernel.
+    /// Returns whether partial sums of split-K are added by the blocks of a cluster, each of which
+    /// has one, and not by a second kernel.
     pub(crate) fn adds_up_in_clusters(self) -> bool {
         self == Engine::WgmmaSplitK
     }
 
-    /// Whether one operand at least is runs along k: tensor cores read the other one from registers, where it is turned.
+    /// Returns whether at least one operand must be k-major: tensor cores read the other one from
+    /// registers, where it is transposed.
     pub(crate) fn needs_one_k_major(self) -> bool {
         self == Engine::WgmmaTf32
     }
@@ -67,25 +71,26 @@ impl Engine {
         self != Engine::Simt
     }
 
-    /// The dtype that it multiplies for operands of `dtype`.
+    /// Returns the dtype that it multiplies for operands of `dtype`.
     pub(crate) fn operands(self, dtype: DType) -> DType {
         if self == Engine::WgmmaBf16x6 { DType::BF16 } else { dtype }
     }
 }
 
-/// What is multiplied.
+/// The type of the operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum MmaInput {
-    /// Elements of a dtype as they are.
+    /// Elements of a dtype, unchanged.
     Of(DType),
-    /// Those of f32, rounded to TF32.
+    /// f32 elements, rounded to TF32.
     Tf32,
-    /// Those of f32 as they are, or in parts of bf16 where [tiles for these](BF16X6_TILES) are faster.
+    /// f32 elements, unchanged or, if [those tiles](BF16X6_TILES) are faster, split into bf16
+    /// terms.
     Bf16x6,
 }
 
 impl MmaInput {
-    /// The dtype of the operands.
+    /// Returns the dtype of the operands.
     pub(crate) fn dtype(self) -> DType {
         match self {
             MmaInput::Of(dtype) => dtype,
@@ -93,8 +98,9 @@ impl MmaInput {
         }
     }
 
-    /// Whether its tiles are of engines that [use tensor cores](Engine::uses_tensor_cores). There may be several of
-    /// such, for different architectures.
+    /// Returns whether its tiles belong to engines that
+    /// [use tensor cores](Engine::uses_tensor_cores). There may be several of these engines, for
+    /// different architectures.
     pub(crate) fn uses_tensor_cores(self) -> bool {
         match self {
             MmaInput::Tf32 => true,
@@ -103,7 +109,7 @@ impl MmaInput {
         }
     }
 
-    /// Everything that is multiplied; for [`MmaInput::Bf16x6`] that is f32.
+    /// Returns every input type; [`MmaInput::Bf16x6`] is covered by f32.
     pub(crate) fn all() -> impl Iterator<Item = MmaInput> {
         numbers().map(MmaInput::Of).chain([MmaInput::Tf32])
     }
@@ -111,22 +117,21 @@ impl MmaInput {
 
 /// Threads of a warpgroup.
 const WARPGROUP: usize = 128;
-/// Bytes of a line of a stage that is read by wgmma, and what stages begin at multiples of.
+/// Bytes of a line of a stage that wgmma reads, and the alignment of stages.
 const LINE: usize = 128;
 const SWIZZLE_ALIGNMENT: usize = 1024;
-/// Lines of a slab that a consumer stores, and of a strip that one of its warps does.
+/// Lines of a slab that a consumer stores, and of a strip that one of its warps stores.
 const SLAB_LINES: usize = 64;
 const STRIP_LINES: usize = 16;
-/// Warpgroups that multiply, and their warps.
+/// Consumer warpgroups, and their warps.
 const CONSUMERS: usize = 2;
 const CONSUMER_WARPS: usize = 8;
-/// More barriers than any tile has.
+/// An upper bound of the number of barriers of a tile.
 const MOST_BARRIERS: usize = 64;
-/// Bytes of shared memory that a block may have where there are tiles of warpgroups.
+/// Maximum bytes of shared memory of a block on devices that support tiles of warpgroups.
 const MOST_SHARED: usize = 227 << 10;
 
-/// Sizes of a tile: rows and columns of the result, and the length of the inner axis that a stage
-/// holds.
+/// The sizes of a tile: rows and columns of the result, and the length of k in one stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockShape {
     pub(crate) m: usize,
@@ -134,17 +139,18 @@ pub(crate) struct BlockShape {
     pub(crate) k: usize,
 }
 
-/// What one thread, or one warp, computes of a tile.
+/// The part of a tile that one thread, warp or warpgroup computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     /// SIMT: elements of a thread, and lanes of a warp along m.
     Thread { m: usize, n: usize, lanes_m: usize },
     /// Tensor cores: elements of a warp.
     Warp { m: usize, n: usize },
-    /// Tensor cores: elements of a warpgroup. Where two have a tile together, each has half of its rows; where each has
-    /// a tile of its own, they multiply in turn (the ping-pong schedule).
+    /// Tensor cores: elements of a warpgroup. If two warpgroups share a tile, each has half of its
+    /// rows. If each has its own tile, they alternate (the ping-pong schedule).
     Warpgroup { m: usize, n: usize },
-    /// Tensor cores: elements of the one warpgroup of a block, whose rows are columns of the result. A warp beside it loads.
+    /// Tensor cores: elements of the only consumer warpgroup of a block, whose rows are columns of
+    /// the result. An additional warp loads.
     TurnedWarpgroup { m: usize, n: usize },
 }
 
@@ -168,43 +174,46 @@ impl Part {
     }
 }
 
-/// The products that a tile is for.
+/// The products that a tile is meant for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     Any,
-    /// Those of at most as many rows as the tile has.
+    /// Products with at most as many rows as the tile has.
     FewRows,
-    /// Those with an operand that tensor cores can only get element by element.
+    /// Products with an operand that tensor cores can only load element by element.
     UnalignedOperands,
 }
 
-/// What a tile costs on an H100: fitted by `benches/peers/fit_tiles.py` to measurements of products of random sizes with a cold L2 cache
-/// (`docs/kernels/matmul.md` has how much the choice by these numbers loses). Those of f64, and of lines that begin anywhere, are of an
-/// earlier fit, the latter with the start of the tile of the same size.
+/// The cost of a tile on an H100, fitted by `benches/peers/fit_tiles.py` to measurements of
+/// products of random sizes with a cold L2 cache (`docs/kernels/matmul.md` says how much time the
+/// choice by these numbers loses). The costs of f64 and of unaligned operands come from an earlier
+/// fit, the latter with the start time of the tile of the same size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Cost {
-    /// Nanoseconds that a full multiprocessor needs for a tile, per inner element.
+    /// Nanoseconds that a fully occupied multiprocessor needs for a tile, per element of k.
     pub(crate) nanoseconds_per_k: f64,
-    /// Microseconds from a launch to the first products, and from the last ones to its end.
+    /// Microseconds from the launch to the first products, plus those from the last products to the
+    /// end.
     pub(crate) start_microseconds: f64,
-    /// How much longer a block takes that has a multiprocessor alone.
+    /// The factor by which a block takes longer if it is the only one on its multiprocessor.
     pub(crate) lone_block_factor: f64,
-    /// Microseconds that a wave of blocks takes to begin and end.
+    /// Microseconds for the begin and end of a wave of blocks.
     pub(crate) wave_microseconds: f64,
 }
 
-/// A tile of the result, as one block computes it. Every tile is a static, and is itself alone:
+/// A tile of the result, computed by one block. Every tile is a static and equal only to itself:
 /// tiles are compared by address.
 pub(crate) struct Tile {
-    /// For messages.
+    /// The name in messages.
     pub(crate) name: &'static str,
     pub(crate) engine: Engine,
     pub(crate) block: BlockShape,
     pub(crate) part: Part,
     pub(crate) stages: usize,
-    /// Blocks on a multiprocessor.
+    /// Resident blocks of a multiprocessor.
     pub(crate) resident: usize,
-    /// Blocks of a cluster, a power of two: tiles of [its shape](Tile::cluster_shape), whose operands are loaded once for all that share them.
+    /// Blocks of a cluster, a power of two: tiles of [its shape](Tile::cluster_shape), whose
+    /// operands are loaded once for all blocks that share them.
     pub(crate) cluster: usize,
     pub(crate) purpose: Purpose,
     pub(crate) cost: Cost,
@@ -233,13 +242,14 @@ impl fmt::Debug for Tile {
 }
 
 impl Tile {
-    /// Whether it takes operands of any strides, element by element. Tensor cores ask for 16 bytes
-    /// at a time where they are to be kept busy.
+    /// Returns whether it supports operands of any strides, element by element. Tensor cores need
+    /// accesses of 16 bytes to be kept busy.
     pub(crate) fn takes_elements(&self) -> bool {
         !self.engine.uses_tensor_cores() || self.purpose == Purpose::UnalignedOperands
     }
 
-    /// Whether tensor cores take operands that are loaded so, of which else one or both are copied first.
+    /// Returns whether the tile supports operands with these load modes. If not, one or both are
+    /// copied first.
     pub(crate) fn takes(&self, loads: [LoadMode; 2]) -> bool {
         let is_taken = |load: LoadMode| !load.is_unaligned() || self.takes_elements();
         let has_k_major = loads.into_iter().any(LoadMode::is_k_major);
@@ -248,18 +258,19 @@ impl Tile {
             && (loads[0].is_k_major() || !self.needs_rows_along_k())
     }
 
-    /// Whether a is runs along k: of one across k it would load more rows than it has.
+    /// Returns whether a must be k-major: from any other a the kernel would load more rows than the
+    /// tile has.
     pub(crate) fn needs_rows_along_k(&self) -> bool {
         matches!(self.part, Part::TurnedWarpgroup { m, .. } if m < SLAB_LINES)
     }
 
-    /// Whether the kernel has a and b change places, and so columns of the result are its rows: of two operands that are loaded so
-    /// the one that is read from registers is b.
+    /// Returns whether the kernel swaps a and b, so that columns of the result are its rows. It
+    /// does if b is the operand that must be read from registers.
     pub(crate) fn is_turned(&self, [a, b]: [LoadMode; 2]) -> bool {
         self.engine.needs_one_k_major() && a.is_k_major() && !b.is_k_major()
     }
 
-    /// Whether its copies of a may be vectors along the inner axis.
+    /// Returns whether it may load a as vectors along k.
     pub(crate) fn loads_a_along_k(&self) -> bool {
         self.part.m() * self.part.n() < 64
     }
@@ -274,29 +285,32 @@ impl Tile {
         }
     }
 
-    /// Tiles of a cluster below each other and side by side: as many of both, or twice as many below each other.
+    /// Returns the tiles of a cluster along m and n: the same number of both, or twice as many
+    /// along m.
     pub(crate) fn cluster_shape(&self) -> [usize; 2] {
         let across = 1 << (self.cluster.ilog2() / 2);
         [self.cluster / across, across]
     }
 
-    /// Blocks of a product of `tiles` tiles on a device of so many multiprocessors; `tiles` are those of whole clusters.
+    /// Returns the blocks of a product of `tiles` tiles on a device with this number of
+    /// multiprocessors. `tiles` is a multiple of the cluster's blocks.
     pub(crate) fn blocks(&self, tiles: usize, multiprocessors: usize) -> usize {
         match self.cluster {
-            // Two multiprocessors are neighbors always: every pair of blocks fits.
+            // Two multiprocessors are always adjacent, so every pair of blocks fits.
             1 | 2 => tiles.min(multiprocessors / self.cluster * self.cluster),
-            // How many larger clusters fit at once depends on how many multiprocessors each of the device's groups has. A block that waits until others
-            // have ended should not have as many tiles before it as those: each has one.
+            // How many larger clusters fit at once depends on how many multiprocessors each group
+            // of the device has. A block that starts only after others have ended should not have
+            // to compute as many tiles as they did, so each block computes one tile.
             _ => tiles,
         }
     }
 
-    /// Whether its two consumers have tiles of their own, in turn.
+    /// Returns whether its two consumers have separate tiles and alternate.
     pub(crate) fn is_ping_pong(&self) -> bool {
         matches!(self.part, Part::Warpgroup { m, .. } if m == self.block.m)
     }
 
-    /// Bytes of a stage of what is loaded by tensor maps, in all parts.
+    /// Returns the bytes of a stage that is loaded by tensor maps, with all bf16 terms.
     pub(crate) fn stage_bytes(&self) -> usize {
         let BlockShape { m, n, k } = self.block;
         match self.engine {
@@ -305,21 +319,24 @@ impl Tile {
         }
     }
 
-    /// Bytes of dynamic shared memory: the stages, or the sums on their way out.
+    /// Returns the bytes of dynamic shared memory: the stages, or the results that are staged for
+    /// the store.
     pub(crate) fn shared(&self, dtype: DType, loads: [LoadMode; 2]) -> usize {
         let BlockShape { m, n, k } = self.block;
         let warps = self.threads() / 32;
         match self.part {
             Part::Warpgroup { .. } => {
-                // Two slabs of 64 lines on the way out of each consumer, the barriers, the notices, and what alignment takes.
+                // For each consumer two slabs of 64 lines that are staged for the store; the
+                // barriers, the notices, and the padding for alignment.
                 let out = CONSUMERS * 2 * SLAB_LINES * LINE;
                 let barriers = 2 * self.stages + 2 * CONSUMERS;
                 self.stages * self.stage_bytes() + out + 8 * barriers + SWIZZLE_ALIGNMENT
             }
-            // The stages, whose room the sums take, and two barriers of each.
+            // The stages, whose memory is reused for the accumulators, and two barriers of each
+            // stage.
             Part::TurnedWarpgroup { .. } => self.stages * ((m + n) * LINE + 2 * 8) + SWIZZLE_ALIGNMENT,
             Part::Warp { m: warp_m, n: warp_n } => {
-                // gemm/tf32.cu lays out rows of a lane together: four, or two.
+                // gemm/tf32.cu stores the rows of a lane together: four, or two.
                 let rows_out = if dtype == DType::F32 && warp_m.is_multiple_of(32) { 32 } else { 16 };
                 let operands = self.stages * (m + n) * k * dtype.size();
                 operands.max(warps * rows_out * (warp_n + 8) * 4)
@@ -338,7 +355,7 @@ impl Tile {
         }
     }
 
-    /// The most bytes that it takes, however its operands are loaded.
+    /// Returns the maximum of these bytes over all load modes.
     pub(crate) fn most_shared(&self, dtype: DType) -> usize {
         let [one, other] = match self.engine.uses_tensor_cores() {
             true => [LoadMode::KMajor, LoadMode::MnMajor],
@@ -349,25 +366,25 @@ impl Tile {
 }
 
 /// How an operand is loaded into shared memory. A vector is 16 bytes; "k" is the inner axis, "mn"
-/// the other one: m of a, n of b. How an operand is aligned is part of this: vectors are for those
-/// whose lines begin at multiples of 16 bytes, elements for all others.
+/// the other one: m of a, n of b. The mode includes the alignment: vectors are for operands whose
+/// lines begin at multiples of 16 bytes, elements for all others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum LoadMode {
     /// SIMT: vectors along mn.
     VectorMn,
     /// SIMT: vectors along k.
     VectorK,
-    /// SIMT: elements that are runs along k.
+    /// SIMT: elements that are contiguous along k.
     ElementsK,
-    /// SIMT: elements, anywhere.
+    /// SIMT: elements with any strides.
     Elements,
     /// Tensor cores: vectors along k.
     KMajor,
     /// Tensor cores: vectors along mn.
     MnMajor,
-    /// Tensor cores: elements, anywhere, along k.
+    /// Tensor cores: unaligned elements along k.
     KMajorElements,
-    /// Tensor cores: elements, anywhere, along mn.
+    /// Tensor cores: unaligned elements along mn.
     MnMajorElements,
 }
 
@@ -377,22 +394,22 @@ impl LoadMode {
     pub(crate) const TENSOR: [LoadMode; 4] =
         [LoadMode::KMajor, LoadMode::MnMajor, LoadMode::KMajorElements, LoadMode::MnMajorElements];
 
-    /// Those of an engine.
+    /// Returns the modes of an engine.
     fn of(engine: Engine) -> &'static [LoadMode; 4] {
         if engine.uses_tensor_cores() { &LoadMode::TENSOR } else { &LoadMode::SIMT }
     }
 
-    /// Whether tensor cores get it element by element.
+    /// Returns whether tensor cores load it element by element.
     pub(crate) fn is_unaligned(self) -> bool {
         matches!(self, LoadMode::KMajorElements | LoadMode::MnMajorElements)
     }
 
-    /// Whether tensor cores get it along k.
+    /// Returns whether tensor cores load it along k.
     pub(crate) fn is_k_major(self) -> bool {
         matches!(self, LoadMode::KMajor | LoadMode::KMajorElements)
     }
 
-    /// Whether the SIMT kernel loads vectors.
+    /// Returns whether the SIMT kernel loads vectors.
     fn is_vector(self) -> bool {
         matches!(self, LoadMode::VectorMn | LoadMode::VectorK)
     }
@@ -403,14 +420,15 @@ pub(crate) struct GemmVariant {
     pub(crate) tile: &'static Tile,
     pub(crate) a: LoadMode,
     pub(crate) b: LoadMode,
-    /// Of a and b.
+    /// The dtype of a and b.
     pub(crate) operands: DType,
     pub(crate) output: DType,
     pub(crate) epilogue: EpilogueVariant,
 }
 
 impl GemmVariant {
-    /// Buffers of the ring: as many as the tile has, or as leave room for what follows the sum.
+    /// Returns the stages of the ring buffer: as many as the tile has, or as fit next to the
+    /// epilogue's buffers.
     pub(crate) fn stages(&self) -> usize {
         let stage = self.tile.stage_bytes();
         let others = self.bytes_out() + 8 * MOST_BARRIERS + SWIZZLE_ALIGNMENT;
@@ -420,7 +438,8 @@ impl GemmVariant {
         }
     }
 
-    /// Bytes of what is on its way out, and of each consumer's bias and its next one beside it, as in `gemm/wgmma_tile.cuh`.
+    /// Returns the bytes of the buffers for the store, and of each consumer's current and next
+    /// bias, as in `gemm/wgmma_tile.cuh`.
     fn bytes_out(&self) -> usize {
         let strips = CONSUMER_WARPS * self.epilogue.buffers() * STRIP_LINES * LINE;
         match self.epilogue {
@@ -432,17 +451,18 @@ impl GemmVariant {
         }
     }
 
-    /// Whether the kernel [has a and b change places](Tile::is_turned).
+    /// Returns whether the kernel [swaps a and b](Tile::is_turned).
     pub(crate) fn is_turned(&self) -> bool {
         self.tile.is_turned([self.a, self.b])
     }
 
-    /// Whether tensor cores get an operand from registers, since it is no run along k.
+    /// Returns whether tensor cores read an operand from registers, because it is not k-major.
     pub(crate) fn reads_registers(&self) -> bool {
         self.tile.engine.needs_one_k_major() && !(self.a.is_k_major() && self.b.is_k_major())
     }
 
-    /// Lines of a box that is stored, or read beside: a slab, a half of one, or a warp's strip.
+    /// Returns the lines of a box that is stored, or read by the epilogue: a slab, half of one, or
+    /// a warp's strip.
     pub(crate) fn box_lines(&self) -> usize {
         match self.epilogue.stores_slabs() {
             true if self.is_turned() => SLAB_LINES / 2,
@@ -451,18 +471,21 @@ impl GemmVariant {
         }
     }
 
-    /// Rows of the matrix of sums of rows of a, for so many columns of the result: one for each tile of a row of tiles, in each part.
+    /// Returns the rows of the matrix of row sums of a, for `n` columns of the result: one for each
+    /// tile in a row of tiles, for each split of k.
     pub(crate) fn parts_of_row_sums(&self, n: usize, splits: usize) -> usize {
         splits * n.div_ceil(self.tile.block.n)
     }
 
-    /// Rows of the matrix of column sums for so many rows of the result: one for each warp that has a part of a tile.
+    /// Returns the rows of the matrix of column sums for `m` rows of the result: one for each warp
+    /// that computes a part of a tile.
     pub(crate) fn rows_of_column_sums(&self, m: usize) -> usize {
         let warps = if self.tile.is_ping_pong() { CONSUMER_WARPS / CONSUMERS } else { CONSUMER_WARPS };
         m.div_ceil(self.tile.block.m) * warps
     }
 
-    /// Bytes of dynamic shared memory of a tile of warpgroups: the stages, what is on its way out, the barriers and notices, and what alignment takes.
+    /// Returns the bytes of dynamic shared memory of a tile of warpgroups: the stages, the buffers
+    /// for the store, the barriers and notices, and the padding for alignment.
     pub(crate) fn shared(&self) -> usize {
         if let Part::TurnedWarpgroup { .. } = self.tile.part {
             return self.tile.shared(self.operands, [self.a, self.b]);
@@ -473,7 +496,7 @@ impl GemmVariant {
     }
 }
 
-/// Whether a product is fused with what follows it, beside bias and relu.
+/// Returns whether there is a kernel that fuses the product with an epilogue beyond bias and relu.
 pub(crate) fn is_fused(variant: &GemmVariant) -> bool {
     let GemmVariant { tile, a, b, operands, output, epilogue } = *variant;
     epilogue.tiles().contains(&tile)
@@ -482,7 +505,7 @@ pub(crate) fn is_fused(variant: &GemmVariant) -> bool {
         && epilogue.loads().contains(&[a, b])
 }
 
-/// Whether there are kernels of a tile that load a and b so.
+/// Returns whether there are kernels of a tile with these load modes of a and b.
 pub(crate) fn has_variant(tile: &Tile, dtype: DType, [a, b]: [LoadMode; 2]) -> bool {
     let modes = LoadMode::of(tile.engine);
     if !modes.contains(&a) || !modes.contains(&b) {

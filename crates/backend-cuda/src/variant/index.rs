@@ -1,4 +1,4 @@
-//! Variants that select, scatter and sort.
+//! Variants that gather, scatter and sort.
 
 use super::dtypes::{SIZES, numbers};
 use ternion_core::DType;
@@ -14,7 +14,7 @@ pub(crate) enum IndexVariant {
     ScatterSet(DType),
     ScatterAdd(DType),
     Sort(DType),
-    /// Sorting of (key, number) pairs.
+    /// Sorts pairs of a key and an index.
     SortKeys,
 }
 

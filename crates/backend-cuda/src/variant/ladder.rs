@@ -1,42 +1,42 @@
-//! Forms of the ladder: kernels of matrix products from the naive one to those of clusters, and the tiles that each is compiled with.
-//! They are for study and measurement; no op asks for them.
+//! Rungs of the ladder: kernels of matrix products, from a naive one to one with clusters, and the
+//! tiles that each is compiled with. They are for study and measurement; no op uses them.
 
 use super::architecture::Architectures;
 use std::fmt;
 use ternion_core::DType;
 
-/// A rung of the ladder, `y = a b` of matrices: one idea more than the rung before it.
+/// A rung of the ladder, `y = a b` of matrices. Each adds one idea to the previous rung.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Form {
-    /// A thread for each element, neighbors in neighboring rows.
+    /// A thread for each element; adjacent threads compute adjacent rows.
     Naive,
-    /// Neighbors in neighboring columns.
+    /// Adjacent threads compute adjacent columns.
     Coalesced,
     /// Tiles in shared memory.
     SharedMemory,
-    /// A thread with a column of sums.
+    /// A column of sums per thread.
     BlockTile1d,
-    /// A thread with a square of sums.
+    /// A square of sums per thread.
     BlockTile2d,
     /// Accesses of 16 bytes.
     Vectorized,
-    /// The same with the tile that was measured to be the fastest.
+    /// As `Vectorized`, with the tile that was measured to be the fastest.
     AutotunedTile,
-    /// A warp with a part of the tile.
+    /// A part of the tile per warp.
     WarpTile,
-    /// The next tile loaded under the products of this one.
+    /// The next tile is loaded during the products of this one.
     DoubleBuffered,
     /// Tensor cores by `mma.sync`.
     MmaSync,
-    /// Tensor cores by `wgmma`, tiles by the tensor memory accelerator.
+    /// Tensor cores by `wgmma`, tiles loaded by TMA.
     WgmmaTma,
-    /// A warpgroup that copies and two that multiply, persistent.
+    /// A producer warpgroup and two consumer warpgroups; persistent.
     WarpSpecialized,
     /// Two blocks that share their tiles of b.
     Multicast,
 }
 
-/// What a thread, a warp or the warpgroups of a block have of its tile.
+/// The part of a block's tile that a thread, a warp or a warpgroup computes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Share {
     /// Sums of a thread: rows and columns.
@@ -45,17 +45,18 @@ pub(crate) enum Share {
     Lanes { warp: [usize; 2], thread: [usize; 2] },
     /// Sums of a warp, on tensor cores.
     Warp([usize; 2]),
-    /// So many warpgroups multiply, each as many rows.
+    /// The number of consumer warpgroups, which have equal numbers of rows.
     Warpgroups(usize),
 }
 
-/// Sizes with which a form is compiled.
+/// The sizes that a rung is compiled with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tile {
-    /// Rows and columns of y, and of k so many at a time.
+    /// Rows and columns of y, and the length of k in one step.
     pub(crate) block: [usize; 3],
     pub(crate) share: Share,
-    /// Buffers that tiles of a and b pass through, of forms that are compiled for different numbers of them.
+    /// Stages of the ring buffer for tiles of a and b, for rungs that are compiled with different
+    /// numbers of them.
     pub(crate) stages: usize,
 }
 
@@ -74,7 +75,7 @@ const fn warpgroups(block: [usize; 3], consumers: usize, stages: usize) -> Tile 
 const ELEMENT: &[Tile] = &[thread([32, 32, 32], [1, 1])];
 const COLUMN: &[Tile] = &[thread([64, 64, 8], [8, 1])];
 const SQUARE: &[Tile] = &[thread([128, 128, 8], [8, 8])];
-/// From few numbers a thread for small products to many for large ones.
+/// From few elements per thread, for small products, to many, for large ones.
 const CANDIDATES: &[Tile] = &[
     thread([32, 32, 32], [4, 4]),
     thread([32, 64, 32], [4, 4]),
@@ -95,13 +96,14 @@ const SPECIALIZED: &[Tile] = &[warpgroups([128, 256, 64], 2, 4)];
 /// Threads of a warp and of a warpgroup.
 const LANES: usize = 32;
 const WARPGROUP: usize = 128;
-/// Bytes of a line of a stage that wgmma reads, what stages begin at multiples of, and what a warp has on the way out.
+/// Bytes of a line of a stage that wgmma reads, the alignment of stages, and the bytes that a warp
+/// stages for the store.
 const LINE: usize = 128;
 const SWIZZLE_ALIGNMENT: usize = 1024;
 const STAGING: usize = 16 * LINE;
 
 impl fmt::Display for Tile {
-    /// `128x128x8, 8x8 a thread`.
+    /// Formats the tile as `128x128x8, 8x8 a thread`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n, k] = self.block;
         write!(out, "{m}x{n}x{k}, ")?;
@@ -128,12 +130,12 @@ impl Tile {
         }
     }
 
-    /// Bytes of dynamic shared memory.
+    /// Returns the bytes of dynamic shared memory.
     pub(crate) fn shared(&self) -> usize {
         let [m, n, k] = self.block;
         let size = DType::BF16.size();
         match self.share {
-            // Arrays of the kernels' own.
+            // These kernels use static arrays.
             Share::Thread(_) | Share::Lanes { .. } => 0,
             Share::Warp(_) => self.stages * (m + n) * k * size,
             Share::Warpgroups(consumers) => {
@@ -145,7 +147,7 @@ impl Tile {
 }
 
 impl Form {
-    /// Every form, in the order in which they are read.
+    /// Every rung, in the order of the ladder.
     pub const ALL: [Form; 13] = [
         Form::Naive,
         Form::Coalesced,
@@ -162,17 +164,17 @@ impl Form {
         Form::Multicast,
     ];
 
-    /// What records of measurements and messages call it: `block_tile_2d`.
+    /// Returns the name in records of measurements and in messages: `block_tile_2d`.
     pub fn name(self) -> &'static str {
         self.facts().0
     }
 
-    /// Its root file in `kernels/`.
+    /// Returns its root file in `kernels/`.
     pub(crate) fn file(self) -> &'static str {
         self.facts().1
     }
 
-    /// What it is compiled with: one tile, or those of which the fastest is to be found.
+    /// Returns the tiles that it is compiled with: one, or several candidates for autotuning.
     pub fn tiles(self) -> &'static [Tile] {
         self.facts().2
     }
@@ -195,7 +197,7 @@ impl Form {
         }
     }
 
-    /// Of a, b and y; sums are f32.
+    /// Returns the dtype of a, b and y; sums are f32.
     pub fn dtype(self) -> DType {
         match self {
             Form::MmaSync | Form::WgmmaTma | Form::WarpSpecialized | Form::Multicast => DType::BF16,
@@ -203,7 +205,7 @@ impl Form {
         }
     }
 
-    /// What n and k must be multiples of: elements of an access. m may be any.
+    /// Returns what n and k must be multiples of: the elements of an access. m is not restricted.
     pub fn multiple(self) -> usize {
         match self {
             Form::Naive | Form::Coalesced | Form::SharedMemory | Form::BlockTile1d | Form::BlockTile2d => 1,
@@ -216,12 +218,12 @@ impl Form {
         matches!(self, Form::WgmmaTma | Form::WarpSpecialized | Form::Multicast)
     }
 
-    /// Whether blocks take tile after tile.
+    /// Returns whether blocks are persistent and compute one tile after another.
     pub(crate) fn is_persistent(self) -> bool {
         matches!(self, Form::WarpSpecialized | Form::Multicast)
     }
 
-    /// Blocks of a cluster, which take tiles below each other.
+    /// Returns the blocks of a cluster, which compute adjacent tiles along m.
     pub(crate) fn cluster(self) -> usize {
         if self == Form::Multicast { 2 } else { 1 }
     }
@@ -231,14 +233,14 @@ impl Form {
     }
 }
 
-/// A form with one of its tiles.
+/// A rung with one of its tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct LadderVariant {
     pub(crate) form: Form,
     pub(crate) tile: &'static Tile,
 }
 
-/// Every form with each of its tiles.
+/// Returns every rung with each of its tiles.
 pub(crate) fn variants() -> impl Iterator<Item = LadderVariant> {
     let of_form = |form: Form| form.tiles().iter().map(move |tile| LadderVariant { form, tile });
     Form::ALL.into_iter().flat_map(of_form)
@@ -253,7 +255,7 @@ mod tests {
         for LadderVariant { form, tile } in variants() {
             let (threads, shared) = (tile.threads(form), tile.shared());
             assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{form:?} {tile}: {threads} threads");
-            // Of compute capability 8.0 a block may have 163 KiB, of 9.0 it may have 227.
+            // With compute capability 8.0 a block may have 163 KiB, with 9.0 it may have 227.
             let room = if form.uses_tensor_maps() { 227 << 10 } else { 163 << 10 };
             assert!(shared <= room, "{form:?} {tile}: {shared} bytes");
         }

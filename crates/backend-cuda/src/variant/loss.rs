@@ -12,7 +12,7 @@ pub(crate) enum LossVariant {
     GradUpdate { rows: Rows, dtype: DType },
 }
 
-/// Teams of the loss, which reads rows once, whatever their length.
+/// Returns the teams of the loss, which reads rows once, whatever their length.
 pub(crate) fn teams(smoothed: bool, dtype: DType, packing: Packing) -> &'static [Team] {
     match packing {
         Packing::Single if dtype == DType::F64 || !smoothed => {
@@ -30,7 +30,7 @@ pub(crate) fn teams(smoothed: bool, dtype: DType, packing: Packing) -> &'static 
     }
 }
 
-/// Teams of the gradient, which reads rows twice.
+/// Returns the teams of the gradient, which reads rows twice.
 pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     match (packing, dtype) {
         (Packing::Single, _) => &[const { Team::memory(32, 1024) }, Team::LONGEST],

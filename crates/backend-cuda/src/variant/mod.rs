@@ -1,12 +1,13 @@
-//! What kernels are compiled for: one [`Variant`] for everything that is compiled on its own.
+//! What kernels are compiled for: one [`Variant`] for each compilation.
 //!
-//! A variant says in types what the macros of its source say in text (see `source`): dtypes, tiles,
-//! how operands are read, the architectures that it is for. Ops choose one for each launch;
-//! `modules` finds its kernels by it, so it is small and its hash is cheap.
+//! A variant contains in types what the macros of its source contain in text (see `source`):
+//! dtypes, tiles, load modes and supported architectures. Ops choose one for each launch. `modules`
+//! looks up its kernels by it, so it is small and its hash is cheap.
 //!
-//! Products and attention for another architecture are an arm of their engine here ([`gemm::Engine`],
-//! [`attention::Engine`]), which says by its [`Architectures`] where it runs, and a file in
-//! `kernels/`; for another op it is an arm of its family, whose launch code asks [`Variant::is_for`].
+//! To add matrix products or attention for another architecture, add an arm to their engine here
+//! ([`gemm::Engine`], [`attention::Engine`]), whose [`Architectures`] say where it runs, and a file
+//! in `kernels/`. For another op, add an arm to its family; its launch code then calls
+//! [`Variant::is_for`].
 
 mod architecture;
 pub(crate) mod attention;
@@ -42,11 +43,11 @@ use step::StepVariant;
 use ternion_core::ops::{binary::BinaryOp, compare::CompareOp};
 use ternion_core::{DType, UnaryOp};
 
-/// One thing to compile.
+/// The unit of compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Variant(pub(crate) Kind);
 
-/// An entry of core's lists of functions, of which a variant is the kernel.
+/// An entry of core's lists of functions that a variant computes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ListedFunction {
     /// A function of one operand.
@@ -63,9 +64,9 @@ pub enum ListedFunction {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Kind {
     Elementwise(ElementwiseVariant),
-    /// Copies by tiles, for elements of the size of this dtype.
+    /// Tiled copies, for elements of the size of this dtype.
     Transpose(DType),
-    /// Borders and concatenation, for elements of the size of this dtype.
+    /// Padding and concatenation, for elements of the size of this dtype.
     Assemble(DType),
     Iota(DType),
     RandomBits,
@@ -83,13 +84,14 @@ pub(crate) enum Kind {
     /// im2col and col2im.
     Patches(DType),
     MultiTensorNorm(DType),
-    /// Operands of f32 in three parts of bf16, for the products of [`gemm::Engine::WgmmaBf16x6`].
+    /// The split of f32 operands into three bf16 terms, for the products of
+    /// [`gemm::Engine::WgmmaBf16x6`].
     SplitBf16x3,
-    /// What tests the launch path; no op asks for it.
+    /// Tests of the launch path; no op uses it.
     Probe,
-    /// A product for study; no op asks for it.
+    /// A product for study; no op uses it.
     Ladder(LadderVariant),
-    /// Attention for study; no op asks for it.
+    /// Attention for study; no op uses it.
     AttentionLadder(AttentionLadderVariant),
 }
 
@@ -118,21 +120,21 @@ impl From<Kind> for Variant {
 }
 
 impl Variant {
-    /// The variant that tests of the launch path use, which is not among [`variants`].
+    /// The variant that tests of the launch path use. It is not one of [`variants`].
     pub const PROBE: Variant = Variant(Kind::Probe);
 
-    /// Whether it is for this architecture.
+    /// Returns whether it supports this architecture.
     pub fn is_for(&self, architecture: Architecture) -> bool {
         self.architectures().contain(architecture)
     }
 
-    /// Whether its kernels may begin before the launch ahead of them has ended: each of them waits for
-    /// that itself, as DEPENDENT of its source asks (`kernels/lib/launch.cuh`). Launches take their
-    /// attribute from here and from nowhere else.
+    /// Returns whether its kernels may begin before the previous launch has ended. Each such kernel
+    /// waits for that itself, because its source is compiled with DEPENDENT
+    /// (`kernels/lib/launch.cuh`). The attribute of a launch is determined only by this function.
     #[inline]
     pub fn is_dependent(&self) -> bool {
         match self.0 {
-            // For study, and measured on their own.
+            // These are for study, and are measured individually.
             Kind::Ladder(_) | Kind::AttentionLadder(_) => false,
             Kind::Elementwise(_)
             | Kind::Transpose(_)
@@ -157,13 +159,14 @@ impl Variant {
         }
     }
 
-    /// Whether its kernels may let the next one begin before they end. Not those whose blocks end far apart:
-    /// the blocks of the next kernel would crowd where the first ones ended.
+    /// Returns whether its kernels may let the next one begin before they end. This excludes
+    /// kernels whose blocks end at very different times: the blocks of the next kernel would
+    /// accumulate where the first blocks ended.
     pub(crate) fn may_trigger(&self) -> bool {
         self.is_dependent() && !matches!(self.0, Kind::Gemm(_) | Kind::Attention(_) | Kind::Probe)
     }
 
-    /// The function of core's lists that it computes; none of all other kernels.
+    /// Returns the function of core's lists that it computes, if there is one.
     pub fn listed_function(&self) -> Option<ListedFunction> {
         match self.0 {
             Kind::Elementwise(ElementwiseVariant::Unary { function, .. }) => {
@@ -206,7 +209,7 @@ impl Variant {
     }
 }
 
-/// Every variant that an op can ask for.
+/// Returns every variant that an op can use.
 pub fn variants() -> Vec<Variant> {
     let mut all: Vec<Variant> = Vec::new();
     all.extend(elementwise::variants().into_iter().map(Variant::from));
@@ -223,8 +226,9 @@ pub fn variants() -> Vec<Variant> {
     all
 }
 
-/// Every variant that no op asks for: [`Variant::PROBE`], and those of the [ladder](crate::ladder) and of the
-/// [ladder](crate::attention_ladder) and the [study](crate::attention_study) of attention.
+/// Returns every variant that no op uses: [`Variant::PROBE`], and those of the
+/// [ladder](crate::ladder), of the [attention ladder](crate::attention_ladder) and of the
+/// [study](crate::attention_study) of attention.
 pub fn variants_beside_ops() -> Vec<Variant> {
     let ladders = ladder::variants().map(Variant::from);
     let of_attention = attention_ladder::variants().map(Variant::from);
@@ -232,7 +236,7 @@ pub fn variants_beside_ops() -> Vec<Variant> {
     std::iter::once(Variant::PROBE).chain(ladders).chain(of_attention).chain(of_study).collect()
 }
 
-/// The families that differ by a dtype alone.
+/// Returns the variants of families that have no parameter or only a dtype.
 fn plain_kinds() -> Vec<Kind> {
     let mut all = vec![Kind::RandomBits, Kind::SplitBf16x3];
     all.extend(SIZES.into_iter().flat_map(|size| [Kind::Transpose(size), Kind::Assemble(size)]));

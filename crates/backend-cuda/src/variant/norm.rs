@@ -5,11 +5,11 @@ use ternion_core::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum NormVariant {
-    /// `centered`: layer normalization; if not, RMS normalization. `y`: of what is stored.
+    /// `centered`: layer normalization; otherwise RMS normalization. `y`: the dtype of the output.
     Forward { centered: bool, rows: Rows, dtype: DType, y: DType },
-    /// `dy`: of the output's gradient.
+    /// `dy`: the dtype of the output's gradient.
     Grad { centered: bool, rows: Rows, dtype: DType, dy: DType },
-    /// Gradients of the parameters, and sums of their parts.
+    /// Gradients of the parameters, and sums of their partial results.
     Sums(DType),
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct BatchNormVariant {
     pub(crate) dtype: DType,
 }
 
-/// Teams of the normalization.
+/// Returns the teams of the normalization.
 pub(crate) fn teams(dtype: DType, packing: Packing) -> &'static [Team] {
     match (packing, dtype) {
         (Packing::Masked, _) => &[],
@@ -48,8 +48,8 @@ pub(crate) fn teams(dtype: DType, packing: Packing) -> &'static [Team] {
     }
 }
 
-/// Teams of the gradient. Those with registers form the parameters' sums on the way; the longest
-/// rows are read once more for them.
+/// Returns the teams of the gradient. Those that keep rows in registers also compute the sums for
+/// the parameters; the longest rows are read once more for them.
 pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     match (packing, dtype) {
         (Packing::Masked, _) => &[],
@@ -73,14 +73,15 @@ pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     }
 }
 
-/// Whether there are kernels of rows of `dtype` whose results, or their gradients, are of `other`: whole packs of f32 beside half precision.
+/// Returns whether there are kernels for rows of `dtype` with outputs, or their gradients, of dtype
+/// `other`: f32 in whole packs, together with half precision.
 pub(crate) fn mixes(dtype: DType, packing: Packing, other: DType) -> bool {
     dtype == DType::F32 && packing == Packing::Whole && other.is_half()
 }
 
-/// Rows of a team in one turn of the gradient's kernel, `TOGETHER` there. Half precision has twice
-/// the work for its bytes: two of its rows share the exchange of their sums; with one the kernel
-/// waits for itself, not for memory.
+/// Returns the rows that a team processes together in the gradient's kernel, `TOGETHER` there. Half
+/// precision has twice the work per byte, so two of its rows share the exchange of their sums; with
+/// one row the kernel would be limited by that latency, not by memory.
 pub(crate) fn rows_together(rows: &Rows, dtype: DType) -> usize {
     let is_half = dtype.size() == 2 && rows.packing == Packing::Whole;
     if is_half && rows.team.hold == Hold::Registers && rows.team.threads() >= 32 { 2 } else { 1 }
@@ -108,8 +109,8 @@ pub(super) fn variants() -> Vec<NormVariant> {
     all
 }
 
-/// Elements of a pack that there are kernels for, the widest first. Numbers of 64 bits are taken
-/// one by one.
+/// Returns the elements of a pack that there are kernels for, the widest first. Elements of 64 bits
+/// are accessed one by one.
 pub(crate) fn batch_norm_packs(dtype: DType) -> &'static [usize] {
     match dtype.size() {
         8 => &[1],

@@ -1,4 +1,4 @@
-//! Variants of reductions and running sums.
+//! Variants of reductions and cumulative sums.
 
 use super::dtypes::{numbers, wrapping_like};
 use ternion_core::DType;
@@ -11,7 +11,8 @@ pub(crate) enum ReductionVariant {
 }
 
 impl ReductionVariant {
-    /// Of elements of `dtype` to results of `wanted`: other than core has them, sums of halves are also stored as the f32 that they are formed in.
+    /// Returns the variant for elements of `dtype` and results of dtype `wanted`. In addition to
+    /// core's result dtypes, half-precision sums can be stored in f32, in which they are computed.
     #[inline]
     pub(crate) fn reduce(op: ReduceOp, dtype: DType, wanted: DType) -> ReductionVariant {
         let is_wide = dtype.is_half() && wanted == DType::F32;

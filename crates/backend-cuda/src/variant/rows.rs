@@ -1,15 +1,16 @@
-//! How the kernels of rows (`kernels/lib/rows.cuh`) are cut: the packs of a row, and the threads
-//! that share it.
+//! How the kernels of rows (`kernels/lib/rows.cuh`) partition a row: into packs, and among the
+//! threads that share it.
 
 use super::dtypes::ACCESS;
 use ternion_core::DType;
 
 /// Threads of a block of several teams.
 const BLOCK: usize = 128;
-/// Threads that exchange numbers without a barrier.
+/// Threads that exchange values without a barrier.
 const WARP: usize = 32;
 
-/// Where a row waits between its two readings, in the order of the kernels' numbers.
+/// Where a row is kept between the two times that it is read, in the order of the kernels'
+/// constants.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Hold {
     Registers,
@@ -27,51 +28,51 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// Threads that hold so many packs each in registers.
+    /// A team whose threads keep `packs` packs each in registers.
     pub(crate) const fn registers(threads: u16, packs: u8) -> Team {
         Team { threads, packs, hold: Hold::Registers, longest: threads as u32 * packs as u32 }
     }
 
-    /// As long as the shared memory is.
+    /// A team for rows that fit into shared memory.
     pub(crate) const SHARED: Team = Team { threads: 512, packs: 1, hold: Hold::Shared, longest: u32::MAX };
 
-    /// For rows of at most `longest` packs.
+    /// A team for rows of at most `longest` packs.
     pub(crate) const fn memory(threads: u16, longest: u32) -> Team {
         Team { threads, packs: 1, hold: Hold::Memory, longest }
     }
 
-    /// For rows of any length.
+    /// A team for rows of any length.
     pub(crate) const LONGEST: Team = Team::memory(512, u32::MAX);
 
     pub(crate) fn threads(&self) -> usize {
         usize::from(self.threads)
     }
 
-    /// Packs that each thread holds in registers.
+    /// Returns the packs that each thread keeps in registers.
     pub(crate) fn packs(&self) -> usize {
         usize::from(self.packs)
     }
 
-    /// The longest row that it is for, in packs.
+    /// Returns the longest row that it supports, in packs.
     pub(crate) fn longest(&self) -> usize {
         self.longest as usize
     }
 }
 
-/// How rows are cut into packs.
+/// How rows are divided into packs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Packing {
     /// All rows of all tensors consist of whole packs.
     Whole,
     /// The rows of all tensors start at the same element of a pack; the first and the last pack may
-    /// belong to other rows too.
+    /// also belong to other rows.
     Masked,
     /// An element is a pack.
     Single,
 }
 
 impl Packing {
-    /// Elements of a pack.
+    /// Returns the elements of a pack.
     pub(crate) fn pack(self, dtype: DType) -> usize {
         match self {
             Packing::Single => 1,
@@ -81,7 +82,7 @@ impl Packing {
     }
 }
 
-/// What a kernel of rows is compiled for, beside the dtype.
+/// What a kernel of rows is compiled for, in addition to the dtype.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Rows {
     pub(crate) packing: Packing,
@@ -89,22 +90,22 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Those of each team of a list.
+    /// Returns one for each team of a list.
     pub(super) fn of_each(packing: Packing, teams: &'static [Team]) -> impl Iterator<Item = Rows> {
         teams.iter().map(move |&team| Rows { packing, team })
     }
 
-    /// Threads of a block.
+    /// Returns the threads of a block.
     pub(crate) fn threads(&self) -> usize {
         if self.team.threads() > WARP { self.team.threads() } else { BLOCK }
     }
 
-    /// Rows of a block at a time.
+    /// Returns the rows that a block processes at a time.
     pub(crate) fn per_block(&self) -> usize {
         self.threads() / self.team.threads()
     }
 
-    /// Bytes of a row that waits in shared memory, beside those of `tensors - 1` others.
+    /// Returns the bytes of a row of each of `tensors` tensors that is kept in shared memory.
     pub(crate) fn held(&self, dtype: DType, packs: usize, tensors: usize) -> usize {
         match self.team.hold {
             Hold::Shared => packs * self.packing.pack(dtype) * dtype.size() * tensors,

@@ -9,22 +9,22 @@ use ternion_core::DType;
 pub(crate) enum SoftmaxVariant {
     /// Along the last axis; `log`: the logarithm.
     Rows { log: bool, rows: Rows, dtype: DType },
-    /// A row in several blocks; not of the logarithm.
+    /// A row split among several blocks; not for the logarithm.
     Stretches(DType),
     /// Along an axis that is not the last.
     Columns { log: bool, tile: ColumnTile, dtype: DType },
 }
 
-/// What takes the stretches that long rows are cut into.
+/// The team for the chunks that long rows are split into.
 pub(crate) const STRETCHES: Rows = Rows { packing: Packing::Masked, team: Team::LONGEST };
 
-/// The teams of rows. Of the logarithm, which mostly is part of a loss that has a kernel of its
-/// own, only some.
+/// Returns the teams of rows. The logarithm has only some of them, because it is usually part of a
+/// loss that has its own kernel.
 pub(crate) fn teams(log: bool, dtype: DType, packing: Packing) -> &'static [Team] {
     const fn registers(threads: u16, packs: u8) -> Team {
         Team::registers(threads, packs)
     }
-    // 64 bytes of a thread in half precision, 128 in f32, whose exponentials take longer.
+    // 64 bytes per thread in half precision, 128 in f32, whose exponentials take longer.
     match (packing, dtype) {
         (_, DType::F64) => &[const { registers(32, 8) }, Team::LONGEST],
         (Packing::Single, _) => &[const { Team::memory(32, 2048) }, Team::LONGEST],
@@ -80,7 +80,7 @@ pub(crate) fn teams(log: bool, dtype: DType, packing: Packing) -> &'static [Team
     }
 }
 
-/// How the kernels of columns are cut: elements of a pack, and packs of a block side by side.
+/// How the kernels of columns are tiled: elements of a pack, and adjacent packs of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ColumnTile {
     pub(crate) pack: u8,
@@ -91,14 +91,15 @@ impl ColumnTile {
     const NARROW: u8 = 4;
     const WIDE: u8 = 32;
 
-    /// Long columns want many threads along themselves, so that few packs lie side by side.
+    /// Returns the tile for an axis. Long columns need many threads along the axis, so a block has
+    /// fewer adjacent packs.
     #[inline]
     pub(crate) fn of(pack: usize, axis: usize) -> ColumnTile {
         let across = if pack > 1 && axis > 128 { ColumnTile::NARROW } else { ColumnTile::WIDE };
         ColumnTile { pack: pack as u8, across }
     }
 
-    /// Elements of a block side by side.
+    /// Returns the adjacent columns of a block.
     pub(crate) fn columns(self) -> usize {
         usize::from(self.pack) * usize::from(self.across)
     }

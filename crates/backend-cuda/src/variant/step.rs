@@ -10,17 +10,17 @@ pub(crate) enum UpdateRule {
     Adam,
 }
 
-/// Tensors that a launch has room for.
+/// The number of tensors that a launch has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Capacity {
     Few,
-    /// On a driver whose kernels take 32 KiB of parameters. Copying those costs more than a launch
-    /// where there are few tensors.
+    /// For drivers whose kernels take 32 KiB of parameters. For few tensors, copying those costs
+    /// more than a launch.
     Many,
 }
 
 impl Capacity {
-    /// As many as the 4 KiB have room for that every driver takes as parameters.
+    /// As many tensors as fit into the 4 KiB of parameters that every driver supports.
     pub(crate) const FEW: usize = 64;
     pub(crate) const MANY: usize = 512;
 
@@ -36,9 +36,9 @@ impl Capacity {
 pub(crate) struct StepVariant {
     pub(crate) rule: UpdateRule,
     pub(crate) capacity: Capacity,
-    /// Of the parameters.
+    /// The dtype of the parameters.
     pub(crate) dtype: DType,
-    /// Of their half copies, if they have any.
+    /// The dtype of their half-precision copies, if they have any.
     pub(crate) half_copy: Option<DType>,
 }
 

@@ -1,4 +1,4 @@
-//! Time on the device, and plain copies to compare it with: for benchmarks.
+//! Time measurement on the device, and plain copies as a reference, for benchmarks.
 
 use super::Gpu;
 use super::transfers::{StagingSlice, within};
@@ -10,8 +10,9 @@ use ternion_core::{Error, Result};
 
 /// Two marks in the queue of a device, and the time between them.
 ///
-/// Where the device has timestamps, each is written when everything queued before it is done. Elsewhere the host waits at both marks and takes its own
-/// time: see [`is_on_device`](Timer::is_on_device).
+/// If the device has timestamps, each is written when everything queued before it is done.
+/// Otherwise the host waits at both marks and measures its own time: see
+/// [`is_on_device`](Timer::is_on_device).
 #[derive(Debug)]
 pub struct Timer {
     gpu: Arc<Gpu>,
@@ -21,7 +22,7 @@ pub struct Timer {
 #[derive(Debug)]
 enum Marks {
     Device(Timestamps),
-    /// When the first mark was reached, and how long after it the second.
+    /// When the first mark was reached, and the time from then to the second mark.
     Host(Mutex<(Option<Instant>, Option<Duration>)>),
 }
 
@@ -31,7 +32,7 @@ struct Timestamps {
     queries: wgpu::QuerySet,
     resolved: wgpu::Buffer,
     nanoseconds_of_tick: f64,
-    /// Which were asked for: nobody may wait for one that was not.
+    /// Which timestamps were requested. A timestamp that was not requested must not be waited for.
     asked: Mutex<[bool; 2]>,
 }
 
@@ -54,19 +55,21 @@ impl Timer {
         Timer { gpu: gpu.clone(), marks }
     }
 
-    /// Whether the times are those of the device. If not, they are the host's, with two waits in them.
+    /// Returns whether the times are measured on the device. If not, they are measured by the host
+    /// and include two waits.
     pub fn is_on_device(&self) -> bool {
         matches!(self.marks, Marks::Device(_))
     }
 
-    /// Marks the beginning, behind everything queued so far.
+    /// Marks the beginning, after everything queued so far.
     ///
     /// # Errors
-    /// Faults of the device.
+    /// Errors of the device.
     pub fn begin(&self) -> Result<()> {
         match &self.marks {
             Marks::Device(timestamps) => {
-                // What came before has a submission of its own: the device begins one when it has ended the last, while launches of one may overlap.
+                // Earlier commands are submitted separately: the device begins a submission after
+                // the previous one has ended, whereas launches within one submission may overlap.
                 self.gpu.batch.lock().submit_all(&self.gpu.device, &self.gpu.queue, &self.gpu.errors);
                 timestamps.mark(&self.gpu, BEGIN);
                 *timestamps.asked.lock() = [true, false];
@@ -79,10 +82,10 @@ impl Timer {
         Ok(())
     }
 
-    /// Marks the end, behind everything queued so far.
+    /// Marks the end, after everything queued so far.
     ///
     /// # Errors
-    /// Faults of the device.
+    /// Errors of the device.
     pub fn end(&self) -> Result<()> {
         match &self.marks {
             Marks::Device(timestamps) => {
@@ -98,10 +101,10 @@ impl Timer {
         Ok(())
     }
 
-    /// Waits for the end; the milliseconds between the marks.
+    /// Waits for the end and returns the milliseconds between the marks.
     ///
     /// # Errors
-    /// A mark that is missing; faults of the device.
+    /// A missing mark; errors of the device.
     pub fn milliseconds(&self) -> Result<f64> {
         match &self.marks {
             Marks::Device(timestamps) => timestamps.milliseconds(&self.gpu),
@@ -134,7 +137,8 @@ impl Timestamps {
         Timestamps { queries, resolved, nanoseconds_of_tick, asked: Mutex::default() }
     }
 
-    /// A pass without launches whose beginning is the mark: launches are queued in passes, and timestamps are written where one begins or ends.
+    /// Adds a pass without launches whose beginning is the mark: launches are queued in passes, and
+    /// timestamps are written where a pass begins or ends.
     fn mark(&self, gpu: &Gpu, index: u32) {
         let mut batch = gpu.batch.lock();
         let encoder = batch.copies(&gpu.device);

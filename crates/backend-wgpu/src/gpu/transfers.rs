@@ -1,4 +1,4 @@
-//! Bytes between host and device.
+//! Transfers between host and device.
 
 use super::{Gpu, MOST_TURNS};
 use crate::batch::COPY_ALIGNMENT;
@@ -8,20 +8,24 @@ use std::time::Duration;
 use ternion_core::backend::{Buffer, Download};
 use ternion_core::{Error, Result};
 
-/// Bytes that are read at once: larger reads take several turns, so that the memory between device and host stays small.
+/// Maximum number of bytes per read. Larger downloads are split into several reads, so that the
+/// staging buffer stays small.
 const MOST_STAGING: usize = 64 << 20;
 
-/// Bytes that are written at once, and after which what was written is submitted. wgpu makes host memory for each write and loses the device where there is
-/// none, so that large uploads take several turns; submissions of so many bytes cost nothing beside their copies.
+/// Maximum number of bytes per write, and the number of written bytes that triggers a submission.
+/// wgpu allocates host memory for each write and loses the device if there is none, so large
+/// uploads are split. The cost of a submission is negligible compared with a copy of this size.
 const MOST_WRITTEN: usize = 16 << 20;
 
-/// Bytes that may have been written and not arrived: behind more of them uploads wait for the device. Some turns, so that it copies while the host writes.
+/// Maximum number of bytes that were written and may not have arrived. Beyond it, uploads wait for
+/// the device. It is several writes, so that the device copies while the host writes.
 const MOST_STAGED: u64 = 4 * MOST_WRITTEN as u64;
 
-/// The least bytes of a buffer for downloads, so that small ones share it.
+/// Minimum size of a staging buffer for downloads, so that small downloads share it.
 const LEAST_STAGING: u64 = 1 << 12;
 
-/// Bytes of several downloads that wait once: more of them gain nothing by it.
+/// Maximum number of bytes of several downloads that share one wait. Larger downloads gain nothing
+/// from sharing.
 const MOST_JOINED: u64 = 1 << 24;
 
 /// Words to be read: offset and length are multiples of [`COPY_ALIGNMENT`].
@@ -33,7 +37,8 @@ pub(super) struct StagingSlice<'a> {
 }
 
 impl<'a> StagingSlice<'a> {
-    /// The words that a download needs; none for no bytes.
+    /// Returns the words that contain the bytes of a download. The length is 0 for a download of no
+    /// bytes.
     fn of(memory: &'a WgpuMemory, part: &Download<'_>) -> StagingSlice<'a> {
         let (begin, bytes) = (part.offset_bytes as u64, part.host.len() as u64);
         let offset = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
@@ -42,7 +47,8 @@ impl<'a> StagingSlice<'a> {
     }
 }
 
-/// How many of the first places are read together: one at least, and no more than take a buffer of [`MOST_JOINED`] bytes.
+/// Returns how many of the leading slices are read together: at least one, and no more than fit in
+/// a buffer of [`MOST_JOINED`] bytes.
 fn joined(places: &[StagingSlice<'_>]) -> usize {
     let mut bytes = 0;
     let small = places.iter().take_while(|place| {
@@ -65,7 +71,7 @@ impl Gpu {
         if (first, last) == (begin, end) {
             return self.write(memory.buffer(), begin, host);
         }
-        // Words of which only a part is written keep the rest.
+        // The first and last word are written only in part, so their other bytes are read first.
         let mut words = vec![0; (last - first) as usize];
         let word = |offset| StagingSlice { from: memory.buffer(), offset, length: COPY_ALIGNMENT };
         let ends = self.read(&[word(first), word(last - COPY_ALIGNMENT)], false)?;
@@ -76,7 +82,8 @@ impl Gpu {
         self.write(memory.buffer(), first, &words)
     }
 
-    /// Writes whole words, and keeps the bytes of all writes that have not arrived within [`MOST_STAGED`], but for a turn of each thread.
+    /// Writes whole words. Keeps the number of written bytes that have not arrived within
+    /// [`MOST_STAGED`], except for one chunk per thread.
     fn write(&self, to: &wgpu::Buffer, offset: u64, words: &[u8]) -> Result<()> {
         let mut begin = offset;
         for turn in words.chunks(MOST_WRITTEN) {
@@ -94,7 +101,7 @@ impl Gpu {
         self.healthy()
     }
 
-    /// A buffer that the host can read, of so many bytes at least.
+    /// Returns a buffer that the host can read, of at least `bytes` bytes.
     fn staging(&self, bytes: u64) -> Result<wgpu::Buffer> {
         let kept = self.batch.lock().staging.take();
         if let Some(staging) = kept.filter(|staging| staging.size() >= bytes) {
@@ -109,7 +116,8 @@ impl Gpu {
             }
             self.create(Some("download"), size, usage)
         })?;
-        // One that wgpu refused for another reason would spoil the commands that use it, and all that wait with them.
+        // A buffer that wgpu rejected for another reason would invalidate the commands that use it,
+        // and all commands that wait with them.
         self.healthy()?;
         Ok(staging)
     }
@@ -124,7 +132,8 @@ impl Gpu {
         self.download_all(&mut [Download { from, offset_bytes, host }])
     }
 
-    /// Copies the bytes of all parts to the host, and waits once for those that fit one buffer together.
+    /// Copies the bytes of all parts to the host. Parts that fit in one buffer together share a
+    /// single wait.
     pub(crate) fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
         let mut pieces = Vec::with_capacity(parts.len());
         let mut places = Vec::with_capacity(parts.len());
@@ -153,14 +162,16 @@ impl Gpu {
         Ok(())
     }
 
-    /// Waits for what was queued and copies words to the host, place after place. With `clear` they are zeros afterwards, before whatever is queued later.
+    /// Waits for the queued commands and copies words to the host, slice after slice. With `clear`
+    /// the words are then set to zero, before any command that is queued later.
     pub(super) fn read(&self, places: &[StagingSlice<'_>], clear: bool) -> Result<Vec<u8>> {
         self.healthy()?;
         let length = places.iter().map(|place| place.length).sum::<u64>();
         if length == 0 {
             return Ok(Vec::new());
         }
-        // Before anything is queued: where there is none, what waits stays as it is.
+        // Allocated before anything is queued: if there is no memory, the waiting commands are
+        // unchanged.
         let staging = self.staging(length)?;
         let mut batch = self.batch.lock();
         let copies = batch.copies(&self.device);
@@ -179,7 +190,8 @@ impl Gpu {
         staging.slice(..length).map_async(wgpu::MapMode::Read, move |result| {
             let _ = told.send(result);
         });
-        // The answer may reach the poll of another thread, which passes it on a moment later.
+        // The callback may run in the poll of another thread, which delivers the result a moment
+        // later.
         let answer = loop {
             self.poll()?;
             match heard.recv_timeout(Duration::from_millis(1)) {
@@ -200,7 +212,8 @@ impl Gpu {
     }
 }
 
-/// The memory behind `buffer`, in which `length` bytes from `offset_bytes` on must fit.
+/// Returns the memory behind `buffer`, and checks that `length` bytes from `offset_bytes` on fit in
+/// it.
 pub(super) fn within<'a>(
     op: &'static str,
     buffer: &'a Buffer,

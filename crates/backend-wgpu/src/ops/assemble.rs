@@ -1,4 +1,4 @@
-//! Tensors put together from parts: borders, concatenation, slices that are overwritten.
+//! Tensors assembled from parts: padding, concatenation, slice assignment.
 
 use super::copy::copy;
 use super::elementwise::words;
@@ -17,7 +17,7 @@ use ternion_core::geometry::joined_axes;
 use ternion_core::geometry::padded_axes;
 use ternion_core::{Error, MAX_RANK, Op, Result};
 
-/// Tensors of one launch of concat.wgsl.
+/// Maximum number of tensors of one launch of concat.wgsl.
 const PARTS: usize = 7;
 
 /// The parameters, as in pad.wgsl.
@@ -103,7 +103,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Writes up to seven parts, which are all of `y`, in one launch.
+/// Writes up to seven parts, which together fill `y`, in one launch.
 fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -> Result<()> {
     let (gpu, op, store) = (call.gpu, call.name, Store::bits_of(y.dtype));
     let axes = joined_axes(axis, y.layout, parts.iter().map(|part| part.layout));

@@ -1,4 +1,5 @@
-//! Scaled dot-product attention and its gradients: how far queries see, and how many groups of tiles there are.
+//! Scaled dot-product attention and its gradients: the bounds of the window, and the number of
+//! tiles and workgroups.
 
 mod cooperative;
 mod gemm;
@@ -21,18 +22,18 @@ use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Op, Result};
 
-/// Lines and columns of a tile of outputs.
+/// Rows and columns of a tile of outputs.
 const TILE: usize = 64;
-/// The widest rows of tile_vec4.wgsl.
+/// Maximum width of rows in tile_vec4.wgsl.
 const MOST_WIDTH: usize = 128;
-/// Fours of memory of attention_vec4.wgsl and grad_vec4.wgsl.
+/// Workgroup memory of attention_vec4.wgsl and grad_vec4.wgsl, in vec4.
 const FORWARD_VEC4S: u32 = 1632;
 const GRAD_VEC4S: u32 = 1744;
-/// Rows of a work group of grad_rows.wgsl.
+/// Rows of a workgroup of grad_rows.wgsl.
 const GROUP_ROWS: usize = 16;
-/// Farther than any key, and small enough for sums of two with a position.
+/// A window bound beyond any key, and small enough that its sum with a position fits in i32.
 const EVERYWHERE: i32 = 0x3fff_ffff;
-/// Queries and keys, each: positions and reach are i32.
+/// Maximum number of queries, and of keys: positions and window bounds are i32.
 const MOST_LINES: usize = 1 << 29;
 
 /// The parameters, as in attention.wgsl.
@@ -69,7 +70,7 @@ struct GradParameters {
     other: [u32; 4],
 }
 
-/// What the parameters of both begin with.
+/// The first fields of both parameter structs.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Sizes {
@@ -101,7 +102,7 @@ struct RowParameters {
 }
 
 impl Sizes {
-    /// Of an output of so many heads, lines and columns.
+    /// Returns the sizes for an output with this many heads, rows and columns.
     fn of(call: &Call<'_>, config: &AttentionConfig, [heads, lines, width]: [usize; 3]) -> Result<Sizes> {
         let [_, all_heads, queries, head_dim] = call.inputs[0].layout.shape().to_array(call.name)?;
         let [_, kv_heads, keys, _] = call.inputs[1].layout.shape().to_array(call.name)?;
@@ -129,7 +130,7 @@ impl Sizes {
         })
     }
 
-    /// For tiles as wide as the output.
+    /// Returns the sizes for tiles as wide as the output.
     fn in_one_chunk(self) -> Sizes {
         Sizes { chunks: 1, ..self }
     }
@@ -139,7 +140,8 @@ impl Sizes {
     }
 }
 
-/// Strides of up to four axes; 0 of an axis of one element, which a mask repeats.
+/// Returns the strides of up to four axes, with 0 for an axis of size 1, along which a mask is
+/// broadcast.
 fn strides(view: &View<'_>) -> [u32; 4] {
     let mut all = [0; 4];
     for (axis, &stride) in view.layout.strides().iter().enumerate().take(4) {
@@ -150,7 +152,7 @@ fn strides(view: &View<'_>) -> [u32; 4] {
     all
 }
 
-/// The function of tile.wgsl that takes the mask into account.
+/// Returns the function of tile.wgsl that applies the mask.
 fn masked(mask: Option<&View<'_>>) -> Masked {
     match mask {
         None => Masked::No,
@@ -159,8 +161,9 @@ fn masked(mask: Option<&View<'_>>) -> Masked {
     }
 }
 
-/// Whether tiles of tile_vec4.wgsl can take these tensors, of which the last is written, in so many vec4 of memory: rows of up to 128 elements,
-/// read and written four at a time.
+/// Returns whether the tiles of tile_vec4.wgsl support these tensors with `memory_vec4s` vec4 of
+/// workgroup memory. Each tensor must have rows of up to 128 elements that can be accessed as vec4,
+/// and no tensor that is read may share a buffer with a written one.
 fn in_vec4(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_vec4s: u32) -> Result<bool> {
     if call.gpu.limits.max_compute_workgroup_storage_size < memory_vec4s * 16 {
         return Ok(false);
@@ -172,11 +175,12 @@ fn in_vec4(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_vec4
             return Ok(false);
         }
     }
-    // Memory that is written is declared as what is written there.
+    // Memory that is written is declared with the type of the written tensor.
     Ok(!read.iter().any(|view| written.iter().any(|written| view.buffer.is(written.buffer))))
 }
 
-/// The tensors of a launch in the order of its slots: with `bind` each is bound, and its first element returned.
+/// The tensors of a launch in the order of its slots. `bind` adds a tensor and returns the index of
+/// its first element.
 struct Slots<'a> {
     variant: Variant,
     bindings: SmallVec<[Binding<'a>; 6]>,
@@ -198,7 +202,8 @@ impl<'a> Slots<'a> {
         self.bindings.push(binding);
     }
 
-    /// The tensors that all shaders but one have: q, k, v, which are read as `read`, and their fourth.
+    /// Binds the tensors that all shaders except one have: q, k and v, which are accessed with
+    /// `read`, and a fourth one.
     fn bind_four(
         &mut self,
         call: &Call<'a>,
@@ -214,12 +219,13 @@ impl<'a> Slots<'a> {
         ])
     }
 
-    /// Fills holes of the template.
+    /// Sets placeholders of the template.
     fn fill<const N: usize>(&mut self, fills: [Fill; N]) {
         self.variant.fills.extend(fills);
     }
 
-    /// All groups of heads, or only those that the records of pack_f16.wgsl refuse.
+    /// Selects the groups of heads: all of them, or only those that the records of pack_f16.wgsl
+    /// reject.
     fn leave(&mut self, records: Option<Binding<'a>>) {
         self.fill([Constant::Leftover.is_one_if(records.is_some())]);
         if let Some(records) = records {
@@ -227,7 +233,8 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// How tiles of tile_vec4.wgsl lie in memory, for outputs of this width. `turn`: vec4 from one step's operands to the next one's.
+    /// Sets the layout of tile_vec4.wgsl's tiles in workgroup memory, for outputs of this width.
+    /// `turn`: the distance from the operands of one step to those of the next one, in vec4.
     fn fill_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
         let is_wide = width > TILE;
         self.fill([
@@ -240,13 +247,15 @@ impl<'a> Slots<'a> {
         ]);
     }
 
-    /// The mask, if there is one, and which function takes it into account.
+    /// Binds the mask, if there is one, and selects the function that applies it. Returns the index
+    /// of its first element.
     fn bind_mask(&mut self, call: &Call<'a>, mask: Option<&View<'a>>) -> Result<u32> {
         self.fill([masked(mask).into()]);
         mask.map_or(Ok(0), |mask| self.bind(call, SlotName::Mask, mask, Access::Read))
     }
 
-    /// The third output of forward, which there is under an additive mask: its first element.
+    /// Binds the third output of the forward pass, which exists under an additive mask. Returns the
+    /// index of its first element.
     fn bind_error(&mut self, call: &Call<'a>) -> Result<u32> {
         let error = call.outputs.get(2);
         self.fill([if error.is_some() { LogSumErrorPut::Error } else { LogSumErrorPut::None }.into()]);
@@ -291,7 +300,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     launch_forward(call, slots, sizes, batch, [Access::Read, Access::Scattered])
 }
 
-/// By the tiles of tile_vec4.wgsl; with records, what these refuse.
+/// Launches the forward pass with the tiles of tile_vec4.wgsl. With `records`, it computes only the
+/// groups of heads that the records reject.
 fn launch_vec4<'a>(
     call: &Call<'a>,
     sizes: Sizes,
@@ -341,7 +351,7 @@ fn launch_forward<'a>(
     slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
 }
 
-/// What a launch makes: dq, or dk and dv.
+/// What a launch computes: dq, or dk and dv.
 #[derive(Clone, Copy, PartialEq)]
 enum Wanted {
     Query,
@@ -349,7 +359,8 @@ enum Wanted {
 }
 
 impl Wanted {
-    /// Functions of grad.wgsl: what the scores are made of, and what their weights are multiplied with.
+    /// Returns the functions of grad.wgsl that read the operands of the scores, and the matrix by
+    /// which their weights are multiplied.
     fn operands(self) -> [Fill; 3] {
         match self {
             Wanted::Query => [LeftElement::Query.into(), RightElement::Key.into(), MatrixElement::Key.into()],
@@ -359,7 +370,7 @@ impl Wanted {
         }
     }
 
-    /// The same of grad_vec4.wgsl: their rows, and vec4 of them.
+    /// Returns the same for grad_vec4.wgsl: rows, and vec4 of them.
     fn vec4_operands(self) -> [Fill; 6] {
         match self {
             Wanted::Query => [
@@ -381,7 +392,7 @@ impl Wanted {
         }
     }
 
-    /// Functions that write dv, where a launch makes it.
+    /// Returns the functions that write dv, if the launch computes it.
     fn puts(self) -> [Fill; 3] {
         match self {
             Wanted::Query => [OtherPut::Out.into(), OtherPutPair::Out.into(), OtherPutVec4::Out.into()],
@@ -391,7 +402,7 @@ impl Wanted {
         }
     }
 
-    /// Those among the outputs.
+    /// Returns these outputs of the call.
     fn outputs<'a>(self, call: &Call<'a>) -> &'a [View<'a>] {
         match self {
             Wanted::Query => &call.outputs[..1],
@@ -422,7 +433,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     launch_grad(call, config, row_numbers, records, Wanted::KeyAndValue)
 }
 
-/// The log-sum-exp of each row, and its sum of `dy * y`.
+/// Writes the log-sum-exp of each row, and its sum of `dy * y`, to `row_numbers`.
 fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Result<()> {
     let (dy, y, lse) = (call.inputs[5], call.inputs[3], call.inputs[4]);
     let [_, _, _, width] = y.layout.shape().to_array(call.name)?;
@@ -456,7 +467,8 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
-/// Gradients by tiles of vec4, where the tensors allow it; with records, which only those have, what these refuse.
+/// Launches gradients with tiles of vec4 if the tensors allow it. With `records`, which exist only
+/// in that case, it computes only the groups that the records reject.
 fn launch_grad<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,

@@ -1,4 +1,4 @@
-//! Batch normalization and its gradient: a row is all of a channel.
+//! Batch normalization and its gradient: a row consists of all elements of a channel.
 
 use super::copy::copy;
 use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
@@ -12,7 +12,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::norm::{BatchNorm, BatchNormGrad};
 use ternion_core::{AxisSet, Error, Layout, Op, Result, Shape};
 
-/// The launch over the channels of `views`, and the elements of each.
+/// Returns the launch over the channels of `views`, and the number of elements of each channel.
 fn rows_of<'a>(call: &Call<'a>, kernel: RowKernel, views: &[&View<'a>]) -> Result<(Rows<'a>, usize)> {
     let layouts: Vec<&Layout> = views.iter().map(|view| view.layout).collect();
     let over = axes_but(1, &layouts);

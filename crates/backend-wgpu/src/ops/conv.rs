@@ -1,4 +1,5 @@
-//! Convolutions and their gradients: which numbers of which tensors are the rows, columns and inner axis of a product.
+//! Convolutions and their gradients as matrix products: which elements of which tensors are the
+//! rows, the columns and the inner axis.
 
 use super::GROUP;
 use super::matmul::Tiling;
@@ -15,13 +16,14 @@ use ternion_core::backend::View;
 use ternion_core::ops::conv::ConvConfig;
 use ternion_core::{Error, Op, Result};
 
-/// Rows of a group, at most, and threads, at least, where each thread makes the rows of a column: a tile would be mostly empty.
+/// Maximum number of rows of a group, and minimum number of threads, for which each thread computes
+/// the rows of one column: a tile would be mostly empty.
 const FEW_ROWS: usize = 16;
 const MANY_THREADS: usize = 1 << 14;
-/// Rows of such a thread, where there is more than one.
+/// Rows that such a thread computes, if there is more than one row.
 const ROWS: usize = 4;
 
-/// Pixels along an axis, padding included.
+/// Limit for the pixels along an axis, padding included.
 const MOST_PIXELS: usize = 1 << 30;
 
 /// The parameters, as in conv2d.wgsl.
@@ -53,19 +55,20 @@ enum Right {
     Spread,
 }
 
-/// A convolution as a product for each group of channels. All pairs are of the two spatial axes.
+/// A convolution as a matrix product for each group of channels. All pairs are of the two spatial
+/// axes.
 struct Product<'a> {
     y: View<'a>,
     left: View<'a>,
     right: View<'a>,
     bias: Option<View<'a>>,
     reads: Right,
-    /// Whether neighbours along the inner axis lie side by side in the right operand.
+    /// Whether neighbors along the inner axis are contiguous in the right operand.
     right_runs: bool,
     groups: usize,
     /// Rows of a group.
     rows: usize,
-    /// Outer number of the columns and of the inner axis, of a group.
+    /// Outer sizes of the columns and of the inner axis, in a group.
     outer: [usize; 2],
     columns: [usize; 2],
     column_steps: [usize; 2],
@@ -73,14 +76,14 @@ struct Product<'a> {
     inner_steps: [usize; 2],
     padding: [usize; 2],
     image: [usize; 2],
-    /// Axes of y, left and right along which groups of channels lie side by side.
+    /// Axes of y, left and right along which groups of channels are concatenated.
     group_axes: [usize; 3],
-    /// How many channels a group has there.
+    /// Number of channels of a group along these axes.
     group_sizes: [usize; 3],
-    /// Axes of y and left: rows, and the outer number of the columns or of the inner axis.
+    /// Axes of y and left: rows, and the outer index of the columns or of the inner axis.
     y_axes: [usize; 2],
     left_axes: [usize; 2],
-    /// Axes of right: outer number of the columns, of the inner axis.
+    /// Axes of right: the outer index of the columns, and that of the inner axis.
     right_axes: [usize; 2],
 }
 
@@ -193,7 +196,7 @@ pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 impl<'a> Product<'a> {
-    /// m, n, k and the number of products.
+    /// Returns m, n, k and the number of products.
     fn sizes(&self) -> [usize; 4] {
         let [columns, inners] = [self.columns, self.inners].map(|sizes| sizes[0] * sizes[1]);
         [self.rows, self.outer[0] * columns, self.outer[1] * inners, self.groups]
@@ -243,7 +246,8 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The shader with this tile. `y` and `a` say how these lie; a is the sums where those are added.
+    /// Returns the shader with this tile. `y` and `a` are the element formats of these tensors. If
+    /// partial sums are added, a is the buffer of these sums.
     fn variant(&self, tile: Tile, output: ConvOutput, y: Store, a: Store) -> Variant {
         let operand = Store::of(self.right.dtype);
         let (index, value, pixel) = match self.reads {
@@ -266,7 +270,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// Numbers of rows and columns of an image that fit the arithmetic of the shader.
+/// Checks that the numbers of rows and columns of the image fit the arithmetic of the shader.
 fn check(call: &Call<'_>, product: &Product<'_>) -> Result<()> {
     let reach = |axis: usize| {
         let span = |sizes: [usize; 2], steps: [usize; 2]| sizes[axis].saturating_mul(steps[axis]);
@@ -302,7 +306,7 @@ fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
 
-/// The parts of the sums first, then their sums with the bias.
+/// Launches the partial sums first, then their sums with the bias.
 fn launch_parts<'a>(
     call: &Call<'a>,
     product: &Product<'a>,

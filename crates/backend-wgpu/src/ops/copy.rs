@@ -9,7 +9,8 @@ use crate::slots::Store;
 use ternion_core::backend::View;
 use ternion_core::{DType, Op, Result};
 
-/// The cast of a number of one dtype's class to another dtype, and whether it returns bits. `None` where the number stays.
+/// Returns the cast from the class of `from` to the dtype `to`, and whether its result is bits.
+/// Returns `None` if the number is stored without a cast.
 fn cast(from: DType, to: DType) -> Option<(Cast, bool)> {
     use DType::*;
     Some(match (from, to) {
@@ -28,7 +29,7 @@ fn cast(from: DType, to: DType) -> Option<(Cast, bool)> {
         (I32 | I16 | I8, F32) => (Cast::I32ToF32, false),
         (I32 | I16 | I8, F16) => (Cast::I32ToF16, true),
         (I32 | I16 | I8, BF16) => (Cast::I32ToBF16, true),
-        // What is stored keeps the low bits.
+        // Storing keeps the low bits.
         (I32 | I16 | I8, I32 | I16 | I8) => return None,
         (I32 | I16 | I8, I64 | U64) => (Cast::I32ToI64, false),
         (I32 | I16 | I8, U32 | U16) => (Cast::I32ToU32, false),
@@ -52,7 +53,7 @@ fn cast(from: DType, to: DType) -> Option<(Cast, bool)> {
         (U8 | Bool, F32) => (Cast::U8ToF32, false),
         (U8 | Bool, F16) => (Cast::U8ToF16, true),
         (U8 | Bool, BF16) => (Cast::U8ToBF16, true),
-        // Of all unsigned numbers of a word.
+        // These casts are valid for all unsigned numbers of a word.
         (U32 | U16 | U8 | Bool, I32 | I16 | I8) => (Cast::U8ToI32, false),
         (U32 | U16 | U8 | Bool, I64 | U64) => (Cast::U8ToI64, false),
         (U32 | U16 | U8 | Bool, U32 | U16) | (U8 | Bool, U8) => return None,
@@ -60,7 +61,7 @@ fn cast(from: DType, to: DType) -> Option<(Cast, bool)> {
     })
 }
 
-/// Copies `x` into `y`, which has its shape, in y's dtype.
+/// Copies `x` to `y`, which has the same shape, and casts it to the dtype of y.
 pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<()> {
     match Transpose::of(gpu, op, x, y)? {
         Some(transpose) => transpose.launch(gpu, op, x, y),

@@ -1,4 +1,4 @@
-//! Tensors from nothing.
+//! Creation of tensors.
 
 use super::copy::copy;
 use super::elementwise::{Kernel, launch};
@@ -17,19 +17,20 @@ pub(crate) fn run_fill(op: &Op, call: &Call<'_>) -> Result<()> {
     fill(call.gpu, call.name, &call.outputs[0], value.bits(*dtype))
 }
 
-/// Fills `y` with an element's bits.
+/// Fills `y` with the bits of an element.
 pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, bits: u64) -> Result<()> {
     let result = if y.dtype.size() == 8 { ElementResult::FillWide } else { ElementResult::Fill };
     launch(gpu, op, Kernel { scalar: bits, ..Kernel::moving(y.dtype, result) }, &[*y])
 }
 
-/// Computed by the host, which has 64-bit floats: one product, one sum, one rounding.
+/// Computes the sequence on the host, which has 64-bit floats: one product, one sum, one rounding
+/// per element.
 pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Iota(Iota { count, dtype, start, step }) = op else {
         return Err(call.wrong_op());
     };
     let float = |i: usize| Scalar::Float(start.as_f64() + i as f64 * step.as_f64());
-    // The low bits of a number of u64 are those of i64, and integers wrap.
+    // The low bits of a u64 are those of the i64, and integers wrap.
     let (first, by) = (start.as_i128() as i64, step.as_i128() as i64);
     let whole = |i: usize| first.wrapping_add((i as i64).wrapping_mul(by));
     let bytes: Vec<u8> = match dtype {
@@ -52,7 +53,7 @@ fn bytes_of<E: Element>(values: impl Iterator<Item = E>) -> Vec<u8> {
     E::to_bytes(&values.collect::<Vec<E>>()).into_owned()
 }
 
-/// Elements of the host's, in row-major order, to wherever `y` lies.
+/// Uploads elements in row-major order to `y`, whatever its layout is.
 fn upload_to(gpu: &Arc<Gpu>, op: &'static str, bytes: &[u8], y: &View<'_>) -> Result<()> {
     if y.layout.is_contiguous() {
         return gpu.upload(bytes, y.buffer, y.layout.offset() * y.dtype.size());

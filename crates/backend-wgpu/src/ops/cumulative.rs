@@ -1,4 +1,4 @@
-//! Running sums.
+//! Cumulative sums.
 
 use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
 use crate::call::Call;
@@ -11,7 +11,7 @@ use crate::slots::Store;
 use ternion_core::ops::reduce::CumulativeSum;
 use ternion_core::{Error, Op, Result};
 
-/// A float sum and what its rounding lost.
+/// A float sum and its accumulated rounding error.
 const PAIR: Accumulator = Accumulator {
     dtype: AccumulatorType::Vec2,
     start: Start::Pair,

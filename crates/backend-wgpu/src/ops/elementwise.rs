@@ -1,4 +1,4 @@
-//! Ops of which each element depends on the elements at its place alone.
+//! Elementwise ops: each element of the output depends only on the elements at the same index.
 
 use super::GROUP;
 use crate::call::Call;
@@ -28,16 +28,16 @@ struct Parameters {
     space: Space,
 }
 
-/// What elementwise.wgsl does: a result of a function, stored so.
+/// A variant of elementwise.wgsl: how an element is computed, and how tensors are stored.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernel {
     pub(crate) class: Class,
-    /// How y and the inputs lie.
+    /// How y and the inputs are stored.
     pub(crate) stores: [Store; 4],
-    /// How the bits of an element come about, of those in element_result.wgsl.
+    /// The function of element_result.wgsl that computes the bits of an element.
     pub(crate) result: ElementResult,
     pub(crate) function: Function,
-    /// Two constants of the function, and the number of a scalar form: bits of the class.
+    /// Two constants of the function, and the scalar operand of a scalar op: bits of the class.
     pub(crate) constants: [u64; 2],
     pub(crate) scalar: u64,
 }
@@ -48,7 +48,7 @@ impl Kernel {
         Kernel { class: store.class(), stores: [store; 4], result, function, constants: [0; 2], scalar: 0 }
     }
 
-    /// One that only moves elements of `dtype`.
+    /// Returns a kernel that only moves elements of `dtype`.
     pub(crate) fn moving(dtype: DType, result: ElementResult) -> Kernel {
         Kernel {
             stores: [Store::bits_of(dtype); 4],
@@ -57,12 +57,12 @@ impl Kernel {
         }
     }
 
-    /// The shader without its slots.
+    /// Returns the shader without its slots.
     fn variant(&self, write: Write) -> Variant {
         Variant::new(Shader::Elementwise, self.class).fill(self.result).fill(self.function).fill(write)
     }
 
-    /// With so many slots, y first, and what is done with each.
+    /// Adds the slots, y first, each with its access.
     fn slots(&self, variant: Variant, slots: impl Iterator<Item = (usize, Access)>) -> Variant {
         slots.fold(variant, |variant, (at, access)| {
             variant.slot([SlotName::Y, SlotName::A, SlotName::B, SlotName::C][at], self.stores[at], access)
@@ -75,7 +75,8 @@ impl Kernel {
     }
 }
 
-/// The bits of `scalar`, rounded to `dtype`, as a number of the class that the dtype is computed in.
+/// Returns the bits of `scalar`, rounded to `dtype`, as a number of the class in which the dtype is
+/// computed.
 pub(crate) fn rounded_bits(scalar: Scalar, dtype: DType) -> u64 {
     let bits = scalar.bits(dtype);
     match dtype {
@@ -87,7 +88,7 @@ pub(crate) fn rounded_bits(scalar: Scalar, dtype: DType) -> u64 {
     }
 }
 
-/// Low and high word.
+/// Returns the low and the high word.
 pub(crate) fn words(bits: u64) -> [u32; 2] {
     [bits as u32, (bits >> 32) as u32]
 }
@@ -132,7 +133,8 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }
 
-/// The shader that forms words or elements of y, and its work groups.
+/// Returns the shader in which each thread computes one word or element of y, and its number of
+/// workgroups.
 fn one_by_one(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
     let (count, per_word) = (layouts[0].elements(), shader.stores[0].per_word());
     let (write, access) = match (layouts[0].is_contiguous(), per_word) {
@@ -144,32 +146,34 @@ fn one_by_one(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
     let variant =
         shader.variant(write).fill(if dense { ElementIndex::Contiguous } else { ElementIndex::Strided });
     let slots = (0..layouts.len()).map(|at| (at, if at == 0 { access } else { Access::Read }));
-    // A word more where the first one begins in the middle.
+    // One more word, because the first element may be in the middle of a word.
     let words = count.div_ceil(per_word) + usize::from(per_word > 1);
     let threads = if access == Access::Words { words } else { count };
     (shader.slots(variant, slots), threads.div_ceil(GROUP))
 }
 
-/// Elements from which on vec4 are worth a shader of their own.
+/// Minimum number of elements for which a separate vec4 shader is worth compiling.
 pub(crate) const MANY: usize = 1 << 14;
 
-/// How y is formed by vec4.
+/// How y is computed as vec4.
 #[derive(Clone, Copy)]
 struct Vec4 {
-    /// Which inputs are read by vec4 as y is written, by bits of their numbers; the others have one element for each vec4 of y.
+    /// Bit mask of the tensors that are accessed as vec4. Each of the other inputs has one element
+    /// for each vec4 of y.
     runs: u32,
     /// Axes of the space; 0 for more than two.
     rank: u32,
 }
 
 impl Vec4 {
-    /// Where y does, and every input is one or the other.
+    /// Returns how to compute y, if y can be written as vec4 and every input is of one of the two
+    /// kinds.
     fn of(shader: &Kernel, parameters: &Parameters, views: &[View<'_>]) -> Option<Vec4> {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
         let wide = shader.stores[..views.len()].iter().any(|store| matches!(store, Store::I64 | Store::U64));
         let cut = last > 0 && space.sizes[last] % 4 != 0;
-        // Numbers of elements behind the last one are formed, too.
+        // Indices beyond the last element are computed, too.
         let countable = (MANY..1 << 31).contains(&(*count as usize));
         if wide || cut || !countable {
             return None;
@@ -183,7 +187,7 @@ impl Vec4 {
                 0 if at > 0 => {}
                 _ => return None,
             }
-            // Memory that is written is declared as y is.
+            // Memory that is written is declared with the access of y.
             if at > 0 && views[at].buffer.is(views[0].buffer) && runs >> at & 1 == 0 {
                 return None;
             }
@@ -191,9 +195,9 @@ impl Vec4 {
         Some(Vec4 { runs, rank: if last < 2 { *rank } else { 0 } })
     }
 
-    /// The shader, and its work groups.
+    /// Returns the shader and its number of workgroups.
     fn variant(self, shader: &Kernel, tensors: usize, count: usize) -> (Variant, usize) {
-        // 16 bytes of y for each thread and more.
+        // Each thread computes two vec4 of y if elements share words, else one.
         let twice = shader.stores[0].per_word() > 1;
         let write = if twice { Write::Vec4Twice } else { Write::Vec4 };
         let variant = shader
@@ -214,7 +218,8 @@ impl Vec4 {
     }
 }
 
-/// As two launches over halves of the longest axis, of tensors of which a shader sees only a part at a time.
+/// Launches two halves of the longest axis, one after another, for tensors that do not fit in one
+/// binding.
 fn in_halves(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) -> Result<()> {
     let shape = views[0].layout.shape();
     let axis = (0..shape.rank()).max_by_key(|&axis| shape.dim(axis)).unwrap_or(0);
@@ -225,7 +230,7 @@ fn in_halves(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) ->
             format!("shape {shape:?} is larger than what {} binds at a time", gpu.name),
         ));
     }
-    // Halves of words stay together.
+    // Elements that share a word stay together.
     let middle = if size >= 16 { size / 2 / 8 * 8 } else { size / 2 };
     for (start, end) in [(0, middle), (middle, size)] {
         let layouts: Vec<Layout> = views
@@ -239,7 +244,7 @@ fn in_halves(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) ->
     Ok(())
 }
 
-/// Output and inputs of a call.
+/// Returns the output and the inputs of a call.
 pub(crate) fn views_of<'a>(call: &Call<'a>) -> Vec<View<'a>> {
     [call.outputs[0]].into_iter().chain(call.inputs.iter().copied()).collect()
 }
@@ -248,29 +253,30 @@ fn queue(call: &Call<'_>, shader: Kernel) -> Result<()> {
     launch(call.gpu, call.name, shader, &views_of(call))
 }
 
-/// The constants of a function, in the type that it is computed in; one beyond an integer dtype is the dtype's own extreme.
+/// Returns the constants of a function, in the dtype that it is computed in. A constant outside the
+/// range of an integer dtype becomes the dtype's minimum or maximum.
 fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
     op.constants().map(|constant| rounded_bits(Scalar::Float(constant), dtype.accumulator()))
 }
 
-/// Whether half_functions.wgsl has a form of a function, for results of 16 bits.
+/// Returns whether half_functions.wgsl has a version of a function for 16-bit results.
 fn has_half(op: UnaryOp) -> bool {
     use UnaryOp::*;
     matches!(op, Tanh | Sigmoid | Erf | GeluErf | GeluTanh | Silu)
 }
 
-/// Likewise of its gradient.
+/// Returns the same for its gradient.
 fn grad_has_half(op: UnaryOp) -> bool {
     use UnaryOp::*;
     matches!(op, Erf | GeluErf | GeluTanh | Silu | Softplus)
 }
 
-/// A function of one element whose result is rounded to `dtype`, and its constants.
+/// Returns a unary function whose result is rounded to `dtype`, and its constants.
 pub(crate) fn unary_function(op: UnaryOp, dtype: DType) -> (Function, [u64; 2]) {
     (Function::unary(op, dtype.is_half() && has_half(op)), constants_of(op, dtype))
 }
 
-/// The gradient of such a function.
+/// Returns the gradient of such a function.
 fn grad_function(op: UnaryOp, dtype: DType) -> (Function, [u64; 2]) {
     (Function::unary_grad(op, dtype.is_half() && grad_has_half(op)), constants_of(op, dtype))
 }
@@ -294,7 +300,7 @@ pub(crate) fn run_binary(op: &Op, call: &Call<'_>) -> Result<()> {
     queue(call, Kernel::new(call.inputs[0].dtype, ElementResult::Binary, Function::binary(payload.op)))
 }
 
-/// The number is in the type that the op is computed in.
+/// The scalar has the dtype that the op is computed in.
 pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;
@@ -331,7 +337,7 @@ pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
     queue(call, shader.storing(Store::Bool))
 }
 
-/// The number is rounded to the tensor's dtype first.
+/// The scalar is first rounded to the tensor's dtype.
 pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(call.wrong_op()) };
     let dtype = call.inputs[0].dtype;

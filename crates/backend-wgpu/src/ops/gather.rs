@@ -1,4 +1,4 @@
-//! Picking along an axis.
+//! Gathering along an axis.
 
 use super::write::Writing;
 use crate::call::Call;
@@ -28,7 +28,7 @@ struct Parameters {
     space: Space,
 }
 
-/// What makes a position of an element of an index tensor.
+/// Returns the function that computes a position from an element of an index tensor.
 pub(crate) fn position(index: DType) -> IndexPosition {
     if index == DType::I64 { IndexPosition::I64 } else { IndexPosition::I32 }
 }
@@ -44,7 +44,7 @@ pub(crate) fn run_index_select(op: &Op, call: &Call<'_>) -> Result<()> {
     gather(call, payload.axis, &View { layout: &expanded, ..call.inputs[1] })
 }
 
-/// The vector `index` as seen from every place of `target`: it varies along `axis` alone.
+/// Expands the vector `index` to the shape of `target`: it varies only along `axis`.
 fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
     let mut strides = [0; MAX_RANK];
     strides[axis] = index.strides()[0];

@@ -1,4 +1,4 @@
-//! Image patches as columns of a matrix, and back.
+//! Image patches as columns of a matrix, and the reverse.
 
 use super::window::{Slide, image, slides, unmerged};
 use super::write::Writing;
@@ -39,7 +39,7 @@ pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
     launch(call, &patches.window, &call.outputs[0], ElementResult::Col2im)
 }
 
-/// From the call's input to its output, one of which is `pixels`.
+/// Launches from the call's input to its output, one of which is `pixels`.
 fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementResult) -> Result<()> {
     let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
     let count = y.layout.elements();

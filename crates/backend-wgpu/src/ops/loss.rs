@@ -15,7 +15,7 @@ use ternion_core::{DType, Error, Op, Result};
 
 /// The accumulator of the forward pass.
 const LOGITS: Accumulator = Accumulator { merge: Merge::Loss, ..Accumulator::EXPONENTIALS };
-/// Of the gradient alone: the largest logit.
+/// The accumulator of the gradient without the loss: the largest logit.
 const MAX: Accumulator = Accumulator::number(Start::Lowest, Merge::Larger);
 
 /// What one op of the family does with a row.
@@ -23,7 +23,7 @@ struct LossKernel {
     accumulator: Accumulator,
     gather: Gather,
     finish: RowFinish,
-    /// The same of rows that stay in registers.
+    /// The same for rows that are kept in registers.
     held: RegisterRows,
 }
 
@@ -66,7 +66,7 @@ const UPDATE: LossKernel = LossKernel {
     held: gradient_in_registers(
         RegisterTemplate::Exponentials { skips: RowSkips::LossUpdate, sums: None },
         Prepare::LossGrad,
-        // Most rows stay as they are: what they take is threads that come and go.
+        // Most rows are unchanged: the cost is that of starting and ending threads.
         128,
     ),
 };
@@ -94,14 +94,14 @@ const fn gradient_in_registers(
     }
 }
 
-/// How a loss counts.
+/// The options of a loss.
 #[derive(Clone, Copy)]
 struct Counting {
     ignore_index: i64,
     label_smoothing: f64,
 }
 
-/// What a launch has of the tensors with an element for each row, and of dlogits.
+/// The tensors of a launch that have an element for each row, and dlogits.
 #[derive(Default)]
 struct PerRow<'a, 'b> {
     dlogits: Option<&'b View<'a>>,
@@ -109,7 +109,7 @@ struct PerRow<'a, 'b> {
     formed: Option<&'b View<'a>>,
 }
 
-/// The launch over rows of logits, with their targets.
+/// Returns the launch over rows of logits, with their targets.
 fn rows<'a>(
     call: &Call<'a>,
     kernel: &LossKernel,
@@ -160,7 +160,7 @@ fn rows<'a>(
     Ok(rows)
 }
 
-/// Loss and log_sum, and dlogits if it is asked for.
+/// Computes the loss and log_sum, and dlogits if requested.
 fn forward(call: &Call<'_>, counting: Counting, per_row: &PerRow<'_, '_>) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let target = Dense::input(gpu, op, &call.inputs[1])?;

@@ -1,4 +1,5 @@
-//! Matrix products: which tile, and into how many parts long sums are cut.
+//! Matrix products: the choice of the tile, and of the number of parts into which long sums are
+//! split.
 
 mod cooperative;
 
@@ -20,54 +21,57 @@ use ternion_core::backend::View;
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Op, Result, Scalar};
 
-/// A tile of the result with as many rows as columns.
+/// A square tile of the result.
 #[derive(Clone, Copy, Debug)]
 struct SquareTile {
     tile: Tile,
-    /// Rows, and columns.
+    /// Number of rows, and of columns.
     size: usize,
 }
 
 impl SquareTile {
-    /// How many there are of so many matrices `[m, n]`.
+    /// Returns the number of tiles in all matrices `[m, n]`.
     fn count(self, [m, n, _, matrices]: [usize; 4]) -> usize {
         m.div_ceil(self.size) * n.div_ceil(self.size) * matrices
     }
 }
 
-/// Those of tile.wgsl.
+/// The tiles of tile.wgsl.
 const TILE_128: SquareTile = SquareTile { tile: Tile::Tile128, size: 128 };
 const TILE_64: SquareTile = SquareTile { tile: Tile::Tile64, size: 64 };
 const TILE_16: SquareTile = SquareTile { tile: Tile::Tile16, size: 16 };
-/// That of tile_vec4.wgsl.
+/// The tile of tile_vec4.wgsl.
 const VEC4_TILE: SquareTile = SquareTile { tile: Tile::Vec4Tile128, size: 128 };
-/// Bytes of memory of its groups.
+/// Workgroup memory of this tile, in bytes.
 pub(crate) const VEC4_TILE_BYTES: u32 = 2 * 528 * 16;
-/// What inner lengths of parts are multiples of.
+/// The inner lengths of parts are multiples of this.
 const STEP: usize = 16;
-/// The largest tile is taken where there are so many of it: fewer leave processors idle.
+/// The largest tile is used if there are at least this many of them: fewer leave multiprocessors
+/// idle.
 const MANY_TILES: usize = 120;
 
-/// Work groups that a device is kept busy by, and the shortest part of a sum that is worth a group.
+/// Number of workgroups that keep a device busy, and the shortest part of a sum that is worth a
+/// workgroup.
 const WANTED_GROUPS: usize = 256;
 const SHORTEST_PART: usize = 64;
-/// The most parts, and the most bytes of them.
+/// Maximum number of parts, and maximum number of bytes of all parts.
 const MOST_PARTS: usize = 64;
 const MOST_PART_BYTES: usize = 128 << 20;
 
-/// A tile of tile.wgsl and how the inner axis is cut.
+/// A tile of tile.wgsl, and how the inner axis is split.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tiling {
     pub(crate) tile: Tile,
     pub(crate) splits: usize,
     pub(crate) split_length: usize,
     pub(crate) groups: usize,
-    /// Of a tile of tile_vec4.wgsl: whether vec4 of a, and of b, lie along the inner axis.
+    /// For a tile of tile_vec4.wgsl: whether the vec4 of a, and those of b, are along the inner
+    /// axis.
     vec4: Option<[bool; 2]>,
 }
 
 impl Tiling {
-    /// For so many matrices `[m, n]`, sums of k products.
+    /// Chooses the tiling for sizes m, n, k and the number of matrices.
     pub(crate) fn of(class: Class, sizes: [usize; 4]) -> Tiling {
         let shorter = sizes[0].min(sizes[1]);
         let square = match class == Class::Float && shorter > TILE_64.size / 2 {
@@ -78,17 +82,17 @@ impl Tiling {
         Tiling::by(square, class, sizes)
     }
 
-    /// So many work groups, none of which has a part of a sum.
+    /// Returns a tiling of `groups` workgroups without split-K.
     pub(crate) fn whole(tile: Tile, groups: usize, k: usize) -> Tiling {
         Tiling { tile, splits: 1, split_length: k, groups, vec4: None }
     }
 
-    /// Tiles of 128 that are read four elements at a time.
+    /// Returns tiles of 128 whose operands are read as vec4.
     fn by_vec4(sizes: [usize; 4], runs: [bool; 2]) -> Tiling {
         Tiling { vec4: Some(runs), ..Tiling::by(VEC4_TILE, Class::Float, sizes) }
     }
 
-    /// Sums in as many parts as keep a device busy.
+    /// Splits the sums into as many parts as keep a device busy.
     fn by(square: SquareTile, class: Class, sizes: [usize; 4]) -> Tiling {
         let ([m, n, k, matrices], tiles) = (sizes, square.count(sizes));
         let affordable = MOST_PART_BYTES / (m * n * matrices * 4).max(1);
@@ -126,19 +130,19 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Whether nothing follows the sums.
+    /// Returns whether there is no epilogue.
     fn is_plain(&self, function: Function) -> bool {
         self.follows == 0 && function == Function::Unchanged
     }
 }
 
-/// What follows a product, as bits of `follows`.
+/// The steps of the epilogue, as bits of `follows`.
 const ALPHA: u32 = 1;
 const BIAS: u32 = 2;
 const RESIDUAL: u32 = 4;
 const ACCUMULATE: u32 = 8;
 
-/// The tensors of a product. Those that it has not are a.
+/// The tensors of a product. An absent tensor is represented by a.
 #[derive(Clone, Copy)]
 struct Tensors<'a> {
     y: View<'a>,
@@ -155,7 +159,7 @@ impl<'a> Tensors<'a> {
         Tensors { y: call.outputs[0], a, b, bias: if epilogue.bias { call.inputs[2] } else { a }, residual }
     }
 
-    /// m, n, k and the number of matrices.
+    /// Returns m, n, k and the number of matrices.
     fn sizes(&self) -> [usize; 4] {
         let dims = self.y.layout.shape().dims();
         let (matrices, matrix) = dims.split_at(dims.len() - 2);
@@ -163,13 +167,14 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// The last two strides of a view, as shaders take them.
+/// Returns the last two strides of a view, as shaders take them.
 fn matrix_strides(view: &View<'_>) -> [u32; 2] {
     let strides = view.layout.strides();
     [strides[strides.len() - 2] as u32, strides[strides.len() - 1] as u32]
 }
 
-/// Sizes of the axes before the matrices, with the strides of y, a, b and residual. `dense`: y is one matrix behind the other.
+/// Returns the sizes of the batch axes, with the strides of y, a, b and residual. `dense`: the
+/// matrices of y are stored contiguously, one after another.
 fn batch_space(tensors: &Tensors<'_>, has_residual: bool, dense: bool) -> (Space, u32) {
     let dims = tensors.y.layout.shape().dims();
     let leading = dims.len() - 2;
@@ -185,7 +190,7 @@ fn batch_space(tensors: &Tensors<'_>, has_residual: bool, dense: bool) -> (Space
     if axes.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&axes) }
 }
 
-/// The two constants of an activation, in the dtype that it is computed in, and its name in the files of the classes.
+/// Returns the activation function, and its two constants in the dtype that it is computed in.
 fn activation(epilogue: &Epilogue, dtype: DType) -> (Function, [u32; 4]) {
     let Some(op) = epilogue.activation else { return (Function::Unchanged, [0; 4]) };
     let (name, constants) = unary_function(op, dtype);
@@ -201,7 +206,7 @@ fn follows(epilogue: &Epilogue) -> u32 {
         | bit(epilogue.accumulate, ACCUMULATE)
 }
 
-/// Parameters of a launch that does all.
+/// Returns the parameters of a launch that computes the whole result.
 fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tiling: Tiling) -> Parameters {
     let [m, n, k, matrices] = tensors.sizes();
     let (space, rank) = batch_space(tensors, epilogue.residual, false);
@@ -240,8 +245,9 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
     }
 }
 
-/// Whether elements lie side by side along `axis`, and begin a four at multiples of four on all others. Not backwards: places are counted in u32, in which a
-/// step back is no multiple of four once it is divided.
+/// Returns whether elements are contiguous along `axis`, and begin at multiples of four along all
+/// other axes, so that they can be accessed as vec4. Negative strides are excluded: indices are
+/// u32, and a negative stride is no longer valid after the division by four.
 pub(crate) fn is_vec4_aligned(view: &View<'_>, offset: u32, axis: usize) -> bool {
     let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
     let fits = |at: usize| match at == axis {
@@ -251,11 +257,12 @@ pub(crate) fn is_vec4_aligned(view: &View<'_>, offset: u32, axis: usize) -> bool
     offset.is_multiple_of(4) && (0..dims.len()).all(fits)
 }
 
-/// How a and b lie where they, and y, can be read and written four elements at a time: whether along the inner axis.
+/// If a, b and y can be accessed as vec4, returns for a and for b whether the vec4 are along the
+/// inner axis.
 fn in_vec4(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     let Tensors { y, a, b, .. } = tensors;
     let [y_offset, a_offset, b_offset, _] = offsets;
-    // Memory that is written is declared as y is.
+    // Memory that is written is declared with the access of y.
     let is_y = |view: &View<'_>| view.buffer.is(y.buffer);
     if is_y(a) || is_y(b) {
         return None;
@@ -271,7 +278,8 @@ fn in_vec4(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     Some([runs(a, a_offset, column, row)?, runs(b, b_offset, row, column)?])
 }
 
-/// Whether a product is large enough to be read by vec4, and the device has the memory.
+/// Returns whether a product is large enough for vec4 access, and the device has enough workgroup
+/// memory.
 fn takes_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
     let [m, n, ..] = tensors.sizes();
     Store::of(tensors.a.dtype).class() == Class::Float
@@ -279,7 +287,8 @@ fn takes_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
         && gpu.limits.max_compute_workgroup_storage_size >= VEC4_TILE_BYTES
 }
 
-/// The shader of this tiling. `y` and `a` say how these lie; a is the sums where those are added. `plain`: nothing follows the sums.
+/// Returns the shader of this tiling. `y` and `a` are the element formats of these tensors. If
+/// partial sums are added, a is the buffer of these sums. `plain`: there is no epilogue.
 fn variant(
     tensors: &Tensors<'_>,
     tiling: Tiling,
@@ -315,7 +324,7 @@ fn variant(
     }
 }
 
-/// Whether what follows the product is composed of other ops.
+/// Returns whether the epilogue is composed of other ops.
 pub(crate) fn is_composed(epilogue: &Epilogue) -> bool {
     epilogue.pre_activation || epilogue.activation_grad.is_some() || epilogue.row_sums_of_a
 }
@@ -347,7 +356,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Bindings of y, a, b, bias, residual; sums in parts take the place of y or of a.
+/// Returns the bindings of y, a, b, bias and residual. With split-K, the partial sums are bound
+/// instead of y or a.
 fn bindings<'a>(call: &Call<'a>, tensors: &Tensors<'a>) -> Result<[Binding<'a>; 5]> {
     let bind = |view: &View<'a>| call.gpu.bind(call.name, view).map(|(binding, _)| binding);
     let Tensors { y, a, b, bias, residual } = tensors;
@@ -368,7 +378,7 @@ fn launch_whole(
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(parameters))
 }
 
-/// The parts of the sums first, then their sums and what follows.
+/// Launches the partial sums first, then their sums and the epilogue.
 fn launch_parts(
     call: &Call<'_>,
     tensors: &Tensors<'_>,
@@ -401,7 +411,7 @@ fn launch_parts(
     call.gpu.launch(call.name, second, bytemuck::bytes_of(parameters))
 }
 
-/// The parameters of a launch that writes the parts of the sums, one behind the other, and no more.
+/// Returns the parameters of a launch that only writes the partial sums, one part after another.
 fn sums_alone(whole: &Parameters, tensors: &Tensors<'_>) -> Parameters {
     let (space, rank) = batch_space(tensors, false, true);
     let [_, a, b, _] = whole.offsets;

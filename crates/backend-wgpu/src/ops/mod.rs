@@ -1,4 +1,5 @@
-//! What queues the shaders of each op, a file for each family, with the stem of its shader.
+//! The functions that queue the shaders of each op. Each family has a file with the name of its
+//! shader.
 
 pub(crate) mod assemble;
 pub(crate) mod attention;
@@ -28,5 +29,5 @@ pub(crate) mod transpose;
 pub(crate) mod window;
 pub(crate) mod write;
 
-/// Threads of a work group of most shaders, as in their texts.
+/// Threads of a workgroup in most shaders, as in their texts.
 pub(crate) const GROUP: usize = 256;

@@ -1,4 +1,5 @@
-//! The norm of many tensors: a launch for the squares of up to seven of them, and one for the root of their sum.
+//! The norm of many tensors: one launch for the squares of up to seven of them, and one for the
+//! root of the total.
 
 use super::copy::copy;
 use crate::binding::Binding;
@@ -13,7 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use ternion_core::backend::{Buffer, View};
 use ternion_core::{DType, Layout, Op, Result};
 
-/// Tensors of one launch, and what the shader calls them.
+/// Maximum number of tensors of a launch, and their names in the shader.
 const MOST: usize = 7;
 const SLOTS: [SlotName; MOST] = [
     SlotName::Part0,
@@ -24,9 +25,9 @@ const SLOTS: [SlotName; MOST] = [
     SlotName::Part5,
     SlotName::Part6,
 ];
-/// Elements of a work group, as in multi_tensor.wgsl.
+/// Elements per workgroup, as in multi_tensor.wgsl.
 const CHUNK: usize = 16384;
-/// Bytes of a part.
+/// Bytes of a partial sum.
 const PART_BYTES: usize = 16;
 
 /// The parameters, as in multi_tensor.wgsl.
@@ -90,7 +91,7 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     gpu.launch(op, Launch { variant, bindings: smallvec![to, parts], groups: 1 }, bytemuck::bytes_of(&root))
 }
 
-/// Dense copies of the inputs that do not lie dense, each with its layout.
+/// Returns dense copies of the inputs that are not dense, each with its layout.
 fn copies(call: &Call<'_>) -> Result<Vec<(Buffer, Layout)>> {
     let scattered = call.inputs.iter().filter(|x| x.layout.elements() > 0 && !x.layout.fills_its_range());
     let copied = |x: &View<'_>| {
@@ -102,16 +103,18 @@ fn copies(call: &Call<'_>) -> Result<Vec<(Buffer, Layout)>> {
     scattered.map(copied).collect()
 }
 
-/// The tensors of each launch: as many as there are bindings for; one alone that takes several.
+/// Groups the tensors by launch: as many as there are bindings for. A tensor that needs several
+/// bindings has a separate launch.
 fn together<'s, 'a>(call: &Call<'_>, sources: &'s [Source<'a>]) -> Vec<&'s [Source<'a>]> {
-    // Beside them, the parts are bound.
+    // The partial sums are bound, too.
     let most = MOST.min(call.gpu.most_bindings() - 1);
     let fits = |source: &Source<'_>| call.gpu.is_one_binding(&source.binding);
     let runs = sources.chunk_by(|left, right| fits(left) && fits(right));
     runs.flat_map(|run| run.chunks(most)).collect()
 }
 
-/// Queues the sums of squares of these tensors; the number of parts that they come to.
+/// Queues the sums of squares of these tensors. Returns the number of partial sums that they
+/// produce.
 fn squares(
     call: &Call<'_>,
     dtype: DType,

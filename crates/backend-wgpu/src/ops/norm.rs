@@ -20,9 +20,9 @@ struct Kind {
     statistics: NormStatistics,
     saved: NormSaved,
     center: NormCenter,
-    /// Whether there is a mean.
+    /// Whether the mean is subtracted.
     centered: bool,
-    /// The forward pass of rows that stay in registers.
+    /// The forward pass for rows that are kept in registers.
     held: RegisterRows,
 }
 
@@ -90,7 +90,8 @@ impl Kind {
     }
 }
 
-/// The sums over columns that are the gradients of the parameters: of the tensors, or of what teams left.
+/// Returns the kernel that sums over columns, for the gradients of the parameters. It reads the
+/// tensors, or the partial sums of teams.
 fn column_sums(saved: Option<NormSaved>, [dweight, dbias]: [Option<&View<'_>>; 2]) -> RowKernel {
     let grads = match (dweight, dbias) {
         (Some(_), Some(_)) => NormParameterGrads::Both,
@@ -106,7 +107,8 @@ fn column_sums(saved: Option<NormSaved>, [dweight, dbias]: [Option<&View<'_>>; 2
     }
 }
 
-/// The launch over rows of the last axis of `views`: the output, then the inputs that have its shape.
+/// Returns the launch over rows of the last axis of `views`: the output, then the inputs that have
+/// its shape.
 fn rows_of<'a>(
     call: &Call<'a>,
     kernel: RowKernel,
@@ -153,7 +155,7 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
-/// Norms of rows in one dtype, without a residual's gradient; the rest is composed.
+/// Accepts norms with one dtype and without the gradient of a residual. All others are composed.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
     let dtype = inputs[0].dtype;
     let is_mixed = match op {
@@ -190,7 +192,7 @@ fn run_rms(op: &Op, call: &Call<'_>) -> Result<()> {
     forward(call, &RMS, *eps, *weight, false)
 }
 
-/// What a gradient reads beside x and dy.
+/// What a gradient reads in addition to x and dy.
 struct Saved<'a> {
     mean: Option<View<'a>>,
     reciprocal: View<'a>,
@@ -206,7 +208,8 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// dx: rows of x, dy and dx, cut as usual or by `cut`.
+/// Returns the launch that computes dx, over rows of x, dy and dx. `cut` replaces the default
+/// partition.
 fn input_gradient<'a>(
     call: &Call<'a>,
     kind: &Kind,
@@ -228,7 +231,7 @@ fn input_gradient<'a>(
     saved.bind(rows)
 }
 
-/// Binds the gradients of the parameters, if there is one.
+/// Binds the gradients of the parameters that exist.
 fn bind_parameter_gradients<'a>(
     mut rows: Rows<'a>,
     [dweight, dbias]: [Option<&View<'a>>; 2],
@@ -242,10 +245,10 @@ fn bind_parameter_gradients<'a>(
     }
 }
 
-/// What norm_grad_vec4.wgsl reads and writes by vec4.
+/// The tensors that norm_grad_vec4.wgsl accesses as vec4.
 const VEC4: [SlotName; 4] = [SlotName::Y, SlotName::X, SlotName::D, SlotName::Weight];
 
-/// All gradients in one reading, and the sums that it left added up.
+/// Computes all gradients in one pass over the inputs, then adds the partial sums of the teams.
 fn gradients_walking<'a>(
     call: &Call<'a>,
     kind: &Kind,
@@ -269,7 +272,7 @@ fn gradients_walking<'a>(
     bind_parameter_gradients(rows, grads)?.launch()
 }
 
-/// dweight and dbias: sums over columns, each a row of its own here.
+/// Computes dweight and dbias: sums over columns, each of which is a row of this launch.
 fn parameter_gradients<'a>(
     call: &Call<'a>,
     kind: &Kind,
@@ -319,7 +322,7 @@ fn gradients<'a>(
     input_gradient(call, kind, saved, dy, None)?.launch()
 }
 
-/// `statistics` inputs lie between x and dy; then a weight, if there was one.
+/// There are `statistics` inputs between x and dy. The weight follows dy if there is one.
 fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let statistics = if kind.centered { 2 } else { 1 };

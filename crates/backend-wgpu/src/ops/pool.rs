@@ -1,4 +1,4 @@
-//! Pooling over windows of two axes.
+//! Pooling over two-dimensional windows.
 
 use super::create::fill;
 use super::window::{Slide, image, slides, unmerged};
@@ -35,10 +35,10 @@ struct Parameters {
 
 /// What one op launches.
 struct Pooling<'a> {
-    /// Of those in pool_window.wgsl.
+    /// A function of pool_window.wgsl.
     result: ElementResult,
     window: &'a Window,
-    /// Of these two views, images and windows of them, `to` and `x` are each one.
+    /// The images and their windows. `to` and `x` are each one of these two views.
     images: View<'a>,
     windows: View<'a>,
     to: View<'a>,
@@ -47,7 +47,7 @@ struct Pooling<'a> {
     whole: f32,
 }
 
-/// A slot beyond y, x and positions, and what is bound to it.
+/// A slot in addition to y, x and positions, and its binding.
 type Bound<'a> = (SlotName, Store, Access, Binding<'a>);
 
 fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: PoolWanted, more: &[Bound<'_>]) -> Result<()> {
@@ -94,7 +94,7 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: PoolWanted, more: &[Bo
     gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
 }
 
-/// By what every window's sum is divided; 0 where that differs.
+/// Returns the divisor of every window's sum, or 0 if it differs between windows.
 fn whole(window: &Window, count_include_pad: bool) -> f32 {
     match count_include_pad || window.padding == [0, 0] {
         true => (window.kernel[0] as f64 * window.kernel[1] as f64) as f32,
@@ -138,7 +138,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// From the windows that show a pixel; from all windows of the plane where a position lies outside its own.
+/// Computes the gradient of each pixel from the windows that contain it, or from all windows of the
+/// plane if a position is outside its window.
 fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
     let (gpu, op, to) = (call.gpu, call.name, call.outputs[0]);
     let (positions, windows) = (call.inputs[0], call.inputs[1]);

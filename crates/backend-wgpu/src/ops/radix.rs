@@ -1,4 +1,4 @@
-//! Sorting of (key, number) pairs, for scattering and for sorting along long axes.
+//! Radix sort of (key, number) pairs, for scattering and for sorting along long axes.
 
 use crate::gpu::{Gpu, Launch};
 use crate::names::{RadixStage, SlotName};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use ternion_core::backend::Buffer;
 use ternion_core::{Error, Result};
 
-/// Pairs of which one work group counts and moves digits, as in radix_digits.wgsl.
+/// Number of pairs whose digits one workgroup counts and moves, as in radix_digits.wgsl.
 const TILE: usize = 2048;
-/// Values of a digit, and its bits.
+/// Number of values of a digit, and of its bits.
 const DIGITS: usize = 16;
 const DIGIT_BITS: u32 = 4;
 
@@ -35,7 +35,8 @@ pub(crate) struct Parameters {
     pub(crate) space: Space,
 }
 
-/// Keys and numbers, `[lines, length]` each, and room for as many: each digit moves them from one to the other.
+/// Keys and numbers, `[lines, length]` each, and a second buffer for each: the pass over a digit
+/// moves them from one to the other.
 pub(crate) struct Pairs {
     pub(crate) lines: usize,
     pub(crate) length: usize,
@@ -45,7 +46,7 @@ pub(crate) struct Pairs {
     other_numbers: Buffer,
 }
 
-/// Memory for so many words, of which shaders count fewer than 2^32 - 1.
+/// Allocates memory for this many words. Shaders can index fewer than 2^32 - 1 words.
 pub(crate) fn scratch_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> Result<Buffer> {
     match u32::try_from(words) {
         Ok(count) if count < u32::MAX => gpu.alloc(words * 4),
@@ -82,7 +83,7 @@ impl Pairs {
         }
     }
 
-    /// Sorts by the lower `bits` of the keys; equal ones keep their order.
+    /// Sorts by the lower `bits` bits of the keys. The sort is stable.
     pub(crate) fn sort(&mut self, gpu: &Arc<Gpu>, op: &'static str, bits: u32) -> Result<()> {
         let mut parameters = self.parameters();
         let tiles = self.lines * parameters.tiles as usize;

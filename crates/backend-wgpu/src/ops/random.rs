@@ -31,11 +31,11 @@ struct Parameters {
     space: Space,
 }
 
-/// What an op makes of the words of a block.
+/// How an op converts the words of a block to numbers.
 struct Numbers {
-    /// Of those in philox.wgsl.
+    /// A function of philox.wgsl.
     number: RandomNumber,
-    /// Elements of a block of four words.
+    /// Elements per block of four words.
     elements: u32,
     /// Blocks of the stream to skip.
     offset: u64,
@@ -44,7 +44,7 @@ struct Numbers {
     scale: f32,
 }
 
-/// Queues the numbers, `x` being what they are multiplied with, or y where there is none.
+/// Queues the launch. `x` is the tensor that is multiplied by the numbers, or y if there is none.
 fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let count = y.layout.elements();

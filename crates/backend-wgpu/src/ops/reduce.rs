@@ -12,7 +12,7 @@ use ternion_core::geometry::{ReductionAxes, ReductionOrder};
 use ternion_core::ops::reduce::{Reduce, ReduceOp, Variance};
 use ternion_core::{AxisSet, DType, Error, Op, Result};
 
-/// The functions of a reduction, of those in reduce.wgsl.
+/// The functions of a reduction, from reduce.wgsl.
 struct Reducer {
     accumulator: Accumulator,
     gather: Gather,
@@ -22,7 +22,7 @@ struct Reducer {
     better: Option<PositionBetter>,
 }
 
-/// The accumulator of a value and where it is.
+/// The accumulator of a value and its position.
 const POSITION: Accumulator = Accumulator {
     dtype: AccumulatorType::Position,
     start: Start::Position,
@@ -67,7 +67,7 @@ impl Reducer {
             ReduceOp::ArgMax => Reducer::position(PositionBetter::Larger),
             ReduceOp::ArgMin => Reducer::position(PositionBetter::Smaller),
             ReduceOp::Mean => Reducer { leave: ReduceLeave::Mean, ..sum() },
-            // A norm is composed, of these sums among others.
+            // A norm is composed of this sum and other ops.
             ReduceOp::SumSquares | ReduceOp::Norm => Reducer { enter: ReduceEnter::Square, ..sum() },
             ReduceOp::MaxAbs => {
                 Reducer { enter: ReduceEnter::Abs, ..Reducer::plain(Start::Zero, Merge::Larger) }
@@ -91,7 +91,7 @@ impl Reducer {
     }
 }
 
-/// Axes that are kept, with strides in y and x, and axes that are reduced, with the same.
+/// The axes that are kept and those that are reduced, each with strides in y and x.
 struct Spaces {
     kept: Vec<(usize, Vec<i64>)>,
     over: Vec<(usize, Vec<i64>)>,

@@ -1,4 +1,5 @@
-//! What rows.wgsl asks for: parameters, and what is bound. How rows are cut and dealt to threads is in `cut`.
+//! The launches of rows.wgsl: parameters and bindings. `cut` determines how rows are split and
+//! assigned to threads.
 
 mod cut;
 pub(crate) mod registers;
@@ -43,7 +44,8 @@ struct Parameters {
     over: Space,
 }
 
-/// A tensor in the space of rows, or one that lies dense.
+/// Where the index of a tensor's first element is passed: in `offsets` for a tensor of the space of
+/// rows, in `extras` for a dense tensor, otherwise nowhere.
 #[derive(Clone, Copy)]
 enum Where {
     Space(usize),
@@ -60,7 +62,7 @@ struct Bound<'a> {
     place: Where,
 }
 
-/// A launch of rows.wgsl in the making.
+/// A launch of rows.wgsl under construction.
 pub(crate) struct Rows<'a> {
     gpu: &'a Arc<Gpu>,
     op: &'static str,
@@ -68,7 +70,7 @@ pub(crate) struct Rows<'a> {
     class: Class,
     cut: Cut,
     kernel: RowKernel,
-    /// What is filled beside the kernel.
+    /// Placeholders in addition to those of the kernel.
     fills: SmallVec<[Fill; 8]>,
     inputs: SmallVec<[Bound<'a>; 6]>,
     outputs: SmallVec<[Bound<'a>; 3]>,
@@ -105,13 +107,13 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The space of rows: axes with the strides of its tensors.
+    /// Sets the space of rows: axes with the strides of its tensors.
     pub(crate) fn space(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
         (self.parameters.space, self.parameters.rank) = Space::in_order(axes);
         self
     }
 
-    /// The space of a row's elements, likewise.
+    /// Sets the space of a row's elements in the same way.
     pub(crate) fn over(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
         (self.parameters.over, self.parameters.over_rank) = Space::in_order(axes);
         self
@@ -135,7 +137,7 @@ impl<'a> Rows<'a> {
         self.bind(name, view, Access::Scattered, Where::Space(tensor))
     }
 
-    /// Binds a tensor that lies dense, whose first element is extra number `extra`.
+    /// Binds a dense tensor. The index of its first element is stored in `extras[extra]`.
     pub(crate) fn dense_input(self, name: SlotName, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
         self.bind(name, view, Access::Read, Where::Dense(extra))
     }
@@ -144,7 +146,7 @@ impl<'a> Rows<'a> {
         self.bind(name, view, Access::Scattered, Where::Dense(extra))
     }
 
-    /// Binds what norm_grad.wgsl left.
+    /// Binds the partial sums that norm_grad.wgsl wrote.
     pub(crate) fn teams(mut self, teams: &'a Buffer) -> Result<Rows<'a>> {
         let (binding, place) = (self.gpu.scratch(self.op, teams)?, Where::Elsewhere);
         self.inputs.push(Bound {
@@ -158,7 +160,7 @@ impl<'a> Rows<'a> {
         Ok(self)
     }
 
-    /// Indices are checked against `size`.
+    /// Enables the check of indices against `size`.
     pub(crate) fn faults(mut self, size: usize) -> Rows<'a> {
         self.parameters.fault = self.gpu.fault_number(self.op, size);
         let (binding, place) = (self.gpu.record(), Where::Elsewhere);
@@ -183,7 +185,7 @@ impl<'a> Rows<'a> {
         Ok(self)
     }
 
-    /// Queues it: one launch, or two where rows are cut into parts.
+    /// Queues the launch, or two launches if rows are split into parts.
     pub(crate) fn launch(mut self) -> Result<()> {
         if self.cut.rows == 0 {
             return Ok(());
@@ -204,7 +206,8 @@ impl<'a> Rows<'a> {
         self.queue(Some(Gather::Parts), Some(function), Some((&room, Access::Read)))
     }
 
-    /// The function that finishes rows; those that write elements do so by whole words where they can.
+    /// Returns the function that finishes rows. Functions that write elements write whole words if
+    /// possible.
     fn finishing(&mut self, finish: RowFinish) -> Finish {
         let (outer, prepare, value) = match finish {
             RowFinish::Row(function) => return function,
@@ -225,7 +228,7 @@ impl<'a> Rows<'a> {
         outer.unwrap_or(own)
     }
 
-    /// Whether y lies in whole words of two elements, which it is written by then.
+    /// Returns whether y can be written in whole words of two elements. If so, declares y for that.
     fn writes_pairs(&mut self) -> bool {
         let even = |numbers: &[u32]| numbers.iter().all(|number| number % 2 == 0);
         let Parameters { rank, over_rank, space, over, .. } = self.parameters;
@@ -242,14 +245,14 @@ impl<'a> Rows<'a> {
         in_pairs
     }
 
-    /// Whether the elements of a row of y lie side by side, two to a word.
+    /// Returns whether the elements of a row of y are contiguous, two to a word.
     fn lies_side_by_side(&self) -> bool {
         let Parameters { over_rank, over, .. } = self.parameters;
         let in_half = |bound: &Bound<'_>| bound.name == SlotName::Y && bound.store.per_word() == 2;
         over_rank == 1 && over.strides[0][0] == 1 && self.outputs.iter().any(in_half)
     }
 
-    /// The exponential that is exact enough for what comes of it.
+    /// Returns the exponential that is accurate enough for the result.
     fn exponential(&self) -> Exponential {
         let mut floats = self
             .outputs
@@ -259,7 +262,8 @@ impl<'a> Rows<'a> {
         if floats.all(|bound| bound.store.per_word() == 2) { Exponential::Half } else { Exponential::F32 }
     }
 
-    /// Queues a running sum: of parts, those before are added up first.
+    /// Queues a cumulative sum. If rows are split into parts, the sums of the preceding parts are
+    /// computed first.
     pub(crate) fn launch_running(mut self) -> Result<()> {
         self.shader = Shader::Cumulative;
         if self.cut.parts == 1 {
@@ -275,7 +279,7 @@ impl<'a> Rows<'a> {
         self.queue(Some(Gather::RunningFromParts), None, Some((&room, Access::Read)))
     }
 
-    /// Queues norm_grad.wgsl, which leaves sums of teams in `parts`.
+    /// Queues norm_grad.wgsl, which writes partial sums of teams to `parts`.
     pub(crate) fn launch_norm_grad(mut self, parts: &Buffer) -> Result<()> {
         self.shader = Shader::NormGrad;
         let in_pairs = self.writes_pairs();
@@ -334,14 +338,14 @@ fn number_words(class: Class) -> NumberWords {
     }
 }
 
-/// A tensor, or where it does not lie row by row, room for a copy that does.
+/// A contiguous tensor, or a contiguous copy of a tensor that is not.
 pub(crate) enum Dense<'a> {
     There(View<'a>),
     Copy(Buffer, Layout, View<'a>),
 }
 
 impl<'a> Dense<'a> {
-    /// Of an output: [`Dense::finish`] brings the copy to it.
+    /// Wraps an output: [`Dense::finish`] copies the result to it.
     pub(crate) fn output(gpu: &Arc<Gpu>, view: &View<'a>) -> Result<Dense<'a>> {
         if view.layout.is_contiguous() {
             return Ok(Dense::There(*view));
@@ -374,7 +378,7 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// The axes of `layouts` but `axis`, with their strides, for [`Rows::space`].
+/// Returns the axes of `layouts` except `axis`, with their strides, for [`Rows::space`].
 pub(crate) fn axes_but(axis: usize, layouts: &[&Layout]) -> Vec<(usize, Vec<i64>)> {
     let dims = layouts[0].shape().dims();
     let strides = |at: usize| layouts.iter().map(|layout| layout.strides()[at] as i64).collect();

@@ -1,4 +1,5 @@
-//! Putting and adding along an axis: of sources that are put, the last one is found; those that are added are sorted by the place that they go to.
+//! Scatter along an axis, by setting or adding. For `Set`, the last source of each element is
+//! determined first. For `Add`, sources are sorted by their destination.
 
 use super::GROUP;
 use super::copy::copy;
@@ -38,7 +39,7 @@ struct Parameters {
     space: Space,
 }
 
-/// A slot of a stage and what is bound to it.
+/// A slot of a stage and its binding.
 type Bound<'a> = (SlotName, Store, Access, Binding<'a>);
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -70,7 +71,7 @@ fn stage(
     }
     let adds = matches!(stage, ScatterStage::AddRuns | ScatterStage::AddRows);
     let class = if adds { Store::of(call.outputs[0].dtype).class() } else { Class::Byte };
-    // A position is noted where it is seen first.
+    // An out-of-range index is recorded only by the first stage that reads it.
     let note = match stage {
         ScatterStage::PutWinners => NoteFault::Nothing,
         _ => NoteFault::Record,
@@ -103,7 +104,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
     let (space, rank) = Space::in_order(&axes);
     let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
-    // None where y has no elements: no position is on its axis then.
+    // `None` if y has no elements: then no position is on its axis.
     let (low, high) = y.layout.bounds().unwrap_or((0, 0));
     let (places, size) = (high + 1 - low, y.layout.shape().dim(axis));
     let parameters = Parameters {
@@ -132,7 +133,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
     }
 }
 
-/// The last source of each place is found, then put.
+/// Finds the last source of each element of y, then stores it.
 fn put<'a>(
     call: &'a Call<'a>,
     parameters: &Parameters,
@@ -158,7 +159,7 @@ fn put<'a>(
     stage(call, ScatterStage::PutWinners, &slots, count, parameters)
 }
 
-/// The place of each source, sorted.
+/// Returns the sources, sorted by destination.
 fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<Pairs> {
     let (gpu, op) = (call.gpu, call.name);
     let mut pairs = Pairs::new(gpu, op, 1, parameters.count as usize)?;

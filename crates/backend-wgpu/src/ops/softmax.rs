@@ -13,7 +13,7 @@ use ternion_core::geometry::sort_slowest_first;
 use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad};
 use ternion_core::{Error, Layout, Op, Result};
 
-/// The launch over rows along `axis`: of the output and the inputs.
+/// Returns the launch over rows along `axis` of the output and the inputs.
 fn rows<'a>(call: &Call<'a>, axis: usize, kernel: RowKernel) -> Result<Rows<'a>> {
     let layouts: Vec<&Layout> =
         [call.outputs[0].layout].into_iter().chain(call.inputs.iter().map(|view| view.layout)).collect();
@@ -29,7 +29,7 @@ fn rows<'a>(call: &Call<'a>, axis: usize, kernel: RowKernel) -> Result<Rows<'a>>
     rows.output(SlotName::Y, 0, &call.outputs[0])?.input(SlotName::X, 1, &call.inputs[0])
 }
 
-/// A softmax that is made of exponentials, and its logarithm.
+/// Softmax, computed from exponentials, and its logarithm.
 const SOFTMAX: RowKernel = forward(SoftmaxFactor::Reciprocal, RowValue::Softmax);
 const LOG_SOFTMAX: RowKernel = forward(SoftmaxFactor::Logarithm, RowValue::LogSoftmax);
 
@@ -57,7 +57,7 @@ const fn gradient(term: SoftmaxGradTerm, value: RowValue) -> RowKernel {
     }
 }
 
-/// The same of rows that stay in registers.
+/// The same for rows that are kept in registers.
 const SOFTMAX_IN_REGISTERS: RegisterRows =
     forward_in_registers(RowValues::Softmax, Some(RowValues::SoftmaxKept));
 const LOG_SOFTMAX_IN_REGISTERS: RegisterRows = forward_in_registers(RowValues::LogSoftmax, None);

@@ -1,4 +1,4 @@
-//! Sorting along an axis: short lines within a work group, long ones by their digits.
+//! Sorting along an axis: short lines within a workgroup, long lines by radix sort.
 
 use super::GROUP;
 use super::radix::{self, Pairs};
@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Places of a work group of sort.wgsl: the longest line.
+/// Elements of a workgroup of sort.wgsl: the maximum length of a line.
 const LINE: usize = 1024;
 
 /// The parameters, as in sort.wgsl.
@@ -32,7 +32,7 @@ struct Parameters {
     space: Space,
 }
 
-/// How values, positions and x lie, and what is bound to them.
+/// The layouts of values, positions and x, and their bindings.
 struct Lines<'a> {
     bindings: [Binding<'a>; 3],
     offsets: [u32; 4],
@@ -43,7 +43,7 @@ struct Lines<'a> {
     length: usize,
 }
 
-/// What makes a key of an element's bits, of those in sort_key.wgsl.
+/// Returns the function of sort_key.wgsl that makes a key from an element's bits.
 fn order(dtype: DType) -> SortOrder {
     match dtype {
         DType::F32 => SortOrder::F32,
@@ -93,7 +93,7 @@ fn lines<'a>(call: &Call<'a>, axis: usize) -> Result<Lines<'a>> {
     })
 }
 
-/// With the slots of values, positions and x.
+/// Adds the slots of values, positions and x.
 fn with_slots(variant: Variant, dtype: DType) -> Variant {
     let bits = Store::bits_of(dtype);
     variant
@@ -144,7 +144,7 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
         space: lines.space,
         ..pairs.parameters()
     };
-    // Keys of two words are sorted by the lower one first.
+    // Keys of two words are sorted by the lower word first.
     let parts: &[KeyPart] =
         if dtype.size() == 8 { &[KeyPart::Lower, KeyPart::Upper] } else { &[KeyPart::Whole] };
     for (at, &part) in parts.iter().enumerate() {

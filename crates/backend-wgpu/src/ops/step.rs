@@ -1,4 +1,4 @@
-//! Optimizer steps, a launch for each parameter; of large ones, for several.
+//! Optimizer steps: one launch for each parameter, or for several large parameters.
 
 use super::copy::copy;
 use super::step_vec4::{FusedSteps, step_fused};
@@ -36,12 +36,12 @@ struct Parameters {
     space: Space,
 }
 
-/// What does not change from parameter to parameter.
+/// The settings that are the same for all parameters.
 pub(crate) struct Rule {
-    /// Of those in step_rule.wgsl.
+    /// A rule of step_rule.wgsl.
     pub(crate) rule: StepRule,
     pub(crate) states: usize,
-    /// Whether each parameter has a half copy, behind its states.
+    /// Whether each parameter has a half-precision copy, after its states.
     pub(crate) half_copy: bool,
     pub(crate) nesterov: bool,
     pub(crate) decoupled: bool,
@@ -51,7 +51,8 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// How many inputs a parameter has: it, its gradient, hyper, its states and its half copy.
+    /// Returns the number of inputs of a parameter: the parameter, its gradient, hyper, its states
+    /// and its half-precision copy.
     pub(crate) fn width(&self) -> usize {
         3 + self.states + usize::from(self.half_copy)
     }
@@ -98,7 +99,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
             _ => step_fused(call, &rule, &fused)?,
         }
         rest = &rest[width * fused.parameters.len().max(1)..];
-        // Once: a submission costs the host as much as several launches.
+        // Done once, because a submission costs the host as much as several launches.
         if !is_handed_over && fused.elements() >= WORTH_A_SUBMISSION && !rest.is_empty() {
             call.gpu.hand_over();
             is_handed_over = true;
@@ -107,25 +108,26 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Elements whose step takes a device about as long as the host needs for a submission.
+/// Number of elements whose step takes the device about as long as the host needs for a submission.
 const WORTH_A_SUBMISSION: usize = 1 << 22;
 
-/// The step of one parameter, then the cast to its half copy if it has one.
+/// Computes the step of one parameter, then casts it to its half-precision copy if it has one.
 fn step_one(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
     let (group, half_copy) = group.split_at(3 + rule.states);
     step(call, rule, group)?;
     half_copy.iter().try_for_each(|half| copy(call.gpu, call.name, &group[0], half))
 }
 
-/// Parameter, gradient, states and half copy among the inputs of a parameter: all but hyper.
+/// Returns the parameter, gradient, states and half-precision copy from the inputs of a parameter:
+/// all except hyper.
 pub(crate) fn tensors_of<'v, 'a>(group: &'v [View<'a>]) -> SmallVec<[&'v View<'a>; 4]> {
     group.iter().enumerate().filter(|(at, _)| *at != HYPER).map(|(_, view)| view).collect()
 }
 
-/// The place of hyper among the inputs of a parameter.
+/// The index of hyper among the inputs of a parameter.
 pub(crate) const HYPER: usize = 2;
 
-/// The step of one parameter: it, its gradient, hyper and its states.
+/// Queues the step of one parameter: the parameter, its gradient, hyper and its states.
 fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
     let (gpu, op, y, hyper) = (call.gpu, call.name, &group[0], &group[HYPER]);
     let count = y.layout.elements();

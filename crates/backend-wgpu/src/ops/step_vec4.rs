@@ -1,5 +1,5 @@
-//! Optimizer steps of large parameters that lie dense, several in a launch: one alone hardly fills
-//! a device, and the next one waits for its end.
+//! Optimizer steps of large contiguous parameters, several in a launch: a single step hardly fills
+//! a device, and the next one waits until it ends.
 
 use super::GROUP;
 use super::elementwise::MANY;
@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 use ternion_core::Result;
 use ternion_core::backend::View;
 
-/// Parameters of a launch, at most. On an H100 the steps of 124 parameters of a million elements
-/// take 1.97 ms one by one, 1.84 by two, 1.48 by four, 1.71 by eight.
+/// Maximum number of parameters of a launch. On an H100 the steps of 124 parameters of a million
+/// elements take 1.97 ms one by one, 1.84 ms by two, 1.48 ms by four, 1.71 ms by eight.
 const MOST: usize = 4;
 
 /// The parameters, as in step_vec4.wgsl.
@@ -37,7 +37,7 @@ struct Parameters {
     offsets: [[u32; 4]; MOST],
 }
 
-/// Slots of each parameter: it, its gradient, its states.
+/// Slots of each parameter: the parameter, its gradient, its states.
 const SLOTS: [[SlotName; 4]; MOST] = [
     [SlotName::StepY0, SlotName::StepG0, SlotName::StepState00, SlotName::StepState10],
     [SlotName::StepY1, SlotName::StepG1, SlotName::StepState01, SlotName::StepState11],
@@ -48,21 +48,22 @@ const SLOTS: [[SlotName; 4]; MOST] = [
 /// The tensors of a parameter, without hyper.
 type Tensors<'v, 'a> = SmallVec<[&'v View<'a>; 4]>;
 
-/// Parameters that are stepped by one launch; all have one hyper.
+/// Parameters whose steps are computed by one launch; all share one hyper.
 pub(crate) struct FusedSteps<'v, 'a> {
     pub(crate) parameters: SmallVec<[Tensors<'v, 'a>; MOST]>,
     hyper: &'v View<'a>,
 }
 
 impl<'v, 'a> FusedSteps<'v, 'a> {
-    /// The first of these inputs that may be stepped fused; none where the first one may not.
+    /// Returns the leading parameters of these inputs that can be stepped together, or none if the
+    /// first one cannot.
     pub(crate) fn first_of(
         call: &Call<'a>,
         rule: &Rule,
         inputs: &'v [View<'a>],
     ) -> Result<FusedSteps<'v, 'a>> {
         let mut fused = FusedSteps { parameters: SmallVec::new(), hyper: &inputs[HYPER] };
-        // Beside them, hyper is bound.
+        // `hyper` is bound, too.
         let most = MOST.min((call.gpu.most_bindings() - 1) / (2 + rule.states));
         for group in inputs.chunks(3 + rule.states).take(most) {
             let tensors = tensors_of(group);
@@ -74,13 +75,13 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
         Ok(fused)
     }
 
-    /// Elements of all parameters.
+    /// Returns the number of elements of all parameters.
     pub(crate) fn elements(&self) -> usize {
         self.parameters.iter().map(|tensors| tensors[0].layout.elements()).sum()
     }
 
-    /// Whether a parameter has the same numbers and nothing in common with the others: the order of
-    /// their steps must not matter.
+    /// Returns whether a parameter has the same hyper as the others and shares no memory with them:
+    /// the order of their steps must not matter.
     fn takes(&self, tensors: &Tensors<'_, '_>, hyper: &View<'_>) -> bool {
         let is_taken =
             |view: &&View<'_>| self.parameters.iter().flatten().any(|taken| taken.buffer.is(view.buffer));
@@ -90,8 +91,8 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
     }
 }
 
-/// Whether there are many elements, and all tensors have theirs in whole vec4 that one binding
-/// holds.
+/// Returns whether there are enough elements, and all tensors consist of whole vec4 that fit in one
+/// binding.
 fn is_vec4_aligned(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
     let count = tensors[0].layout.elements();
     if !(MANY..1 << 31).contains(&count) || !count.is_multiple_of(4) {
@@ -106,7 +107,7 @@ fn is_vec4_aligned(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
     Ok(true)
 }
 
-/// Queues their steps.
+/// Queues the steps of these parameters.
 pub(crate) fn step_fused(call: &Call<'_>, rule: &Rule, fused: &FusedSteps<'_, '_>) -> Result<()> {
     let (gpu, op, hyper) = (call.gpu, call.name, fused.hyper);
     let mut variant = Variant::new(Shader::StepVec4, Class::Float)

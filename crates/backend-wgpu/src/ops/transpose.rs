@@ -1,4 +1,4 @@
-//! Copies of what lies transposed in memory, by tiles.
+//! Tiled copies of tensors that are transposed in memory.
 
 use crate::gpu::{Gpu, Launch};
 use crate::names::{Constant, CopyTile, SlotName};
@@ -32,10 +32,11 @@ pub(crate) struct Parameters {
 /// Columns of x in a tile, as in transpose.wgsl.
 const COLUMNS: u32 = 64;
 
-/// Rows and columns from which on tiles are worth their two ways through memory of a work group.
+/// Minimum number of rows and columns for which tiles are worth the additional pass through
+/// workgroup memory.
 const FEWEST: u32 = 16;
 
-/// A copy by tiles.
+/// A tiled copy.
 pub(crate) struct Transpose {
     parameters: Parameters,
     /// Elements in a word: 1 or 2.
@@ -43,7 +44,8 @@ pub(crate) struct Transpose {
 }
 
 impl Transpose {
-    /// Where `y` lies dense, and `x` has elements side by side along another axis than the last one. Of two elements to a word all sizes and steps must be even.
+    /// Returns the copy if `y` is contiguous and `x` is contiguous along an axis other than the
+    /// last one. With two elements in a word, all sizes and steps must be even.
     pub(crate) fn of(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<Option<Transpose>> {
         let per_word = match x.dtype.size() {
             4 => 1,
@@ -54,7 +56,7 @@ impl Transpose {
         if x.dtype != y.dtype || !countable || !y.layout.is_contiguous() || x.layout.is_contiguous() {
             return Ok(None);
         }
-        // Of several bindings elementwise.wgsl copies part by part.
+        // Tensors with several bindings are copied by elementwise.wgsl, part by part.
         if !gpu.fits(op, x)? || !gpu.fits(op, y)? {
             return Ok(None);
         }
@@ -69,7 +71,8 @@ impl Transpose {
         let down = (0..last).rfind(|&axis| x[axis] == 1)?;
         let [rows, columns] = [down, last].map(|axis| space.sizes[axis]);
         let is_whole = |number: &u32| number.is_multiple_of(per_word) && (per_word == 1 || number >> 31 == 0);
-        // All but those along which elements lie side by side; x may have several, which overlap.
+        // The steps of all axes except the contiguous ones. x may have several contiguous axes,
+        // which overlap.
         let y_steps = (0..last).map(|axis| y[axis]);
         let mut steps = y_steps.chain((0..rank).filter(|&axis| axis != down).map(|axis| x[axis]));
         let all_whole =

@@ -7,7 +7,7 @@ use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Result};
 
-/// A window along one axis, as `Slide` of the shaders.
+/// A window along one axis, as `Slide` in the shaders.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct Slide {
@@ -22,9 +22,9 @@ pub(crate) struct Slide {
 }
 
 impl Slide {
-    /// `window` with the numbers that a shader counts with.
+    /// Converts `window` to the integers of a shader.
     fn new(op: &'static str, window: SlidingWindow) -> Result<Slide> {
-        // Every index of every window is below this, so that all other numbers are below 2^31 too.
+        // Every index of every window is below this, so that all other numbers are below 2^31, too.
         let pixels = window.padded_size();
         if i32::try_from(pixels).is_err() {
             return Err(Error::invalid(
@@ -47,7 +47,7 @@ impl Slide {
     }
 }
 
-/// The window along both axes of an image of `size` on which `count` windows fit.
+/// Returns the window along both axes of an image of `size` on which `count` windows fit.
 pub(crate) fn slides(
     op: &'static str,
     window: &Window,
@@ -58,13 +58,13 @@ pub(crate) fn slides(
     Ok([Slide::new(op, down)?, Slide::new(op, across)?])
 }
 
-/// Height and width of `[batch, channels, height, width]`.
+/// Returns height and width of `[batch, channels, height, width]`.
 pub(crate) fn image(op: &'static str, view: &View<'_>) -> Result<[usize; 2]> {
     let [_, _, height, width] = view.layout.shape().to_array(op)?;
     Ok([height, width])
 }
 
-/// The sizes of the first view, and the strides of all, axis by axis.
+/// Returns the sizes of the first view and the strides of all views, without merging axes.
 pub(crate) fn unmerged(views: &[&View<'_>]) -> Space {
     let mut space = Space::EMPTY;
     for (size, &dim) in space.sizes.iter_mut().zip(views[0].layout.shape().dims()) {

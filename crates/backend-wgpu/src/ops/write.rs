@@ -1,4 +1,5 @@
-//! How a shader stores its output by write.wgsl: `y` in words where it lies dense, else element by element.
+//! How a shader stores its output with write.wgsl: `y` by words if it is contiguous, otherwise by
+//! elements.
 
 use super::GROUP;
 use crate::names::{SlotName, Write};
@@ -6,7 +7,7 @@ use crate::pipelines::Variant;
 use crate::slots::{Access, Store};
 use ternion_core::backend::View;
 
-/// The way that fits a view.
+/// The way in which a view is written.
 #[derive(Clone, Copy)]
 pub(crate) struct Writing {
     function: Write,
@@ -16,7 +17,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// For `y`, whose elements are stored as `store` says.
+    /// Returns the way to write `y`, whose elements are stored as `store`.
     pub(crate) fn of(y: &View<'_>, store: Store) -> Writing {
         let (count, per_word) = (y.layout.elements(), store.per_word());
         let (function, access) = match (y.layout.is_contiguous(), per_word) {
@@ -24,18 +25,18 @@ impl Writing {
             (true, 1) => (Write::Single, Access::Words),
             (true, _) => (Write::Packed, Access::Words),
         };
-        // A word more where the first one begins in the middle.
+        // One more word, because the first element may be in the middle of a word.
         let words = count.div_ceil(per_word) + usize::from(per_word > 1);
         let threads = if access == Access::Words { words } else { count };
         Writing { function, store, access, threads }
     }
 
-    /// `variant` with the slot `y` as its first, stored so.
+    /// Adds the slot `y` to `variant` as its first slot, written in this way.
     pub(crate) fn slot(&self, variant: Variant) -> Variant {
         variant.fill(self.function).slot(SlotName::Y, self.store, self.access)
     }
 
-    /// Work groups of one thread for each word or element.
+    /// Returns the number of workgroups, with one thread for each word or element.
     pub(crate) fn groups(&self) -> usize {
         self.threads.div_ceil(GROUP)
     }

@@ -1,4 +1,5 @@
-//! The tests that compare more than the op table does, in one program that shares most of their code: `cargo xtask bundle --device wgpu` takes it along.
+//! The tests that compare more than the op table does, in one program that shares most of their
+//! code. `cargo xtask bundle --device wgpu` includes it.
 
 #[path = "../attention.rs"]
 mod attention;

@@ -1,19 +1,21 @@
-//! Cooperative matrices by plain arithmetic, so that adapters that have none, such as Mesa's, can run the shaders that use them: slowly, for tests.
+//! Emulates cooperative matrices with plain arithmetic, so that adapters without them, such as
+//! Mesa's, can run the shaders that use them: slowly, for tests.
 //!
-//! The text of a shader is changed. A matrix that is only read becomes the place that it was loaded from, and each product reads it there; of a matrix of
-//! sums each of 32 threads holds 8 elements: half a row.
+//! The text of a shader is rewritten. A matrix that is only read becomes the array and index from
+//! which it was loaded, and each product reads it there. Of an accumulator matrix, each of 32
+//! threads holds 8 elements: half a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Where a matrix of factors lies.
+/// Where an operand matrix is stored.
 struct Factor<'a> {
     array: &'a str,
     stride: &'a str,
     by_rows: bool,
 }
 
-/// The text without cooperative matrices.
+/// Returns the text without cooperative matrices.
 pub(crate) fn emulated(text: &str) -> String {
     let mut whole = String::with_capacity(2 * text.len());
     let mut factors = BTreeMap::new();
@@ -41,13 +43,13 @@ fn declared(line: &str) -> Option<String> {
     kind.starts_with("coop_mat16x16<").then(|| format!("var {name}: array<f32, 8>;"))
 }
 
-/// What is between the last brackets of a call, part by part.
+/// Splits the text between the last parentheses of a call into arguments.
 fn arguments(call: &str) -> Vec<&str> {
     let inner = call.split_once('(').map_or("", |(_, behind)| behind);
     inner.trim_end_matches([')', ';']).split(", ").collect()
 }
 
-/// An array and a place of `&array[place]`.
+/// Returns the array and the index of `&array[place]`.
 fn pointed(argument: &str) -> Option<(&str, &str)> {
     argument.strip_prefix('&')?.strip_suffix(']')?.split_once('[')
 }
@@ -128,7 +130,7 @@ fn stored(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<St
     Some(format!("stored_{array}({}, {place}, {}, lane);", arguments[0], arguments[2]))
 }
 
-/// Runs where `TERNION_EXPECT` names wgpu, against the CPU.
+/// These tests run if `TERNION_EXPECT` names wgpu, and compare with the CPU.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,9 +161,9 @@ mod tests {
         }
     }
 
-    /// The first adapter, on which matrices are emulated.
+    /// Returns the first adapter, with emulated matrices.
     fn adapter() -> Option<(Arc<Gpu>, Device)> {
-        // One for each test: what it compiled is kept.
+        // One for each test, because it keeps what the test compiled.
         thread_local!(static ADAPTER: OnceCell<Arc<Gpu>> = const { OnceCell::new() });
         if !suite::expects("wgpu") {
             return None;
@@ -175,7 +177,7 @@ mod tests {
         Some((gpu.clone(), Device::new(WgpuBackend { gpu })))
     }
 
-    /// Compares outputs and gradients in these dtypes; tells how many shaders were launched.
+    /// Compares outputs and gradients in these dtypes. Returns how many shaders were launched.
     fn compare(dtypes: &[DType], shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Result<Tensor>) -> u64 {
         let Some((gpu, device)) = adapter() else { return 0 };
         let before = gpu.launches();
@@ -198,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Every way to look forward and back.
+    /// Returns every combination of causal mask and window.
     fn all_reaches() -> [AttentionOptions<'static>; 4] {
         [(false, None), (true, None), (false, Some(50)), (true, Some(50))].map(|(causal, window)| {
             AttentionOptions { causal: Causal::lower_right(causal), window, ..AttentionOptions::default() }
@@ -219,7 +221,7 @@ mod tests {
         compare_attention(f16, [&[1, 2, 65, 104], &[1, 1, 129, 104], &[1, 1, 129, 72]], &all[..2]);
     }
 
-    /// The op table's rows of attention, of those widths that matrices take.
+    /// The op table's rows of attention with the widths that cooperative matrices support.
     #[test]
     fn rows_of_the_op_table() {
         let Some((gpu, device)) = adapter() else { return };

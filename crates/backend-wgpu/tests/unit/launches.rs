@@ -1,5 +1,6 @@
-//! The op table on a device that runs nothing, also where there is no adapter: naga accepts every shader, and each op launches so many as documented,
-//! in f32: what is fused is no composition.
+//! Runs the op table on a device that runs nothing, also without an adapter. naga must accept every
+//! shader. In f32, each op must make the documented number of launches, which shows that fused ops
+//! are not composed.
 
 use crate::WgpuBackend;
 use crate::gpu::Gpu;
@@ -14,7 +15,7 @@ use ternion_core::{DType, Device, Op, Result, delegate_backend};
 use ternion_testing::table::{OpCase, table};
 use ternion_testing::{Target, suite};
 
-/// Ops that must have shaders of their own.
+/// Ops that must have dedicated shaders.
 const FUSED: [&str; 38] = [
     "adam_step",
     "attention",
@@ -56,10 +57,12 @@ const FUSED: [&str; 38] = [
     "var",
 ];
 
-/// Elements of a row, or products of a sum, from which on it may be cut into parts: two launches.
+/// Number of elements of a row, or of products of a sum, from which on it may be split into parts:
+/// two launches.
 const LONG: usize = 128;
 
-/// Elements that are reduced to one, or that share a sum; products of which an element is the sum.
+/// Returns the number of elements that are reduced to one or that share a sum, or of products whose
+/// sum is an element.
 fn length(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> usize {
     let elements = |view: &View<'_>| view.layout.elements();
     let last = |view: &View<'_>| view.layout.shape().dim(view.layout.shape().rank() - 1);
@@ -73,7 +76,8 @@ fn length(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> usize {
         Op::CrossEntropy(_) | Op::LayerNorm(_) | Op::RmsNorm(_) | Op::Matmul(_) => last(&inputs[0]),
         Op::CrossEntropyGrad(_) => last(&outputs[0]),
         Op::BatchNorm(_) => elements(&inputs[0]) / inputs[0].layout.shape().dim(1),
-        // Channels of a group times places of the window, or images times places of the output: fewer than elements of the larger operand.
+        // Channels of a group times indices of the window, or images times pixels of the output:
+        // fewer than the elements of the larger operand.
         Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Conv2dGradWeight(_) => {
             elements(&inputs[0]).max(elements(&inputs[1]))
         }
@@ -81,7 +85,8 @@ fn length(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> usize {
     }
 }
 
-/// How many launches a call takes whose tensors all lie dense, as docs/kernels/wgsl.md says.
+/// Returns the number of launches of a call with contiguous tensors, as documented in
+/// docs/kernels/wgsl.md.
 fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -> RangeInclusive<u64> {
     let exactly = |launches: u64| launches..=launches;
     let copied = u64::from(!inputs.first().is_some_and(|base| outputs[0].is(base)));
@@ -92,7 +97,7 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
     match op {
         Op::Iota(_) => exactly(0),
         Op::SgdStep(step) => exactly((inputs.len() / step.width()) as u64 * (1 + u64::from(step.half_copy))),
-        // Half copies are casts of their own.
+        // Half-precision copies are separate casts.
         Op::AdamStep(step) => exactly((inputs.len() / step.width()) as u64 * (1 + u64::from(step.half_copy))),
         Op::MultiTensorNorm(_) => exactly(inputs.len().div_ceil(7) as u64 + 1),
         Op::LayerNormGrad(_) | Op::RmsNormGrad(_) if outputs.len() > 1 => exactly(2),
@@ -110,7 +115,8 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
     }
 }
 
-/// Whether attention goes through whole products, of the heads of the table in one go: more queries and keys than a tile of the other shaders has, in fours.
+/// Returns whether attention uses whole products, for all heads of the table's rows at once: there
+/// are more queries and keys than a tile of the other shaders has, and rows can be read as vec4.
 fn is_by_products(inputs: &[View<'_>]) -> bool {
     let last = |input: usize, back: usize| {
         let shape = inputs[input].layout.shape();
@@ -124,13 +130,13 @@ fn is_by_products(inputs: &[View<'_>]) -> bool {
 struct Seen {
     /// How often each op ran.
     runs: BTreeMap<&'static str, usize>,
-    /// Calls that took other numbers of launches than those documented.
+    /// Calls whose number of launches differs from the documentation.
     wrong: Vec<String>,
-    /// Ops that were refused, and so composed.
+    /// Ops that were unsupported, and therefore composed.
     composed: Vec<&'static str>,
 }
 
-/// A device that computes nothing and looks at calls in f32.
+/// A device that computes nothing and observes calls in f32.
 #[derive(Debug)]
 struct Observed {
     gpu: Arc<Gpu>,
@@ -144,7 +150,9 @@ impl Observed {
     }
 }
 
-/// Forms that no shader is there for: attention that drops weights or takes sequences of different lengths, norms whose rows are rounded or whose gradients are added to others, losses whose gradients are written over the logits.
+/// Returns whether there is no shader for this variant: attention with dropout or with sequences of
+/// different lengths, norms whose rows are rounded or whose gradients are added to others, losses
+/// whose gradients are written over the logits.
 fn is_composed(op: &Op) -> bool {
     match op {
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config }) => {
@@ -195,21 +203,23 @@ impl Backend for Observed {
     }
 }
 
-/// What the rows of the op table did on their smallest shapes: those in f32 that have it, others in the first dtype that the device has. Results
-/// mean nothing, since nothing is computed.
+/// What the rows of the op table did on their smallest shapes: in f32 if a row has it, otherwise in
+/// the first dtype that the device supports. The results are meaningless, because nothing is
+/// computed.
 struct Reached {
     gpu: Arc<Gpu>,
     seen: Arc<Mutex<Seen>>,
 }
 
 impl Reached {
-    /// By these rows; with products for few tiles of attention, as on software adapters, or as on others.
+    /// Runs these rows, with whole products for few tiles of attention (as on software adapters) or
+    /// without (as on others).
     fn by(rows: impl Iterator<Item = OpCase>, small_products: bool) -> Reached {
         let gpu = Gpu::noop(Options { small_products, ..Options::default() });
         let seen = Arc::new(Mutex::new(Seen::default()));
         let inner = Device::new(WgpuBackend { gpu: gpu.clone() });
         let observed = Observed { gpu: gpu.clone(), inner, seen: seen.clone() };
-        // Every dtype where it is recorded what shaders are asked for.
+        // Every dtype, if the requested shaders are recorded.
         let dtypes_of = |row: &OpCase| match row.dtypes.contains(&DType::F32) {
             _ if crate::record::folder().is_some() => row.dtypes.iter().map(|&dtype| vec![dtype]).collect(),
             true => vec![vec![DType::F32]],
@@ -240,7 +250,7 @@ fn shaders_are_valid_and_fused_ops_of_every_f32_row_launch_what_is_documented() 
     Reached::by(table().into_iter(), false).check(&FUSED, 150);
 }
 
-/// Of attention, those for few tiles, too.
+/// The rows of attention, with whole products for few tiles.
 #[test]
 fn attention_of_few_tiles_launches_what_is_documented() {
     let rows = table().into_iter().filter(|row| row.op == "attention");

@@ -1,21 +1,22 @@
-//! What every launch of a test asks for, written to a folder: the linked text of each shader, and a
+//! Writes a record of every launch of a test to a folder: the linked text of each shader, and a
 //! line for each launch.
 //!
-//! A change that must leave all shaders alone is checked by comparing two such folders:
-//! `TERNION_WGPU_RECORD=FOLDER cargo test -p ternion-wgpu --lib`. With it the op table's rows run
-//! in all their dtypes.
+//! Comparing two such folders shows whether a change leaves all shaders unmodified:
+//! `TERNION_WGPU_RECORD=FOLDER cargo test -p ternion-wgpu --lib`. With this variable the op table's
+//! rows run in all their dtypes.
 
 use sha2::{Digest, Sha256};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The folder, if there is one.
+/// Returns the folder, if the variable is set.
 pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os("TERNION_WGPU_RECORD").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Records a launch of this op, in a file of the running test, which is the name of its thread.
+/// Records a launch of this op, in a file named after the running test, which is the name of its
+/// thread.
 pub(crate) fn launched(op: &str, groups: usize, text: &str, parameters: &[u8]) {
     let Some(folder) = folder() else { return };
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -33,7 +34,7 @@ pub(crate) fn launched(op: &str, groups: usize, text: &str, parameters: &[u8]) {
     list.write_all(line.as_bytes()).expect("writes");
 }
 
-/// The first half of a SHA-256, as text.
+/// Returns the first half of a SHA-256 as text.
 fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }

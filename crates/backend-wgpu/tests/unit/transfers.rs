@@ -1,4 +1,4 @@
-//! What uploads keep on their way, that bytes arrive, and downloads without memory.
+//! The bytes that uploads keep in flight, the content of transfers, and downloads without memory.
 
 use super::{MOST_STAGED, MOST_WRITTEN};
 use crate::WgpuBackend;
@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use ternion_core::{Device, Error, Result, Tensor};
 use ternion_testing::suite;
 
-/// The first adapter, where `TERNION_EXPECT` names wgpu.
+/// Returns the first adapter, if `TERNION_EXPECT` names wgpu.
 fn adapter() -> Option<Arc<Gpu>> {
     suite::expects("wgpu").then(|| Gpu::open(0, Options::default()).expect("TERNION_EXPECT names wgpu"))
 }
 
-/// A device that runs nothing, and an adapter.
+/// Returns a device that runs nothing, and an adapter.
 fn gpus() -> impl Iterator<Item = Arc<Gpu>> {
     [Gpu::noop(Options::default())].into_iter().chain(adapter())
 }
@@ -23,7 +23,7 @@ fn device(gpu: &Arc<Gpu>) -> Device {
     Device::new(WgpuBackend { gpu: gpu.clone() })
 }
 
-/// Bytes of which neighbours differ, and those of different turns.
+/// Returns bytes that differ from their neighbors, and from one chunk to the next.
 fn bytes(count: usize) -> Vec<u8> {
     (0..count as u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -40,7 +40,7 @@ fn uploads_without_a_launch_between_do_not_pile_up() -> Result<()> {
             assert!(batch.written() < MOST_WRITTEN as u64, "{} bytes wait", batch.written());
             most = batch.staged().max(most);
         }
-        // Written bytes are counted, and as arrived only when the device says so.
+        // Written bytes are counted, and counted as arrived only when the device reports it.
         assert!((piece.len() as u64..=MOST_STAGED).contains(&most), "{most} bytes on their way");
     }
     Ok(())
@@ -50,7 +50,7 @@ fn uploads_without_a_launch_between_do_not_pile_up() -> Result<()> {
 fn an_upload_waits_where_much_is_on_its_way() -> Result<()> {
     for gpu in gpus() {
         let buffer = gpu.alloc(400)?;
-        // As if so much had been written and the device had not begun.
+        // As if this many bytes had been written and the device had not begun.
         gpu.batch.lock().wrote(MOST_STAGED as usize);
         gpu.upload(&[7; 400], &buffer, 0)?;
         let batch = gpu.batch.lock();
@@ -88,7 +88,7 @@ fn uploads_go_with_the_launches_behind_them() -> Result<()> {
     Ok(())
 }
 
-/// Only what an adapter does with bytes is seen: the other device has no memory.
+/// This can be tested only on an adapter: the other device has no memory.
 #[test]
 fn bytes_of_several_turns_arrive() -> Result<()> {
     let Some(gpu) = adapter() else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! Shaders that the op table's smallest shapes do not ask for (those it does: launches.rs) are accepted by naga, also where there is no adapter.
+//! naga accepts the shaders that the op table's smallest shapes do not use (launches.rs tests those
+//! that they use), also without an adapter.
 
 use crate::WgpuBackend;
 use crate::gpu::Gpu;
@@ -8,7 +9,7 @@ use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::ops::unary::{Unary, UnaryGrad};
 use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Op, Result, Tensor, UnaryOp, grad};
 
-/// Products that are large enough to be read in fours, of both orders of each operand.
+/// Products that are large enough to be read as vec4, with both orders of each operand.
 #[test]
 fn products_in_fours_are_valid() {
     let gpu = Gpu::noop(Options::default());
@@ -28,13 +29,14 @@ fn products_in_fours_are_valid() {
     assert!(compiled >= 12, "only {compiled} shaders were asked for");
 }
 
-/// Attention whose rows are read in fours, in both widths of tiles, with masks and without, and its gradients.
+/// Attention whose rows are read as vec4, in both widths of tiles, with masks and without, and its
+/// gradients.
 #[test]
 fn attention_in_fours_is_valid() {
     let gpu = Gpu::noop(Options { small_products: true, ..Options::default() });
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        // Few lines, and as many as whole products are made of.
+        // Few rows, and enough rows for whole products.
         for (width, lines) in [(64, 8), (128, 8), (64, 129), (128, 129)] {
             let x =
                 Tensor::zeros([1, 1, lines, width], dtype, &device).and_then(|x| x.requires_grad()).unwrap();
@@ -43,7 +45,7 @@ fn attention_in_fours_is_valid() {
                 let options = AttentionOptions { mask: mask.as_ref(), ..AttentionOptions::default() };
                 let y =
                     x.scaled_dot_product_attention(&x, &x, options).unwrap_or_else(|error| panic!("{error}"));
-                // Squares: the gradient of a sum alone is one number for all places.
+                // Squares, because the gradient of a plain sum is the same number for all elements.
                 let squares = y.mul(&y).and_then(|squares| squares.sum_all()).unwrap();
                 squares.backward().unwrap_or_else(|error| panic!("{error}"));
             }
@@ -54,7 +56,7 @@ fn attention_in_fours_is_valid() {
     assert!(compiled >= 3 * 2 * 3 * 3 + 2 * 3 * 3 * 4, "only {compiled} shaders were asked for");
 }
 
-/// Attention by cooperative matrices launches what is documented.
+/// Attention with cooperative matrices makes the documented number of launches.
 #[test]
 fn attention_of_halves_launches_what_is_documented() {
     let gpu = Gpu::noop(Options::default());
@@ -78,7 +80,8 @@ fn attention_of_halves_launches_what_is_documented() {
     }
 }
 
-/// Attention by whole products launches what is documented, with one part of its sums and with several.
+/// Attention with whole products makes the documented number of launches, with sums in one part and
+/// in several.
 #[test]
 fn attention_by_products_launches_what_is_documented() {
     let gpu = Gpu::noop(Options { small_products: true, ..Options::default() });
@@ -107,7 +110,8 @@ fn attention_by_products_launches_what_is_documented() {
     }
 }
 
-/// Elementwise ops of many elements, functions of 16-bit results, copies of transposed tensors, steps of several large parameters.
+/// Elementwise ops of many elements, functions of 16-bit results, copies of transposed tensors,
+/// steps of several large parameters.
 #[test]
 fn what_takes_many_elements_is_valid() {
     let gpu = Gpu::noop(Options::default());
@@ -152,7 +156,8 @@ fn what_takes_many_elements_is_valid() {
     assert!(compiled >= 3 * (14 + 2 + 1 + 3), "only {compiled} shaders were asked for");
 }
 
-/// Rows that stay in registers: as many fours as threads hold, fewer, with edges, and longer ones, by subgroups and in work-group memory.
+/// Rows that are kept in registers: as many vec4 as threads hold, fewer, with edges, and longer
+/// ones, with subgroups and in workgroup memory.
 #[test]
 fn rows_in_fours_are_valid() {
     for without_subgroups in [false, true] {
@@ -169,7 +174,7 @@ fn rows_in_fours_are_valid() {
     }
 }
 
-/// Everything over rows, and its gradients.
+/// All ops over rows, and their gradients.
 fn rows_of(shape: [usize; 2], dtype: DType, device: &Device) -> Result<()> {
     let x = Tensor::zeros(shape, dtype, device)?.requires_grad()?;
     let weight = Tensor::zeros([shape[1]], dtype, device)?.requires_grad()?;

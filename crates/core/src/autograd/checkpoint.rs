@@ -1,7 +1,9 @@
-//! Activation checkpointing (Chen et al. 2016): a segment keeps its inputs only and is run again for its gradient.
+//! Activation checkpointing (Chen et al. 2016): a segment saves only its inputs and is recomputed
+//! for its gradient.
 //!
-//! Both runs are recorded and watched. The first record is dropped at once; the second is walked from the segment's outputs to its edge,
-//! and no further: what lies beyond (and hooks there) belongs to the walk that asked for the gradient.
+//! Both runs are recorded and observed. The graph of the first run is dropped at once. The graph of
+//! the second run is traversed from the segment's outputs to its inputs, and no further: nodes
+//! before the segment, and their hooks, belong to the backward pass that requested the gradient.
 
 use super::context::Context;
 use super::gradients::TensorId;
@@ -27,7 +29,8 @@ type SegmentFn = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
 struct Checkpoint {
     f: Box<SegmentFn>,
-    /// Arguments, then whatever else the segment used that needs a gradient (parameters).
+    /// The arguments, then the other tensors that the segment used and that need a gradient
+    /// (parameters).
     inputs: Vec<Tensor>,
     arguments: usize,
     random_position: (u64, u64),
@@ -36,19 +39,30 @@ struct Checkpoint {
     first: Trace,
 }
 
-/// Runs `f` without keeping what is computed inside; backward runs it again, with the same random numbers and in the same
-/// [precision](crate::with_precision), [fused](crate::without_fusion) or not as the first time.
+/// Runs `f` without saving its intermediate tensors. The backward pass recomputes them, with the
+/// same random numbers, in the same [precision scope](crate::with_precision), and with or [without
+/// fusion](crate::without_fusion), as in the first run.
 ///
 /// Tensors that `f` captures (parameters) get their gradients too.
 ///
-/// The segment runs twice. Tensors from outside that it changes in place, such as the running statistics of a batch norm in training, are set back after
-/// the second run: they change once. Whatever else it does happens twice. Both runs must compute the same. Backward fails if a tensor that the first run read was changed in place since (by anything but the segment itself), if the second
-/// run uses other tensors that need a gradient (a parameter was replaced in between, frozen, or converted), runs other ops (a model was switched
-/// between training and use) or the same ones with other settings or on other tensors, or gives outputs of another number, shape or dtype. It cannot
-/// tell that a captured tensor which needs no gradient was replaced by another of its shape.
+/// The segment runs twice. Tensors from outside that it changes in place, such as the running
+/// statistics of a batch norm in training, are restored after the second run, so that they change
+/// once. All other side effects occur twice.
+///
+/// Both runs must compute the same. The backward pass fails
+/// - if a tensor that the first run read has since been changed in place (by anything but the
+///   segment itself)
+/// - if the second run uses other tensors that need a gradient (because a parameter was replaced,
+///   frozen or converted in between)
+/// - if the second run runs other ops (because a model was switched between training and evaluation
+///   mode), or the same ops with other settings or on other tensors
+/// - if the number, shapes or dtypes of the outputs differ
+///
+/// It cannot detect that a captured tensor which needs no gradient was replaced by another one of
+/// the same shape.
 ///
 /// # Errors
-/// Those of `f`.
+/// Returns the errors of `f`.
 pub fn checkpoint(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     inputs: &[&Tensor],
@@ -79,8 +93,9 @@ pub fn checkpoint(
     Ok(record_external(std::sync::Arc::new(segment), &handles, outputs, Saves::NOTHING))
 }
 
-/// The arguments as tensors of this run alone, so that what the segment does with them is told from what it captures. With `linked`, they
-/// lead on to the arguments themselves: gradients of gradients go there.
+/// Returns the arguments as separate tensors for this run, so that gradients with respect to them
+/// are distinguished from those with respect to captured tensors. With `linked`, they are connected
+/// to the arguments in the graph, for double backward.
 fn separate(arguments: &[Tensor], linked: bool) -> Result<Vec<Tensor>> {
     arguments
         .iter()
@@ -92,47 +107,51 @@ fn separate(arguments: &[Tensor], linked: bool) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-/// What a run of a segment gave and did, and the tensors from outside that it used and that need a gradient.
+/// The outputs and the trace of a segment's run, and the tensors from outside that it used and that
+/// need a gradient.
 struct Ran {
     outputs: Vec<Tensor>,
     trace: Trace,
     captured: Vec<Tensor>,
 }
 
-/// What a run of a segment did: the second must do the same.
+/// The trace of a segment's run. That of the second run must be equal.
 #[derive(Default)]
 struct Trace {
     outputs: Vec<(Shape, DType)>,
     steps: Vec<Step>,
-    /// Memory from outside. What the segment changes itself (running statistics) is its own affair.
+    /// Buffers from outside the segment. Those that the segment changes itself (running statistics)
+    /// are not checked.
     reads: Vec<Read>,
-    /// The memory in `reads` and in `made` by its address, numbered as it came.
+    /// The indices of the buffers in `reads` and in `made`, in the order in which they occurred, by
+    /// address.
     seen: HashMap<usize, usize>,
-    /// Memory that the segment made or wrote first. The handles keep its addresses from being given out again.
+    /// Buffers that the segment allocated or wrote first. The weak handles keep their addresses
+    /// from being reused.
     made: Vec<WeakBuffer>,
     /// Tensors from outside that the segment changed in place.
     changed: Vec<Tensor>,
 }
 
-/// An op that a segment ran, with the shapes and dtypes of what came out.
+/// An op that a segment ran, with the shapes and dtypes of its outputs.
 #[derive(PartialEq)]
 struct Step {
     op: &'static str,
-    /// A digest of the op's settings and of what it read.
+    /// A digest of the op's settings and of its inputs.
     call: u64,
     outputs: SmallVec<[(Shape, DType); 1]>,
 }
 
-/// Memory as it was when it was first read. Not kept alive.
+/// A buffer with its version when it was first read. Not kept alive.
 struct Read {
     memory: WeakBuffer,
     version: u64,
-    /// Of the tensor through which it was read.
+    /// The shape of the tensor through which it was read.
     shape: Shape,
 }
 
 impl Read {
-    /// The memory, if it is still there and was changed.
+    /// Returns the buffer, if it still exists and was changed.
     fn changed(&self) -> Option<Buffer> {
         self.memory.upgrade().filter(|buffer| buffer.version() != self.version)
     }
@@ -147,7 +166,7 @@ fn kind(tensor: &Tensor) -> (Shape, DType) {
 }
 
 impl Trace {
-    /// Notes that `tensor` is read from outside, unless it is known. Gives its number.
+    /// Records that `tensor` is read from outside, unless it is known, and returns its index.
     fn read(&mut self, tensor: &Tensor) -> usize {
         let next = self.seen.len();
         match self.seen.entry(tensor.buffer().address()) {
@@ -163,7 +182,8 @@ impl Trace {
     fn note(&mut self, call: &OpCall<'_>) {
         let mut digest = DefaultHasher::new();
         format!("{:?}", call.op).hash(&mut digest);
-        // An op in place is told when it is over: what it changed was not read from outside.
+        // An in-place op is observed after it has run: the buffer that it changed was not read from
+        // outside.
         let changed = |input: &Tensor| call.outputs.iter().any(|output| output.buffer().is(input.buffer()));
         for input in call.inputs.iter().filter(|input| !changed(input)) {
             let number = self.read(input);
@@ -183,7 +203,8 @@ impl Trace {
         }
     }
 
-    /// Keeps `output` if it is a tensor from outside that an op changed in place: memory that an op makes is at its first version.
+    /// Records `output` if it is a tensor from outside that an op changed in place. A buffer that
+    /// an op allocates has version 0.
     fn note_change(&mut self, output: &Tensor) {
         let buffer = output.buffer();
         if buffer.version() == 0 {
@@ -198,10 +219,12 @@ impl Trace {
 }
 
 impl Ran {
-    /// Runs the segment, recorded. Nodes from number `start` on are its own, and so are the casts of a scope of precision: both runs make them.
+    /// Runs the segment with recording. Nodes with ids from `start` on belong to the segment, and
+    /// so do the casts of a precision scope, which both runs create.
     fn of(start: u64, f: &SegmentFn, arguments: &[Tensor], precision: Option<Precision>) -> Result<Ran> {
         let trace: Rc<RefCell<Trace>> = Rc::default();
-        // Arguments count as read, though it be by no op, and have the first numbers: those of both runs are the same then.
+        // Arguments are recorded as read even if no op reads them, and have the first indices, so
+        // that these are the same in both runs.
         arguments.iter().for_each(|argument| {
             trace.borrow_mut().read(argument);
         });
@@ -213,14 +236,15 @@ impl Ran {
         let watched = || precision::apart(precision, || observe_ops(observer, || f(arguments)));
         let (outputs, mut captured) = mode::capture_inputs(start, || enable_grad(watched));
         let outputs = outputs?;
-        // An output may be a tensor from outside as it is.
+        // An output may be a tensor from outside, unchanged.
         let outside = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < start);
         captured.extend(outputs.iter().filter(outside).cloned());
         let mut seen: HashSet<TensorId> = HashSet::new();
         captured.retain(|tensor| tensor.id().is_some_and(|id| seen.insert(id)));
         let mut trace = trace.take();
         trace.outputs = outputs.iter().map(kind).collect();
-        // Numbers and handles were needed while it ran; a segment keeps its inputs only.
+        // Indices and handles are needed only while the segment runs. A segment saves only its
+        // inputs.
         (trace.seen, trace.made) = Default::default();
         Ok(Ran { outputs, trace, captured })
     }
@@ -274,7 +298,7 @@ impl External for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Nothing that the segment read was changed in place.
+    /// Checks that no tensor that the segment read was changed in place.
     fn must_be_unchanged(&self) -> Result<()> {
         for read in &self.first.reads {
             let Some(buffer) = read.changed() else { continue };
@@ -289,7 +313,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// An error in words unless the second run did what the first did.
+    /// Returns an error if the trace of the second run differs from that of the first.
     fn must_repeat(&self, second: &Ran) -> Result<()> {
         let differs = self
             .captured_otherwise(&second.captured)
@@ -301,7 +325,7 @@ impl Checkpoint {
         }
     }
 
-    /// How the tensors that the second run used differ from those of the first.
+    /// Describes how the tensors that the second run used differ from those of the first.
     fn captured_otherwise(&self, second: &[Tensor]) -> Option<Text> {
         let first = &self.inputs[self.arguments..];
         let among = |tensor: &Tensor, others: &[Tensor]| others.iter().any(|other| other.id() == tensor.id());
@@ -356,7 +380,7 @@ impl Trace {
 }
 
 impl Step {
-    /// The op and what it made, for messages.
+    /// Describes the op and its first output, for messages.
     fn text(&self) -> Text {
         match self.outputs.first() {
             Some((shape, dtype)) => text![self.op, " (to ", shape, " ", *dtype, ")"],

@@ -1,4 +1,4 @@
-//! What a gradient rule may look at, take and give.
+//! The interface of gradient rules: what they can read, take and return.
 
 use super::fusion::{Extra, Fusion};
 use super::node::{Edge, Function, Node, Unpacked};
@@ -8,7 +8,7 @@ use crate::ops::matmul::gives_row_sums;
 use crate::tensor::Tensor;
 use crate::{DType, Layout, Shape, UnaryOp};
 
-/// What a gradient rule may look at.
+/// The information that a gradient rule can access.
 pub struct Context<'a> {
     pub(super) node: &'a Node,
     pub(super) saved: &'a Unpacked,
@@ -17,18 +17,20 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Input `index` as it was.
+    /// Returns the saved input `index`.
     ///
     /// # Errors
-    /// If it was changed in place since, or is not among the rule's [`Saves`](crate::op::Saves).
+    /// Returns an error if it was changed in place since, or if it is not among the rule's
+    /// [`Saves`](crate::op::Saves).
     pub fn input(&self, index: usize) -> Result<&Tensor> {
         self.checked("input", index, self.saved.inputs.get(index))
     }
 
-    /// Output `index` as it was.
+    /// Returns the saved output `index`.
     ///
     /// # Errors
-    /// If it was changed in place since, or is not among the rule's [`Saves`](crate::op::Saves).
+    /// Returns an error if it was changed in place since, or if it is not among the rule's
+    /// [`Saves`](crate::op::Saves).
     pub fn output(&self, index: usize) -> Result<&Tensor> {
         self.checked("output", index, self.saved.outputs.get(index))
     }
@@ -56,53 +58,58 @@ impl Context<'_> {
         Ok(tensor)
     }
 
-    /// The shape of input `index`.
+    /// Returns the shape of input `index`.
     pub fn shape(&self, index: usize) -> &Shape {
         self.node.input_kind(index).0
     }
 
-    /// The layout of input `index`.
+    /// Returns the layout of input `index`.
     pub fn layout(&self, index: usize) -> &Layout {
         self.node.input_layout(index)
     }
 
-    /// The dtype of input `index`.
+    /// Returns the dtype of input `index`.
     pub fn dtype(&self, index: usize) -> DType {
         self.node.input_kind(index).1
     }
 
-    /// f32, if input `index` is a half that was cast from f32: a rule that forms its gradient in f32 anyway may return it so, and spare the rounding and the cast.
+    /// Returns f32 if input `index` is half precision that was cast from f32. A rule that computes
+    /// its gradient in f32 may then return it in f32, which saves the rounding and the cast.
     pub fn uncast(&self, index: usize) -> Option<DType> {
         self.node.uncast(index)
     }
 
-    /// The number of inputs.
+    /// Returns the number of inputs.
     pub fn inputs(&self) -> usize {
         self.node.edges().len()
     }
 
-    /// Whether the gradient of input `index` is asked for.
+    /// Returns whether the gradient of input `index` is needed.
     pub fn needs(&self, index: usize) -> bool {
         self.needs.get(index).copied().unwrap_or(false)
     }
 
-    /// Takes the gradient that other uses of input `index` have given so far, if there is one and it is of `dtype`. A rule that takes it returns the sum
-    /// of it and its own: in one pass, where that of the walk would be another.
+    /// Takes the partial gradient of input `index` from its other uses, if there is one and its
+    /// dtype is `dtype`. A rule that takes it returns the sum of it and its own gradient, which
+    /// saves the separate addition of the backward pass.
     pub fn take_partial(&self, index: usize, dtype: DType) -> Option<Tensor> {
         self.fusion.take_partial(index, dtype, self.shape(index))
     }
 
-    /// Whether a rule may form with its own work what the walk would do apart, beside what it is offered.
+    /// Returns whether a rule may fuse work that the backward pass would otherwise do in separate
+    /// ops, in addition to what it is offered.
     pub(crate) fn is_fusing(&self) -> bool {
         self.fusion.is_offered()
     }
 
-    /// Whether there is a gradient to [take](Context::take_partial).
+    /// Returns whether there is a partial gradient to [take](Context::take_partial).
     pub(crate) fn has_partial(&self, index: usize, dtype: DType) -> bool {
         self.fusion.has_partial(index, dtype)
     }
 
-    /// Whether the gradient of input `index`, of f32, is taken in the half precision `dtype` by the op behind it: a rule that forms it may [give](Context::give_rounded) it so, too.
+    /// Returns whether the op that computed input `index`, of f32, reads its gradient in the half
+    /// precision `dtype`. A rule that computes this gradient may then also
+    /// [provide](Context::give_rounded) it in that dtype.
     pub fn takes_rounded(&self, index: usize, dtype: DType) -> bool {
         let edge = self.node.edges().get(index).and_then(Option::as_ref);
         self.fusion.is_offered()
@@ -110,46 +117,53 @@ impl Context<'_> {
             && edge.is_some_and(|edge| edge.node.rounds_grad_to(edge.index) == Some(dtype))
     }
 
-    /// The gradient that the rule returns for input `index`, rounded.
+    /// Provides the gradient that the rule returns for input `index` in rounded form.
     pub fn give_rounded(&self, index: usize, rounded: Option<Tensor>) {
         if let Some(rounded) = rounded {
             self.fusion.give(Extra::Rounded, index, rounded);
         }
     }
 
-    /// The gradient of the first output in the half precision `dtype`, if it came so, too.
+    /// Returns the gradient of the first output in the half precision `dtype`, if it was provided.
     pub fn rounded_grad(&self, dtype: DType) -> Option<Tensor> {
         self.fusion.of_output(Extra::Rounded).filter(|rounded| rounded.dtype() == dtype)
     }
 
-    /// The pre-activation of which input `index` is the activation, or that input itself for relu: a product gave it, and nobody but rules looks at the gradient of the activation.
-    /// A rule that forms the gradient of the pre-activation instead says so by [`skip_activation`](Context::skip_activation).
+    /// Returns the pre-activation of input `index`, or for relu the input itself, if a matrix
+    /// product computed this activation and only gradient rules read the gradient of the
+    /// activation. A rule that returns the gradient of the pre-activation instead declares it with
+    /// [`skip_activation`](Context::skip_activation).
     pub fn pre_activation(&self, index: usize) -> Option<PreActivation> {
         let (edge, op, output) = self.activated(index)?;
         let takes_column_sums = takes_column_sums(&edge.node);
         edge.node.kept_output(output as usize).map(|z| PreActivation { op, z, takes_column_sums })
     }
 
-    /// The activation that gave input `index`, and the output of its node that the gradient is computed from.
+    /// Returns the activation that computed input `index`, and the output of its node from which
+    /// the gradient is computed.
     fn activated(&self, index: usize) -> Option<(&Edge, UnaryOp, u32)> {
         let edge = self.node.edges().get(index)?.as_ref().filter(|_| self.fusion.may_skip(index))?;
         let (op, output) = edge.node.activation().filter(|_| edge.index == ACTIVATED)?;
         Some((edge, op, output))
     }
 
-    /// The sums of the columns of the gradient that the rule returns for input `index`, in its accumulator dtype.
+    /// Provides the column sums of the gradient that the rule returns for input `index`, in its
+    /// accumulator dtype.
     pub fn give_column_sums(&self, index: usize, sums: Option<Tensor>) {
         if let Some(sums) = sums {
             self.fusion.give(Extra::ColumnSums, index, sums);
         }
     }
 
-    /// The sums of the columns of the gradient of a sum, the only one that came, if they came with it.
+    /// Returns the column sums of the gradient of a pre-activation, if they were provided and it is
+    /// the only gradient.
     pub fn column_sums(&self) -> Option<Tensor> {
         self.fusion.of_output(Extra::ColumnSums)
     }
 
-    /// `grad`, which the rule returns for input `index`, is the gradient of its [pre-activation](Context::pre_activation). Behind the sums of its columns, where those are given, too.
+    /// Declares that `grad`, which the rule returns for input `index`, is the gradient of its
+    /// [pre-activation](Context::pre_activation). If column sums are provided too, they must be
+    /// provided first.
     pub fn skip_activation(&self, index: usize, grad: &Tensor) {
         match self.activated(index) {
             Some((.., PRE_ACTIVATION)) => self.fusion.skip(index),
@@ -160,29 +174,32 @@ impl Context<'_> {
         }
     }
 
-    /// Whether the gradient of the first output, which relu gave, is all 0 already where that output is.
+    /// Returns whether the gradient of the first output, which relu computed, is already 0 wherever
+    /// that output is 0.
     pub(crate) fn is_past_relu(&self) -> bool {
         [Extra::OfRelu, Extra::ColumnSums].iter().any(|&extra| self.fusion.of_output(extra).is_some())
     }
 }
 
-/// What the gradient of an activation is computed from.
+/// The values from which the gradient of an activation is computed.
 pub struct PreActivation {
-    /// The function.
+    /// The activation function.
     pub op: UnaryOp,
-    /// The values that the function was applied to; for relu its results, which are above 0 where those are.
+    /// The input of the function; for relu its output, which is positive where the input is.
     pub z: Tensor,
-    /// Whether a bias is part of them whose gradient does not come with that of the weight: it takes sums of columns.
+    /// Whether they include a bias whose gradient is not computed together with that of the weight,
+    /// so that it needs column sums.
     pub takes_column_sums: bool,
 }
 
-/// Whether a product of `node` has a bias that asks for a gradient, which does not come with that of the right operand.
+/// Returns whether a product of `node` has a bias that needs a gradient which is not computed
+/// together with that of the right operand.
 fn takes_column_sums(node: &Node) -> bool {
     let Function::Op(Op::Matmul(matmul)) = node.function() else { return false };
     let needs = |input: usize| node.edges().get(input).is_some_and(Option::is_some);
     matmul.epilogue.bias && needs(2) && !(needs(1) && gives_row_sums(node.input_layout(1)))
 }
 
-/// The outputs of a product with an activation and the pre-activation.
+/// The output indices of a product with an activation and a pre-activation output.
 pub(super) const ACTIVATED: u32 = 0;
 pub(super) const PRE_ACTIVATION: u32 = 1;

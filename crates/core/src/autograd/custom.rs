@@ -1,4 +1,5 @@
-//! Functions whose gradients their users give: what is computed inside is not recorded, and one node stands for it.
+//! Functions with custom gradients: the ops inside are not recorded, and the graph contains one
+//! node for the function.
 
 use super::context::Context;
 use super::node::{External, Function, Grads, Node};
@@ -15,18 +16,22 @@ struct Custom<F> {
     backward: F,
 }
 
-/// `outputs`, which were computed of `inputs`, with `backward` as their gradient; as they are if no gradient flows to an input, or nothing is recorded.
+/// Returns `outputs`, which were computed from `inputs`, with `backward` as their gradient rule.
+/// They are returned unchanged if no input needs a gradient, or if recording is off.
 ///
-/// Compute the outputs in [`no_grad`](super::no_grad): a history that they have is not walked. `backward` is given the gradients of the outputs (`None`
-/// for one that nothing depends on) and returns one for each input, of its shape and dtype (or f32, for a half that was cast from f32); those that are not [needed](Context::needs) may be `None`. The context
-/// has the tensors that `saves` names, and errors for those that were changed in place since. While gradients of gradients are wanted, `backward` itself
-/// is recorded.
+/// Compute the outputs in [`no_grad`](super::no_grad): their own history is not used. `backward`
+/// receives the gradients of the outputs (`None` for an output on which nothing depends) and
+/// returns one gradient for each input, of its shape and dtype (or f32, for half precision that was
+/// cast from f32). Gradients that are not [needed](Context::needs) may be `None`. The context
+/// provides the tensors in `saves`, and returns errors for those that were changed in place since.
+/// For double backward, `backward` itself is recorded.
 ///
-/// Outputs that are not floating stay without history.
+/// Outputs that are not floating get no history.
 ///
 /// # Errors
-/// More inputs or outputs than [`Saves`] can name, where it names some. In the backward pass, those of `backward`, and gradients of another number or
-/// shape than the inputs.
+/// Returns an error if `saves` is not empty and there are more inputs or outputs than [`Saves`] can
+/// represent. The backward pass returns the errors of `backward`, and an error if the number or
+/// shapes of the gradients differ from those of the inputs.
 pub fn with_gradient(
     name: &'static str,
     inputs: &[&Tensor],
@@ -47,8 +52,9 @@ pub fn with_gradient(
     Ok(record_external(Arc::new(Custom { name, backward }), inputs, outputs, saves))
 }
 
-/// The names, each once, of the functions in the graph of `outputs` with a gradient of their own: from [`with_gradient`], from the rule of a custom op, or from a checkpoint. For messages about a
-/// wrong gradient: it is there that one looks first.
+/// Returns the names, without duplicates, of the functions in the graph of `outputs` that have a
+/// custom gradient: from [`with_gradient`], from the rule of a custom op, or from a checkpoint.
+/// Messages about a wrong gradient list them, because they are the most likely cause.
 pub fn given_gradients(outputs: &[Tensor]) -> Vec<&'static str> {
     let mut stack: Vec<Arc<Node>> =
         outputs.iter().filter_map(|output| Some(output.0.edge.as_ref()?.node.clone())).collect();

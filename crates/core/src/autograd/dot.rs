@@ -1,4 +1,4 @@
-//! The recorded graph as a drawing for Graphviz.
+//! The recorded graph in Graphviz format.
 
 use super::gradients::TensorId;
 use super::node::{Edge, Node};
@@ -8,30 +8,33 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What [`Tensor::to_dot_with`] shows.
+/// Options of [`Tensor::to_dot_with`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DotOptions<'a> {
-    /// Mean, standard deviation, extremes and counts of the values that are still there: those of the tensor itself, of the leaves that are
-    /// still held by somebody, and of every tensor kept for backward. What an earlier backward has freed is marked so; results that no
-    /// gradient needs are not kept, and not shown.
+    /// Whether to show mean, standard deviation, min, max and counts of the values that are still
+    /// in memory: those of the tensor itself, of leaves that are still referenced, and of every
+    /// saved tensor. Tensors that an earlier backward pass freed are marked as freed. Intermediate
+    /// results that no gradient rule needs are not saved, and not shown.
     pub statistics: bool,
-    /// Names of tensors, such as the parameters of a model: shown at the leaf, or the op that computed it.
+    /// Names of tensors, such as the parameters of a model. They are shown at the leaf, or at the
+    /// op that computed the tensor.
     pub names: &'a [(String, Tensor)],
 }
 
 impl Tensor {
-    /// The graph that computed this tensor, in Graphviz's language: ops and leaves with shapes and dtypes.
+    /// Returns the graph that computed this tensor, in Graphviz's DOT language: ops and leaves with
+    /// shapes and dtypes.
     ///
     /// # Errors
-    /// If nothing was recorded.
+    /// Returns an error if nothing was recorded.
     pub fn to_dot(&self) -> Result<String> {
         self.to_dot_with(DotOptions::default())
     }
 
-    /// As [`to_dot`](Tensor::to_dot), with options.
+    /// Same as [`to_dot`](Tensor::to_dot), with options.
     ///
     /// # Errors
-    /// If nothing was recorded, or an earlier op failed on the device.
+    /// Returns an error if nothing was recorded, or if an earlier op failed on the device.
     pub fn to_dot_with(&self, options: DotOptions<'_>) -> Result<String> {
         let Some(Edge { node: root, index }) = &self.0.edge else {
             return Err(Error::autograd("to_dot: nothing was recorded for this tensor"));
@@ -51,12 +54,12 @@ impl Tensor {
     }
 }
 
-/// A drawing as far as it is written.
+/// The state of a drawing that is being written.
 struct Drawing<'a> {
     text: String,
     options: DotOptions<'a>,
     names: HashMap<TensorId, &'a str>,
-    /// Shape and dtype of each output that is used, as its users know it.
+    /// Shape and dtype of each used output, as recorded by the nodes that use it.
     outputs: BTreeMap<(u64, u32), String>,
 }
 
@@ -71,7 +74,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Writes every edge that leads to `root`; the nodes.
+    /// Writes every edge of the graph of `root`, and returns its nodes.
     fn edges(&mut self, root: &Arc<Node>) -> Vec<Arc<Node>> {
         let mut seen = HashSet::from([root.id()]);
         let (mut stack, mut nodes) = (vec![root.clone()], Vec::new());
@@ -91,7 +94,7 @@ impl<'a> Drawing<'a> {
         nodes
     }
 
-    /// Writes what a node is: its op, and the outputs that are used with their names.
+    /// Writes the label of a node: its op, and its used outputs with their names.
     fn describe(&mut self, node: &Arc<Node>) -> Result<()> {
         let mut label = node.function().name().to_string();
         for ((_, index), kind) in self.outputs.range((node.id(), 0)..=(node.id(), u32::MAX)) {
@@ -118,7 +121,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// As it stands between quotes.
+/// Escapes a name for a quoted string.
 fn escaped(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,17 +1,25 @@
-//! What a gradient rule may fuse with its own work: sums of gradients, and the gradient of an activation before it.
+//! Work that a gradient rule can fuse with its own: sums of gradients, and the gradient of the
+//! activation before it.
 //!
-//! A gradient of f32 that a product takes in half precision may come rounded, too, from the rule that forms it: then nothing reads it once more for that.
+//! If a matrix product reads an f32 gradient in half precision, the rule that computes the gradient
+//! can provide it in rounded form too, which saves a separate pass over it.
 //!
 //! ```text
-//!     x ---------------------.            backward: the residual's gradient arrives at x first; the rule of the norm takes it (a partial sum) and returns
-//!     |                      |            the whole gradient of x in the pass that forms its own
+//!     x ---------------------.
+//!     |                      |
 //!     norm -> .. products -> +
 //!
-//!     x -- product -- activation -- product --> y        backward: the rule of the second product returns the gradient of the pre-activation; of relu, whose
-//!                                                        gradient is computed from its output, one that is 0 already where that output is
+//!     x -- product -- activation -- product --> y
 //! ```
 //!
-//! Nothing is offered where somebody looks at single gradients: hooks, observers, the search for NaN, gradients of gradients; nor inside [`without_fusion`](super::without_fusion).
+//! - Residual: the gradient of the residual connection arrives at x first. The rule of the norm takes
+//!   it (a partial sum) and returns the whole gradient of x in the pass that computes its own.
+//! - Activation: the rule of the second product returns the gradient of the pre-activation. For relu,
+//!   whose gradient is computed from its output, it returns a gradient that is already 0 wherever that
+//!   output is 0.
+//!
+//! Nothing is offered if single gradients must be visible: with hooks, observers, anomaly detection
+//! or double backward; nor in [`without_fusion`](super::without_fusion).
 
 use super::context::{ACTIVATED, PRE_ACTIVATION};
 use super::node::{Edge, Node};
@@ -23,36 +31,38 @@ use std::cell::{Cell, RefCell};
 /// What the rule of one node may take, and what it took.
 #[derive(Default)]
 pub(super) struct Fusion {
-    /// Of each input, the sum of the gradients that came from elsewhere.
+    /// For each input, the sum of the gradients from other uses.
     partials: RefCell<SmallVec<[Option<Partial>; 3]>>,
-    /// Bit `i`: the activation that gave input `i` may be skipped.
+    /// Bit `i`: the activation that computed input `i` may be skipped.
     may_skip: u64,
-    /// Bit `i`: it was.
+    /// Bit `i`: it was skipped.
     skipped: Cell<u64>,
-    /// Whether anything is offered: gradients may be given rounded, too, and with others.
+    /// Whether anything is offered. If so, rules may also provide gradients in rounded form or with
+    /// column sums.
     is_offered: bool,
-    /// What came with the gradient of an output.
+    /// What was provided with the gradient of an output.
     came: Option<(Extra, Tensor)>,
-    /// What the rule gave with the gradients of inputs.
+    /// What the rule provided with the gradients of inputs.
     given: RefCell<SmallVec<[(usize, (Extra, Tensor)); 1]>>,
 }
 
-/// What may come with a gradient, formed in the same pass.
+/// Data that can be provided with a gradient, computed in the same pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extra {
     /// The gradient rounded to half precision.
     Rounded,
-    /// The sums of its columns, of the gradient of a sum.
+    /// The column sums of the gradient of a pre-activation.
     ColumnSums,
-    /// That it is 0 already where relu was: the gradient itself, which relu's own rule would not change. What other uses of relu's result add to it ends this, and all of the sum goes through
-    /// that rule.
+    /// The gradient itself, as a sign that it is already 0 where relu's output is 0, so that relu's
+    /// rule would not change it. If other uses of relu's output add to the gradient, this no longer
+    /// holds, and the whole sum passes through that rule.
     OfRelu,
 }
 
-/// A sum of gradients that have come to an output of a node so far.
+/// The sum of gradients that have arrived so far for an output of a node.
 pub(super) struct Partial {
     pub(super) sum: Tensor,
-    /// The node and its output. Between them and the input there may be reshapes.
+    /// The node and its output. There may be reshapes between them and the input.
     pub(super) node: u64,
     pub(super) output: u32,
 }
@@ -62,8 +72,8 @@ fn bit(index: usize) -> u64 {
 }
 
 impl Fusion {
-    /// What is offered for `node`: `partial` gives up the sum that has come to an edge so far, `is_watched` says whether somebody looks at the gradient of
-    /// an output of a node.
+    /// Returns the offer for `node`. `partial` takes the sum that has arrived for an edge so far,
+    /// and `is_watched` returns whether the gradient of an output of a node is observed.
     pub(super) fn of(
         node: &Node,
         needs: &[bool],
@@ -114,7 +124,7 @@ impl Fusion {
         self.is_offered
     }
 
-    /// What came with the gradient of an output, if it is of this kind.
+    /// Returns what was provided with the gradient of an output, if it is of this kind.
     pub(super) fn of_output(&self, extra: Extra) -> Option<Tensor> {
         self.came.as_ref().filter(|(kind, _)| *kind == extra).map(|(_, tensor)| tensor.clone())
     }
@@ -123,13 +133,13 @@ impl Fusion {
         self.given.borrow_mut().push((index, (extra, tensor)));
     }
 
-    /// What the rule gave with the gradient of input `index`.
+    /// Returns what the rule provided with the gradient of input `index`.
     pub(super) fn of_input(&self, index: usize) -> Option<(Extra, Tensor)> {
         let given = self.given.borrow();
         given.iter().find(|(at, _)| *at == index).map(|(_, extra)| extra.clone())
     }
 
-    /// The partial sums that were not taken.
+    /// Returns the partial sums that were not taken.
     pub(super) fn into_partials(self) -> impl Iterator<Item = Partial> {
         self.partials.into_inner().into_iter().flatten()
     }

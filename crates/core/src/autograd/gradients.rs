@@ -1,4 +1,4 @@
-//! The gradients of a backward pass, by tensor, and where a pass delivers them.
+//! The gradients of a backward pass, by tensor, and the receivers of gradients.
 
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -6,7 +6,7 @@ use crate::text;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Names a tensor to which gradients flow: its node and its index among the node's outputs.
+/// The id of a tensor to which gradients flow: its node and its output index in the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TensorId {
     pub(super) node: u64,
@@ -14,14 +14,14 @@ pub struct TensorId {
 }
 
 impl TensorId {
-    /// The number of the node that computed the tensor.
+    /// Returns the id of the node that computed the tensor.
     pub fn node(self) -> u64 {
         self.node
     }
 }
 
 impl Tensor {
-    /// The name under which this tensor's gradient is found, if one flows to it.
+    /// Returns the id under which this tensor's gradient is stored, if it has one.
     pub fn id(&self) -> Option<TensorId> {
         self.0.edge.as_ref().map(|edge| TensorId { node: edge.node.id(), index: edge.index })
     }
@@ -31,27 +31,27 @@ impl Tensor {
 #[derive(Default)]
 pub struct Gradients {
     of: HashMap<TensorId, Tensor>,
-    /// Whether a step went by them.
+    /// Whether an optimizer step has used them.
     used: AtomicBool,
-    /// Whether others were added to them after a step had gone by them.
+    /// Whether gradients were added to them after a step had used them.
     is_stale: bool,
 }
 
 impl Gradients {
-    /// The gradient of `tensor`, if the loss depends on it.
+    /// Returns the gradient of `tensor`, if the loss depends on it.
     pub fn get(&self, tensor: &Tensor) -> Option<&Tensor> {
         self.of.get(&tensor.id()?)
     }
 
-    /// Takes the gradient of `tensor` out.
+    /// Removes the gradient of `tensor` and returns it.
     pub fn remove(&mut self, tensor: &Tensor) -> Option<Tensor> {
         self.of.remove(&tensor.id()?)
     }
 
-    /// Replaces the gradient of `tensor` (clipping, communication).
+    /// Replaces the gradient of `tensor` (for clipping or communication).
     ///
     /// # Errors
-    /// If no gradient flows to `tensor`, or shape, dtype or device differ.
+    /// Returns an error if no gradient flows to `tensor`, or if shape, dtype or device differ.
     pub fn insert(&mut self, tensor: &Tensor, grad: Tensor) -> Result<()> {
         let id = tensor.id().ok_or_else(|| Error::autograd("no gradient flows to this tensor"))?;
         if grad.shape() != tensor.shape() {
@@ -73,8 +73,8 @@ impl Gradients {
         Ok(())
     }
 
-    /// The gradients of leaves that are not among `parameters`: of inputs that ask for one on
-    /// purpose, or of a layer that was forgotten.
+    /// Returns the gradients of leaves that are not among `parameters`: of inputs that require one
+    /// deliberately, or of a layer that was omitted by mistake.
     pub fn unclaimed<'t>(
         &self,
         parameters: impl IntoIterator<Item = &'t Tensor>,
@@ -85,23 +85,26 @@ impl Gradients {
         unclaimed
     }
 
-    /// Notes that a step of an optimizer went by these gradients.
+    /// Records that an optimizer step used these gradients.
     pub fn note_used(&self) {
         self.used.store(true, Ordering::Relaxed);
     }
 
-    /// Whether gradients were added to these after a step had gone by them, so that the next step goes by them once more: the sum of micro-batches begins anew behind each step.
+    /// Returns whether gradients were added after a step had used these, so that the next step
+    /// would use them again: the sum of micro-batches must start from scratch after each step.
     pub fn are_stale(&self) -> bool {
         self.is_stale
     }
 
-    /// Adds the gradients of another pass to these, in the order in which the leaves were made: accumulation over micro-batches. A recorded step may do so.
+    /// Adds the gradients of another pass to these, in the order in which the leaves were created:
+    /// gradient accumulation over micro-batches. Supported in a captured step.
     ///
     /// # Errors
-    /// Those of an addition.
+    /// Returns the errors of an addition.
     pub fn accumulate(&mut self, other: Gradients) -> Result<()> {
         self.is_stale |= !self.of.is_empty() && (*self.used.get_mut() || other.is_stale);
-        // A recorded step must add them in the same order each time, which a map does not have.
+        // A captured step must add them in the same order each time, and the iteration order of a
+        // map is not fixed.
         let mut added: Vec<_> = other.of.into_iter().collect();
         added.sort_unstable_by_key(|(id, _)| *id);
         super::no_grad(|| {
@@ -116,11 +119,11 @@ impl Gradients {
         })
     }
 
-    /// The results of `f` for each gradient, under the same names; `f` is called in the order in
-    /// which the leaves were made.
+    /// Returns the results of `f` for each gradient, under the same ids. `f` is called in the order
+    /// in which the leaves were created.
     ///
     /// # Errors
-    /// Those of `f`; a shape, dtype or device that it changes.
+    /// Returns the errors of `f`, and an error if it changes shape, dtype or device.
     pub fn map(&self, mut f: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<Gradients> {
         let mut of = HashMap::with_capacity(self.of.len());
         let mut ordered: Vec<_> = self.iter().collect();
@@ -138,35 +141,35 @@ impl Gradients {
         Ok(Gradients { of, is_stale: self.is_stale, ..Gradients::default() })
     }
 
-    /// The number of gradients.
+    /// Returns the number of gradients.
     pub fn len(&self) -> usize {
         self.of.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no gradients.
     pub fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// Every gradient with the name of its tensor.
+    /// Iterates over the gradients with the ids of their tensors.
     pub fn iter(&self) -> impl Iterator<Item = (TensorId, &Tensor)> {
         self.of.iter().map(|(&id, grad)| (id, grad))
     }
 }
 
-/// Where [`Tensor::backward_into`] delivers the gradients of leaves.
+/// The receiver of leaf gradients of [`Tensor::backward_into`].
 pub trait GradientSink {
-    /// (optional) Memory for the gradient of leaf `id`: it is copied there and delivered as this
-    /// tensor. Default: none.
+    /// (optional) Returns memory for the gradient of leaf `id`: the gradient is copied there and
+    /// delivered as this tensor. Default: `None`.
     fn destination(&mut self, id: TensorId) -> Option<Tensor> {
         let _ = id;
         None
     }
 
-    /// The gradient of leaf `id`, as soon as nothing can be added to it any more.
+    /// Receives the gradient of leaf `id`, as soon as it is final.
     ///
     /// # Errors
-    /// Whatever stops the walk.
+    /// Returns any error that should stop the backward pass.
     fn ready(&mut self, id: TensorId, grad: Tensor) -> Result<()>;
 }
 

@@ -1,7 +1,9 @@
-//! The record of what was computed, and the walk back through it.
+//! The autograd graph and the backward pass.
 //!
-//! A [`Node`] is made for each op that a gradient must pass. It holds edges to the nodes of its inputs and only those tensors that its
-//! gradient rule needs. `walk` goes from outputs to leaves, each node once; nothing here recurses, neither walking nor dropping.
+//! A [`Node`] is created for each op through which a gradient must flow. It contains edges to the
+//! nodes of its inputs and only those tensors that its gradient rule needs. `walk` visits each node
+//! once, from outputs to leaves. Nothing here is recursive, neither the backward pass nor dropping
+//! the graph.
 
 mod checkpoint;
 mod context;

@@ -1,24 +1,24 @@
-//! Whether ops are recorded, and whether they are fused: switches of each thread.
+//! Thread-local switches that control whether ops are recorded, and whether they are fused.
 
 use crate::tensor::Tensor;
 use std::cell::{Cell, RefCell};
 
 /// Ops on tensors that need a gradient are recorded.
 const RECORDING: u8 = 1;
-/// The tensors that need a gradient and are used are noted: a checkpointed segment runs.
+/// Tensors that need a gradient are collected when they are used: a checkpointed segment runs.
 const CAPTURING: u8 = 2;
-/// What lies around products runs as ops of its own.
+/// Epilogues of products run as separate ops.
 const UNFUSED: u8 = 4;
-/// Each layer computes what it gives by itself: somebody observes layers.
+/// Each layer computes its own output separately, because layers are observed.
 const LAYERS_APART: u8 = 8;
 
 thread_local! {
-    /// One cell for both, so that an op that is recorded reads one.
+    /// One cell for all switches, so that recording an op reads only one.
     static MODE: Cell<u8> = const { Cell::new(RECORDING) };
     static CAPTURED: RefCell<Option<Captured>> = const { RefCell::new(None) };
 }
 
-/// Sets one bit of the mode back on drop.
+/// Restores one bit of the mode on drop.
 struct Restore {
     bit: u8,
     before: u8,
@@ -43,21 +43,22 @@ fn with_mode<T>(recording: bool, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Whether ops on this thread are recorded when an input needs a gradient.
+/// Returns whether ops on this thread are recorded if an input needs a gradient.
 #[inline]
 pub fn is_recording() -> bool {
     MODE.get() & RECORDING != 0
 }
 
-/// Switches recording for this thread, until it is switched again, and tells what it was: for bindings to languages whose scopes are no closures. Rust
-/// has [`no_grad`] and [`enable_grad`], which cannot be left open.
+/// Switches recording on or off for this thread and returns the previous value, for bindings to
+/// languages whose scopes are not closures. In Rust use [`no_grad`] and [`enable_grad`], which
+/// always restore the previous value.
 pub fn set_recording(on: bool) -> bool {
     let before = is_recording();
     MODE.set(if on { MODE.get() | RECORDING } else { MODE.get() & !RECORDING });
     before
 }
 
-/// Runs `f` without recording; in-place changes of parameters are allowed inside.
+/// Runs `f` without recording. In-place changes of parameters are allowed in it.
 pub fn no_grad<T>(f: impl FnOnce() -> T) -> T {
     with_mode(false, f)
 }
@@ -67,18 +68,24 @@ pub fn enable_grad<T>(f: impl FnOnce() -> T) -> T {
     with_mode(true, f)
 }
 
-/// Runs `f` with every function of forward and backward as an op of its own: what layers and gradient rules otherwise fuse with matrix products and norms.
+/// Runs `f` without the fusion that layers and gradient rules apply to matrix products and norms:
+/// every function of the forward and backward pass is a separate op.
 ///
-/// - [`linear_add`](Tensor::linear_add) and [`feed_forward`](Tensor::feed_forward), and so the layers of transformers, run product, activation and addition apart; norms give f32 also where only products in half
-///   precision read them.
-/// - A backward pass sums the gradients of several uses by additions, and forms the gradients of activations, their rounded copies and the sums of their columns by themselves.
-/// - Casts of parameters that an optimizer has written along with them are done again.
+/// - [`linear_add`](Tensor::linear_add) and [`feed_forward`](Tensor::feed_forward), and therefore
+///   transformer layers, run product, activation and addition separately. Norms output f32 even if
+///   only half-precision products read them.
+/// - A backward pass sums the gradients of several uses by additions, and computes the gradients of
+///   activations, their rounded copies and their column sums separately.
+/// - Casts of parameters are recomputed even if the optimizer has written half-precision copies.
 ///
-/// The numbers differ by roundings in half precision that fusing leaves out and by the order of sums. What a single op computes stays one op: a linear layer with its bias, attention, a loss, a norm, and the
-/// activation or residual that [`MatmulOptions`](crate::MatmulOptions) ask for by name. A graph keeps the form in which it was recorded, so forward and backward both belong inside. A step that is
-/// [captured](crate::Device::capture) inside, or a segment that is [checkpointed](crate::checkpoint), stays unfused when it runs again.
+/// The results differ from fused ones by roundings to half precision that fusion omits, and by the
+/// order of sums. A single op stays one op: a linear layer with its bias, attention, a loss, a
+/// norm, and the activation or residual that [`MatmulOptions`](crate::MatmulOptions) explicitly
+/// request. A graph is not changed after recording, so both forward and backward must run inside
+/// `f`. A step that is [captured](crate::Device::capture) inside, or a segment that is
+/// [checkpointed](crate::checkpoint), stays unfused when it runs again.
 ///
-/// For measuring what fusing brings, and for holding fused training against unfused.
+/// Use it to measure the effect of fusion, and to compare fused with unfused training.
 ///
 /// ```
 /// use ternion_core::ops::matmul::LinearParameters;
@@ -102,7 +109,7 @@ pub fn without_fusion<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// How layers and gradient rules form what they compute on this thread. What runs again later has the form of the first time.
+/// The fusion switches of this thread. Code that is rerun later uses the switches of its first run.
 #[derive(Clone, Copy)]
 pub(crate) struct Forming(u8);
 
@@ -111,7 +118,7 @@ impl Forming {
         Forming(MODE.get())
     }
 
-    /// Runs `f` in this form.
+    /// Runs `f` with these switches.
     pub(crate) fn apply<T>(self, f: impl FnOnce() -> T) -> T {
         let _fusion = Restore::after_setting(UNFUSED, self.0 & UNFUSED != 0);
         let _layers = Restore::after_setting(LAYERS_APART, self.0 & LAYERS_APART != 0);
@@ -119,8 +126,9 @@ impl Forming {
     }
 }
 
-/// Whether layers compute what each gives by itself, rather than with what follows it: for those who observe layers. A segment that is
-/// [checkpointed](crate::checkpoint) and a step that is [captured](crate::Device::capture) run again as they ran the first time.
+/// Returns whether each layer computes its own output separately instead of fusing it with the next
+/// one, for observers of layers. A [checkpointed](crate::checkpoint) segment and a
+/// [captured](crate::Device::capture) step use the value of their first run when they run again.
 #[inline]
 pub fn are_layers_apart() -> bool {
     MODE.get() & LAYERS_APART != 0
@@ -131,13 +139,14 @@ pub fn set_layers_apart(on: bool) {
     MODE.set(if on { MODE.get() | LAYERS_APART } else { MODE.get() & !LAYERS_APART });
 }
 
-/// Whether layers and gradient rules on this thread may fuse ops: not inside [`without_fusion`].
+/// Returns whether layers and gradient rules on this thread may fuse ops: false in
+/// [`without_fusion`].
 #[inline]
 pub fn is_fusing() -> bool {
     MODE.get() & UNFUSED == 0
 }
 
-/// The tensors that need a gradient and were there before the node of this number.
+/// The used tensors that need a gradient and were created before the node with this id.
 struct Captured {
     before: u64,
     tensors: Vec<Tensor>,
@@ -150,7 +159,8 @@ impl Captured {
     }
 }
 
-/// Runs `f` and tells which tensors that need a gradient it used, of those that were there before the node numbered `before`.
+/// Runs `f`, and returns the tensors that it used, that need a gradient, and that were created
+/// before the node with id `before`.
 pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<Tensor>) {
     struct Reset(Option<Captured>);
     impl Drop for Reset {
@@ -165,14 +175,15 @@ pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<T
         f()
     };
     let captured = CAPTURED.take().map(|captured| captured.tensors).unwrap_or_default();
-    // A segment inside a segment: what the inner one uses, the outer one uses too.
+    // In a nested segment, the outer segment also uses the tensors that the inner one uses.
     if let Some(outer) = &mut reset.0 {
         outer.note(captured.iter());
     }
     (result, captured)
 }
 
-/// Whether an op on `inputs`, some of which need a gradient, is recorded. They are noted for [`capture_inputs`].
+/// Returns whether an op on `inputs`, some of which need a gradient, is recorded. They are
+/// collected for [`capture_inputs`].
 #[inline]
 pub(super) fn records(inputs: &[&Tensor]) -> bool {
     let mode = MODE.get();

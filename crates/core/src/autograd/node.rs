@@ -1,4 +1,5 @@
-//! Nodes of the graph: what was run, on what, and what its gradient needs.
+//! Nodes of the graph: the function that was run, its inputs, and the saved tensors for its
+//! gradient.
 
 use super::context::{ACTIVATED, Context, PRE_ACTIVATION};
 use super::fusion::{Extra, Fusion};
@@ -18,7 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The gradients of an op's inputs: `None` where none is needed or there is no influence.
+/// The gradients of an op's inputs: `None` for inputs that need none or do not affect the output.
 pub type Grads = SmallVec<[Option<Tensor>; 3]>;
 
 /// Output `index` of a node.
@@ -28,7 +29,8 @@ pub struct Edge {
     pub(crate) index: u32,
 }
 
-/// A gradient that is not an op's: checkpointed segments, and functions whose users give it.
+/// A gradient rule that does not belong to an op: of checkpointed segments, and of functions with a
+/// custom gradient.
 pub(crate) trait External: Send + Sync {
     fn name(&self) -> &'static str;
     fn backward(
@@ -39,29 +41,29 @@ pub(crate) trait External: Send + Sync {
     ) -> Result<Grads>;
 }
 
-/// What a node ran.
+/// The function that a node represents.
 #[derive(Clone)]
 pub enum Function {
-    /// Nothing: a tensor that asks for its gradient.
+    /// None: a leaf, which requires a gradient.
     Leaf,
     /// An op.
     Op(Op),
     /// A view.
     View(ViewOp),
-    /// A move from this device to another.
+    /// A transfer from this device to another.
     Transfer(Device),
-    /// A segment that is run again for its gradient, or a function whose user gives it.
+    /// A segment that is recomputed for its gradient, or a function with a custom gradient.
     #[doc(hidden)]
     Segment(Segment),
 }
 
-/// An opaque gradient.
+/// An opaque gradient rule.
 #[derive(Clone)]
 #[doc(hidden)]
 pub struct Segment(pub(crate) Arc<dyn External>);
 
 impl Function {
-    /// The name of the op or view.
+    /// Returns the name of the op or view.
     pub fn name(&self) -> &'static str {
         match self {
             Function::Leaf => "leaf",
@@ -73,13 +75,13 @@ impl Function {
     }
 }
 
-/// A tensor kept for backward, with the version that its memory had.
+/// A saved tensor, with the version that its buffer had.
 pub(super) struct Kept {
     pub(super) tensor: Tensor,
     pub(super) version: u64,
 }
 
-/// An output kept for backward: its parts, so that the node does not hold itself.
+/// A saved output: its parts, so that the node does not own itself.
 pub(super) struct KeptOutput {
     pub(super) buffer: Buffer,
     pub(super) layout: Arc<Layout>,
@@ -88,7 +90,8 @@ pub(super) struct KeptOutput {
     pub(super) version: u64,
 }
 
-/// A leaf as its node knows it, for display and for its half copy. The memory is not kept alive by it.
+/// The data of a leaf that its node needs for display and for its half-precision copy. It does not
+/// keep the buffer alive.
 pub(super) struct Leaf {
     buffer: WeakBuffer,
     layout: Arc<Layout>,
@@ -123,13 +126,13 @@ pub(super) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sy
 /// The hooks of a node's outputs.
 pub(super) type HookList = Mutex<Vec<(u32, Hook)>>;
 
-/// One step of the recorded computation.
+/// One function call in the recorded graph.
 pub struct Node {
     id: u64,
     function: Function,
-    /// One for each input: where its gradient goes.
+    /// One edge for each input, along which its gradient is passed.
     edges: SmallVec<[Option<Edge>; 2]>,
-    /// The shapes (by their layouts, which are shared) and dtypes of the inputs.
+    /// The layouts (shared, for the shapes) and dtypes of the inputs.
     inputs: SmallVec<[(Arc<Layout>, DType); 2]>,
     outputs: u32,
     saved: Mutex<SavedTensors>,
@@ -138,15 +141,17 @@ pub struct Node {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// The number that the next node will get: what is recorded from now on has this one or a larger one.
+/// Returns the id that the next node will get. Nodes that are recorded later have this id or a
+/// larger one.
 pub fn next_node_id() -> u64 {
     NEXT_ID.load(Ordering::Relaxed)
 }
 
 impl Node {
-    /// A node of `function` that leads to `inputs`, and what `save` puts into it.
+    /// Creates a node of `function` with edges to `inputs`, and saves what `save` adds.
     ///
-    /// It is filled where it will stay: to form it first and move it there costs as much as a small op.
+    /// The node is initialized in place: creating it first and moving it to the heap would cost as
+    /// much as a small op.
     #[inline(always)]
     pub(super) fn new(
         function: Function,
@@ -178,12 +183,12 @@ impl Node {
         node
     }
 
-    /// A number that grows in the order of recording.
+    /// Returns the id, which increases in the order of recording.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// What was run.
+    /// Returns the function.
     pub fn function(&self) -> &Function {
         &self.function
     }
@@ -192,23 +197,25 @@ impl Node {
         &self.edges
     }
 
-    /// The nodes that computed the inputs; `None` where no gradient goes.
+    /// Returns the nodes that computed the inputs; `None` for inputs without a gradient.
     pub fn input_nodes(&self) -> impl Iterator<Item = Option<&Arc<Node>>> {
         self.edges.iter().map(|edge| edge.as_ref().map(|edge| &edge.node))
     }
 
-    /// Shape and dtype of input `index`.
+    /// Returns shape and dtype of input `index`.
     pub(super) fn input_kind(&self, index: usize) -> (&Shape, DType) {
         (self.inputs[index].0.shape(), self.inputs[index].1)
     }
 
-    /// The layout of input `index`.
+    /// Returns the layout of input `index`.
     pub(super) fn input_layout(&self, index: usize) -> &Layout {
         &self.inputs[index].0
     }
 
-    /// f32, if input `index` is a half that was cast from it: its gradient may come in f32, and is not rounded on its way. Views in between are looked through, a few of them;
-    /// hooks there see gradients of their tensor's dtype.
+    /// Returns f32 if input `index` is half precision that was cast from f32: its gradient may then
+    /// be f32, and is not rounded in between. A limited number of views between cast and input is
+    /// allowed. If there are hooks, the result is `None`, because hooks receive gradients of their
+    /// tensor's dtype.
     pub(super) fn uncast(&self, index: usize) -> Option<DType> {
         let mut node = self.inputs.get(index).filter(|(_, dtype)| dtype.is_half()).map(|_| self)?;
         let mut input = index;
@@ -227,7 +234,7 @@ impl Node {
         None
     }
 
-    /// The name of the tensor that was input `index`, if its gradient is wanted.
+    /// Returns the id of the tensor that was input `index`, if it needs a gradient.
     pub fn input_id(&self, index: usize) -> Option<TensorId> {
         self.edges.get(index)?.as_ref().map(|edge| TensorId { node: edge.node.id(), index: edge.index })
     }
@@ -236,7 +243,8 @@ impl Node {
         self.outputs as usize
     }
 
-    /// The activation of a product whose gradient may come with that of the result, and the output that it is computed from; if no hook looks at gradients.
+    /// Returns the activation of a product whose gradient may be computed together with that of the
+    /// result, and the output from which it is computed; `None` if there are hooks.
     pub(super) fn activation(&self) -> Option<(UnaryOp, u32)> {
         let Function::Op(Op::Matmul(matmul)) = &self.function else { return None };
         let Epilogue { activation, residual, accumulate, pre_activation, .. } = matmul.epilogue;
@@ -248,7 +256,8 @@ impl Node {
         }
     }
 
-    /// The half precision in which the rule of the op behind output `index` takes its gradient of f32: that of a product to whose sums a residual was added. Reshapes in between are looked through.
+    /// Returns the half precision in which the gradient rule of the op that computed output `index`
+    /// reads its f32 gradient: that of a product with a residual. Reshapes in between are allowed.
     pub(super) fn rounds_grad_to(&self, index: u32) -> Option<DType> {
         let (mut node, mut index) = (self, index);
         for _ in 0..MAX_RANK {
@@ -267,7 +276,7 @@ impl Node {
         None
     }
 
-    /// What a reshape was taken of, if this is one that no hook looks at.
+    /// Returns the input edge of a reshape, if this is one without hooks.
     pub(super) fn reshaped(&self) -> Option<&Edge> {
         match self.function {
             Function::View(ViewOp::Reshape) if self.hooks.get().is_none() => self.edges[0].as_ref(),
@@ -275,7 +284,7 @@ impl Node {
         }
     }
 
-    /// Output `index`, without history, if it was kept and is as it was.
+    /// Returns output `index`, without history, if it was saved and is unchanged.
     pub(super) fn kept_output(&self, index: usize) -> Option<Tensor> {
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = saved.outputs.get(index)?.as_ref().filter(|kept| kept.buffer.version() == kept.version)?;
@@ -286,18 +295,19 @@ impl Node {
         matches!(self.function, Function::Leaf)
     }
 
-    /// Gives `f` what is known of a leaf's half copy; `None` if this is no leaf's node.
+    /// Calls `f` with the state of a leaf's half-precision copy; `None` if this is not the node of
+    /// a leaf.
     pub(crate) fn with_half_copy<T>(&self, f: impl FnOnce(&mut HalfCopyOfLeaf) -> T) -> Option<T> {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         saved.leaf.as_mut().map(|leaf| f(&mut leaf.half_copy))
     }
 
-    /// Whether an earlier backward took away what this node kept for it.
+    /// Returns whether an earlier backward pass freed the saved tensors of this node.
     pub(super) fn is_freed(&self) -> bool {
         self.saved.lock().unwrap_or_else(PoisonError::into_inner).freed
     }
 
-    /// The tensors kept for backward, inputs then outputs, and a leaf's own, for display.
+    /// Returns the saved tensors, inputs then outputs, and for a leaf its own values, for display.
     pub(super) fn kept(&self) -> Vec<(String, Tensor)> {
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let inputs = saved
@@ -316,12 +326,12 @@ impl Node {
         inputs.chain(outputs).chain(leaf).collect()
     }
 
-    /// The list of hooks, which may be shared with a leaf that takes this one's place.
+    /// Returns the list of hooks, which may be shared with a leaf that replaces this one.
     pub(super) fn hooks(&self) -> &Arc<HookList> {
         self.hooks.get_or_init(Arc::default)
     }
 
-    /// Makes `hooks` the list of this node, if it has none yet.
+    /// Sets `hooks` as the list of this node, if it has none yet.
     pub(super) fn share_hooks(&self, hooks: &Arc<HookList>) -> bool {
         Arc::ptr_eq(self.hooks.get_or_init(|| hooks.clone()), hooks)
     }
@@ -349,7 +359,7 @@ impl Node {
         Ok(grad)
     }
 
-    /// Gradients of the inputs. Takes the saved tensors away unless `retain`.
+    /// Computes the gradients of the inputs. Frees the saved tensors unless `retain`.
     pub(super) fn backward(
         self: &Arc<Node>,
         needs: &[bool],
@@ -373,7 +383,7 @@ impl Node {
         }
     }
 
-    /// Passes a rounded gradient on through a reshape, as the gradient itself.
+    /// Passes a rounded gradient through a reshape, as the gradient itself.
     pub(super) fn view_rounded(&self, fusion: &Fusion) -> Result<()> {
         let (Function::View(view @ ViewOp::Reshape), Some(rounded)) =
             (&self.function, fusion.of_output(Extra::Rounded))
@@ -385,7 +395,7 @@ impl Node {
         Ok(())
     }
 
-    /// The gradients that a rule returned, if there is one for each input.
+    /// Checks that a rule returned one gradient for each input.
     fn complete(&self, grads: Grads) -> Result<Grads> {
         let (returned, inputs) = (grads.len(), self.edges.len());
         if returned == inputs {
@@ -400,7 +410,7 @@ impl Node {
         )))
     }
 
-    /// The saved tensors, connected to the graph, and whether each is unchanged.
+    /// Returns the saved tensors, connected to the graph, with their saved versions.
     fn unpack(self: &Arc<Node>, retain: bool) -> Result<Unpacked> {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         if saved.freed {
@@ -420,7 +430,7 @@ impl Node {
             .enumerate()
             .map(|(index, kept)| {
                 kept.as_ref().map(|kept| {
-                    // Positions and the like were not connected when they were returned, and are not here.
+                    // Outputs that are not floating, such as indices, have no edge in the graph.
                     let edge =
                         kept.dtype.is_float().then(|| Edge { node: self.clone(), index: index as u32 });
                     (
@@ -443,7 +453,7 @@ impl Node {
     }
 }
 
-/// The saved tensors of a node, each with the version that its memory had.
+/// The saved tensors of a node, each with the version that its buffer had.
 pub(super) struct Unpacked {
     pub(super) inputs: SmallVec<[Option<(Tensor, u64)>; 3]>,
     pub(super) outputs: SmallVec<[Option<(Tensor, u64)>; 1]>,
@@ -453,7 +463,7 @@ fn one(grad: &Option<Tensor>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Resu
     Ok(Grads::from_elem(grad.as_ref().map(f).transpose()?, 1))
 }
 
-/// The gradient of an op's composition, formed anew from its saved inputs.
+/// Computes the gradient of an op by recomputing its composition from the saved inputs.
 fn composition_backward(
     op: &Op,
     context: &Context<'_>,
@@ -464,7 +474,7 @@ fn composition_backward(
         let mut aliases = Vec::new();
         for index in 0..context.inputs() {
             let input = context.input(index)?;
-            // Connected to the graph when gradients of gradients are wanted, else on its own.
+            // Connected to the graph for double backward, otherwise detached.
             let source = if create_graph { input.clone() } else { input.detach() };
             aliases.push(if context.needs(index) { source.tracked_alias()? } else { source });
         }
@@ -519,7 +529,7 @@ fn view_backward(view: &ViewOp, shape: &Shape, grads: &[Option<Tensor>]) -> Resu
     }
 }
 
-/// Sums `grad` over the axes along which `shape` was broadcast to get there.
+/// Sums `grad` to `shape`, over the axes along which `shape` was broadcast.
 pub(crate) fn sum_to(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
     if grad.shape() == shape {
         return Ok(grad.clone());
@@ -544,14 +554,15 @@ thread_local! {
     static REMAINS: RefCell<Vec<Remains>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A chain of nodes is dropped in a loop: the outermost drop works off what the inner ones leave behind.
+/// Drops a chain of nodes in a loop: nested drops leave their contents to the outermost one.
 impl Drop for Node {
     fn drop(&mut self) {
         if self.edges.is_empty() {
             return;
         }
         let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // At the end of a thread its list may be gone already: then only the rest of this graph is dropped by recursion.
+        // When a thread ends, its list may already be destroyed. In this case the rest of this
+        // graph is dropped recursively.
         match DROPPING.try_with(|dropping| dropping.replace(true)) {
             Ok(true) => {
                 let remains = (std::mem::take(&mut self.edges), std::mem::take(saved));

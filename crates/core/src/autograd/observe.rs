@@ -1,4 +1,4 @@
-//! Watching a backward pass: an observer of this thread sees what each node returns.
+//! Observers of a backward pass. They are notified of the gradients that each node returns.
 
 use super::node::{Grads, Node};
 use crate::error::Result;
@@ -12,9 +12,9 @@ type Observer = Rc<dyn Fn(&mut BackwardCall<'_>) -> Result<()>>;
 pub struct BackwardCall<'a> {
     /// The node.
     pub node: &'a Node,
-    /// The gradients of its outputs, from which it was computed.
+    /// The gradients of its outputs, from which its gradient was computed.
     pub grad_outputs: &'a [Option<Tensor>],
-    /// The gradients of its inputs, which may be changed.
+    /// The gradients of its inputs. The observer may change them.
     pub grad_inputs: &'a mut Grads,
 }
 
@@ -22,10 +22,11 @@ thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`; in every backward pass of this thread inside it, `observer` sees (and may change) the
-/// input gradients that each op returns.
+/// Runs `f`. In every backward pass of this thread inside it, `observer` is called with the input
+/// gradients that each op returns, and may change them.
 ///
-/// For watching (where does the first NaN arise?) and for planting faults in tests of test harnesses.
+/// Use it for debugging, for example to find the first NaN, and to plant faults in tests of test
+/// harnesses.
 pub fn observe_backward<T>(
     observer: impl Fn(&'static str, &mut Grads) -> Result<()> + 'static,
     f: impl FnOnce() -> T,
@@ -33,7 +34,7 @@ pub fn observe_backward<T>(
     observe_backward_calls(move |call| observer(call.node.function().name(), call.grad_inputs), f)
 }
 
-/// As [`observe_backward`], with the node and the gradients that came to it.
+/// Same as [`observe_backward`], with the node and the gradients of its outputs.
 pub fn observe_backward_calls<T>(
     observer: impl Fn(&mut BackwardCall<'_>) -> Result<()> + 'static,
     f: impl FnOnce() -> T,
@@ -48,12 +49,12 @@ pub fn observe_backward_calls<T>(
     f()
 }
 
-/// Whether this thread has an observer.
+/// Returns whether this thread has an observer.
 pub(super) fn is_observed() -> bool {
     OBSERVER.with_borrow(Option::is_some)
 }
 
-/// Calls this thread's observer, if there is one, with what `node` returned.
+/// Calls this thread's observer, if there is one, with the gradients that `node` returned.
 pub(super) fn notify(node: &Node, grad_outputs: &[Option<Tensor>], grad_inputs: &mut Grads) -> Result<()> {
     let observer = OBSERVER.with_borrow(Clone::clone);
     match observer {

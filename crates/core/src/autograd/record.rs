@@ -1,4 +1,4 @@
-//! From tensors to nodes: which ops are recorded, and what of a tensor concerns its place in the graph.
+//! Recording of ops in the graph, and the methods of tensors that concern their node.
 
 use super::mode;
 use super::node::{
@@ -15,13 +15,13 @@ use crate::{DType, Layout};
 use smallvec::SmallVec;
 use std::sync::{Arc, PoisonError, Weak};
 
-/// A hook that was registered. Dropping this leaves the hook where it is.
+/// A registered hook. Dropping this handle does not remove the hook.
 pub struct HookHandle {
     hooks: Weak<HookList>,
     hook: Hook,
 }
 
-/// The hooks of a leaf, for one that takes its place: whoever replaces a parameter keeps them.
+/// The hooks of a leaf, for a leaf that replaces it. Code that replaces a parameter transfers them.
 #[derive(Clone)]
 pub struct Hooks(Arc<HookList>);
 
@@ -38,7 +38,7 @@ impl std::fmt::Debug for HookHandle {
 }
 
 impl HookHandle {
-    /// Takes the hook away; nothing happens if its tensor is gone.
+    /// Removes the hook. Does nothing if its tensor no longer exists.
     pub fn remove(self) {
         if let Some(hooks) = self.hooks.upgrade() {
             let mut hooks = hooks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,13 +47,13 @@ impl HookHandle {
     }
 }
 
-/// Whether an op on `inputs` is to be recorded.
+/// Returns whether an op on `inputs` must be recorded.
 #[inline]
 pub(crate) fn wants_record(inputs: &[&Tensor]) -> bool {
     inputs.iter().any(|tensor| tensor.0.edge.is_some()) && mode::records(inputs)
 }
 
-/// The outputs of an op with a node behind each.
+/// Attaches a node to the outputs of an op.
 pub(crate) fn record(
     op: Op,
     inputs: &[&Tensor],
@@ -74,7 +74,7 @@ pub(crate) fn record(
         .collect()
 }
 
-/// An output that a node may keep.
+/// An output that a node may save.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
     pub(crate) buffer: &'a Buffer,
@@ -88,7 +88,7 @@ impl Parts<'_> {
     }
 }
 
-/// The place in the graph of an op's only output, which is not yet a tensor.
+/// Records an op with one output that is not yet a tensor, and returns the output's edge.
 pub(crate) fn edge(
     op: Op,
     inputs: &[&Tensor],
@@ -98,7 +98,8 @@ pub(crate) fn edge(
     Edge { node: node_of(op, inputs, output, differentiability), index: 0 }
 }
 
-/// The node of an op (with inputs: those decide whether it is recorded), with what its gradient needs.
+/// Creates the node of an op, with the saved tensors for its gradient. The caller has decided that
+/// it is recorded.
 #[inline(always)]
 fn node_of(
     op: Op,
@@ -113,7 +114,7 @@ fn node_of(
     Node::new(Function::Op(op), inputs, outputs.len(), keeping(saves, inputs, outputs))
 }
 
-/// Puts into a node what its gradient needs.
+/// Returns a function that saves in a node what its gradient needs.
 #[inline(always)]
 fn keeping(saves: Saves, inputs: &[&Tensor], outputs: &[Parts<'_>]) -> impl FnOnce(&mut SavedTensors) {
     move |saved| {
@@ -141,7 +142,7 @@ fn keeping(saves: Saves, inputs: &[&Tensor], outputs: &[Parts<'_>]) -> impl FnOn
     }
 }
 
-/// A view of `source` with `layout`, recorded as `view`.
+/// Returns a view of `source` with `layout`, recorded as `view`.
 #[inline]
 pub(crate) fn record_view(source: &Tensor, layout: Layout, view: impl FnOnce() -> ViewOp) -> Tensor {
     let edge = wants_record(&[source])
@@ -149,7 +150,7 @@ pub(crate) fn record_view(source: &Tensor, layout: Layout, view: impl FnOnce() -
     Tensor::with_edge(source.buffer().clone(), layout, source.dtype(), source.device().clone(), edge)
 }
 
-/// Views of `source` with `layouts`, recorded as one `view` of which they are the outputs.
+/// Returns views of `source` with `layouts`, recorded as the outputs of one `view`.
 pub(crate) fn record_views(
     source: &Tensor,
     layouts: impl ExactSizeIterator<Item = Result<Layout>>,
@@ -169,14 +170,14 @@ pub(crate) fn record_views(
     Ok(tensors)
 }
 
-/// `values`, recorded as a cast of `source`: for one whose values are there already.
+/// Records `values`, which exist already, as a cast of `source`.
 pub(crate) fn record_copy(source: &Tensor, values: Tensor) -> Tensor {
     let op = Op::Copy(Copy { dtype: values.dtype() });
     let outputs = Tensors::from_buf([values]);
     record(op, &[source], outputs, Differentiability::Stated(Saves::NOTHING)).swap_remove(0)
 }
 
-/// `moved`, recorded as a copy of `source` from its device.
+/// Records `moved` as a copy of `source` from its device.
 pub(crate) fn record_transfer(source: &Tensor, moved: Tensor) -> Result<Tensor> {
     if !wants_record(&[source]) {
         return Ok(moved);
@@ -185,7 +186,8 @@ pub(crate) fn record_transfer(source: &Tensor, moved: Tensor) -> Result<Tensor> 
     Ok(moved.attach(Edge { node, index: 0 }))
 }
 
-/// `outputs` with one node behind them that leads to `inputs` and keeps what `saves` tells.
+/// Attaches one node to `outputs`, with edges to `inputs` and the saved tensors that `saves`
+/// selects.
 pub(super) fn record_external(
     external: Arc<dyn External>,
     inputs: &[&Tensor],
@@ -204,7 +206,7 @@ pub(super) fn record_external(
 }
 
 impl Tensor {
-    /// This tensor with its history replaced by `edge`.
+    /// Returns this tensor with its history replaced by `edge`.
     #[inline]
     fn attach(self, edge: Edge) -> Tensor {
         match Arc::try_unwrap(self.0) {
@@ -222,7 +224,8 @@ impl Tensor {
         }
     }
 
-    /// The same memory without history: gradients do not flow through it.
+    /// Returns the same values without history, in the same buffer: gradients do not flow through
+    /// the result.
     pub fn detach(&self) -> Tensor {
         match self.0.edge {
             None => self.clone(),
@@ -235,13 +238,13 @@ impl Tensor {
         }
     }
 
-    /// A leaf on the same memory that asks for its gradient: what a parameter is.
+    /// Returns a leaf that requires a gradient, in the same buffer, as a parameter is.
     ///
-    /// A tensor to which a gradient flows already, be it a leaf or computed from one, is returned as it is, with its history: `detach` first
-    /// for a new leaf.
+    /// A tensor that already needs a gradient, because it is a leaf or computed from one, is
+    /// returned unchanged, with its history. Call `detach` first to get a new leaf.
     ///
     /// # Errors
-    /// If the dtype is not floating.
+    /// Returns an error if the dtype is not floating.
     pub fn requires_grad(&self) -> Result<Tensor> {
         if self.needs_grad() {
             return Ok(self.clone());
@@ -259,10 +262,11 @@ impl Tensor {
         ))
     }
 
-    /// The views by which this tensor was recorded from `base`, taken of `other`, a tensor of the base's shape; `None` if it is no such view.
+    /// Applies the recorded views that lead from `base` to this tensor to `other`, a tensor of the
+    /// base's shape. Returns `None` if this tensor is not such a view.
     ///
     /// # Errors
-    /// Another shape than the base's.
+    /// Returns an error if the shape differs from the base's.
     pub fn same_view_of(&self, base: &Tensor, other: &Tensor) -> Result<Option<Tensor>> {
         let (Some(mut edge), Some(root)) = (self.0.edge.as_ref(), base.0.edge.as_ref()) else {
             return Ok(None);
@@ -287,7 +291,8 @@ impl Tensor {
         Ok(Some(view))
     }
 
-    /// Whether this tensor is a leaf, or a view of one that was recorded: its memory is that of a tensor that asks for its gradient itself.
+    /// Returns whether this tensor is a leaf, or a recorded view of a leaf, so that its buffer is
+    /// that of a leaf.
     pub fn shows_leaf(&self) -> bool {
         let mut node = self.node();
         while let Some(of_view) = node.filter(|node| matches!(node.function(), Function::View(_))) {
@@ -296,29 +301,31 @@ impl Tensor {
         node.is_some_and(|node| node.is_leaf())
     }
 
-    /// Whether a gradient flows to this tensor.
+    /// Returns whether a gradient flows to this tensor.
     #[inline]
     pub fn needs_grad(&self) -> bool {
         self.0.edge.is_some()
     }
 
-    /// Whether this tensor asks for its gradient itself, rather than having been computed from one that does.
+    /// Returns whether this tensor is a leaf, and not computed from one.
     pub fn is_leaf(&self) -> bool {
         self.0.edge.as_ref().is_some_and(|edge| edge.node.is_leaf())
     }
 
-    /// The node that computed this tensor, if it was recorded.
+    /// Returns the node that computed this tensor, if it was recorded.
     pub fn node(&self) -> Option<&Arc<Node>> {
         self.0.edge.as_ref().map(|edge| &edge.node)
     }
 
-    /// Whether nothing but this handle keeps the tensor, and nothing but the tensor the node that computed it: dropped, both are gone.
+    /// Returns whether this handle is the only one of the tensor, and the tensor the only owner of
+    /// its node, so that dropping the handle frees both.
     pub fn is_sole_owner_of_node(&self) -> bool {
         let is_sole = |edge: &Edge| Arc::strong_count(&edge.node) == 1;
         Arc::strong_count(&self.0) == 1 && self.0.edge.as_ref().is_some_and(is_sole)
     }
 
-    /// The same tensor with a node of its own: a point at which a gradient can be asked for.
+    /// Returns the same tensor with a separate node, with respect to which a gradient can be
+    /// computed.
     pub(crate) fn tracked_alias(&self) -> Result<Tensor> {
         if self.needs_grad() {
             Ok(record_view(self, *self.layout(), || ViewOp::Reshape))
@@ -327,12 +334,13 @@ impl Tensor {
         }
     }
 
-    /// Calls `hook` with this tensor's gradient when it is final; what it returns takes the gradient's place. The hook belongs to the tensor's
-    /// place in the graph and stays as long as that does, or until it is removed by what is returned here. (The parameters of `ternion-nn` hand their
-    /// hooks on when their tensor is replaced.)
+    /// Calls `hook` with this tensor's gradient when it is final. If the hook returns a tensor,
+    /// this replaces the gradient. The hook belongs to the tensor's node in the graph. It exists as
+    /// long as the node, or until it is removed with the returned handle. (The parameters of
+    /// `ternion-nn` transfer their hooks when their tensor is replaced.)
     ///
     /// # Errors
-    /// If no gradient flows to this tensor.
+    /// Returns an error if no gradient flows to this tensor.
     pub fn register_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -348,15 +356,16 @@ impl Tensor {
         }
     }
 
-    /// The hooks of this leaf, those to come included; none for what is no leaf.
+    /// Returns the hooks of this leaf, including those that are registered later; `None` if this is
+    /// not a leaf.
     pub fn hooks(&self) -> Option<Hooks> {
         self.node().filter(|node| node.is_leaf()).map(|node| Hooks(node.hooks().clone()))
     }
 
-    /// Gives this leaf the hooks of another, which it shares from now on.
+    /// Makes this leaf share the hooks of another one.
     ///
     /// # Errors
-    /// If this is no leaf, or has hooks of its own already.
+    /// Returns an error if this is not a leaf, or if it already has hooks.
     pub fn share_hooks(&self, hooks: &Hooks) -> Result<()> {
         match self.node().filter(|node| node.is_leaf()) {
             Some(node) if node.share_hooks(&hooks.0) => Ok(()),

@@ -1,33 +1,33 @@
-//! What views are recorded as, so that they can be taken again of another tensor.
+//! Recorded views, which can also be applied to another tensor.
 
 use crate::error::Result;
 use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// A view: a change of layout, recorded so that its gradient can be formed.
+/// A view: a change of layout, recorded so that its gradient can be computed.
 #[derive(Clone, Debug)]
 pub enum ViewOp {
-    /// Another shape of the same elements; also squeeze, unsqueeze and detachable aliases.
+    /// Another shape of the same elements; also squeeze, unsqueeze and aliases.
     Reshape,
     /// Axes in another order.
     Permute(SmallVec<[u8; MAX_RANK]>),
-    /// Part of an axis, as [`Layout::slice`].
+    /// A part of an axis, as [`Layout::slice`].
     Slice {
         /// The axis.
         axis: usize,
-        /// First element.
+        /// The first element.
         start: usize,
-        /// End, not included.
+        /// The end, exclusive.
         end: isize,
-        /// Distance.
+        /// The step.
         step: isize,
     },
-    /// Parts of these sizes along an axis: one output each.
+    /// Parts of these sizes along an axis, with one output each.
     Split {
         /// The axis.
         axis: usize,
-        /// The parts' sizes.
+        /// The sizes of the parts.
         sizes: Box<[usize]>,
     },
     /// Repetition along axes of size 1 and new leading axes.
@@ -36,31 +36,31 @@ pub enum ViewOp {
     Unfold {
         /// The axis.
         axis: usize,
-        /// Elements of a window.
+        /// The number of elements of a window.
         size: usize,
-        /// Distance of windows.
+        /// The distance between windows.
         step: usize,
     },
-    /// The diagonal of two axes as a last one, as [`Layout::diagonal`].
+    /// The diagonal of two axes as the last axis, as [`Layout::diagonal`].
     Diagonal {
-        /// How far above the main one.
+        /// The offset above the main diagonal.
         offset: isize,
-        /// The axis of rows.
+        /// The axis of the rows.
         first: usize,
-        /// The axis of columns.
+        /// The axis of the columns.
         second: usize,
     },
-    /// Elements by their places in row-major order, as `Tensor::as_strided`.
+    /// Elements by their indices in row-major order, as `Tensor::as_strided`.
     Strided {
-        /// Distances along each axis.
+        /// The strides along each axis.
         strides: SmallVec<[usize; MAX_RANK]>,
-        /// The first element.
+        /// The index of the first element.
         offset: usize,
     },
 }
 
 impl ViewOp {
-    /// Output `index`, of this shape, of the same view of another tensor.
+    /// Applies the view to another tensor, and returns output `index`, which has this shape.
     pub(super) fn again(&self, x: &Tensor, index: usize, shape: Shape) -> Result<Tensor> {
         match self {
             ViewOp::Reshape => x.reshape(shape),

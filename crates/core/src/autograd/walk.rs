@@ -1,4 +1,5 @@
-//! The backward walk: iterative, topological, each node once however the graph shares.
+//! The backward pass: iterative, in topological order. Each node is visited once, even if it is
+//! used several times.
 
 use super::context::PRE_ACTIVATION;
 use super::fusion::{Extra, Fusion, Partial};
@@ -18,7 +19,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// Node numbers are handed out one after the other: they are their own hash.
+/// A hasher for node ids, which are consecutive.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -32,59 +33,65 @@ impl Hasher for IdHasher {
         }
     }
     fn write_u64(&mut self, id: u64) {
-        // Spreads the low bits over the high ones, which the table's control bytes are taken from.
+        // Distributes the low bits over the high ones, from which the hash table takes its control
+        // bytes.
         self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
 type Visits = HashMap<u64, Visit, BuildHasherDefault<IdHasher>>;
 
-/// Nodes whose gradient is final. Leaves go first, so that whoever waits for them can start; then the latest node: memory of the
-/// forward pass is freed in the order opposite to its making.
+/// Nodes whose gradient is final. Leaves have priority, so that code that waits for their gradients
+/// can start; then the latest node, so that memory of the forward pass is freed in the reverse
+/// order of its allocation.
 type Ready = BinaryHeap<(bool, u64)>;
 
-/// What the walk knows of a node.
+/// The state of a node in the backward pass.
 struct Visit {
     node: Arc<Node>,
-    /// Edges into this node whose gradient has not come yet.
+    /// Number of edges to this node whose gradient has not arrived yet.
     pending: u32,
     needed: bool,
     grads: SmallVec<[Option<Tensor>; 1]>,
-    /// What came with the only one that came.
+    /// What was provided with the gradient, if only one arrived.
     extra: Option<(Extra, Tensor)>,
 }
 
 impl Visit {
-    /// Whether no gradient has come, or all that came was taken.
+    /// Returns whether no gradient has arrived, or all that arrived were taken.
     fn has_none(&self) -> bool {
         self.grads.iter().all(Option::is_none)
     }
 }
 
-/// How [`grad`] and [`Tensor::backward_with`] walk.
+/// Options of [`grad`] and [`Tensor::backward_with`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GradOptions {
-    /// Record the walk itself, so that gradients have gradients.
+    /// Whether to record the backward pass, for double backward.
     pub create_graph: bool,
-    /// Keep what was saved for backward, so that the graph can be walked again. Implied by `create_graph`.
+    /// Whether to keep the saved tensors, so that another backward pass through the graph is
+    /// possible. Implied by `create_graph`.
     pub retain_graph: bool,
-    /// Give `None` for an input that the outputs do not depend on, rather than an error.
+    /// Whether to return `None` instead of an error for an input on which the outputs do not
+    /// depend.
     pub allow_unused: bool,
 }
 
 impl Tensor {
-    /// The gradients of this scalar for every leaf that it depends on. The graph's saved tensors are freed on the way.
+    /// Computes the gradients of this scalar with respect to every leaf on which it depends. The
+    /// saved tensors of the graph are freed during the pass.
     ///
     /// # Errors
-    /// If this is not a single element, nothing was recorded, a saved tensor was changed in place, or the graph was walked before.
+    /// Returns an error if this is not a single element, if nothing was recorded, if a saved tensor
+    /// was changed in place, or if an earlier backward pass freed the saved tensors.
     pub fn backward(&self) -> Result<Gradients> {
         self.backward_with(GradOptions::default())
     }
 
-    /// As [`backward`](Tensor::backward), with options.
+    /// Same as [`backward`](Tensor::backward), with options.
     ///
     /// # Errors
-    /// As [`backward`](Tensor::backward).
+    /// Same as [`backward`](Tensor::backward).
     pub fn backward_with(&self, options: GradOptions) -> Result<Gradients> {
         let mut gradients = Gradients::default();
         walk(
@@ -97,10 +104,11 @@ impl Tensor {
         Ok(gradients)
     }
 
-    /// As [`backward`](Tensor::backward), delivering each leaf's gradient as soon as it is final.
+    /// Same as [`backward`](Tensor::backward), but delivers each leaf's gradient as soon as it is
+    /// final.
     ///
     /// # Errors
-    /// As [`backward`](Tensor::backward), and what the sink says.
+    /// Same as [`backward`](Tensor::backward), and the errors of the sink.
     pub fn backward_into(&self, sink: &mut dyn GradientSink) -> Result<()> {
         walk(
             &Boundary::NONE,
@@ -124,13 +132,15 @@ impl Tensor {
     }
 }
 
-/// The gradients of `outputs` for `inputs`, weighted by `cotangents` (one for each output, of its shape and dtype).
+/// Computes the gradients of `outputs` with respect to `inputs`, weighted by `cotangents` (one for
+/// each output, of its shape and dtype).
 ///
-/// `inputs` may be leaves or anything that was recorded on the way.
+/// `inputs` may be leaves or any recorded intermediate tensors.
 ///
 /// # Errors
-/// A cotangent that does not fit; an input that no gradient flows to, or that the outputs do not depend on unless `allow_unused`; a saved tensor
-/// that was changed in place; a graph that was walked before.
+/// Returns an error if a cotangent is incompatible, if no gradient flows to an input, if the
+/// outputs do not depend on an input (unless `allow_unused`), if a saved tensor was changed in
+/// place, or if an earlier backward pass freed the saved tensors.
 pub fn grad(
     outputs: &[Tensor],
     inputs: &[Tensor],
@@ -140,19 +150,20 @@ pub fn grad(
     grad_within(&Boundary::NONE, outputs, inputs, cotangents, options)
 }
 
-/// Where a walk ends before the leaves: gradients arrive there, and neither hooks nor what lies below concern it.
+/// The nodes at which a backward pass ends before the leaves: it delivers gradients there, but runs
+/// neither the hooks of these nodes nor the nodes before them.
 pub(super) struct Boundary {
-    /// Nodes with smaller numbers.
+    /// Nodes with smaller ids.
     before: u64,
-    /// Further nodes, in rising order.
+    /// Additional nodes, in ascending order.
     nodes: Vec<u64>,
 }
 
 impl Boundary {
-    /// Walks go on to the leaves.
+    /// Backward passes continue to the leaves.
     const NONE: Boundary = Boundary { before: 0, nodes: Vec::new() };
 
-    /// The nodes older than `before`, and those of `tensors`.
+    /// Creates a boundary of the nodes with ids below `before`, and the nodes of `tensors`.
     pub(super) fn new(before: u64, tensors: &[Tensor]) -> Boundary {
         let mut nodes: Vec<u64> = tensors.iter().filter_map(|tensor| Some(tensor.node()?.id())).collect();
         nodes.sort_unstable();
@@ -164,7 +175,7 @@ impl Boundary {
     }
 }
 
-/// As [`grad`], not beyond `boundary`.
+/// Same as [`grad`], but not beyond `boundary`.
 pub(super) fn grad_within(
     boundary: &Boundary,
     outputs: &[Tensor],
@@ -249,13 +260,14 @@ fn walk(
     for (edge, cotangent) in roots {
         deliver(&mut visits, &mut ready, &edge, Some(cotangent))?;
     }
-    // Casts are part of what was recorded: nothing is cast anew, whatever scope of precision is open.
+    // Casts are part of the graph: nothing is cast again, independent of the current precision
+    // scope.
     let walk = || without_precision(|| process(&mut visits, &mut ready, boundary, options, targets));
     let run = || trace::in_span(SpanKind::Backward, "backward", "", walk);
     if options.create_graph { mode::enable_grad(run) } else { mode::no_grad(run) }
 }
 
-/// Every node below the roots, with the number of edges that lead into it.
+/// Returns every node that is reachable from the roots, with the number of edges that lead to it.
 fn explore(roots: &[(Edge, Tensor)], boundary: &Boundary) -> Visits {
     let mut visits = Visits::default();
     let mut stack: Vec<Arc<Node>> = Vec::new();
@@ -280,7 +292,8 @@ fn explore(roots: &[(Edge, Tensor)], boundary: &Boundary) -> Visits {
     visits
 }
 
-/// Leaves `needed` only on nodes that are wanted or lead to one. Inputs were recorded before what uses them: rising numbers visit them first.
+/// Sets `needed` only for nodes that are wanted or lead to one. Inputs were recorded before the
+/// nodes that use them, so they are visited first in ascending order of ids.
 fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>, boundary: &Boundary) {
     let mut order: Vec<u64> = visits.keys().copied().collect();
     order.sort_unstable();
@@ -295,7 +308,8 @@ fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>, 
     }
 }
 
-/// Adds a gradient (or the knowledge that none comes) to an edge's node, and queues the node when it was the last.
+/// Adds a gradient (or the information that there is none) to an edge's node, and queues the node
+/// if it was the last one.
 fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
     let Some(visit) = visits.get_mut(&edge.node.id()) else { return Ok(()) };
     if let Some(grad) = grad
@@ -307,7 +321,7 @@ fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Ten
         visit.extra = None;
         let slot = &mut visit.grads[edge.index as usize];
         *slot = Some(match slot.take() {
-            // Of a half that was cast from f32 some gradients may come in f32, others not.
+            // Gradients of half precision that was cast from f32 may be f32 or half precision.
             Some(sum) if sum.dtype() != grad.dtype() => {
                 sum.to_dtype(DType::F32)?.add(&grad.to_dtype(DType::F32)?)?
             }
@@ -373,7 +387,8 @@ fn process(
     Ok(())
 }
 
-/// What the rule of `node` may fuse. The partial sums are taken out of `visits`, so that a rule may overwrite what it alone holds.
+/// Returns what the rule of `node` may fuse. The partial sums are removed from `visits`, so that a
+/// rule may overwrite a sum if it is the only owner.
 fn offered(
     node: &Node,
     needs: &[bool],
@@ -383,7 +398,7 @@ fn offered(
 ) -> Fusion {
     let partial = |edge: &Edge| {
         let mut edge = edge;
-        // A reshape that nobody else uses passes on what comes.
+        // A reshape with only one use passes on its gradient.
         while let Some(next) = edge.node.reshaped().filter(|_| is_lone(visits, &edge.node)) {
             edge = next;
         }
@@ -397,12 +412,13 @@ fn offered(
     Fusion::of(node, needs, extra, partial, is_watched)
 }
 
-/// Whether one gradient is still to come to a node, the only one.
+/// Returns whether exactly one gradient is pending for a node, and none has arrived.
 fn is_lone(visits: &Visits, node: &Node) -> bool {
     visits.get(&node.id()).is_some_and(|visit| visit.pending == 1 && visit.has_none())
 }
 
-/// Delivers the gradients that the rule of `node` returned, and gives back what it did not take.
+/// Delivers the gradients that the rule of `node` returned, and restores the partial sums that it
+/// did not take.
 fn deliver_all(
     visits: &mut Visits,
     ready: &mut Ready,
@@ -427,7 +443,7 @@ fn deliver_all(
                 true => &Edge { index: PRE_ACTIVATION, ..edge.clone() },
                 false => edge,
             };
-            // That of the whole gradient so far, which another one that is added ends.
+            // What is provided with a gradient is valid only while no other gradient is added.
             let is_first = visits.get(&edge.node.id()).is_some_and(Visit::has_none);
             deliver(visits, ready, edge, grad)?;
             if let Some(visit) = visits.get_mut(&edge.node.id()).filter(|_| is_first) {
@@ -438,7 +454,8 @@ fn deliver_all(
     Ok(())
 }
 
-/// A gradient rule that returns another shape or dtype than its input's is named here, not where it would surface.
+/// Checks that a gradient rule returned the shape and dtype of its input, so that the error names
+/// the rule instead of an op that uses the gradient.
 fn check_shape(node: &Node, index: usize, grad: Option<&Tensor>) -> Result<()> {
     let Some(grad) = grad else { return Ok(()) };
     let (shape, dtype) = node.input_kind(index);

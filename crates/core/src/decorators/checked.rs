@@ -1,4 +1,4 @@
-//! A device that runs each op on a second device too, and compares.
+//! A device that also runs each op on a second device, and compares the results.
 
 use super::snapshot::{Snapshot, describe_all, run_on, unravel};
 use crate::DType;
@@ -10,18 +10,23 @@ use crate::op::Op;
 use crate::ops::index::ScatterMode;
 use crate::text;
 
-/// Runs every op on two devices and stops at the first that differs, with [`Error::Mismatch`].
+/// Runs every op on two devices and stops at the first one that differs, with [`Error::Mismatch`].
 ///
-/// Each op gets the same inputs on both sides (read back before it runs, so that in-place ops are compared too), and so the first error is named and not its
-/// consequences. The oracle goes through dispatch: what it has no kernel for is composed there. Outputs are compared element by element: integers and truth values
-/// must be equal, NaN must meet NaN and infinity the same infinity, and finite numbers may differ by
+/// Each op gets the same inputs on both devices, so that the error names the first wrong op and not
+/// its consequences. The inputs are copied to the host before the op runs, so that in-place ops are
+/// compared too. The oracle uses dispatch: ops without a kernel on it are composed there. Outputs
+/// are compared element by element: integers and bool must be equal, NaN must match NaN and
+/// infinity the same infinity, and finite numbers may differ by
 ///
 /// `tolerance(dtype) * (|want| + largest finite |want| of the slice along the last axis)`.
 ///
-/// Where an op adds up or cancels, more may be lost by rounding alone. So a difference in such an op is held against the op's own condition before it counts: the
-/// oracle runs again with every floating input moved by one unit of rounding, and 64 times the largest change that this makes is allowed as well. (Formulas of one
-/// element that cancel, such as gelu's: 4 units of rounding of the largest input.) An output of a product, a convolution or attention that permits TF32 is also right if it is the
-/// oracle's of factors that were rounded to TF32 first; attention's within the tolerance of f16, which has as many bits, since it rounds weights too.
+/// If an op sums or cancels, its rounding error may be larger. A difference in such an op is
+/// therefore compared with the op's condition before it is reported: the oracle runs again with
+/// every floating input changed by one ulp, and 64 times the largest resulting change is allowed
+/// too. (For elementwise formulas that cancel, such as gelu's: 4 ulps of the largest input.) An
+/// output of a product, a convolution or attention that permits TF32 is also correct if it equals
+/// the oracle's result for operands rounded to TF32; for attention within the tolerance of f16,
+/// which has the same number of mantissa bits, because attention rounds weights too.
 #[derive(Debug)]
 pub struct Checked {
     name: String,
@@ -29,9 +34,11 @@ pub struct Checked {
     oracle: Device,
 }
 
-/// The difference that [`Checked`] allows, relative to the values: 0 for everything that is not floating.
+/// The difference that [`Checked`] allows, relative to the values: 0 for dtypes that are not
+/// floating.
 ///
-/// In half precision, two units of rounding: two devices that are each right to one differ by no more.
+/// In half precision, two ulps: two devices that are each correct to one ulp differ by at most
+/// that.
 pub fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-10,
@@ -43,18 +50,19 @@ pub fn tolerance(dtype: DType) -> f64 {
 }
 
 impl Checked {
-    /// `device`, with every op compared with `oracle`.
+    /// Wraps `device` so that every op is compared with `oracle`.
     #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
     pub fn new(device: Device, oracle: Device) -> Device {
         Device::new(Checked { name: format!("checked({device}, {oracle})"), inner: device, oracle })
     }
 }
 
-/// An op of one device held against what another makes of the same inputs.
+/// The comparison of an op's outputs on one device with those that another device computes from the
+/// same inputs.
 pub(crate) struct Comparison<'a> {
     pub(crate) device: &'a Device,
     pub(crate) oracle: &'a Device,
-    /// What the allowed differences are multiplied by.
+    /// Factor of the tolerances.
     pub(crate) factor: f64,
 }
 
@@ -68,13 +76,13 @@ impl Comparison<'_> {
         }
     }
 
-    /// What the oracle makes of `inputs`.
+    /// Computes the oracle's outputs for `inputs`.
     fn expected(&self, op: &Op, inputs: &[Snapshot]) -> Result<Vec<Snapshot>> {
         let outputs = run_on(op, inputs, self.oracle)?;
         outputs.iter().map(|output| Snapshot::dense(self.oracle.backend(), &output.view())).collect()
     }
 
-    /// The error that tells of the first output that differs.
+    /// Returns an error that describes the first output that differs, if any.
     pub(crate) fn compare(&self, op: &Op, inputs: &[Snapshot], outputs: &[View<'_>]) -> Result<()> {
         let wanted = self.expected(op, inputs).map_err(|error| {
             self.mismatch(
@@ -108,7 +116,8 @@ impl Comparison<'_> {
         Differences::of(got, want, self.factor * tolerance(want.dtype), self.factor * noise)
     }
 
-    /// What the oracle makes of `inputs` of which these, the factors, are rounded.
+    /// Computes the oracle's outputs for `inputs`, with the operands at the indices `factors`
+    /// rounded to TF32.
     fn expected_in_tf32(&self, op: &Op, inputs: &[Snapshot], factors: &[usize]) -> Result<Vec<Snapshot>> {
         let rounded = |(at, input): (usize, &Snapshot)| match factors.contains(&at) {
             true => input.in_tf32(),
@@ -117,11 +126,11 @@ impl Comparison<'_> {
         self.expected(op, &inputs.iter().enumerate().map(rounded).collect::<Vec<_>>())
     }
 
-    /// How far output `index` may be off by rounding inside the op.
+    /// Returns the error that rounding inside the op may cause in output `index`.
     fn noise(&self, op: &Op, inputs: &[Snapshot], index: usize, wanted: &[Snapshot]) -> Result<f64> {
         let want = &wanted[index];
         if let (Op::Attention(_), 2) = (op, index) {
-            // What rounding took from the log-sum-exp is any part of its last digit.
+            // This output is the rounding error of the log-sum-exp: any fraction of an ulp of it.
             return Ok(want.dtype.epsilon() * wanted[1].largest());
         }
         match Rounding::of(op) {
@@ -140,7 +149,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Which inputs of `op` are factors that a device may round to TF32.
+/// Returns the indices of the inputs of `op` that a device may round to TF32.
 fn tf32_factors(op: &Op) -> &'static [usize] {
     match op {
         Op::Matmul(product) if product.tf32 => &[0, 1],
@@ -154,8 +163,9 @@ fn tf32_factors(op: &Op) -> &'static [usize] {
     }
 }
 
-/// The difference allowed beside an oracle of rounded factors. Attention has products of its own results, weights and gradients of scores, which are
-/// rounded to the bits that f16 has.
+/// The tolerance of a comparison with an oracle of rounded operands. Attention multiplies its own
+/// intermediate results, weights and gradients of scores, which are rounded to the mantissa bits of
+/// f16.
 fn tolerance_in_tf32(op: &Op) -> f64 {
     match op {
         Op::Attention(_) | Op::AttentionGrad(_) => tolerance(DType::F16),
@@ -163,13 +173,13 @@ fn tolerance_in_tf32(op: &Op) -> f64 {
     }
 }
 
-/// Where an op may lose digits beyond those of its result.
+/// Where an op may have rounding errors beyond that of its result.
 enum Rounding {
-    /// Nowhere: it moves values, or computes each by one function.
+    /// Nowhere: it moves values, or computes each with one function.
     Once,
-    /// In a formula of one element, which may cancel: in proportion to the inputs.
+    /// In an elementwise formula that may cancel: proportional to the inputs.
     OfInputs,
-    /// In sums: as much as nudging the inputs shows. None of these ops jumps.
+    /// In sums: as large as the effect of changing the inputs. These ops are all continuous.
     OfSums,
 }
 
@@ -197,7 +207,7 @@ impl Rounding {
     }
 }
 
-/// Where two snapshots of one shape differ by more than is allowed.
+/// The elements in which two snapshots of one shape differ by more than the tolerance.
 struct Differences {
     count: usize,
     first: usize,
@@ -205,7 +215,7 @@ struct Differences {
 }
 
 impl Differences {
-    /// None if all elements agree within `relative` and `noise`.
+    /// Returns `None` if all elements agree within `relative` and `noise`.
     fn of(got_bits: &Snapshot, want_bits: &Snapshot, relative: f64, noise: f64) -> Option<Differences> {
         if got_bits.shape != want_bits.shape || got_bits.dtype != want_bits.dtype {
             return Some(Differences { count: want_bits.shape.elements(), first: 0, allowed: 0.0 });
@@ -250,7 +260,7 @@ impl Differences {
     }
 }
 
-/// Written so that NaN fails unless it meets NaN.
+/// Compares two values. NaN agrees only with NaN.
 fn agrees(got: f64, want: f64, allowed: f64) -> bool {
     got == want || (got.is_nan() && want.is_nan()) || (got.is_finite() && (got - want).abs() <= allowed)
 }

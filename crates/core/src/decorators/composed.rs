@@ -1,4 +1,4 @@
-//! A device that runs primitives only, so that every composite goes through its composition.
+//! A device that runs only primitives, so that every composite op uses its composition.
 
 use crate::backend::{Backend, Capture, Meta, Plan, Unsupported, View};
 use crate::delegate_backend;
@@ -6,7 +6,8 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::op::Op;
 
-/// Hides every fused op of a device: what a backend that runs only the primitives would compute.
+/// Hides all fused ops of a device, so that results are those of a backend that implements only the
+/// primitives.
 #[derive(Debug)]
 pub struct Composed {
     name: String,
@@ -14,7 +15,7 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// `device` without its fused ops.
+    /// Wraps `device` without its fused ops.
     #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
     pub fn new(device: Device) -> Device {
         Device::new(Composed { name: format!("composed({device})"), inner: device })

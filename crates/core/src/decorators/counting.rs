@@ -1,4 +1,4 @@
-//! A device that counts what it is asked to do.
+//! A device that counts ops, allocations and copied bytes.
 
 use crate::backend::{Backend, Buffer, Capture, View};
 use crate::device::Device;
@@ -7,7 +7,8 @@ use crate::op::Op;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts the launches and bytes of a device. Views cost nothing; an op that is composed counts as the ops that it is made of.
+/// Counts the launches and bytes of a device. Views are free. An op that is composed counts as the
+/// ops of its composition.
 #[derive(Debug)]
 pub struct Counting {
     name: String,
@@ -15,75 +16,77 @@ pub struct Counting {
     counter: Counter,
 }
 
-/// Reads what a [`Counting`] device has counted. Clones share the counts.
+/// Reads the counts of a [`Counting`] device. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Counter(Arc<Mutex<Counts>>);
 
-/// Launches of one op, and the bytes that passed. An element that is repeated by a stride of 0 counts once.
+/// Launches of one op, and the bytes read and written. An element that is repeated by a stride of 0
+/// counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpCounts {
-    /// How often it ran.
+    /// The number of launches.
     pub launches: u64,
-    /// Bytes of its inputs.
+    /// The bytes of its inputs.
     pub bytes_read: u64,
-    /// Bytes of its outputs.
+    /// The bytes of its outputs.
     pub bytes_written: u64,
 }
 
-/// All that was counted since the start or the last [`Counter::reset`].
+/// All counts since the start or the last [`Counter::reset`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// By the name of the op.
+    /// The counts by name of the op.
     pub ops: BTreeMap<&'static str, OpCounts>,
-    /// Buffers asked for.
+    /// The number of allocated buffers.
     pub allocations: u64,
-    /// Bytes copied from the host.
+    /// The bytes copied from the host.
     pub bytes_uploaded: u64,
-    /// Bytes copied to the host.
+    /// The bytes copied to the host.
     pub bytes_downloaded: u64,
 }
 
 impl Counts {
-    /// Launches of all ops.
+    /// Returns the launches of all ops.
     pub fn launches(&self) -> u64 {
         self.ops.values().map(|op| op.launches).sum()
     }
 
-    /// Launches of the op of this name.
+    /// Returns the launches of the op with this name.
     pub fn launches_of(&self, name: &str) -> u64 {
         self.ops.get(name).map_or(0, |op| op.launches)
     }
 
-    /// Bytes that all ops read.
+    /// Returns the bytes that all ops read.
     pub fn bytes_read(&self) -> u64 {
         self.ops.values().map(|op| op.bytes_read).sum()
     }
 
-    /// Bytes that all ops wrote.
+    /// Returns the bytes that all ops wrote.
     pub fn bytes_written(&self) -> u64 {
         self.ops.values().map(|op| op.bytes_written).sum()
     }
 }
 
 impl Counter {
-    /// The counts at this moment.
+    /// Returns the current counts.
     pub fn counts(&self) -> Counts {
         self.lock().clone()
     }
 
-    /// Starts again from nothing.
+    /// Resets all counts to zero.
     pub fn reset(&self) {
         *self.lock() = Counts::default();
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        // Plain numbers: a panic elsewhere cannot leave them half changed.
+        // The data are plain integers: a panic elsewhere cannot leave them half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Counting {
-    /// `device` with its launches counted, and the handle that reads them.
+    /// Wraps `device` so that its launches are counted, and returns it with the handle that reads
+    /// the counts.
     #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
     pub fn new(device: Device) -> (Device, Counter) {
         let counter = Counter::default();
@@ -136,7 +139,7 @@ impl Backend for Counting {
         Ok(())
     }
 
-    /// Ops of a recorded step are counted when they are recorded, not at each replay.
+    /// Ops of a captured step are counted when they are recorded, not at each replay.
     fn capture(&self) -> Option<&dyn Capture> {
         self.inner.backend().capture()
     }

@@ -1,4 +1,4 @@
-//! A device that leaves some ops to another device.
+//! A device that runs some ops on another device.
 
 use super::snapshot::{Snapshot, run_on, write_back};
 use crate::backend::{Backend, Meta, Plan, Unsupported, View};
@@ -12,11 +12,13 @@ use crate::ops::index::ScatterMode;
 use crate::ops::reduce::ReduceOp;
 use crate::ops::unary::UnaryOp;
 
-/// Runs the named ops on another device: to go on in spite of a broken kernel, or to find out which one is.
+/// Runs the named ops on another device, to continue in spite of a broken kernel, or to find out
+/// which kernel is broken.
 ///
-/// A name stands for the op of that [`name`](Op::name) and for its gradients: `softmax` for `softmax` and `softmax_grad`, `conv2d` for `conv2d`, `conv2d_grad_input` and
-/// `conv2d_grad_weight`. An op of another crate is named `custom.` and its name. Inputs and outputs travel through the host; what is left of the op's
-/// work (composition, allocation) is as on any device.
+/// A name selects the op of that [`name`](Op::name) and its gradients: `softmax` selects `softmax`
+/// and `softmax_grad`, `conv2d` selects `conv2d`, `conv2d_grad_input` and `conv2d_grad_weight`. The
+/// name of an op from another crate has the prefix `custom.`. Inputs and outputs are copied through
+/// the host. All other parts of an op (composition, allocation) are as on any device.
 #[derive(Debug)]
 pub struct Fallback {
     name: String,
@@ -26,10 +28,10 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// `device`, with `ops` run on `other`.
+    /// Wraps `device` so that `ops` run on `other`.
     ///
     /// # Errors
-    /// A name that no op has; names like it are listed.
+    /// Returns an error if no op has one of the names. The message lists similar names.
     #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
     pub fn new(device: Device, other: Device, ops: &[&str]) -> Result<Device> {
         for name in ops {
@@ -66,7 +68,8 @@ impl Backend for Fallback {
         if !self.leaves(op) {
             return self.inner.backend().plan(op, inputs);
         }
-        // The other device composes what it has no kernel for, so only a primitive can be missing there.
+        // The other device composes ops without a kernel, so only a primitive can be unsupported
+        // there.
         match self.other.backend().plan(op, inputs) {
             Err(unsupported) if op.is_primitive() => Err(unsupported),
             _ => Ok(Plan::ROW_MAJOR),
@@ -86,7 +89,7 @@ impl Backend for Fallback {
     }
 }
 
-/// Methods under whose names users look for ops that are called otherwise.
+/// Names of methods that users may look for, with the names of the ops that they run.
 const METHODS: &[(&str, &str)] = &[
     ("gelu", "gelu_erf, or gelu_tanh"),
     ("linear", "matmul"),
@@ -104,7 +107,7 @@ const METHODS: &[(&str, &str)] = &[
     ("arange", "iota"),
 ];
 
-/// The names of all ops of this crate, as in messages and `TERNION_FALLBACK`.
+/// Returns the names of all ops of this crate, as in messages and `TERNION_FALLBACK`.
 pub fn known_names() -> Vec<String> {
     let of_kind = |&kind: &OpKind| match kind {
         OpKind::Unary => names(UnaryOp::ALL.map(UnaryOp::name)),
@@ -128,7 +131,7 @@ fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_string).to_vec()
 }
 
-/// `LayerNormGrad` as `layer_norm_grad`.
+/// Converts `LayerNormGrad` to `layer_norm_grad`.
 fn snake_case(name_in_list: &str) -> String {
     let mut name = String::new();
     for letter in name_in_list.chars() {
@@ -165,7 +168,8 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::invalid("fallback", format!("no op is called {name:?}; {hint}")))
 }
 
-/// The number of letters to insert, drop or replace between two words (Levenshtein 1966).
+/// Returns the number of letters to insert, delete or replace to turn one word into the other
+/// (Levenshtein 1966).
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,6 +1,8 @@
-//! Devices that wrap a device: they watch it, compare it with another, or hide part of it. Programs need no change to run on one.
+//! Devices that wrap a device: they observe it, compare it with another one, or hide parts of it.
+//! Programs run on them unchanged.
 //!
-//! Buffers are the wrapped device's own, so views pass straight through. [`from_environment`] wraps a device as environment variables say.
+//! Buffers are those of the wrapped device, so views are passed through unchanged.
+//! [`from_environment`] wraps a device according to environment variables.
 
 mod checked;
 mod composed;
@@ -21,26 +23,26 @@ pub(crate) use snapshot::Snapshot;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// `device` wrapped as the environment says:
+/// Wraps `device` according to the environment:
 ///
 /// | variable | effect |
 /// |---|---|
-/// | `TERNION_FALLBACK=cpu:softmax,matmul` | [`Fallback`]: these ops run on the device named first |
+/// | `TERNION_FALLBACK=cpu:softmax,matmul` | [`Fallback`]: runs these ops on that device |
 /// | `TERNION_CHECK=cpu` | [`Checked`]: every op is compared with that device |
-/// | `TERNION_NAN=error` | [`NanCheck`]: the first op that makes a NaN is an error; `infinite`: an infinity too |
+/// | `TERNION_NAN=error` | [`NanCheck`]: stops at the first NaN; `infinite`: also at an infinity |
 ///
-/// An empty variable is as good as none. `resolve` turns the name of a device into a device, unwrapped.
+/// An empty variable counts as unset. `resolve` returns the unwrapped device for a name.
 ///
 /// # Errors
-/// A value that means nothing, an op that does not exist, and what `resolve` says.
+/// Returns an error if a value is invalid or an op does not exist, and the errors of `resolve`.
 pub fn from_environment(device: Device, resolve: &dyn Fn(&str) -> Result<Device>) -> Result<Device> {
     from_settings(device, &|name| std::env::var(name).ok(), resolve)
 }
 
-/// As [`from_environment`], with the settings from `lookup` in place of the environment.
+/// Same as [`from_environment`], with the settings from `lookup` instead of the environment.
 ///
 /// # Errors
-/// As [`from_environment`].
+/// Same as [`from_environment`].
 pub fn from_settings(
     mut device: Device,
     lookup: &dyn Fn(&str) -> Option<String>,

@@ -1,4 +1,4 @@
-//! A device that stops at the first op that makes a NaN.
+//! A device that stops at the first op that produces a NaN.
 
 use super::snapshot::{Snapshot, unravel};
 use crate::anomaly::{Unwanted, is_pending};
@@ -10,9 +10,12 @@ use crate::error::{Error, Result, Text};
 use crate::op::Op;
 use crate::text;
 
-/// Reads every floating output back; one with NaN (or, on demand, infinity) is an error if no input had any.
+/// Copies every floating output to the host. If it contains NaN (or, if requested, infinity), and
+/// no input does, the op returns an error.
 ///
-/// A NaN that the program itself writes (uploaded, or as the number of a fill, pad or scalar op) is no error. A function that is composed of ops is looked at as a whole, and named. Slow: for finding out where numbers go wrong.
+/// A NaN that the program itself writes (uploaded, or as the scalar of a fill, pad or scalar op) is
+/// not an error. A function that is composed of ops is checked as a whole, and reported by its own
+/// name. This is slow, and intended for debugging.
 #[derive(Debug)]
 pub struct NanCheck {
     name: String,
@@ -21,13 +24,13 @@ pub struct NanCheck {
 }
 
 impl NanCheck {
-    /// `device`, watched for NaN.
+    /// Wraps `device` so that outputs are checked for NaN.
     #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
     pub fn new(device: Device) -> Device {
         Device::new(NanCheck { name: format!("nan_check({device})"), inner: device, infinity: false })
     }
 
-    /// `device`, watched for NaN and infinity.
+    /// Wraps `device` so that outputs are checked for NaN and infinity.
     pub fn with_infinity(device: Device) -> Device {
         Device::new(NanCheck { name: format!("finite_check({device})"), inner: device, infinity: true })
     }
@@ -36,7 +39,7 @@ impl NanCheck {
         value.is_nan() || (self.infinity && value.is_infinite())
     }
 
-    /// How many bad values there are, and where the first is.
+    /// Returns the number of bad values, and the index of the first one.
     fn bad_values(&self, snapshot: &Snapshot) -> Option<(usize, usize)> {
         if !snapshot.dtype.is_float() {
             return None;
@@ -102,7 +105,7 @@ impl NanCheck {
     }
 }
 
-/// A number that the program gave as part of the op.
+/// Returns the scalar that the program passed as part of the op.
 pub(crate) fn asks_for(op: &Op) -> Option<f64> {
     match op {
         Op::Fill(fill) => Some(fill.value),
@@ -126,7 +129,8 @@ impl Backend for NanCheck {
 
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let backend = self.inner.backend();
-        // Only an input that the op overwrites must be read before; the others are read when there is something to explain.
+        // Only inputs that the op overwrites must be read before it runs. The others are read only
+        // to explain a bad output.
         let overwritten = |input: &View<'_>| outputs.iter().any(|output| output.buffer.is(input.buffer));
         let before = inputs
             .iter()

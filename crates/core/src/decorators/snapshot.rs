@@ -1,4 +1,4 @@
-//! Values of a view, read back to the host and put on another device.
+//! Values of a view that are copied to the host, and from there to another device.
 
 use crate::backend::{Backend, View};
 use crate::dtype::Element;
@@ -11,23 +11,25 @@ use crate::text;
 use crate::{DType, Device, Layout, Shape, Stats};
 use smallvec::SmallVec;
 
-/// What a view showed at one moment, on the host. Repeated elements (stride 0) are kept once.
+/// The values of a view at one moment, on the host. Repeated elements (stride 0) are stored once.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     bytes: Vec<u8>,
-    /// The shape with repeated axes of size 1: that of `bytes`.
+    /// The shape of `bytes`: repeated axes have size 1.
     compact: Shape,
     pub(crate) shape: Shape,
     pub(super) dtype: DType,
 }
 
 impl Snapshot {
-    /// Reads `view` back. Elements are picked on the host, so that no copy kernel of the device is trusted.
+    /// Copies `view` to the host. The elements are gathered on the host, so that the result does
+    /// not depend on a copy kernel of the device.
     pub(crate) fn of(backend: &dyn Backend, view: &View<'_>) -> Result<Snapshot> {
         Snapshot::read(backend, view, compacted(view.layout)?)
     }
 
-    /// As [`of`](Snapshot::of), repeated elements as often as they are shown.
+    /// Same as [`of`](Snapshot::of), but repeated elements are stored as often as they occur in the
+    /// view.
     pub(super) fn dense(backend: &dyn Backend, view: &View<'_>) -> Result<Snapshot> {
         Snapshot::read(backend, view, *view.layout)
     }
@@ -48,12 +50,12 @@ impl Snapshot {
         Ok(Snapshot { bytes, compact, shape: *view.layout.shape(), dtype: view.dtype })
     }
 
-    /// Several views at once.
+    /// Copies several views to the host.
     pub(super) fn of_all(backend: &dyn Backend, views: &[View<'_>]) -> Result<Vec<Snapshot>> {
         views.iter().map(|view| Snapshot::of(backend, view)).collect()
     }
 
-    /// A tensor with these values on `device`.
+    /// Returns a tensor with these values on `device`.
     pub(super) fn on(&self, device: &Device) -> Result<Tensor> {
         let tensor = Tensor::uninitialized(self.compact, self.dtype, device)?;
         if !self.bytes.is_empty() {
@@ -62,7 +64,7 @@ impl Snapshot {
         tensor.expand(self.shape)
     }
 
-    /// The values, each once, in row-major order.
+    /// Returns the stored values, each once, in row-major order.
     pub(super) fn values(&self) -> Vec<f64> {
         fn convert<T: Element>(bytes: &[u8]) -> Vec<f64> {
             T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()
@@ -70,18 +72,19 @@ impl Snapshot {
         with_element!(self.dtype, T => convert::<T>(&self.bytes))
     }
 
-    /// The bytes of element number `linear`.
+    /// Returns the bytes of the element with index `linear`.
     pub(super) fn element(&self, linear: usize) -> &[u8] {
         let size = self.dtype.size();
         &self.bytes[linear * size..(linear + 1) * size]
     }
 
-    /// The largest finite absolute value, 0 if there is none.
+    /// Returns the largest finite absolute value, 0 if there is none.
     pub(super) fn largest(&self) -> f64 {
         self.values().into_iter().map(f64::abs).filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
-    /// The same with every floating value larger or smaller by one part in `1 / epsilon`, at random.
+    /// Returns the snapshot with every floating value multiplied by `1 + epsilon` or `1 - epsilon`,
+    /// at random.
     pub(super) fn nudged(&self) -> Snapshot {
         fn nudge<T: Element>(bytes: &[u8]) -> Vec<u8> {
             let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -103,7 +106,8 @@ impl Snapshot {
         Snapshot { bytes, ..*self }
     }
 
-    /// The same with every f32 rounded to 10 bits of mantissa, to nearest, ties away from zero.
+    /// Returns the snapshot with every f32 rounded to 10 bits of mantissa, to nearest, ties away
+    /// from zero.
     pub(super) fn in_tf32(&self) -> Snapshot {
         if self.dtype != DType::F32 {
             return self.clone();
@@ -115,23 +119,23 @@ impl Snapshot {
         Snapshot { bytes: f32::to_bytes(&values).into_owned(), ..*self }
     }
 
-    /// Mean, extremes and counts of special values.
+    /// Returns mean, min, max and counts of special values.
     pub(super) fn stats(&self) -> Stats {
         Stats::of(&self.values())
     }
 
-    /// `[32, 10] f32`, for messages.
+    /// Describes shape and dtype for messages: `[32, 10] f32`.
     pub(super) fn describe(&self) -> Text {
         text![&self.shape, " ", self.dtype]
     }
 }
 
-/// `[2, 3] f32, [3] f32`
+/// Describes several snapshots: `[2, 3] f32, [3] f32`
 pub(super) fn describe_all(snapshots: &[Snapshot]) -> Text {
     Text::joined(snapshots.iter().map(Snapshot::describe), ", ")
 }
 
-/// `layout` with axes of stride 0 cut to size 1.
+/// Returns `layout` with axes of stride 0 reduced to size 1.
 fn compacted(layout: &Layout) -> Result<Layout> {
     let mut compact = *layout;
     for (axis, &stride) in layout.strides().iter().enumerate() {
@@ -142,7 +146,7 @@ fn compacted(layout: &Layout) -> Result<Layout> {
     Ok(compact)
 }
 
-/// Writes the values of `tensor`, which may be on another device, into `view` of `device`.
+/// Writes the values of `tensor`, which may be on another device, to `view` on `device`.
 pub(super) fn write_back(tensor: &Tensor, device: &Device, view: &View<'_>) -> Result<()> {
     let (bytes, backend) = (tensor.to_bytes()?, device.backend());
     if bytes.is_empty() {
@@ -151,20 +155,21 @@ pub(super) fn write_back(tensor: &Tensor, device: &Device, view: &View<'_>) -> R
     if view.layout.is_contiguous() {
         return backend.upload(&bytes, view.buffer, view.layout.offset() * view.dtype.size());
     }
-    // Elements of others may lie in between: only the device writes them apart.
+    // There may be elements of other tensors in between: only the device can write the elements
+    // separately.
     let dense = Tensor::uninitialized(*view.layout.shape(), view.dtype, device)?;
     backend.upload(&bytes, dense.buffer(), 0)?;
     backend.run(&Op::Copy(Copy { dtype: view.dtype }), &[dense.view()], &[*view])
 }
 
-/// Runs `op` on `device` with the values of `inputs`, through dispatch: it may be composed there.
+/// Runs `op` on `device` with the values of `inputs`, with dispatch: it may be composed there.
 pub(super) fn run_on(op: &Op, inputs: &[Snapshot], device: &Device) -> Result<SmallVec<[Tensor; 1]>> {
     let tensors = inputs.iter().map(|input| input.on(device)).collect::<Result<Vec<_>>>()?;
     let handles: Vec<&Tensor> = tensors.iter().collect();
     crate::dispatch::apply_on(op.clone(), device, &handles)
 }
 
-/// The index of element number `linear` in row-major order.
+/// Returns the multi-dimensional index of the element with row-major index `linear`.
 pub(super) fn unravel(linear: usize, shape: &Shape) -> Vec<usize> {
     let mut rest = linear;
     let mut index = vec![0; shape.rank()];

@@ -1,5 +1,5 @@
-//! What no path may run: tensors on different devices, changes that a gradient would miss, reads
-//! that would take days.
+//! Checks for calls that no path may run: tensors on different devices, changes that a gradient
+//! would miss, reads that would take days.
 
 use super::collect_inline;
 use crate::Device;
@@ -10,7 +10,7 @@ use crate::op::{Op, Output, Outputs, Role, Rule};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// All inputs are on `device`.
+/// Checks that all inputs are on `device`.
 #[inline]
 pub(super) fn same_device(rule: &dyn Rule, device: &Device, inputs: &[&Tensor]) -> Result<()> {
     match inputs.iter().find(|tensor| !tensor.device().is(device)) {
@@ -23,14 +23,14 @@ pub(super) fn same_device(rule: &dyn Rule, device: &Device, inputs: &[&Tensor]) 
     }
 }
 
-/// Refuses ops that always change an input while the change would be recorded, and where it would
-/// reach another input.
+/// Rejects ops that always change an input if the change would be recorded, or if it would affect
+/// another input.
 pub(super) fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Result<()> {
     if !specs.iter().any(|spec| matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_))) {
         return Ok(());
     }
-    // Sorted, as an optimizer's step may have hundreds of inputs: comparing each with each would
-    // take longer than the step.
+    // Sorted, because an optimizer step may have hundreds of inputs, and a comparison of all pairs
+    // would take longer than the step.
     let mut addresses: SmallVec<[usize; 8]> =
         collect_inline(inputs.iter().map(|tensor| tensor.buffer().address()));
     addresses.sort_unstable();
@@ -68,8 +68,8 @@ pub(super) fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Output
     Ok(())
 }
 
-/// Whether the ranges of two tensors on one buffer meet. (May say yes to interleaved views that do
-/// not.)
+/// Returns whether the memory ranges of two tensors in one buffer overlap. (May be true for
+/// interleaved views that share no element.)
 fn overlap(left: &Tensor, right: &Tensor) -> bool {
     let range = |tensor: &Tensor| {
         let (low, high) = tensor.layout().bounds().unwrap_or((0, usize::MAX - 1));
@@ -80,11 +80,12 @@ fn overlap(left: &Tensor, right: &Tensor) -> bool {
     left.elements() > 0 && right.elements() > 0 && a < d && c < b
 }
 
-/// No memory holds more elements (17 TB, a byte each), and no op finishes with them within hours.
+/// No device memory has room for more elements (17 TB with one byte each), and no op processes more
+/// within hours.
 const MAX_ELEMENTS: u64 = 1 << 44;
 
-/// Refuses to read an expanded view element by element for days, or to copy it, for a result that
-/// fits into memory. (For one that does not fit, the allocation fails.)
+/// Rejects an op that would read or copy an expanded view for days for a result that fits in
+/// memory. (If the result does not fit, the allocation fails.)
 #[inline]
 pub(super) fn refuse_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
     match inputs.iter().find(|input| input.layout.elements() as u64 > MAX_ELEMENTS) {

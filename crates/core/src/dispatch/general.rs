@@ -1,4 +1,5 @@
-//! The path of all ops: several outputs, expanded inputs, inputs that are changed, compositions.
+//! The path for all ops: several outputs, expanded inputs, inputs that are changed in place,
+//! compositions.
 
 use super::packed::packed;
 use super::{Metas, Tensors, allocate, checks, collect_inline};
@@ -34,7 +35,7 @@ pub(super) fn run_and_record(
     if record { Ok(autograd::record(op, inputs, outputs, differentiability)) } else { Ok(outputs) }
 }
 
-/// Runs `op` without recording: on the backend if it plans it, else by composition.
+/// Runs `op` without recording: on the backend if it supports the op, otherwise by composition.
 pub(super) fn run_or_compose(
     op: &Op,
     device: &Device,
@@ -68,7 +69,7 @@ pub(super) fn run_or_compose(
     Ok(outputs)
 }
 
-/// Every output: in new memory, or in that of the input that it changes.
+/// Allocates every output in new memory, or uses the buffer of the input that it changes.
 #[inline]
 fn allocate_all(
     plan: &Plan,
@@ -96,7 +97,8 @@ fn allocate_all(
     Ok(outputs)
 }
 
-/// Outputs in one buffer, if each is like an input of its number and those are packed in one.
+/// Allocates the outputs in one buffer, if each has the shape and dtype of the input of the same
+/// index, and these inputs are packed in one buffer.
 fn allocate_packed(
     device: &Device,
     inputs: &[&Tensor],
@@ -122,16 +124,16 @@ fn allocate_packed(
     Ok(Some(layouts.into_iter().zip(specs).map(tensor).collect()))
 }
 
-/// Runs the composition of `op`, unrecorded: the caller records the op as a whole.
+/// Runs the composition of `op` without recording: the caller records the op as a whole.
 fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
-    // In the dtypes that the op got, whatever scope of precision it was called in.
+    // With the dtypes of the op's inputs, independent of the precision scope of the call.
     let composed = || autograd::no_grad(|| precision::without_precision(|| op.rule().compose(&detached)));
     let outputs = index_told_as(op.name(), composed)?;
     Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
 }
 
-/// The layout that the plan wants for output `index`.
+/// Returns the layout that the plan requests for output `index`.
 #[inline]
 pub(super) fn planned_layout(plan: &Plan, planned: &[Meta<'_>], index: usize, spec: &Output) -> Layout {
     let model = match plan.order {
@@ -147,7 +149,8 @@ pub(super) fn planned_layout(plan: &Plan, planned: &[Meta<'_>], index: usize, sp
     }
 }
 
-/// The inputs' layouts expanded to `shape`, if the op broadcasts and any differs from it.
+/// Returns the inputs' layouts expanded to `shape`, if the op broadcasts and any input has another
+/// shape.
 #[inline]
 pub(super) fn expand(rule: &dyn Rule, metas: &[Meta<'_>], shape: &Shape) -> Result<Option<Layouts>> {
     if !rule.broadcasts() || metas.iter().all(|meta| meta.shape() == shape) {
@@ -156,13 +159,13 @@ pub(super) fn expand(rule: &dyn Rule, metas: &[Meta<'_>], shape: &Shape) -> Resu
     metas.iter().map(|meta| meta.layout.expand(shape)).collect::<Result<Layouts>>().map(Some)
 }
 
-/// `metas` with other layouts.
+/// Returns `metas` with other layouts.
 #[inline]
 pub(super) fn with_layouts<'a>(metas: &[Meta<'a>], layouts: &'a Layouts) -> Metas<'a> {
     collect_inline(metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }))
 }
 
-/// The buffers of `inputs` as `metas` describe them.
+/// Returns views of the buffers of `inputs` with dtypes and layouts of `metas`.
 #[inline]
 pub(super) fn views_of<'a>(inputs: &'a [&Tensor], metas: &[Meta<'a>]) -> SmallVec<[View<'a>; 4]> {
     let view = |(tensor, meta): (&&'a Tensor, &Meta<'a>)| View {

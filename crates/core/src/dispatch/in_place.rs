@@ -1,4 +1,4 @@
-//! Ops whose result is written to a tensor that exists.
+//! In-place ops, whose result is written to an existing tensor.
 
 use super::{Metas, checks, collect_inline, general};
 use crate::autograd;
@@ -10,16 +10,16 @@ use crate::ops::copy::Copy;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// Runs `op` on `inputs` and writes its (first and only) output to `destination`, in place. Never
-/// recorded.
+/// Runs `op` on `inputs` and writes its only output to `destination`, in place. Never recorded.
 ///
-/// Inputs that share memory with `destination` in any other way than being exactly it are copied first. Where any input is exactly it
-/// and the op would read there what it has already written, the result is formed apart and copied.
+/// Inputs that share memory with `destination` but are not the identical view are copied first. If
+/// an input is the identical view, and the op would read elements that it has already written, the
+/// result is computed in separate memory and copied.
 ///
 /// # Errors
-/// What the op rejects; a destination of another shape or dtype, or that overlaps itself; a
-/// destination that is part of a recorded graph, or an input that needs a gradient, while gradients
-/// are recorded.
+/// Returns an error if the op rejects the inputs, if the destination has another shape or dtype or
+/// overlaps itself, or if gradients are recorded and the destination is part of a recorded graph or
+/// an input needs a gradient.
 pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -> Result<()> {
     let op = op.into();
     if observe::is_watched() {
@@ -42,7 +42,8 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
     Ok(())
 }
 
-/// No gradient is lost by writing to `destination`, and each of its elements has memory of its own.
+/// Checks that no gradient is lost by writing to `destination`, and that its elements do not
+/// overlap in memory.
 fn check_destination(name: &'static str, inputs: &[&Tensor], destination: &Tensor) -> Result<()> {
     if autograd::is_recording()
         && (destination.needs_grad() || inputs.iter().any(|tensor| tensor.needs_grad()))
@@ -64,7 +65,7 @@ fn check_destination(name: &'static str, inputs: &[&Tensor], destination: &Tenso
     Ok(())
 }
 
-/// A copy of `tensor` if it shares memory with `destination` and is not exactly it.
+/// Copies `tensor` if it shares memory with `destination` and is not the identical view.
 fn copy_if_shared(tensor: &Tensor, destination: &Tensor) -> Result<Option<Tensor>> {
     match tensor.buffer().is(destination.buffer()) && !tensor.view().is(&destination.view()) {
         true => autograd::no_grad(|| tensor.copy()).map(Some),
@@ -79,9 +80,9 @@ fn single_output(name: &'static str, specs: &Outputs) -> Result<Output> {
     }
 }
 
-/// The output has the destination's shape and dtype.
+/// Checks that the output has the destination's shape and dtype.
 fn check_output(op: &Op, spec: Output, destination: &Tensor) -> Result<()> {
-    // A copy may broadcast into its destination; everything else must have the destination's shape.
+    // A copy may broadcast to its destination; all other outputs must have the destination's shape.
     let shape = if matches!(op, Op::Copy(_)) && spec.shape.broadcasts_to(destination.shape()) {
         *destination.shape()
     } else {
@@ -112,7 +113,8 @@ fn run_into(
     let expanded = general::expand(op.rule(), metas, destination.layout().shape())?;
     let with_expanded = expanded.as_ref().map(|layouts| general::with_layouts(metas, layouts));
     let planned = with_expanded.as_deref().unwrap_or(metas);
-    // Every input that is the destination is read while that is written: one that may be does not speak for the others.
+    // Every input that is identical to the destination is read while the destination is written, so
+    // each of them must permit it.
     let may_be_destination = |index: usize| match spec.role {
         Role::Reuses(reused) => index == reused || op.rule().broadcasts(),
         _ => false,
@@ -134,8 +136,8 @@ fn run_into(
     form_and_copy(op, inputs, metas, spec, destination)
 }
 
-/// For an op without such a kernel, or one that would read what it has already written: the result is
-/// formed in memory of its own, then copied.
+/// For an op without such a kernel, or one that would read what it has already written: computes
+/// the result in separate memory, then copies it.
 fn form_and_copy(
     op: &Op,
     inputs: &[&Tensor],

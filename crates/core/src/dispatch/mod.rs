@@ -1,19 +1,19 @@
-//! From an op and its inputs to outputs: shape rule, plan, allocation, run or composition, and the
-//! record for backward.
+//! The path from an op and its inputs to its outputs: shape rule, plan, allocation, run or
+//! composition, and recording for the backward pass.
 //!
 //! ```text
 //! apply_one                        apply, apply_on                  apply_into
 //!    |                                    |                             |
 //!    |   autocast_then: casts, in a       |                             |
-//!    |   scope of mixed precision         |                             |
+//!    |   precision scope                  |                             |
 //!    v                                    v                             |
 //! dispatch_one                       dispatch_on                        |
 //!    |   observe::apply_observed, while   |                             |
-//!    |   anybody watches                  |                             |
+//!    |   there are observers              |                             |
 //!    v                                    v                             v
 //! fast::elementwise                  Rule::infer                   Rule::infer
-//!    |  dense, of one shape: nothing      |                             |
-//!    |  is inferred                       |                             |
+//!    |  row-major, of one shape:          |                             |
+//!    |  nothing is inferred               |                             |
 //!    | else                               |                             |
 //!    v                                    v                             v
 //! fast::infer_then_run  - else ->  general::run_and_record    in_place::run_into
@@ -22,17 +22,19 @@
 //!    v                                    v                             v
 //!  . . . . . . . plan_allocate_run: the sequence that all of them share . . . . .
 //!    |                                    |  no kernel: Rule::compose   |  no kernel:
-//!    v                                    v                             v  form, copy
+//!    v                                    v                             v  compute, copy
 //! fast::record_single              autograd::record                (no record)
 //! ```
 //!
-//! The paths differ only in what they need not form: an addition of two numbers takes about 100 ns,
-//! so that each shape or list counts. `checks` refuses what no path may run.
+//! The paths differ only in the intermediate values that they avoid: an addition of two scalars
+//! takes about 100 ns, so that each shape or list matters. `checks` rejects calls that no path may
+//! run.
 
-/// What all paths share: the backend plans the op, its outputs are allocated as the plan asks, and the
-/// backend fills them. The last part is for a backend that does not run the op itself; nothing has
-/// been allocated then. A macro, since it must be part of the function around it: closures that are
-/// called for allocating and running cost 30 ns, a fifth of a small op.
+/// The sequence that all paths share: the backend plans the op, its outputs are allocated as the
+/// plan requests, and the backend fills them. The last arm handles an op that the backend does not
+/// support; nothing has been allocated in this case. This is a macro because the code must be part
+/// of the enclosing function: calling closures to allocate and run would cost 30 ns, a fifth of a
+/// small op.
 macro_rules! plan_allocate_run {
     (
         $backend:ident.plan($op:expr, $inputs:expr),
@@ -74,8 +76,8 @@ pub type Tensors = SmallVec<[Tensor; 1]>;
 
 type Metas<'a> = SmallVec<[Meta<'a>; 4]>;
 
-/// The items in order. (`collect` is a call for each list, which is expensive when an op adds two
-/// numbers.)
+/// Collects the items in order. (`collect` is a call for each list, which is expensive for an op
+/// that adds two scalars.)
 #[inline(always)]
 fn collect_inline<A: smallvec::Array>(items: impl Iterator<Item = A::Item>) -> SmallVec<A> {
     let mut list = SmallVec::new();
@@ -85,10 +87,11 @@ fn collect_inline<A: smallvec::Array>(items: impl Iterator<Item = A::Item>) -> S
     list
 }
 
-/// Runs `op` on `inputs` (at least one), and records it if a gradient is wanted.
+/// Runs `op` on `inputs` (at least one), and records it if a gradient is needed.
 ///
 /// # Errors
-/// What the op rejects, tensors on different devices, no memory.
+/// Returns an error if the op rejects the inputs, if tensors are on different devices, or if there
+/// is not enough memory.
 pub fn apply(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
     let Some(first) = inputs.first() else { return Err(no_inputs(&op)) };
@@ -100,10 +103,10 @@ fn no_inputs(op: &Op) -> Error {
     Error::invalid(op.name(), "expected at least 1 input; use apply_on to name a device")
 }
 
-/// As [`apply`], on a device that is named: for ops without inputs.
+/// Same as [`apply`], on an explicit device: for ops without inputs.
 ///
 /// # Errors
-/// As [`apply`].
+/// Same as [`apply`].
 pub fn apply_on(op: impl Into<Op>, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
     match precision::current() {
@@ -112,10 +115,10 @@ pub fn apply_on(op: impl Into<Op>, device: &Device, inputs: &[&Tensor]) -> Resul
     }
 }
 
-/// As [`apply`], for ops with one output or whose other outputs are not wanted.
+/// Same as [`apply`], for ops with one output, or whose other outputs are not needed.
 ///
 /// # Errors
-/// As [`apply`].
+/// Same as [`apply`].
 #[inline]
 pub fn apply_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
     autocast_then_dispatch_one(op.into(), inputs)
@@ -128,7 +131,7 @@ fn autocast_then_dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-/// Applies `op`, by `apply`, to inputs that are cast as a scope of mixed precision asks.
+/// Applies `op` with `apply` to inputs that are cast as the precision scope requires.
 #[inline(never)]
 fn autocast_then<T>(
     scope: Precision,
@@ -145,7 +148,7 @@ fn autocast_then<T>(
     }
 }
 
-/// The path of an op whose first output alone is wanted.
+/// The path of an op of which only the first output is needed.
 fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     if observe::is_watched() {
         let watched = op.clone();
@@ -170,7 +173,7 @@ fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-/// The path of an op all of whose outputs are wanted.
+/// The path of an op of which all outputs are needed.
 fn dispatch_on(op: Op, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     if observe::is_watched() {
         let watched = op.clone();
@@ -184,14 +187,14 @@ fn dispatch_on(op: Op, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     general::run_and_record(op, device, inputs, &metas, &specs)
 }
 
-/// An output in new memory, before it is a tensor.
+/// An output in new memory that is not yet a tensor.
 struct NewOutput {
     buffer: Buffer,
     layout: Arc<Layout>,
     dtype: DType,
 }
 
-/// Memory for an output of this layout.
+/// Allocates memory for an output of this layout.
 #[inline(always)]
 fn allocate(backend: &dyn Backend, layout: &Layout, dtype: DType) -> Result<Buffer> {
     let Some(bytes) = dtype.bytes_for(layout.elements()) else {

@@ -1,21 +1,23 @@
-//! Outputs that are packed in one buffer as the inputs that they are like: the gradients of queries, keys and values that were parts of one tensor are then
-//! parts of one tensor again, and joining them copies nothing.
+//! Outputs that are packed in one buffer like the inputs whose layouts they have. The gradients of
+//! queries, keys and values that are parts of one tensor are then also parts of one tensor, and
+//! concatenating them needs no copy.
 
 use crate::Layout;
 use smallvec::SmallVec;
 
-/// A part of a row of a larger tensor, over and over.
+/// A repeated part of the rows of a larger tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Part {
-    /// Elements of the part, one after another.
+    /// Number of contiguous elements in each part.
     run: usize,
-    /// From one run to the next, and how many there are.
+    /// Distance from one part to the next, and number of parts.
     step: usize,
     count: usize,
 }
 
 impl Part {
-    /// `layout` as such a part, if it is one: its axes, the fast ones first, are dense up to one, and the others dense beyond.
+    /// Returns `layout` as such a part, if it is one: with its axes sorted by stride, the fast axes
+    /// are dense up to one point, and the others are dense after it.
     fn of(layout: &Layout) -> Option<Part> {
         let mut axes: SmallVec<[(usize, usize); 6]> = SmallVec::new();
         for (&size, &stride) in layout.shape().dims().iter().zip(layout.strides()) {
@@ -37,7 +39,8 @@ impl Part {
     }
 }
 
-/// Layouts in one buffer that follow each other as these do in theirs, if these are parts, one behind the other, of rows that they fill; and the elements of the buffer.
+/// Returns layouts that are adjacent in one buffer as the given ones are in theirs, if these are
+/// consecutive parts of rows that they fill completely, and the number of elements of the buffer.
 pub(super) fn packed(layouts: &[&Layout]) -> Option<(SmallVec<[Layout; 3]>, usize)> {
     let [first, ..] = layouts else { return None };
     let Part { step, count, .. } = Part::of(first)?;
@@ -63,7 +66,8 @@ mod tests {
     use super::*;
     use crate::Shape;
 
-    /// Heads of so many queries and keys, `[batch, heads, length, size]`, that were split from rows of `[batch, length, all]`.
+    /// Returns the layouts of that many heads of queries and keys, `[batch, heads, length, size]`,
+    /// split from rows of `[batch, length, all]`.
     fn split(batch: usize, length: usize, size: usize, heads: &[usize], offset: usize) -> Vec<Layout> {
         let row: usize = heads.iter().sum::<usize>() * size;
         let mut start = offset;

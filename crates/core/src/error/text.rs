@@ -1,33 +1,33 @@
-//! The parts of a message that read otherwise in another language, and the language they are
-//! rendered in.
+//! The parts of a message that differ between languages, and the dialect with which they are
+//! rendered.
 //!
-//! A message is kept in parts, [`Text`], and becomes a string last: in Rust's names by `Display`,
-//! in a binding's by [`Error::in_dialect`]. So a binding never searches the words of a message for
-//! names to replace, which would also hit words that a user wrote.
+//! A message is stored as parts, [`Text`], and converted to a string last: with the names of the
+//! Rust API by `Display`, with those of a binding by [`Error::in_dialect`]. A binding therefore
+//! never searches a message for names to replace, which could also change words that come from the
+//! user.
 
 use crate::{DType, Error, Shape, Tensor};
 use std::fmt;
 
-/// The names of a language: what the parts of a message are called there. The defaults are those of
-/// Rust.
+/// The names of a language's API for the parts of a message. The defaults are those of Rust.
 pub trait Dialect {
-    /// The function that a caller knows an op by.
+    /// Returns the name of the function through which a caller knows an op.
     fn op<'a>(&self, op: &'a str) -> &'a str {
         op
     }
 
-    /// A dtype.
+    /// Returns the name of a dtype.
     fn dtype(&self, dtype: DType) -> &'static str {
         dtype.name()
     }
 
-    /// A method, an argument or a notion of the interface.
+    /// Returns the name of a method, an argument or a concept of the API.
     fn term(&self, term: Term) -> &'static str {
         term.in_rust()
     }
 }
 
-/// The names of the Rust interface.
+/// The names of the Rust API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rust;
 
@@ -35,7 +35,7 @@ impl Dialect for Rust {}
 
 macro_rules! terms {
     ($($(#[$doc:meta])* $name:ident => $in_rust:literal,)*) => {
-        /// A method, an argument or a notion of the interface that messages refer to.
+        /// A method, an argument or a concept of the API that messages refer to.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Term {
             $($(#[$doc])* $name,)*
@@ -45,7 +45,7 @@ macro_rules! terms {
             /// Every term.
             pub const ALL: &'static [Term] = &[$(Term::$name),*];
 
-            /// What it is called in Rust.
+            /// Returns the name in Rust.
             pub const fn in_rust(self) -> &'static str {
                 match self {
                     $(Term::$name => $in_rust,)*
@@ -56,37 +56,39 @@ macro_rules! terms {
 }
 
 terms! {
-    /// The method that casts a tensor.
+    /// The method that converts a tensor to another dtype.
     ToDType => "to_dtype",
-    /// The method that moves a tensor.
+    /// The method that copies a tensor to another device.
     ToDevice => "to_device",
-    /// The method that asks for a gradient.
+    /// The method that makes a tensor require a gradient.
     RequiresGrad => "requires_grad",
-    /// The option by which an unused input has no gradient, rather than an error.
+    /// The option to return no gradient instead of an error for an unused input.
     AllowUnused => "allow_unused",
-    /// What weighs an output in a backward pass.
+    /// The weight of an output in a backward pass.
     Cotangent => "cotangent",
-    /// Several of them.
+    /// The plural of [`Cotangent`](Term::Cotangent).
     Cotangents => "cotangents",
-    /// How many outputs there are, against how many cotangents: `2 outputs but 3 cotangents`.
+    /// The words between the number of outputs and the number of cotangents:
+    /// `2 outputs but 3 cotangents`.
     OutputsAgainst => "outputs but",
-    /// What backward of several elements takes.
+    /// The advice for a backward pass from more than one element.
     WeighOutputs => "use grad with cotangents",
 }
 
 /// A part of a message.
 pub enum Part {
-    /// Words, numbers, shapes, and what users named: the same in every language.
+    /// Words, numbers, shapes and names from users: the same in every language.
     Words(String),
     /// The name of a dtype.
     DType(DType),
-    /// A name of the interface.
+    /// A name of the API.
     Term(Term),
     /// The message of another error.
     Error(Box<Error>),
 }
 
-/// A message in parts. [`text!`](crate::text) writes one; plain words are one by `into()`.
+/// A message in parts. [`text!`](crate::text) creates one; plain strings are converted with
+/// `into()`.
 ///
 /// ```
 /// use ternion_core::{DType, text};
@@ -97,7 +99,8 @@ pub enum Part {
 #[derive(Default)]
 pub struct Text(Vec<Part>);
 
-/// A [`Text`] of words, numbers, shapes, dtypes, terms and errors, one after the other.
+/// Creates a [`Text`] from words, numbers, shapes, dtypes, terms and errors, which are
+/// concatenated.
 #[macro_export]
 macro_rules! text {
     ($($part:expr),+ $(,)?) => {{
@@ -108,7 +111,7 @@ macro_rules! text {
 }
 
 impl Text {
-    /// Adds what `more` says at the end.
+    /// Appends the parts of `more`.
     pub fn push(&mut self, more: impl Into<Text>) {
         for part in more.into().0 {
             match (self.0.last_mut(), part) {
@@ -118,7 +121,7 @@ impl Text {
         }
     }
 
-    /// All of `texts`, with `separator` between them.
+    /// Concatenates `texts`, with `separator` between them.
     pub fn joined(texts: impl IntoIterator<Item = Text>, separator: &str) -> Text {
         let mut joined = Text::default();
         for (index, text) in texts.into_iter().enumerate() {
@@ -130,12 +133,12 @@ impl Text {
         joined
     }
 
-    /// The parts, in order; words that follow each other are one.
+    /// Returns the parts, in order. Consecutive words are one part.
     pub fn parts(&self) -> &[Part] {
         &self.0
     }
 
-    /// The text in the names of `dialect`.
+    /// Returns the text with the names of `dialect`.
     pub fn in_dialect<'a>(&'a self, dialect: &'a dyn Dialect) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| self.0.iter().try_for_each(|part| part.write(f, dialect)))
     }
@@ -152,14 +155,14 @@ impl Part {
     }
 }
 
-/// In the names of Rust.
+/// The text with the names of the Rust API.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.in_dialect(&Rust))
     }
 }
 
-/// As a string is shown.
+/// The text in the debug format of strings.
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_string())
@@ -189,7 +192,7 @@ parts! {
     Error: error => Part::Error(Box::new(error));
 }
 
-/// What is to be known of a tensor where it does not fit: `[2, 3] f32`.
+/// Describes a tensor for an error: `[2, 3] f32`.
 impl From<&Tensor> for Text {
     #[cold]
     fn from(tensor: &Tensor) -> Text {
@@ -202,7 +205,7 @@ mod tests {
     use super::{Dialect, Part, Term, Text};
     use crate::{DType, Error, Shape};
 
-    /// A language in which every name is another one.
+    /// A language in which every name is different.
     struct Loud;
 
     impl Dialect for Loud {

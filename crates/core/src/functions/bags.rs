@@ -1,4 +1,4 @@
-//! Rows of a table, reduced by bags.
+//! Embedding bags: table rows that are looked up and reduced within bags.
 
 use super::places_of;
 use crate::autograd::no_grad;
@@ -8,54 +8,62 @@ use crate::op::check;
 use crate::ops::index::index_dtype;
 use crate::{DType, Tensor};
 
-/// How the rows of a bag become one.
+/// How the rows of a bag are reduced to one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BagMode {
-    /// Their sum.
+    /// The sum of the rows.
     Sum,
-    /// Their mean.
+    /// The mean of the rows.
     #[default]
     Mean,
-    /// The largest of each column.
+    /// The maximum of each column.
     Max,
 }
 
-/// How [`Tensor::embedding_bag`] reads its indices.
+/// Options of [`Tensor::embedding_bag`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmbeddingBagOptions<'a> {
-    /// Where each bag begins among indices `[count]`, i32 or i64: 0 first, then in order. `None` for indices `[bags, size]`.
+    /// The start of each bag in indices of shape `[count]`; i32 or i64, nondecreasing, the first
+    /// one 0. `None` if the indices have the shape `[bags, size]`.
     pub offsets: Option<&'a Tensor>,
-    /// Whether the last offset is the end of the last bag, no bag of its own; no by default.
+    /// Whether the last offset is the end of the last bag rather than the start of another one.
+    /// Default: false.
     pub include_last_offset: bool,
-    /// How the rows of a bag become one; their mean by default.
+    /// How the rows of a bag are reduced. Default: mean.
     pub mode: BagMode,
-    /// What each row counts in its sum, of the indices' shape.
+    /// The weight of each row in its sum, with the shape of the indices.
     pub per_sample_weights: Option<&'a Tensor>,
-    /// A row that counts nothing in any bag, and gets no gradient.
+    /// A row that is ignored in every bag and gets no gradient.
     pub padding_idx: Option<usize>,
 }
 
 impl Tensor {
-    /// The rows of this table at `indices`, reduced by bags: [`embedding`](Tensor::embedding) and a sum, a mean or a maximum, of a bag without rows 0. Rows of
-    /// half precision are summed in f32 and rounded once. Of equal largest elements the first gets the gradient. Reads the offsets back to the host.
+    /// Looks up rows of this table at `indices` and reduces them within bags:
+    /// [`embedding`](Tensor::embedding) followed by a sum, mean or maximum. A bag without rows
+    /// is 0. Half-precision rows are accumulated in f32 and rounded once. Among equal maxima the
+    /// first one gets the gradient. Copies the offsets to the host.
     ///
     /// # Shapes
-    /// `[rows, width]`, indices `[bags, size]` (i32 or i64), or `[count]` with offsets `[bags]` -> `[bags, width]`
+    /// `[rows, width]`, indices `[bags, size]` (i32 or i64), or `[count]` with offsets `[bags]` ->
+    /// `[bags, width]`
     ///
     /// # Errors
-    /// Other shapes or dtypes, an index out of range, offsets that do not begin with 0, are not in order or reach beyond the indices, weights in another mode
-    /// than the sum, a `padding_idx` that is no row.
+    /// Returns an error if shapes or dtypes do not match, if an index is out of range, if the
+    /// offsets do not begin with 0, decrease, or exceed the number of indices, if there are weights
+    /// in a mode other than the sum, or if `padding_idx` is not a row of the table.
     pub fn embedding_bag(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<Tensor> {
         self.reduced_by_bags(indices, options)?.values(self.dtype())
     }
 
-    /// [`embedding_bag`](Tensor::embedding_bag), and what belongs to it, as PyTorch's `embedding_bag` on the CPU.
+    /// Returns the result of [`embedding_bag`](Tensor::embedding_bag) together with the other
+    /// outputs of PyTorch's `embedding_bag` on the CPU.
     ///
     /// # Shapes
-    /// `[rows, width]`, indices `[count]` with offsets `[bags]` -> `[bags, width]`, `[count]`, `[bags]` and `[bags, width]` or `[bags]`
+    /// `[rows, width]`, indices `[count]` with offsets `[bags]` -> `[bags, width]`, `[count]`,
+    /// `[bags]` and `[bags, width]` or `[bags]`
     ///
     /// # Errors
-    /// As [`embedding_bag`](Tensor::embedding_bag).
+    /// Same as [`embedding_bag`](Tensor::embedding_bag).
     pub fn embedding_bag_parts(
         &self,
         indices: &Tensor,
@@ -75,7 +83,9 @@ impl Tensor {
         Ok(EmbeddingBagParts { values, bag_of: bag_of?, sizes: sizes?, rows: rows? })
     }
 
-    /// Zeros in place of sizes, which a sum needs not, with one for the last offset where there is no gradient, and the numbers of bags only where they are used.
+    /// Returns the additional outputs of a sum, which needs no sizes: they are zeros, with one
+    /// element more for the last offset if the table requires no gradient. `bag_of` is computed
+    /// only where it is used and is empty otherwise.
     fn parts_of_sum(
         &self,
         reduced: &Reduced,
@@ -100,7 +110,7 @@ impl Tensor {
         let (bags, places) = bags_of(indices, options)?;
         let indices_flat = indices.reshape([indices.elements()])?;
         let counted = match padding_idx {
-            // What counts nothing goes into one more bag, which is dropped.
+            // Padding indices go into one additional bag, which is dropped.
             Some(padding) => {
                 indices_flat.eq_scalar(padding as i64)?.where_(&places.scalar_like(bags as i64)?, &places)?
             }
@@ -127,23 +137,26 @@ impl Tensor {
     }
 }
 
-/// What [`Tensor::embedding_bag_parts`] finds.
+/// The outputs of [`Tensor::embedding_bag_parts`].
 #[derive(Clone, Debug)]
 pub struct EmbeddingBagParts {
-    /// The rows of each bag, reduced.
+    /// The reduced rows, one for each bag.
     pub values: Tensor,
-    /// The bag of each index, of those behind the last end the last bag. Empty for a sum unless it is in f64 or has a `padding_idx`.
+    /// The bag of each index; indices after the end of the last bag are assigned to the last bag.
+    /// Empty for a sum, unless it is in f64 or has a `padding_idx`.
     pub bag_of: Tensor,
-    /// How many indices of each bag count; zeros for a sum, in the offsets' shape if the table gets no gradient.
+    /// The number of indices in each bag, without padding. For a sum these are zeros, with the
+    /// shape of the offsets if the table requires no gradient.
     pub sizes: Tensor,
-    /// For a maximum the row that each of the largest elements is from, the first of equal ones, 0 for bags without rows; else as the sizes.
+    /// For a maximum, the table row from which each element comes: the first one of equal rows, 0
+    /// for bags without rows. Otherwise the same as `sizes`.
     pub rows: Tensor,
 }
 
-/// Rows that are reduced by bags, with one more bag for what counts nothing.
+/// Rows that were reduced within bags, with one additional bag for ignored indices.
 struct Reduced {
     bags: usize,
-    /// The bag of each index, and the bag that it counts in.
+    /// The bag of each index. `counted` is the same, except that padding is in the additional bag.
     places: Tensor,
     counted: Tensor,
     picked: Tensor,
@@ -159,10 +172,10 @@ impl Reduced {
         self.places.minimum_scalar(self.bags.saturating_sub(1) as i64)
     }
 
-    /// The bag of each index, the sizes of bags, and the rows of largest elements.
+    /// Returns the bag of each index, the sizes of the bags, and the rows of the maxima.
     fn parts(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<[Tensor; 3]> {
         let (device, bag_of) = (self.picked.device(), self.bag_of()?);
-        // Indices behind the last end count here.
+        // Indices after the end of the last bag are counted in the last bag.
         let counts = match options.padding_idx {
             Some(padding) => {
                 indices.reshape([indices.elements()])?.ne_scalar(padding as i64)?.to_dtype(DType::I32)?
@@ -182,20 +195,22 @@ impl Reduced {
     }
 }
 
-/// The largest of each column of the rows that go into each of the bags, `zeros` before. With a gradient they are picked: the first of those that equal it, NaN
-/// as well.
+/// Returns the maximum of each column over the rows of each bag, and the elements of `zeros` for
+/// bags without rows. If a gradient is needed, the maxima are gathered from the rows: the first
+/// element that equals the maximum, or the first NaN.
 fn largest(zeros: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
     let found = no_grad(|| zeros.index_reduce(0, bags, rows, ScatterReduction::Amax, false))?;
     if !rows.needs_grad() {
         return Ok(found);
     }
     let first = no_grad(|| first_of_largest(&found, bags, rows))?;
-    // Behind the last row: what bags without rows are.
+    // The additional last row is the result for bags without rows.
     let last = Tensor::zeros([1, rows.dims()[1]], rows.dtype(), rows.device())?;
     Tensor::concat(&[rows, &last], 0)?.gather(0, &first)
 }
 
-/// The number of the first row of each bag that has its largest element `found`, or a NaN; the number of rows for bags without any.
+/// Returns, for each bag and column, the index of the first row that equals the maximum `found` or
+/// is NaN. For bags without rows it returns the number of rows.
 fn first_of_largest(found: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
     let count = rows.dims()[0];
     let is_largest = rows.eq(&found.index_select(0, bags)?)?.logical_or(&rows.ne(rows)?)?;
@@ -216,7 +231,7 @@ fn weights_of<'a>(weights: &'a Tensor, indices: &Tensor, mode: BagMode) -> Resul
     Ok(weights)
 }
 
-/// The number of bags, and the bag of each index.
+/// Returns the number of bags, and the bag of each index.
 fn bags_of(indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<(usize, Tensor)> {
     let device = indices.device();
     let (starts, count) = match (indices.dims(), options.offsets) {
@@ -243,7 +258,8 @@ fn bags_of(indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<(usize,
     if !is_in_order {
         return Err(Error::invalid(NAME, format!("offsets that are not in order from 0 to {count}")));
     }
-    // Indices behind the last end, or of no bag at all, belong to the one that is dropped.
+    // Indices after the last end, or without any bag, belong to the additional bag, which is
+    // dropped.
     let mut places = vec![bags; count];
     for (bag, (&start, &end)) in starts.iter().zip(&ends).enumerate() {
         places[start..end].fill(bag);

@@ -1,4 +1,5 @@
-//! Tensors between two others, and products and quotients added to a tensor. Half precision is computed in f32 and rounded once.
+//! Interpolation between tensors, and products and quotients that are added to a tensor.
+//! Half-precision inputs are computed in f32, and the result is rounded once.
 
 use super::{check_broadcast, check_floating, check_number, in_accumulator};
 use crate::autograd::{Context, Grads, no_grad, sum_to, with_gradient};
@@ -7,13 +8,14 @@ use crate::ops::create::exact_scalar;
 use crate::{Result, Scalar, Tensor};
 
 impl Tensor {
-    /// `other - alpha * self`, broadcast, as PyTorch's `rsub`.
+    /// Returns `other - alpha * self` with broadcasting, like PyTorch's `rsub`.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ or are bool, shapes that do not broadcast, an `alpha` that the dtype does not hold.
+    /// Returns an error if the dtypes differ or are bool, if the shapes do not broadcast, or if the
+    /// dtype cannot represent `alpha`.
     pub fn rsub_with(&self, other: &Tensor, alpha: impl Into<Scalar>) -> Result<Tensor> {
         let (name, alpha) = ("rsub", alpha.into());
         check_number(name, self, other)?;
@@ -26,16 +28,19 @@ impl Tensor {
         }
     }
 
-    /// From this tensor, where the weight is 0, to `end`, where it is 1: `self + weight * (end - self)`, broadcast; for weights from 1/2 on formed from `end`, as in
-    /// PyTorch, so that the end is met exactly.
+    /// Interpolates linearly from this tensor (weight 0) to `end` (weight 1):
+    /// `self + weight * (end - self)`, with broadcasting. If the magnitude of the weight is at
+    /// least 1/2, the result is computed from `end`, as in PyTorch, so that weight 1 returns `end`
+    /// exactly.
     ///
     /// The gradients are `dy * (1 - weight)` and `dy * weight`.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ or are not floating, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not floating-point, or if the shapes do not
+    /// broadcast.
     pub fn lerp(&self, end: &Tensor, weight: f64) -> Result<Tensor> {
         check_floats("lerp", self, &[end])?;
         check_broadcast("lerp", self, end)?;
@@ -48,15 +53,16 @@ impl Tensor {
         })
     }
 
-    /// [`lerp`](Tensor::lerp) with a weight for each element, broadcast with both.
+    /// Same as [`lerp`](Tensor::lerp), with a tensor of weights that is broadcast with both.
     ///
     /// The gradient of the weight is `dy * (end - self)`.
     ///
     /// # Shapes
-    /// `[..]`, `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]`, `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ or are not floating, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not floating-point, or if the shapes do not
+    /// broadcast.
     pub fn lerp_tensor(&self, end: &Tensor, weight: &Tensor) -> Result<Tensor> {
         let name = "lerp_tensor";
         check_floats(name, self, &[end, weight])?;
@@ -84,15 +90,16 @@ impl Tensor {
         Ok(with_gradient(name, &[self, end, weight], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
     }
 
-    /// `self + value * left * right`, broadcast.
+    /// Returns `self + value * left * right`, with broadcasting.
     ///
     /// The gradients are `dy`, `dy * value * right` and `dy * value * left`.
     ///
     /// # Shapes
-    /// `[..]`, `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]`, `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ, bool, shapes that do not broadcast, a `value` that an integer dtype does not hold.
+    /// Returns an error if the dtypes differ or are bool, if the shapes do not broadcast, or if an
+    /// integer dtype cannot represent `value`.
     pub fn addcmul(&self, left: &Tensor, right: &Tensor, value: f64) -> Result<Tensor> {
         let name = "addcmul";
         check_number(name, self, left)?;
@@ -106,15 +113,17 @@ impl Tensor {
         }
     }
 
-    /// `self + value * (dividend / divisor)`, broadcast.
+    /// Returns `self + value * (dividend / divisor)`, with broadcasting.
     ///
-    /// The gradients are `dy`, `dy * value / divisor` and `-dy * value * (dividend / divisor) / divisor`.
+    /// The gradients are `dy`, `dy * value / divisor` and
+    /// `-dy * value * (dividend / divisor) / divisor`.
     ///
     /// # Shapes
-    /// `[..]`, `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]`, `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ or are not floating, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not floating-point, or if the shapes do not
+    /// broadcast.
     pub fn addcdiv(&self, dividend: &Tensor, divisor: &Tensor, value: f64) -> Result<Tensor> {
         let name = "addcdiv";
         check_floats(name, self, &[dividend, divisor])?;

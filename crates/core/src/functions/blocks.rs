@@ -1,4 +1,4 @@
-//! Matrices made of blocks.
+//! Block-diagonal matrices and Kronecker products.
 
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -6,13 +6,15 @@ use crate::shape::MAX_RANK;
 use crate::{DType, Tensor};
 
 impl Tensor {
-    /// The matrix with these on its diagonal, one behind the other, and zeros elsewhere; one of one axis is a row.
+    /// Returns the block-diagonal matrix with the given matrices on its diagonal and zeros
+    /// elsewhere. A tensor with one axis counts as one row.
     ///
     /// # Shapes
     /// `[a, b]`, `[c, d]`, .. -> `[a + c + .., b + d + ..]`
     ///
     /// # Errors
-    /// No tensors, more than 2 axes, dtypes that differ.
+    /// Returns an error if there are no tensors, if one has more than 2 axes, or if the dtypes
+    /// differ.
     pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
         let name = "block_diag";
         let Some(first) = tensors.first() else {
@@ -39,13 +41,15 @@ impl Tensor {
         Tensor::concat(&blocks.iter().collect::<Vec<_>>(), 0)
     }
 
-    /// The Kronecker product: each element of this tensor times all of `other`, in blocks; of truth values whether both are true. The one with fewer axes has axes of size 1 in front.
+    /// Returns the Kronecker product: blocks of `other` multiplied by each element of this tensor.
+    /// Bool tensors are combined by logical AND. The tensor of lower rank gets leading axes of
+    /// size 1.
     ///
     /// # Shapes
-    /// `[m, n]` and `[p, q]` -> `[m * p, n * q]`; with other numbers of axes alike
+    /// `[m, n]` and `[p, q]` -> `[m * p, n * q]`, and accordingly for other ranks
     ///
     /// # Errors
-    /// Dtypes that differ, more than 4 axes.
+    /// Returns an error if the dtypes differ, or if a tensor has more than 4 axes.
     pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
         let name = "kron";
         check::same_dtype(name, &self.meta(), &other.meta())?;

@@ -1,18 +1,21 @@
-//! The larger and the smaller of tensors where one of both counts: bounds that are tensors, and numbers beside NaN. At ties the whole gradient goes to the first operand,
-//! as in PyTorch (`maximum` and `minimum` share it).
+//! Clamping with tensor bounds, and maximum and minimum that ignore NaN. At ties the whole gradient
+//! goes to the first operand, as in PyTorch (`maximum` and `minimum` share it between both).
 
 use super::check_number;
 use crate::Tensor;
 use crate::error::{Error, Result};
 
 impl Tensor {
-    /// Each element, but at least that of `low` and at most that of `high`, broadcast; `high` where the bounds are the wrong way round. NaN where any of the three is.
+    /// Clamps each element to at least `low` and at most `high`, with broadcasting. Where `low` is
+    /// above `high`, the result is `high`. NaN in any of the three gives NaN.
     ///
-    /// The gradient of an element within its bounds goes to this tensor, of others to the bound, but to none of two bounds that are equal where this tensor is below
-    /// them.
+    /// The gradient of an element within its bounds goes to this tensor, and that of any other
+    /// element to the bound. An exception is an element below two equal bounds, whose gradient is
+    /// dropped.
     ///
     /// # Errors
-    /// No bound, dtypes that differ, bool, shapes that do not broadcast.
+    /// Returns an error if there is no bound, if the dtypes differ or are bool, or if the shapes do
+    /// not broadcast.
     pub fn clamp_tensor(&self, low: Option<&Tensor>, high: Option<&Tensor>) -> Result<Tensor> {
         let name = "clamp_tensor";
         if low.is_none() && high.is_none() {
@@ -29,26 +32,28 @@ impl Tensor {
             y = is_number(low)?.logical_not()?.logical_or(&low.gt(&y)?)?.where_(low, &y)?;
         }
         if let Some(high) = high {
-            // What is NaN by now stays so: nothing is less than it.
+            // A NaN in `y` stays NaN: no comparison with it is true.
             y = is_number(high)?.logical_not()?.logical_or(&high.lt(&y)?)?.where_(high, &y)?;
         }
         Ok(y)
     }
 
-    /// The larger of each pair, broadcast; of a number and NaN the number (C99, 7.12.12.2).
+    /// Returns the larger element of each pair, with broadcasting. If one of them is NaN, returns
+    /// the other one (C99, 7.12.12.2).
     ///
     /// # Errors
-    /// Dtypes that differ, bool, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are bool, or if the shapes do not broadcast.
     pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
         check_number("fmax", self, other)?;
         self.shape().broadcast(other.shape(), "fmax")?;
         is_number(self)?.logical_not()?.logical_or(&other.gt(self)?)?.where_(other, self)
     }
 
-    /// The smaller of each pair, broadcast; of a number and NaN the number (C99, 7.12.12.3).
+    /// Returns the smaller element of each pair, with broadcasting. If one of them is NaN, returns
+    /// the other one (C99, 7.12.12.3).
     ///
     /// # Errors
-    /// As [`fmax`](Tensor::fmax).
+    /// Same as [`fmax`](Tensor::fmax).
     pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
         check_number("fmin", self, other)?;
         self.shape().broadcast(other.shape(), "fmin")?;
@@ -56,7 +61,8 @@ impl Tensor {
     }
 }
 
-/// The lower bound, whose gradient is that of the elements where it is below the upper one.
+/// Returns the lower bound, detached where it equals the upper one, so that no gradient reaches it
+/// there.
 fn below_high(low: &Tensor, high: Option<&Tensor>) -> Result<Tensor> {
     match high {
         Some(high) if low.needs_grad() => low.ne(high)?.where_(low, &low.detach()),

@@ -1,4 +1,5 @@
-//! Channels in another order, as pixels, divided by their neighbors, normalized each by itself, and dropped as a whole.
+//! Ops on channels: pixel shuffle, channel shuffle, instance normalization, local response
+//! normalization and channel-wise dropout.
 
 use super::{check_floating, in_accumulator};
 use crate::error::{Error, Result};
@@ -6,13 +7,16 @@ use crate::ops::random::check_probability;
 use crate::{RunningStatistics, Shape, Tensor};
 
 impl Tensor {
-    /// Channels as pixels (Shi et al. 2016, "Real-time single image and video super-resolution using an efficient sub-pixel convolutional neural network").
+    /// Rearranges channels into pixels (Shi et al. 2016, "Real-time single image and video
+    /// super-resolution using an efficient sub-pixel convolutional neural network").
     ///
     /// # Shapes
-    /// `[.., channels * factor^2, height, width]` to `[.., channels, height * factor, width * factor]`.
+    /// `[.., channels * factor^2, height, width]` ->
+    /// `[.., channels, height * factor, width * factor]`
     ///
     /// # Errors
-    /// Fewer than 3 axes, a factor of 0, channels that its square does not divide.
+    /// Returns an error if there are fewer than 3 axes, if `factor` is 0, or if the number of
+    /// channels is not a multiple of its square.
     pub fn pixel_shuffle(&self, factor: usize) -> Result<Tensor> {
         let op = "pixel_shuffle";
         let (outer, [channels, height, width]) = images(op, self)?;
@@ -28,13 +32,15 @@ impl Tensor {
         parts.permute([0, 1, 4, 2, 5, 3])?.contiguous()?.reshape(Shape::new(&shape)?)
     }
 
-    /// Pixels as channels: what [`pixel_shuffle`](Tensor::pixel_shuffle) takes back.
+    /// Rearranges pixels into channels: the inverse of [`pixel_shuffle`](Tensor::pixel_shuffle).
     ///
     /// # Shapes
-    /// `[.., channels, height * factor, width * factor]` to `[.., channels * factor^2, height, width]`.
+    /// `[.., channels, height * factor, width * factor]` ->
+    /// `[.., channels * factor^2, height, width]`
     ///
     /// # Errors
-    /// Fewer than 3 axes, a factor of 0, a height or width that it does not divide.
+    /// Returns an error if there are fewer than 3 axes, if `factor` is 0, or if height or width is
+    /// not a multiple of it.
     pub fn pixel_unshuffle(&self, factor: usize) -> Result<Tensor> {
         let op = "pixel_unshuffle";
         let (outer, [channels, height, width]) = images(op, self)?;
@@ -51,13 +57,15 @@ impl Tensor {
         parts.permute([0, 1, 3, 5, 2, 4])?.contiguous()?.reshape(Shape::new(&shape)?)
     }
 
-    /// Each channel of each sample shifted to mean 0 and scaled to variance 1, then `* weight + bias` (Ulyanov et al. 2016, "Instance normalization").
+    /// Normalizes each channel of each sample to mean 0 and variance 1, then applies
+    /// `* weight + bias` (Ulyanov et al. 2016, "Instance normalization").
     ///
     /// # Shapes
-    /// self `[batch, channels, ..]`, weight and bias `[channels]` -> as self
+    /// self `[batch, channels, ..]`, weight and bias `[channels]` -> same shape as self
     ///
     /// # Errors
-    /// Fewer than 3 axes, fewer than 2 values in a channel; shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Returns an error if there are fewer than 3 axes, if a channel has fewer than 2 values, if
+    /// shapes or dtypes do not match, or if the dtype is not floating-point.
     pub fn instance_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         let name = "instance_norm";
         check_floating(name, self)?;
@@ -67,18 +75,21 @@ impl Tensor {
                 format!("an input of shape {:?}, expected more than 1 value in each channel", self.shape());
             return Err(Error::invalid(name, detail));
         }
-        // Of no channels there is one group of none.
+        // Zero channels form one empty group.
         self.group_norm(self.dims()[1].max(1), weight, bias, eps)
     }
 
-    /// As [`instance_norm`](Tensor::instance_norm), and running statistics follow the means over the batch of each sample's mean and unbiased variance, in place
-    /// (in f32 for f16 and bf16): see [`RunningStatistics::follow`]. They stay as they are where there is no value.
+    /// Same as [`instance_norm`](Tensor::instance_norm), and also updates running statistics in
+    /// place (in f32 for f16 and bf16) with the mean and the unbiased variance of each sample,
+    /// averaged over the batch: see [`RunningStatistics::follow`]. They are unchanged if the input
+    /// has no elements.
     ///
     /// # Shapes
-    /// self `[batch, channels, ..]`, all others `[channels]` -> as self
+    /// self `[batch, channels, ..]`, all others `[channels]` -> same shape as self
     ///
     /// # Errors
-    /// As there; statistics of another shape, or that are not floating.
+    /// Same as [`instance_norm`](Tensor::instance_norm). Also returns an error if the statistics
+    /// have another shape or are not floating-point.
     pub fn instance_norm_tracked(
         &self,
         [weight, bias]: [Option<&Tensor>; 2],
@@ -101,36 +112,42 @@ impl Tensor {
         Ok(output)
     }
 
-    /// [`dropout`](Tensor::dropout) of whole channels of sequences (Tompson et al. 2015, "Efficient object localization using convolutional networks").
+    /// Applies [`dropout`](Tensor::dropout) to whole channels of sequences (Tompson et al. 2015,
+    /// "Efficient object localization using convolutional networks").
     ///
     /// # Shapes
-    /// `[batch, channels, length]` or `[channels, length]`, unchanged
+    /// `[batch, channels, length]` or `[channels, length]` -> same shape
     ///
     /// # Errors
-    /// A probability outside `0..=1`, other axes, a dtype that is not floating.
+    /// Returns an error if the probability is outside `0..=1`, if the rank is not one of these, or
+    /// if the dtype is not floating-point.
     pub fn dropout1d(&self, p: f64) -> Result<Tensor> {
         let kept = if self.rank() == 2 { 1 } else { 2 };
         dropped("dropout1d", self, p, kept, [2, 3])
     }
 
-    /// [`dropout`](Tensor::dropout) of whole channels of images (Tompson et al. 2015, "Efficient object localization using convolutional networks").
+    /// Applies [`dropout`](Tensor::dropout) to whole channels of images (Tompson et al. 2015,
+    /// "Efficient object localization using convolutional networks").
     ///
     /// # Shapes
-    /// `[batch, channels, height, width]` or `[batch, channels, length]`, unchanged
+    /// `[batch, channels, height, width]` or `[batch, channels, length]` -> same shape
     ///
     /// # Errors
-    /// A probability outside `0..=1`, other axes, a dtype that is not floating.
+    /// Returns an error if the probability is outside `0..=1`, if the rank is not one of these, or
+    /// if the dtype is not floating-point.
     pub fn dropout2d(&self, p: f64) -> Result<Tensor> {
         dropped("dropout2d", self, p, 2, [3, 4])
     }
 
-    /// The channels of `groups` groups in turn: the first of each, the second of each, and so on (Zhang et al. 2018, "ShuffleNet").
+    /// Interleaves the channels of `groups` groups: the first channel of each group, then the
+    /// second of each, and so on (Zhang et al. 2018, "ShuffleNet").
     ///
     /// # Shapes
-    /// `[batch, channels, ..]`, at least 3 axes, to the same.
+    /// `[batch, channels, ..]`, at least 3 axes -> same shape
     ///
     /// # Errors
-    /// Fewer than 3 axes, no groups, channels that they do not divide.
+    /// Returns an error if there are fewer than 3 axes, if `groups` is 0, or if the number of
+    /// channels is not a multiple of it.
     pub fn channel_shuffle(&self, groups: usize) -> Result<Tensor> {
         let op = "channel_shuffle";
         let channels = more_than_two(op, self)?;
@@ -143,14 +160,17 @@ impl Tensor {
         parts.permute([0, 2, 1, 3])?.contiguous()?.reshape(*self.shape())
     }
 
-    /// Elements divided by the activity of neighboring channels: `x / (k + alpha / size * sum of squares)^beta`, the sum over channels from `size / 2` before
-    /// to `(size - 1) / 2` behind (Krizhevsky et al. 2012, section 3.3, where alpha is not divided by the size).
+    /// Divides each element by the activity of neighboring channels:
+    /// `x / (k + alpha / size * sum of squares)^beta`. The sum covers the channels from `size / 2`
+    /// before to `(size - 1) / 2` after (Krizhevsky et al. 2012, section 3.3, where alpha is not
+    /// divided by the size).
     ///
     /// # Shapes
-    /// `[batch, channels, ..]`, at least 3 axes, to the same.
+    /// `[batch, channels, ..]`, at least 3 axes -> same shape
     ///
     /// # Errors
-    /// Fewer than 3 axes, a size of 0, a dtype that is not floating.
+    /// Returns an error if there are fewer than 3 axes, if `size` is 0, or if the dtype is not
+    /// floating-point.
     pub fn local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Tensor> {
         let op = "local_response_norm";
         check_floating(op, self)?;
@@ -169,7 +189,9 @@ impl Tensor {
     }
 }
 
-/// The sums of so many channels before and behind each, itself included: of runs of a power of 2 channels, found by doubling.
+/// Returns, for each channel, the sum over itself, `before` channels before it and `behind`
+/// channels after it. The sum is composed of sums over 2^i consecutive channels, which are computed
+/// by doubling.
 fn around(x: &Tensor, channels: usize, before: usize, behind: usize) -> Result<Tensor> {
     let (before, behind) = (before.min(channels - 1), behind.min(channels - 1));
     let mut border = vec![[0, 0]; x.rank()];
@@ -194,7 +216,7 @@ fn around(x: &Tensor, channels: usize, before: usize, behind: usize) -> Result<T
     sum.ok_or_else(|| Error::invalid("local_response_norm", "no channels"))
 }
 
-/// The sizes of images, and of the axes before them.
+/// Returns the sizes of the leading axes, and channels, height and width.
 fn images<'a>(op: &'static str, x: &'a Tensor) -> Result<(&'a [usize], [usize; 3])> {
     match x.dims() {
         [outer @ .., channels, height, width] => Ok((outer, [*channels, *height, *width])),
@@ -202,7 +224,7 @@ fn images<'a>(op: &'static str, x: &'a Tensor) -> Result<(&'a [usize], [usize; 3
     }
 }
 
-/// The channels of a tensor that has elements of each.
+/// Returns the number of channels of a tensor with at least 3 axes.
 fn more_than_two(op: &'static str, x: &Tensor) -> Result<usize> {
     match x.dims() {
         [_, channels, _, ..] => Ok(*channels),
@@ -210,7 +232,7 @@ fn more_than_two(op: &'static str, x: &Tensor) -> Result<usize> {
     }
 }
 
-/// Each index of the first `kept` axes is dropped with everything behind it, or nothing of it.
+/// For each index of the first `kept` axes, drops either all elements or none.
 fn dropped(name: &'static str, x: &Tensor, p: f64, kept: usize, ranks: [usize; 2]) -> Result<Tensor> {
     check_floating(name, x)?;
     check_probability(name, p)?;

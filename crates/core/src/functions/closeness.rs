@@ -1,4 +1,4 @@
-//! What is near, equal, infinite or not a number. None of these has a gradient.
+//! Predicates: close, equal, infinite, NaN. None of them has a gradient.
 
 use super::check_broadcast;
 use crate::anomaly::in_function;
@@ -7,49 +7,54 @@ use crate::error::{Error, Result};
 use crate::op::check;
 use crate::{DType, Tensor};
 
-/// How far elements may be apart for [`isclose`](Tensor::isclose) and [`allclose`](Tensor::allclose).
+/// Tolerances of [`isclose`](Tensor::isclose) and [`allclose`](Tensor::allclose).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Closeness {
-    /// Of the magnitude of the other element.
+    /// Relative tolerance, as a fraction of the magnitude of the other element.
     pub rtol: f64,
-    /// Beside that.
+    /// Absolute tolerance, added to the relative one.
     pub atol: f64,
-    /// Whether two NaN are near each other.
+    /// Whether two NaN count as close to each other.
     pub equal_nan: bool,
 }
 
 impl Default for Closeness {
-    /// PyTorch's: 1e-5 of the other element and 1e-8; NaN is near nothing.
+    /// PyTorch's defaults: relative tolerance 1e-5, absolute tolerance 1e-8, NaN is close to
+    /// nothing.
     fn default() -> Self {
         Closeness { rtol: 1e-5, atol: 1e-8, equal_nan: false }
     }
 }
 
 impl Tensor {
-    /// Where the elements are near those of `other`: `|self - other| <= atol + rtol * |other|`, or both the same infinity. A tensor of bool. Integers are subtracted
-    /// without rounding, their tolerance is formed in f32.
+    /// Returns a bool tensor that is true where elements are close to those of `other`:
+    /// `|self - other| <= atol + rtol * |other|`, or both are the same infinity. Integers are
+    /// subtracted without rounding, and their tolerance is computed in f32.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// A tolerance below 0 or NaN, dtypes that differ, shapes that do not broadcast.
+    /// Returns an error if a tolerance is negative or NaN, if the dtypes differ, or if the shapes
+    /// do not broadcast.
     pub fn isclose(&self, other: &Tensor, closeness: Closeness) -> Result<Tensor> {
         close("isclose", self, other, closeness)
     }
 
-    /// Whether all elements are near those of `other`: see [`isclose`](Tensor::isclose). Waits for the device.
+    /// Returns whether all elements are close to those of `other`: see
+    /// [`isclose`](Tensor::isclose). Waits for the device.
     ///
     /// # Errors
-    /// Those of [`isclose`](Tensor::isclose).
+    /// Same as [`isclose`](Tensor::isclose).
     pub fn allclose(&self, other: &Tensor, closeness: Closeness) -> Result<bool> {
         are_all(&close("allclose", self, other, closeness)?)
     }
 
-    /// Whether both have the same shape and the same elements; NaN equals nothing. Waits for the device.
+    /// Returns whether both tensors have the same shape and the same elements. NaN equals nothing.
+    /// Waits for the device.
     ///
     /// # Errors
-    /// Dtypes or devices that differ.
+    /// Returns an error if the dtypes or the devices differ.
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         check::same_dtype("equal", &self.meta(), &other.meta())?;
         if self.shape() != other.shape() {
@@ -58,18 +63,18 @@ impl Tensor {
         are_all(&self.eq(other)?)
     }
 
-    /// Where the elements are NaN: a tensor of bool.
+    /// Returns a bool tensor that is true where elements are NaN.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn isnan(&self) -> Result<Tensor> {
         self.ne(self)
     }
 
-    /// Where the elements are infinite, of either sign: a tensor of bool.
+    /// Returns a bool tensor that is true where elements are infinite, of either sign.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn isinf(&self) -> Result<Tensor> {
         match self.dtype().is_float() {
             true => self.detach().abs()?.eq_scalar(f64::INFINITY),
@@ -77,10 +82,10 @@ impl Tensor {
         }
     }
 
-    /// Where the elements are neither infinite nor NaN: a tensor of bool.
+    /// Returns a bool tensor that is true where elements are neither infinite nor NaN.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn isfinite(&self) -> Result<Tensor> {
         match self.dtype().is_float() {
             true => self.detach().abs()?.lt_scalar(f64::INFINITY),
@@ -105,7 +110,7 @@ fn close(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Re
             return integers_close(a, b, closeness);
         }
         let near = a.sub(b)?.abs()?.le(&b.abs()?.mul_scalar(rtol)?.add_scalar(atol)?)?;
-        // An infinite b would be near everything.
+        // Everything would be close to an infinite b.
         let is_finite = b.abs()?.lt_scalar(f64::INFINITY)?;
         let close = near.logical_and(&is_finite)?.logical_or(&a.eq(b)?)?;
         match equal_nan {
@@ -116,7 +121,8 @@ fn close(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Re
     in_function(name, &[a, b], || no_grad(compute))
 }
 
-/// The difference of integers is exact in 64 bits, but for those so far apart that it overflows.
+/// Compares integers. Their difference is exact in 64 bits; where it overflows, it is computed in
+/// f32.
 fn integers_close(a: &Tensor, b: &Tensor, closeness: Closeness) -> Result<Tensor> {
     let wide = if a.dtype() == DType::U64 { DType::U64 } else { DType::I64 };
     let (a, b) = (a.to_dtype(wide)?, b.to_dtype(wide)?);

@@ -1,4 +1,4 @@
-//! Sums of products over axes of two tensors, by one matrix product.
+//! Sums of products over axes of two tensors, computed by one matrix product.
 
 use super::check_number;
 use crate::error::{Error, Result};
@@ -8,7 +8,8 @@ use crate::shape::{Axis, Shape};
 use crate::{Axes, Tensor};
 
 impl Tensor {
-    /// The sums of products along the last axis of both; of a tensor without axes the products.
+    /// Returns the sums of products along the last axis of both. If one tensor has no axes, returns
+    /// the elementwise product.
     ///
     /// The gradients are those of the matrix product.
     ///
@@ -16,7 +17,7 @@ impl Tensor {
     /// `[.., k]` and `[*others, k]` -> `[.., *others]`
     ///
     /// # Errors
-    /// Last sizes that differ, dtypes that differ, bool.
+    /// Returns an error if the last sizes differ, or if the dtypes differ or are bool.
     pub fn inner(&self, other: &Tensor) -> Result<Tensor> {
         let name = "inner";
         check::same_dtype(name, &self.meta(), &other.meta())?;
@@ -33,13 +34,14 @@ impl Tensor {
         y.reshape(&[rows(self), rows(other)].concat()[..])
     }
 
-    /// `self @ weight[o] @ other + bias[o]` of the last axes, for each output `o`. Half precision is computed in f32 and rounded once.
+    /// Returns `self @ weight[o] @ other + bias[o]` over the last axes, for each output `o`.
+    /// Half-precision inputs are computed in f32, and the result is rounded once.
     ///
     /// # Shapes
     /// `[.., n]`, `[.., m]`, weight `[outputs, n, m]`, bias `[outputs]` -> `[.., outputs]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, truth values.
+    /// Returns an error if shapes or dtypes do not match, or if the dtype is bool.
     pub fn bilinear(&self, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let name = "bilinear";
         for operand in [Some(other), Some(weight), bias].into_iter().flatten() {
@@ -67,16 +69,17 @@ impl Tensor {
         y.reshape(&[outer(self), vec![outputs]].concat()[..])?.to_dtype(self.dtype())
     }
 
-    /// The sums of products over `axes` of this tensor and `other_axes` of the other one, in pairs. An axis of size 1 meets each element of its partner, as in
-    /// PyTorch.
+    /// Sums the products over `axes` of this tensor and `other_axes` of the other one, taken in
+    /// pairs. An axis of size 1 is broadcast to the size of its partner, as in PyTorch.
     ///
     /// The gradients are those of the matrix product.
     ///
     /// # Shapes
-    /// The other axes of this tensor, then the other axes of `other`
+    /// The remaining axes of this tensor, then the remaining axes of `other`
     ///
     /// # Errors
-    /// Axes that do not exist or are named twice, as many as not on the other side, sizes that differ, dtypes that differ, bool.
+    /// Returns an error if an axis does not exist or is given twice, if the numbers of axes differ,
+    /// if the sizes of a pair differ, or if the dtypes differ or are bool.
     pub fn tensordot(&self, other: &Tensor, axes: &[isize], other_axes: &[isize]) -> Result<Tensor> {
         let name = "tensordot";
         check::same_dtype(name, &self.meta(), &other.meta())?;
@@ -108,19 +111,20 @@ impl Tensor {
     }
 }
 
-/// Axes counted from the first one.
+/// Returns the axes counted from the first one.
 fn resolved(x: &Tensor, axes: &[isize]) -> Result<Vec<usize>> {
-    // The set of axes reports those that are named twice.
+    // `Axes` reports axes that are given twice.
     Axes::from(axes).resolve(x.shape(), "tensordot")?;
     axes.iter().map(|&axis| Axis(axis).resolve(x.shape(), "tensordot")).collect()
 }
 
-/// The sum over an axis that stays, in this dtype.
+/// Returns the sum over an axis, which is kept with size 1, in the dtype of `x`.
 fn sum_of(x: &Tensor, axis: usize) -> Result<Tensor> {
     x.sum_keep(axis)?.to_dtype(x.dtype())
 }
 
-/// A matrix whose columns (or rows) are numbered by the `summed` axes, and the sizes of the others.
+/// Flattens `x` to a matrix whose columns (rows if `is_right`) are the `summed` axes, and returns
+/// it with the sizes of the other axes.
 fn matrix(x: &Tensor, summed: &[usize], is_right: bool) -> Result<(Tensor, Vec<usize>)> {
     let rest: Vec<usize> = (0..x.rank()).filter(|axis| !summed.contains(axis)).collect();
     let sizes = |axes: &[usize]| axes.iter().map(|&axis| x.dims()[axis]).collect::<Vec<_>>();

@@ -1,4 +1,5 @@
-//! Convolutions over one and three axes, composed of those over two, and convolutions of integers.
+//! Convolutions over one and three axes, composed of two-dimensional ones, and convolutions of
+//! integers.
 
 use crate::error::{Error, Result};
 use crate::op::Rule;
@@ -7,16 +8,17 @@ use crate::ops::conv_methods::{check_bias, check_operands, patches};
 use crate::precision;
 use crate::{Conv2dOptions, ConvTranspose2dOptions, Tensor};
 
-/// How a [`conv3d`](Tensor::conv3d) slides: `[depth, height, width]` each. The default touches every element once and pads nothing.
+/// Options of [`conv3d`](Tensor::conv3d), with `[depth, height, width]` each. The defaults are
+/// stride 1, dilation 1, one group and no padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv3dOptions {
-    /// Distance of neighbouring windows.
+    /// Distance between neighboring windows.
     pub stride: [usize; 3],
-    /// Zeros around the volume, on both sides.
+    /// Number of zeros added on both sides of each axis.
     pub padding: [usize; 3],
-    /// Distance of neighbouring elements in a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: [usize; 3],
-    /// Into how many independent parts the channels are split.
+    /// Number of independent groups into which the channels are split.
     pub groups: usize,
 }
 
@@ -26,18 +28,19 @@ impl Default for Conv3dOptions {
     }
 }
 
-/// How a [`conv_transpose1d`](Tensor::conv_transpose1d) slides; fields as in [`ConvTranspose2dOptions`].
+/// Options of [`conv_transpose1d`](Tensor::conv_transpose1d); fields as in
+/// [`ConvTranspose2dOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvTranspose1dOptions {
-    /// Distance of neighbouring windows on the output.
+    /// Distance between neighboring windows on the output.
     pub stride: usize,
-    /// Elements cut off the output, on both sides.
+    /// Number of elements removed from the output on both sides.
     pub padding: usize,
-    /// Elements added to the output at the end. Below stride or dilation.
+    /// Number of elements added at the end of the output. Must be below the stride or the dilation.
     pub output_padding: usize,
-    /// Distance of neighbouring elements in a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: usize,
-    /// Into how many independent parts the channels are split.
+    /// Number of independent groups into which the channels are split.
     pub groups: usize,
 }
 
@@ -47,18 +50,19 @@ impl Default for ConvTranspose1dOptions {
     }
 }
 
-/// How a [`conv_transpose3d`](Tensor::conv_transpose3d) slides: `[depth, height, width]` each; fields as in [`ConvTranspose2dOptions`].
+/// Options of [`conv_transpose3d`](Tensor::conv_transpose3d), with `[depth, height, width]` each;
+/// fields as in [`ConvTranspose2dOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvTranspose3dOptions {
-    /// Distance of neighbouring windows on the output.
+    /// Distance between neighboring windows on the output.
     pub stride: [usize; 3],
-    /// Elements cut off the output, on both sides.
+    /// Number of elements removed from the output on both sides.
     pub padding: [usize; 3],
-    /// Elements added to the output at the end. Below stride or dilation.
+    /// Number of elements added at the end of the output. Must be below the stride or the dilation.
     pub output_padding: [usize; 3],
-    /// Distance of neighbouring elements in a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: [usize; 3],
-    /// Into how many independent parts the channels are split.
+    /// Number of independent groups into which the channels are split.
     pub groups: usize,
 }
 
@@ -75,15 +79,20 @@ impl Default for ConvTranspose3dOptions {
 }
 
 impl Tensor {
-    /// Cross-correlation over three axes, as PyTorch's: a [`conv2d`](Tensor::conv2d) of planes whose channels are those of all planes that a window shows. Its
-    /// memory is that of the volume times the kernel's depth (over the stride of the depth), once, and what `conv2d` takes. Integers wrap.
+    /// Computes the cross-correlation over three axes, like PyTorch's `conv3d`. It is a
+    /// [`conv2d`](Tensor::conv2d) over depth slices, whose channels are the channels of all slices
+    /// under the kernel. It allocates the size of the volume times the kernel depth (divided by the
+    /// depth stride) once, in addition to the memory of `conv2d`. Integer results wrap around.
     ///
     /// # Shapes
-    /// `[batch, channels, depth, height, width]`, weight `[out_channels, channels / groups, kd, kh, kw]`, bias `[out_channels]` give
-    /// `[batch, out_channels, od, oh, ow]`, each `(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
+    /// `[batch, channels, depth, height, width]`, weight
+    /// `[out_channels, channels / groups, kd, kh, kw]`, bias `[out_channels]` ->
+    /// `[batch, out_channels, od, oh, ow]`, where each output size is
+    /// `(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a window larger than the padded volume.
+    /// Returns an error if shapes or dtypes do not match, or if the window is larger than the
+    /// padded volume.
     pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv3dOptions) -> Result<Tensor> {
         match precision::current() {
             None => conv3d(self, weight, bias, &options),
@@ -94,14 +103,18 @@ impl Tensor {
         }
     }
 
-    /// The transposed convolution over one axis, as PyTorch's: a [`conv_transpose2d`](Tensor::conv_transpose2d) of images of height 1.
+    /// Computes the transposed convolution over one axis, like PyTorch's `conv_transpose1d`: a
+    /// [`conv_transpose2d`](Tensor::conv_transpose2d) of images of height 1.
     ///
     /// # Shapes
-    /// `[batch, channels, length]`, weight `[channels, out_channels / groups, kernel]`, bias `[out_channels]` give
-    /// `[batch, out_channels, (length - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1]`.
+    /// `[batch, channels, length]`, weight `[channels, out_channels / groups, kernel]`, bias
+    /// `[out_channels]` ->
+    /// `[batch, out_channels, (length - 1) stride - 2 padding + dilation (kernel - 1) +
+    /// output_padding + 1]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, an output padding not below stride or dilation, an output without elements.
+    /// Returns an error if shapes or dtypes do not match, if the output padding is not below the
+    /// stride or the dilation, or if the output would have no elements.
     pub fn conv_transpose1d(
         &self,
         weight: &Tensor,
@@ -124,16 +137,21 @@ impl Tensor {
         self.unsqueeze(2)?.conv_transpose2d(&weight.unsqueeze(2)?, bias, options)?.squeeze(2)
     }
 
-    /// The transposed convolution over three axes, which is the gradient of [`conv3d`](Tensor::conv3d) for its input, as PyTorch's: a
-    /// [`conv_transpose2d`](Tensor::conv_transpose2d) of planes, which are then added up along the depth. Its memory is that of the result times the kernel's
-    /// depth (over the stride of the depth), and of all operands in f32 for half precision.
+    /// Computes the transposed convolution over three axes, like PyTorch's `conv_transpose3d`: the
+    /// gradient of [`conv3d`](Tensor::conv3d) with respect to its input. It is a
+    /// [`conv_transpose2d`](Tensor::conv_transpose2d) of depth slices, whose results are then
+    /// summed along the depth. It allocates the size of the result times the kernel depth (divided
+    /// by the depth stride), and for half precision f32 copies of all operands.
     ///
     /// # Shapes
-    /// `[batch, channels, depth, height, width]`, weight `[channels, out_channels / groups, kd, kh, kw]`, bias `[out_channels]` give
-    /// `[batch, out_channels, od, oh, ow]`, each `(size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1`.
+    /// `[batch, channels, depth, height, width]`, weight
+    /// `[channels, out_channels / groups, kd, kh, kw]`, bias `[out_channels]` ->
+    /// `[batch, out_channels, od, oh, ow]`, where each output size is
+    /// `(size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, an output padding not below stride or dilation, an output without elements.
+    /// Returns an error if shapes or dtypes do not match, if the output padding is not below the
+    /// stride or the dilation, or if the output would have no elements.
     pub fn conv_transpose3d(
         &self,
         weight: &Tensor,
@@ -190,7 +208,7 @@ fn conv3d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &Conv3dOp
     let [batch, channels, _, height, width] = x.sizes()?;
     let [out_channels, per_group, kd, kh, kw] = weight.sizes()?;
     let Conv3dOptions { stride, padding, dilation, groups } = *options;
-    // Half-precision gradients that meet along the depth are accumulated in f32.
+    // Half-precision gradients of overlapping windows are accumulated along the depth in f32.
     let wide = if x.needs_grad() { x.to_dtype(x.dtype().accumulator())? } else { x.clone() };
     let padded = match padding[0] {
         0 => wide,
@@ -227,13 +245,13 @@ struct Transposed {
 }
 
 impl Transposed {
-    /// Elements of the output before it is cut and added to.
+    /// Returns the size of the output before padding is removed and output padding is added.
     fn uncropped(&self) -> Option<usize> {
         let reach = self.size.checked_sub(1)?.checked_mul(self.stride)?;
         reach.checked_add(self.kernel.checked_sub(1)?.checked_mul(self.dilation)?)?.checked_add(1)
     }
 
-    /// Elements of the output; `None` if there are none.
+    /// Returns the size of the output, or `None` if it has no elements.
     fn output(&self) -> Option<usize> {
         let full = self.uncropped()?.checked_add(self.output_padding)?;
         full.checked_sub(self.padding.checked_mul(2)?).filter(|&size| size > 0)
@@ -296,7 +314,7 @@ fn conv_transpose3d(
         dilation: dilation[axis],
     });
     check_transposed(op, x, weight, bias, groups, &axes)?;
-    // What is added up along the depth is rounded to a half once, at the end.
+    // Sums along the depth are rounded to half precision once, at the end.
     let dtype = x.dtype().accumulator();
     let planes = x.to_dtype(dtype)?.permute([0, 2, 1, 3, 4])?;
     let planes = planes.reshape([batch * depth, channels, height, width])?;
@@ -321,7 +339,8 @@ fn conv_transpose3d(
     y.to_dtype(x.dtype())
 }
 
-/// Planes of `plane` elements added up where the windows of `axis` put them, `[batch, channels, output, plane]`.
+/// Sums slices of `plane` elements at the positions of the windows of `axis`, and returns
+/// `[batch, channels, output, plane]`.
 fn along_depth(columns: &Tensor, axis: &Transposed, plane: usize) -> Result<Tensor> {
     let (Some(full), Some(output)) = (axis.uncropped(), axis.output()) else {
         return Err(Error::invalid("conv_transpose3d", "no output"));
@@ -338,7 +357,7 @@ fn along_depth(columns: &Tensor, axis: &Transposed, plane: usize) -> Result<Tens
     y.narrow(2, axis.padding, output)?.contiguous()
 }
 
-/// Columns added up to images, of integers too.
+/// Sums columns into images (`col2im`), for floating-point and integer dtypes.
 fn folded(columns: &Tensor, window: Window, size: [usize; 2]) -> Result<Tensor> {
     match columns.dtype().is_float() {
         true => columns.col2im(window, size),
@@ -350,7 +369,8 @@ fn first(outputs: Vec<Tensor>) -> Result<Tensor> {
     outputs.into_iter().next().ok_or_else(|| Error::invalid("conv2d", "no output"))
 }
 
-/// A convolution of integers, which has no op: one matrix product of all patches.
+/// Computes a convolution of integers, for which no op exists, as one matrix product of all
+/// patches.
 pub(crate) fn conv2d_of_integers(
     op: &Conv2d,
     x: &Tensor,
@@ -371,7 +391,7 @@ pub(crate) fn conv2d_of_integers(
     }
 }
 
-/// A transposed convolution of integers, without bias, to an output of `size`.
+/// Computes a transposed convolution of integers, without bias, to an output of `size`.
 pub(crate) fn transposed_of_integers(
     x: &Tensor,
     weight: &Tensor,

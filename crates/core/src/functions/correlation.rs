@@ -1,4 +1,4 @@
-//! Covariances and correlations of variables that were observed together.
+//! Covariance and correlation matrices.
 
 use super::{check_floating, in_accumulator};
 use crate::anomaly::in_function;
@@ -10,18 +10,24 @@ use crate::shape::AxisSet;
 use crate::{Shape, Tensor};
 
 impl Tensor {
-    /// The covariances of rows, whose columns are observations. `fweights` tell how often each was made, `aweights` how much each counts. Reads both back to the host,
-    /// to see that none is below 0.
+    /// Returns the covariances of the rows, whose columns are observations. `fweights` are the
+    /// frequencies of the observations, `aweights` their relative weights. With weights it waits
+    /// for the device, to check that none is negative and that their sum is not 0.
     ///
-    /// Sums of products are divided by `sum(weights) - correction`, with `aweights` by `sum(weights) - correction * sum(weights * aweights) / sum(weights)`, where
-    /// `weights` are the products of both; by 0 where that is below 0, as in PyTorch. They are finite also where sums of products would overflow. The gradients are those of the formula.
+    /// Sums of products are divided by `sum(weights) - correction`, or with `aweights` by
+    /// `sum(weights) - correction * sum(weights * aweights) / sum(weights)`, where `weights` are
+    /// the products of both. A negative divisor is replaced by 0, as in PyTorch. Covariances are
+    /// finite even where the sums of products would overflow. The gradients are those of the
+    /// formula.
     ///
     /// # Shapes
-    /// `[variables, observations]`, fweights and aweights `[observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
+    /// `[variables, observations]`, fweights and aweights `[observations]` ->
+    /// `[variables, variables]`; `[observations]` or one variable -> `[]`
     ///
     /// # Errors
-    /// A dtype that is not floating, more than two axes, `fweights` that are not integers, `aweights` of another dtype, either of another shape, below 0, or of
-    /// both with products whose sum is 0.
+    /// Returns an error if the dtype is not floating-point, if there are more than two axes, if
+    /// `fweights` are not integers, if `aweights` have another dtype, if either has another shape
+    /// or a negative element, or if the sum of the weights is 0.
     pub fn cov(
         &self,
         correction: f64,
@@ -58,13 +64,16 @@ impl Tensor {
         })
     }
 
-    /// The correlations of rows, whose columns are observations: covariances divided by both standard deviations, from -1 to 1, at numbers of every size. The gradients are those of the formula.
+    /// Returns the correlations of the rows, whose columns are observations: covariances divided by
+    /// both standard deviations, clamped to -1 and 1, without overflow or underflow. The gradients
+    /// are those of the formula.
     ///
     /// # Shapes
-    /// `[variables, observations]` -> `[variables, variables]`; `[observations]` or one variable -> `[]`
+    /// `[variables, observations]` -> `[variables, variables]`; `[observations]` or one variable ->
+    /// `[]`
     ///
     /// # Errors
-    /// A dtype that is not floating, more than two axes.
+    /// Returns an error if the dtype is not floating-point, or if there are more than two axes.
     pub fn corrcoef(&self) -> Result<Tensor> {
         let x = rows("corrcoef", self)?;
         let of_rows = |[x]: &[Tensor; 1]| -> Result<Tensor> {
@@ -81,7 +90,7 @@ impl Tensor {
             )?;
             let spread = diagonal.sqrt()?;
             let quotient = found.div(&spread.unsqueeze(1)?)?.div(&spread.unsqueeze(0)?)?;
-            // What rounding adds to 1 is taken off again, and no gradient with it.
+            // Clamps rounding errors beyond 1 without an effect on the gradient.
             let rounded = no_grad(|| quotient.clamp(-1.0, 1.0)?.sub(&quotient))?;
             quotient.add(&rounded)
         };
@@ -89,7 +98,7 @@ impl Tensor {
     }
 }
 
-/// `[variables, observations]`.
+/// Returns a matrix of shape `[variables, observations]`.
 fn rows(name: &'static str, x: &Tensor) -> Result<Tensor> {
     check_floating(name, x)?;
     match x.rank() {
@@ -105,7 +114,8 @@ fn check_weights(what: &'static str, given: &Tensor, observations: Shape) -> Res
     if is_negative { Err(Error::invalid("cov", format!("{what} below 0"))) } else { Ok(()) }
 }
 
-/// With the products of all weights, and those that tell how much an observation counts; all in the dtype of `x`.
+/// Returns the covariances of rows. `weights` are the products of all weights, `aweights` the
+/// relative weights; all have the dtype of `x`.
 fn covariance(
     x: &Tensor,
     correction: f64,
@@ -120,7 +130,7 @@ fn covariance(
         }
         Some(weights) => {
             let total = weights.sum(..)?;
-            // Of shares that add up to 1 no sum overflows.
+            // Normalized weights sum to 1, so the weighted sum cannot overflow.
             let centered = x.sub(&x.mul(&weights.div(&total)?)?.sum_keep(1)?)?;
             let lost = match aweights {
                 None => total.detach().scalar_like(correction)?,
@@ -133,7 +143,7 @@ fn covariance(
     if x.dims()[0] == 1 { found.reshape(()) } else { Ok(found) }
 }
 
-/// Sums of products of rows, divided by a count: finite wherever the quotients are.
+/// Returns sums of products of rows divided by a count. They are finite wherever the quotients are.
 fn products(inputs: [&Tensor; 3]) -> Result<Tensor> {
     let found = no_grad(|| {
         let [weighted, centered, count] = inputs;
@@ -155,7 +165,8 @@ fn products(inputs: [&Tensor; 3]) -> Result<Tensor> {
     Ok(with_gradient("cov", &inputs, vec![found], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// The distances of rows from their means, in units of the largest: those that a correlation does not depend on.
+/// Returns the deviations of rows from their means, divided by the largest magnitude of each row,
+/// of which a correlation is independent.
 fn in_own_units(x: &Tensor) -> Result<Tensor> {
     if x.elements() == 0 {
         return Ok(x.clone());

@@ -1,5 +1,6 @@
-//! Random counts, drawn on the host in f64 by rejection, which takes as many even numbers as it takes. These come of Philox under a key that the device's own
-//! random numbers give, so that the device's seed decides, and all devices give the same.
+//! Random counts, sampled on the host in f64. Rejection sampling consumes a varying number of
+//! uniform random numbers for each element. They come from Philox with a key that is sampled on the
+//! device, so the seed of the device determines the result, and all devices return the same counts.
 
 use super::{check_floating, floats_of};
 use crate::dispatch::apply_one;
@@ -11,10 +12,11 @@ use crate::{Device, Shape, Tensor};
 use std::f64::consts::TAU;
 
 impl Tensor {
-    /// Random counts of Poisson distributions with these rates, in their dtype. Reads the rates back to the host.
+    /// Samples Poisson distributions with these rates, in their dtype. Copies the rates to the
+    /// host.
     ///
     /// # Errors
-    /// A rate that is negative or not finite, a dtype that is not floating.
+    /// Returns an error if a rate is negative or not finite, or if the dtype is not floating-point.
     pub fn poisson(&self) -> Result<Tensor> {
         check_floating("poisson", self)?;
         let rates = self.detach().to_vec_f64()?;
@@ -29,13 +31,17 @@ impl Tensor {
         floats_of(counts.collect(), *self.shape(), self.dtype(), self.device())
     }
 
-    /// How many of so many trials succeed, each with its probability; in the dtype of the trials. Reads both back to the host.
+    /// Samples binomial distributions: the number of successes among as many trials as each element
+    /// says, with the success probability `probability`, in the dtype of the trials. Copies both to
+    /// the host.
     ///
     /// # Shapes
-    /// Trials and probabilities of one shape, unchanged
+    /// Trials and probabilities of one shape -> same shape
     ///
     /// # Errors
-    /// Shapes or dtypes that differ, trials that are negative or no whole numbers below 2^53, a probability outside `0..=1`, a dtype that is not floating.
+    /// Returns an error if the shapes or dtypes differ, if a number of trials is negative, not an
+    /// integer, or not below 2^53, if a probability is outside `0..=1`, or if the dtype is not
+    /// floating-point.
     pub fn binomial(&self, probability: &Tensor) -> Result<Tensor> {
         let name = "binomial";
         check_floating(name, self)?;
@@ -60,17 +66,17 @@ impl Tensor {
     }
 }
 
-/// 62 random bits of the device.
+/// Samples 62 random bits on the device.
 fn key(device: &Device) -> Result<u64> {
     let (state, offset) = device.draw(2)?;
     let bits = apply_one(RandomBits { shape: Shape::new(&[2])?, bits: 31, offset }, &[&state])?;
     Ok(bits.to_vec::<i32>()?.into_iter().fold(0, |key, bits| (key << 31) | u64::from(bits as u32)))
 }
 
-/// Even numbers between 0 and 1, odd multiples of 2^-53, for one element.
+/// Uniform random numbers between 0 and 1, odd multiples of 2^-53, for one element.
 struct Numbers {
     key: u64,
-    /// Of two numbers each.
+    /// The index of the next Philox block. Each block yields two numbers.
     block: u64,
     second: Option<f64>,
 }
@@ -95,7 +101,8 @@ impl Numbers {
     }
 }
 
-/// `log(n!)` of a whole number: below 10 by the product, above by Stirling's series (DLMF 5.11.1).
+/// Returns `log(n!)` of an integer: below 10 from the product, above from Stirling's series (DLMF
+/// 5.11.1).
 fn log_factorial(n: f64) -> f64 {
     if n < 10.0 {
         return (1..=n as u32).map(f64::from).product::<f64>().ln();
@@ -105,8 +112,9 @@ fn log_factorial(n: f64) -> f64 {
     n * n.ln() - n + 0.5 * (TAU * n).ln() + series
 }
 
-/// Small rates by the product of even numbers (Knuth 3.4.1), others by Hörmann's transformed rejection (1993, The transformed rejection method for generating
-/// Poisson random variables, PTRS).
+/// Samples a Poisson distribution: small rates by products of uniform random numbers (Knuth 3.4.1),
+/// others by Hörmann's transformed rejection (1993, The transformed rejection method for
+/// generating Poisson random variables, PTRS).
 fn poisson(rate: f64, numbers: &mut Numbers) -> f64 {
     if rate < 10.0 {
         let (limit, mut product, mut count) = ((-rate).exp(), numbers.next(), 0.0);
@@ -137,8 +145,9 @@ fn poisson(rate: f64, numbers: &mut Numbers) -> f64 {
     }
 }
 
-/// Few successes by the gaps between them, others by Hörmann's transformed rejection (1993, The generation of binomial random variates, BTRS). A probability
-/// above 1/2 by the failures.
+/// Samples a binomial distribution: if few successes are expected, by the gaps between them,
+/// otherwise by Hörmann's transformed rejection (1993, The generation of binomial random variates,
+/// BTRS). For a probability above 1/2 the failures are counted.
 fn binomial(trials: f64, share: f64, numbers: &mut Numbers) -> f64 {
     if share > 0.5 {
         return trials - binomial(trials, 1.0 - share, numbers);

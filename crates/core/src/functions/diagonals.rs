@@ -8,13 +8,15 @@ use crate::{Device, Ellipsis, Scalar, Shape, Slice, Tensor};
 use std::ops::Range;
 
 impl Tensor {
-    /// Matrices with the last axis on a diagonal and zeros elsewhere, as the axes `first` and `second` of the result.
+    /// Returns matrices whose diagonals are the last axis of this tensor, and zeros elsewhere. The
+    /// matrices have the axes `first` and `second` of the result.
     ///
     /// # Shapes
-    /// `[.., n]` -> `[.., n + |offset|, n + |offset|]` for the last two axes
+    /// `[.., n]` -> `[.., n + |offset|, n + |offset|]` if these are the last two axes
     ///
     /// # Errors
-    /// No axes, axes that the result does not have or that are the same, a result that is too large.
+    /// Returns an error if this tensor has no axes, if the result does not have one of the axes, if
+    /// they are the same, or if the result is too large.
     pub fn diag_embed(
         &self,
         offset: isize,
@@ -44,13 +46,14 @@ impl Tensor {
         found.reshape(shape)?.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
     }
 
-    /// A diagonal of a matrix, or the matrix with a vector on that diagonal and zeros elsewhere. A copy.
+    /// Returns a diagonal of a matrix, or a matrix with the given vector on that diagonal and zeros
+    /// elsewhere. The result is a copy.
     ///
     /// # Shapes
     /// `[rows, columns]` -> `[length]`; `[n]` -> `[n + |offset|, n + |offset|]`
     ///
     /// # Errors
-    /// A tensor that is neither.
+    /// Returns an error if the tensor is neither a matrix nor a vector.
     pub fn diag(&self, offset: isize) -> Result<Tensor> {
         match self.rank() {
             1 => self.diag_embed(offset, 0, 1),
@@ -62,37 +65,39 @@ impl Tensor {
         }
     }
 
-    /// The matrix with all elements on a diagonal, in row-major order, and zeros elsewhere.
+    /// Returns a matrix with all elements on a diagonal, in row-major order, and zeros elsewhere.
     ///
     /// # Shapes
     /// `[..]` of n elements -> `[n + |offset|, n + |offset|]`
     ///
     /// # Errors
-    /// A result that is too large.
+    /// Returns an error if the result is too large.
     pub fn diagflat(&self, offset: isize) -> Result<Tensor> {
         self.reshape([self.elements()])?.diag_embed(offset, 0, 1)
     }
 
-    /// The sum of the main diagonal; of integers and bool in i64.
+    /// Returns the sum of the main diagonal; for integers and bool in i64.
     ///
     /// # Shapes
     /// `[rows, columns]` -> `[]`
     ///
     /// # Errors
-    /// A tensor that is no matrix.
+    /// Returns an error if the tensor is not a matrix.
     pub fn trace(&self) -> Result<Tensor> {
         let [_, _] = self.shape().to_array("trace")?;
         diagonal_of("trace", self, 0, [Axis(0), Axis(1)])?.sum(..)
     }
 
-    /// This tensor with `value` on its main diagonal; of more than two axes where all indices are the same. With `wrap` the diagonal of a matrix with more rows than columns
-    /// begins anew one row after it has ended.
+    /// Returns this tensor with `value` on its main diagonal. With more than two axes, the diagonal
+    /// consists of the elements whose indices are all equal. With `wrap`, the diagonal of a matrix
+    /// with more rows than columns starts again one row after its end.
     ///
     /// # Shapes
-    /// `[rows, columns]` or `[n, n, n, ..]`, unchanged
+    /// `[rows, columns]` or `[n, n, n, ..]` -> same shape
     ///
     /// # Errors
-    /// Fewer than two axes, more than two of different sizes, a value that an integer dtype does not hold.
+    /// Returns an error if there are fewer than two axes, if there are more than two of different
+    /// sizes, or if an integer dtype cannot represent the value.
     pub fn fill_diagonal(&self, value: impl Into<Scalar>, wrap: bool) -> Result<Tensor> {
         let name = "fill_diagonal";
         let dims = self.dims();
@@ -120,37 +125,40 @@ impl Tensor {
         self.reshape([count])?.slice_assign(diagonal, &value)?.reshape(*self.shape())
     }
 
-    /// The row and the column of each element on and below a diagonal of a matrix, row by row, in i32 (i64 where that does not reach).
+    /// Returns the row and column indices of the elements on and below a diagonal of a matrix, in
+    /// row-major order, as i32 (i64 if they exceed its range).
     ///
     /// # Shapes
     /// `[2, elements]`
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn tril_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
         let end = |row: usize| row.saturating_add(1).saturating_add_signed(offset).min(columns);
-        // A diagonal below the corner leaves whole rows out.
+        // If the diagonal starts below the first row, the rows above it are empty.
         let first = if columns == 0 { rows } else { offset.min(0).unsigned_abs().min(rows) };
         triangle("tril_indices", first..rows, |row| 0..end(row), device)
     }
 
-    /// The row and the column of each element on and above a diagonal of a matrix, row by row, in i32 (i64 where that does not reach).
+    /// Returns the row and column indices of the elements on and above a diagonal of a matrix, in
+    /// row-major order, as i32 (i64 if they exceed its range).
     ///
     /// # Shapes
     /// `[2, elements]`
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn triu_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
         let start = |row: usize| row.saturating_add_signed(offset).min(columns);
-        // Rows from here on are behind the last column.
+        // From this row on, the diagonal is beyond the last column.
         let end =
             if columns == 0 { 0 } else { columns.saturating_add_signed(offset.saturating_neg()).min(rows) };
         triangle("triu_indices", 0..end, |row| start(row)..columns, device)
     }
 }
 
-/// Where the elements of a diagonal are in the row-major order of a matrix: from the first up to the end behind the last, `columns + 1` apart.
+/// Returns the range of the elements of a diagonal in the row-major order of a matrix; they are
+/// `columns + 1` apart.
 fn span(offset: isize, columns: usize, length: usize) -> (usize, usize) {
     let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
     match length {
@@ -162,7 +170,8 @@ fn span(offset: isize, columns: usize, length: usize) -> (usize, usize) {
     }
 }
 
-/// Rows and columns of the elements whose columns are in a range for each of `rows`, all of which have some.
+/// Returns the row and column indices of the elements whose columns are in a range for each of
+/// `rows`. No range is empty.
 fn triangle(
     name: &'static str,
     rows: Range<usize>,
@@ -170,7 +179,7 @@ fn triangle(
     device: &Device,
 ) -> Result<Tensor> {
     let mut indices: Vec<usize> = Vec::new();
-    // What needs more memory than there is for its rows alone is not counted.
+    // Reserves memory before counting, so that a number of rows that cannot fit fails at once.
     let mut reserved = |count: usize| match indices.try_reserve_exact(count.saturating_mul(2)) {
         Ok(()) => Ok(()),
         Err(_) => Err(Error::host_memory(count.saturating_mul(2 * size_of::<usize>()))),

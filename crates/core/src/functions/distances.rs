@@ -1,4 +1,5 @@
-//! Distances of all pairs of vectors, in blocks: no more is in memory at once than a part of the differences.
+//! Distances between all pairs of vectors, computed in blocks, so that only part of the differences
+//! is in memory at a time.
 
 use super::statistics::{norm, unit};
 use super::{check_floating, in_accumulator};
@@ -12,28 +13,32 @@ use crate::{Shape, Tensor};
 /// How [`Tensor::cdist`] computes Euclidean distances: PyTorch's `compute_mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CdistMode {
-    /// By a matrix product where either side has more than 25 vectors.
+    /// By a matrix product if either side has more than 25 vectors.
     #[default]
     MatmulIfLarge,
-    /// By a matrix product: `|x|^2 + |y|^2 - 2 x y`, fast, but of near vectors only as exact as the squares of their lengths.
+    /// By a matrix product, `|x|^2 + |y|^2 - 2 x y`. This is fast, but the error is relative to the
+    /// squared lengths of the vectors, so it is large for vectors that are close together.
     Matmul,
-    /// By differences.
+    /// From the differences.
     Differences,
 }
 
-/// From so many vectors on a matrix product pays: PyTorch's number.
+/// Above this number of vectors a matrix product is faster. The value is PyTorch's.
 const LARGE: usize = 25;
-/// Differences that are in memory at once: they stay in the cache of a processor, and are enough for a GPU.
+/// Number of differences that are in memory at a time: they fit in a CPU cache and are enough to
+/// fill a GPU.
 const BLOCK: usize = 1 << 20;
 
 impl Tensor {
-    /// The `p`-norms of the differences of all pairs of vectors. Gradients of equal vectors are 0.
+    /// Returns the `p`-norms of the differences of all pairs of vectors. The gradient of equal
+    /// vectors is 0.
     ///
     /// # Shapes
     /// `[.., n, width]` and `[.., m, width]`, leading axes broadcast -> `[.., n, m]`
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ or are not floating, a `p` below 0.
+    /// Returns an error if the shapes do not match, if the dtypes differ or are not floating-point,
+    /// or if `p` is negative.
     pub fn cdist(&self, other: &Tensor, p: f64, mode: CdistMode) -> Result<Tensor> {
         let name = "cdist";
         check_floating(name, self)?;
@@ -69,13 +74,15 @@ impl Tensor {
         found.reshape(&dims[..])
     }
 
-    /// The `p`-norms of the differences of all pairs of rows, each pair once: of the first row and the others, of the second and those behind it, ..
+    /// Returns the `p`-norms of the differences of all pairs of rows, each pair once: the first row
+    /// with all later ones, the second row with all later ones, and so on.
     ///
     /// # Shapes
     /// `[rows, width]` -> `[rows * (rows - 1) / 2]`
     ///
     /// # Errors
-    /// Another number of axes, a dtype that is not floating, a `p` below 0.
+    /// Returns an error if the tensor does not have 2 axes, if the dtype is not floating-point, or
+    /// if `p` is negative.
     pub fn pdist(&self, p: f64) -> Result<Tensor> {
         let name = "pdist";
         check_floating(name, self)?;
@@ -103,10 +110,11 @@ fn check_power(name: &'static str, p: f64) -> Result<()> {
     }
 }
 
-/// The `p`-norm along an axis, which stays; of `p` 0 the number of elements that are not 0.
+/// Returns the `p`-norm along an axis, which is kept with size 1. For `p` 0 it is the number of
+/// nonzero elements.
 ///
 /// # Errors
-/// A `p` below 0.
+/// Returns an error if `p` is negative.
 pub(super) fn norm_along(name: &'static str, x: &Tensor, p: f64, axis: usize) -> Result<Tensor> {
     check_power(name, p)?;
     if x.shape().dim(axis) == 0 {
@@ -118,7 +126,8 @@ pub(super) fn norm_along(name: &'static str, x: &Tensor, p: f64, axis: usize) ->
     }
 }
 
-/// Of `[batch, n, width]` and `[batch, m, width]`, by a matrix product.
+/// Returns the distances between `[batch, n, width]` and `[batch, m, width]`, computed by a matrix
+/// product.
 fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let found = no_grad(|| {
         let lengths = x.sum_squares_keep(2)?.add(&y.sum_squares_keep(2)?.transpose(1, 2)?)?;
@@ -129,7 +138,7 @@ fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let (x, y, distance) = (context.input(0)?, context.input(1)?, context.output(0)?);
         let is_zero = distance.eq_scalar(0)?;
         let share = dy.div(&distance.masked_fill(&is_zero, 1)?)?.masked_fill(&is_zero, 0)?;
-        // The sum of share * (x - y) over the other side.
+        // The sum of `share * (x - y)` over the other side.
         let of_x = x.mul(&share.sum_keep(2)?)?.sub(&share.matmul(y)?)?;
         let share = share.transpose(1, 2)?;
         let of_y = y.mul(&share.sum_keep(2)?)?.sub(&share.matmul(x)?)?;
@@ -138,15 +147,16 @@ fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     Ok(with_gradient("cdist", &[x, y], vec![found], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// Of which pairs there are distances.
+/// The pairs whose distances are computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pairs {
     All,
-    /// Of those whose second vector stands behind the first; the others are 0, or whatever comes with a block.
+    /// Pairs whose second vector has the larger index. Other elements of the result are 0, or
+    /// distances that were computed because they belong to the same block.
     Behind,
 }
 
-/// Parts of the vectors of both sides: first and number.
+/// Blocks of vectors on both sides, as (first, count).
 struct Blocks {
     rows: Vec<(usize, usize)>,
     columns: Vec<(usize, usize)>,
@@ -154,7 +164,8 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Those of which a part of each side has no more differences than [`BLOCK`], as square as possible.
+    /// Returns blocks such that each pair of blocks has at most [`BLOCK`] differences and is as
+    /// square as possible.
     fn of(x: &Tensor, y: &Tensor, pairs: Pairs) -> Blocks {
         let ([batch, width], n, m) = ([x.dims()[0], x.dims()[2]], x.dims()[1], y.dims()[1]);
         let together = (BLOCK / (batch * width).max(1)).max(1);
@@ -167,13 +178,13 @@ impl Blocks {
         Blocks { rows: parts(n, rows), columns: parts(m, columns), pairs }
     }
 
-    /// Whether a pair of these parts is asked for.
+    /// Returns whether this pair of blocks contains a requested pair of vectors.
     fn has(&self, (row, _): (usize, usize), (column, columns): (usize, usize)) -> bool {
         self.pairs == Pairs::All || column + columns > row + 1
     }
 }
 
-/// `[batch, rows, columns, width]`.
+/// Returns differences of shape `[batch, rows, columns, width]`.
 fn differences(x: &Tensor, y: &Tensor, rows: (usize, usize), columns: (usize, usize)) -> Result<Tensor> {
     let [x, y] = [(x, rows), (y, columns)].map(|(of, (first, count))| of.narrow(1, first, count));
     x?.unsqueeze(2)?.sub(&y?.unsqueeze(1)?)
@@ -207,7 +218,7 @@ fn by_differences(x: &Tensor, y: &Tensor, p: f64, pairs: Pairs) -> Result<Tensor
     Ok(with_gradient("cdist", &[x, y], vec![found], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// Of both sides, each block of differences formed anew.
+/// Returns the gradients of both sides. Each block of differences is recomputed.
 fn gradients(
     [x, y]: [&Tensor; 2],
     distance: &Tensor,
@@ -241,17 +252,17 @@ fn gradients(
     Ok([of_x?, of_y?])
 }
 
-/// The norms of `[batch, rows, columns, width]` along the last axis, without a gradient.
+/// Returns the norms of `[batch, rows, columns, width]` along the last axis, without a gradient.
 fn length(apart: &Tensor, p: f64) -> Result<Tensor> {
     if matches!(p, 0.0 | 1.0 | 2.0 | f64::INFINITY) || apart.dims()[3] == 0 {
         return norm_along("cdist", apart, p, 3)?.squeeze(3);
     }
-    // Zeros stay zeros: what `norm` does about their slopes is left out here.
+    // Zeros need no special treatment: unlike in `norm`, no gradient is computed here.
     let unit = unit(apart, &3.into())?;
     power(&apart.abs()?.div(&unit)?, p)?.sum_keep(3)?.powf(1.0 / p)?.mul(&unit)?.squeeze(3)
 }
 
-/// Small whole powers by products.
+/// Raises to a power; small integer powers are computed by products.
 fn power(x: &Tensor, p: f64) -> Result<Tensor> {
     match p {
         1.0 => Ok(x.clone()),
@@ -262,7 +273,8 @@ fn power(x: &Tensor, p: f64) -> Result<Tensor> {
     }
 }
 
-/// The derivative of the norm of differences by each of them: 0 of those that are 0, as in PyTorch.
+/// Returns the derivative of the norm with respect to each difference. For a difference of 0 it is
+/// 0, as in PyTorch.
 fn slope(apart: &Tensor, distance: &Tensor, p: f64) -> Result<Tensor> {
     match p {
         0.0 => return apart.zeros_like(),
@@ -270,11 +282,11 @@ fn slope(apart: &Tensor, distance: &Tensor, p: f64) -> Result<Tensor> {
         f64::INFINITY => return apart.sign()?.masked_fill(&apart.abs()?.ne(distance)?, 0),
         _ => {}
     }
-    // A share of the distance, whose power neither overflows nor vanishes.
+    // A fraction of the distance, whose power neither overflows nor underflows.
     let share = apart.div(&distance.masked_fill(&distance.eq_scalar(0)?, 1)?)?;
     match p {
         2.0 => Ok(share),
-        // Its slope at 0 is 0, too.
+        // Its derivative at 0 is also 0.
         3.0 => share.mul(&share.abs()?),
         _ => {
             let is_zero = share.eq_scalar(0)?;

@@ -1,6 +1,7 @@
-//! Random numbers of further distributions, by the inverse of the distribution function of even ones, and dropout that keeps mean and variance.
+//! Further random distributions, sampled by applying the inverse of the distribution function to
+//! uniform random numbers, and dropout that preserves mean and variance.
 //!
-//! They have no gradients by their parameters.
+//! There are no gradients with respect to the parameters of the distributions.
 
 use super::{check_floating, in_accumulator};
 use crate::autograd::no_grad;
@@ -12,20 +13,24 @@ use crate::{DType, Device, IntoShape, Shape, Tensor};
 use std::f64::consts::PI;
 
 impl Tensor {
-    /// Random numbers of the exponential distribution, `rate * e^(-rate * x)` above 0: `-log(u) / rate` of even u.
+    /// Samples the exponential distribution, `rate * e^(-rate * x)` above 0, as `-log(u) / rate`
+    /// with uniform u.
     ///
     /// # Errors
-    /// A rate that is not above 0 or not finite, a dtype that is not floating, no memory.
+    /// Returns an error if the rate is not positive or not finite, if the dtype is not
+    /// floating-point, or if the allocation fails.
     pub fn exponential(rate: f64, shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         check_positive("exponential", "rate", rate)?;
         let even = between_0_and_1("exponential", shape.into_shape()?, dtype, device)?;
         even.log()?.div_scalar(-rate)?.to_dtype(dtype)
     }
 
-    /// Random numbers whose logarithms are of the normal distribution with this mean and deviation.
+    /// Samples a log-normal distribution: the logarithms of the results are normal with this mean
+    /// and standard deviation.
     ///
     /// # Errors
-    /// A deviation that is not above 0, numbers that are not finite, a dtype that is not floating, no memory.
+    /// Returns an error if the deviation is not positive, if a parameter is not finite, if the
+    /// dtype is not floating-point, or if the allocation fails.
     pub fn log_normal(
         mean: f64,
         deviation: f64,
@@ -40,10 +45,11 @@ impl Tensor {
         normal.mul_scalar(deviation)?.add_scalar(mean)?.exp()?.to_dtype(dtype)
     }
 
-    /// Random numbers of the Cauchy distribution: `median + scale * tan(pi (u - 1/2))` of even u.
+    /// Samples the Cauchy distribution as `median + scale * tan(pi (u - 1/2))` with uniform u.
     ///
     /// # Errors
-    /// A scale that is not above 0, numbers that are not finite, a dtype that is not floating, no memory.
+    /// Returns an error if the scale is not positive, if a parameter is not finite, if the dtype is
+    /// not floating-point, or if the allocation fails.
     pub fn cauchy(
         median: f64,
         scale: f64,
@@ -58,10 +64,13 @@ impl Tensor {
         angle.sin()?.div(&angle.cos()?)?.mul_scalar(scale)?.add_scalar(median)?.to_dtype(dtype)
     }
 
-    /// How many trials it takes until one succeeds, each with probability `p`: 1, 2, .., as `ceil(log(u) / log(1 - p))` of even u.
+    /// Samples the geometric distribution: the number of trials up to the first success, each with
+    /// probability `p`. The result is 1, 2, .., computed as `ceil(log(u) / log(1 - p))` with
+    /// uniform u.
     ///
     /// # Errors
-    /// A probability that is not above 0 and below 1, a dtype of truth values, no memory.
+    /// Returns an error if the probability is not above 0 and below 1, if the dtype is bool, or if
+    /// the allocation fails.
     pub fn geometric(p: f64, shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         if p.is_nan() || p <= 0.0 || p >= 1.0 {
             return Err(Error::invalid(
@@ -77,10 +86,11 @@ impl Tensor {
         even.log()?.div_scalar((-p).ln_1p())?.ceil()?.maximum_scalar(1)?.to_dtype(dtype)
     }
 
-    /// Random numbers of normal distributions with these means and deviations, broadcast.
+    /// Samples normal distributions with these means and standard deviations, with broadcasting.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating, no memory. That deviations are not negative is not looked at.
+    /// Returns an error if the shapes do not broadcast, if the dtypes differ or are not
+    /// floating-point, or if the allocation fails. Negative deviations are not detected.
     pub fn normal(mean: &Tensor, deviation: &Tensor) -> Result<Tensor> {
         check_floating("normal", mean)?;
         check::same_dtype("normal", &mean.meta(), &deviation.meta())?;
@@ -92,22 +102,25 @@ impl Tensor {
         })
     }
 
-    /// Dropout for networks of `selu`: each element with probability `p` becomes what `selu` gives of -infinity, and all are scaled and shifted so that the
-    /// mean of 0 and the variance of 1 stay (Klambauer et al. 2017, Self-Normalizing Neural Networks).
+    /// Applies dropout for networks with `selu`: each element is replaced with probability `p` by
+    /// the limit of `selu` at -infinity, and the result is scaled and shifted so that mean 0 and
+    /// variance 1 are preserved (Klambauer et al. 2017, Self-Normalizing Neural Networks).
     ///
     /// # Errors
-    /// A probability outside `0..=1`, a dtype that is not floating.
+    /// Returns an error if the probability is outside `0..=1`, or if the dtype is not
+    /// floating-point.
     pub fn alpha_dropout(&self, p: f64) -> Result<Tensor> {
         self_normalizing("alpha_dropout", self, p, *self.shape())
     }
 
-    /// [`alpha_dropout`](Tensor::alpha_dropout) of whole channels.
+    /// Applies [`alpha_dropout`](Tensor::alpha_dropout) to whole channels.
     ///
     /// # Shapes
-    /// `[batch, channels, ..]`, unchanged
+    /// `[batch, channels, ..]` -> same shape
     ///
     /// # Errors
-    /// A probability outside `0..=1`, a dtype that is not floating, fewer than two axes.
+    /// Returns an error if the probability is outside `0..=1`, if the dtype is not floating-point,
+    /// or if there are fewer than two axes.
     pub fn feature_alpha_dropout(&self, p: f64) -> Result<Tensor> {
         let name = "feature_alpha_dropout";
         if self.rank() < 2 {
@@ -123,10 +136,10 @@ impl Tensor {
     }
 }
 
-/// Minus what `selu` gives of -infinity: its scale times its alpha.
+/// The negative limit of `selu` at -infinity: its scale times its alpha.
 const SATURATION: f64 = 1.758_099_340_847_376_6;
 
-/// Of `kept` elements each decides for all that it broadcasts to.
+/// Applies alpha dropout with a mask of shape `kept`, which is broadcast to `x`.
 fn self_normalizing(name: &'static str, x: &Tensor, p: f64, kept: Shape) -> Result<Tensor> {
     check::float(name, "input", &x.meta())?;
     check_probability(name, p)?;
@@ -144,7 +157,8 @@ fn self_normalizing(name: &'static str, x: &Tensor, p: f64, kept: Shape) -> Resu
     })
 }
 
-/// Even over all odd multiples of 2^-24 between 0 and 1; in f64 of 2^-53. In f32 for half precision.
+/// Samples odd multiples of 2^-24 between 0 and 1 uniformly; in f64 odd multiples of 2^-53. For
+/// half precision the result is f32.
 fn between_0_and_1(op: &'static str, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
     check_output(op, dtype)?;
     let bits = |bits: u8| {

@@ -1,5 +1,6 @@
-//! Division rounded to whole numbers, and its remainder with the sign of the dividend (C99, 7.12.10.1). Quotients are constant between jumps: their gradients are 0
-//! everywhere, also where the quotient is infinite or NaN.
+//! Division that is rounded to an integer, and its remainder with the sign of the dividend (C99,
+//! 7.12.10.1). Quotients are piecewise constant: their gradients are 0 everywhere, including where
+//! the quotient is infinite or NaN.
 
 use super::{binary, check_broadcast, check_number, with_zero_gradient};
 use crate::anomaly::in_function;
@@ -7,43 +8,47 @@ use crate::autograd::no_grad;
 use crate::{Result, Tensor};
 
 impl Tensor {
-    /// `floor(self / other)`, broadcast: of the exact quotient, not of the rounded one, as PyTorch's `floor_divide`. Floats divided by 0 are infinite or NaN, integers
-    /// divided by 0 are 0.
+    /// Returns `floor(self / other)` of the exact, not of the rounded quotient, with broadcasting,
+    /// like PyTorch's `floor_divide`. Floats divided by 0 are infinite or NaN, integers divided by
+    /// 0 are 0.
     ///
     /// The gradients are 0.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ, bool, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are bool, or if the shapes do not broadcast.
     pub fn floor_divide(&self, other: &Tensor) -> Result<Tensor> {
         quotient("floor_divide", self, other, floor_of_integers, floor_of_floats)
     }
 
-    /// `self / other` rounded towards zero, broadcast: of floats the whole part of the rounded quotient, as PyTorch's `div` with `rounding_mode="trunc"`. Floats divided
-    /// by 0 are infinite or NaN, integers divided by 0 are 0.
+    /// Returns `self / other` rounded toward zero, with broadcasting, like PyTorch's `div` with
+    /// `rounding_mode="trunc"`. For floats the rounded quotient is truncated. Floats divided by 0
+    /// are infinite or NaN, integers divided by 0 are 0.
     ///
     /// The gradients are 0.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ, bool, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are bool, or if the shapes do not broadcast.
     pub fn trunc_divide(&self, other: &Tensor) -> Result<Tensor> {
         quotient("trunc_divide", self, other, Tensor::div, |a, b| a.div(b)?.trunc())
     }
 
-    /// `self - other * trunc(self / other)`, broadcast, without rounding: the sign of `self`. Floats modulo 0 are NaN, integers modulo 0 are 0.
+    /// Returns `self - other * trunc(self / other)`, with broadcasting and without rounding error.
+    /// The result has the sign of `self`. Floats modulo 0 are NaN, integers modulo 0 are 0.
     ///
-    /// The gradient of `self` is 1, that of `other` the negative quotient rounded towards zero, which is infinite or NaN where `other` is 0, as in PyTorch.
+    /// The gradient of `self` is 1. The gradient of `other` is the negative quotient rounded toward
+    /// zero, which is infinite or NaN where `other` is 0, as in PyTorch.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ, bool, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are bool, or if the shapes do not broadcast.
     pub fn fmod(&self, other: &Tensor) -> Result<Tensor> {
         if self.dtype().is_float() {
             let grads =
@@ -52,7 +57,9 @@ impl Tensor {
         }
         check_number("fmod", self, other)?;
         check_broadcast("fmod", self, other)?;
-        // The remainder of the floored quotient has the sign of the divisor, and with the other sign it is nearer to 0 than the divisor: nothing leaves the dtype.
+        // The remainder of the floored quotient has the sign of the divisor. Subtracting the
+        // divisor gives the remainder with the other sign, which is still smaller than the divisor
+        // in magnitude, so nothing overflows.
         let remainder = self.remainder(other)?;
         let is_beyond = is_beyond(self, other, &remainder)?;
         is_beyond.where_(&remainder.sub(other)?, &remainder)
@@ -62,7 +69,7 @@ impl Tensor {
 /// A function of two tensors.
 type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
-/// A quotient of integers, or of floats in the dtype that they are computed in; its gradients are 0.
+/// Returns a quotient of integers, or of floats in their accumulation dtype. Its gradients are 0.
 fn quotient(
     name: &'static str,
     a: &Tensor,
@@ -81,40 +88,42 @@ fn quotient(
     with_zero_gradient(name, &[a, b], y)
 }
 
-/// Where there is a remainder, and dividend and divisor have different signs: what is rounded down is then one less than what is rounded towards zero.
+/// Returns where the remainder is not 0 and dividend and divisor have different signs. There the
+/// floored quotient is one less than the quotient rounded toward zero.
 fn is_beyond(a: &Tensor, b: &Tensor, remainder: &Tensor) -> Result<Tensor> {
     let differ = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
     remainder.ne_scalar(0)?.logical_and(&differ)
 }
 
-/// Integers divide towards zero. (`a - remainder` may not fit the dtype.)
+/// Integer division rounds toward zero. (`a - remainder` may overflow the dtype.)
 fn floor_of_integers(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let is_beyond = is_beyond(a, b, &a.remainder(b)?)?;
     a.div(b)?.sub(&is_beyond.to_dtype(a.dtype())?)
 }
 
-/// Without the remainder of the quotient towards zero the dividend is a multiple of the divisor, also of an infinite one.
+/// The dividend minus its truncated remainder is a multiple of the divisor, so the quotient is
+/// exact up to rounding. This also holds for an infinite divisor.
 fn floor_of_floats(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let remainder = remainder_of_floats(a, b)?;
     let towards_zero = a.sub(&remainder)?.div(b)?.round()?;
     let is_beyond = is_beyond(a, b, &remainder)?;
     let floored = towards_zero.sub(&is_beyond.to_dtype(a.dtype())?)?;
-    // The sign of 0 is that of the quotient, which is finite there.
+    // A zero takes the sign of the quotient, which is finite there.
     let rounded = a.div(b)?;
     let floored = floored.eq_scalar(0)?.where_(&rounded.mul_scalar(0)?, &floored)?;
     b.eq_scalar(0)?.where_(&rounded, &floored)
 }
 
-/// The remainder of sizes, with the sign of the dividend.
+/// Returns the remainder of the magnitudes, with the sign of the dividend.
 fn remainder_of_floats(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let is_negative = a.lt_scalar(0)?;
     let remainder = is_negative.where_(&a.neg()?, a)?.remainder(&b.abs()?)?;
     let signed = is_negative.where_(&remainder.neg()?, &remainder)?;
-    // The sign of -0; of 0 and 0 it is NaN.
+    // Preserves the sign of -0. For 0 modulo 0 the remainder is NaN, so this does not apply.
     a.eq_scalar(0)?.logical_and(&remainder.eq_scalar(0)?)?.where_(a, &signed)
 }
 
-/// The negative quotient rounded towards zero, which no gradient flows through.
+/// Returns the negative quotient rounded toward zero, detached from the graph.
 fn negated(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a, b) = (a.detach(), b.detach());
     let towards_zero = a.sub(&remainder_of_floats(&a, &b)?)?.div(&b)?.round()?;

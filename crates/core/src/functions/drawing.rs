@@ -1,33 +1,40 @@
-//! Random integers in the form of another tensor, and categories by their probabilities. They have no gradients.
+//! Random integers with the shape of another tensor, and sampling of categories. Neither has a
+//! gradient.
 
 use super::check_floating;
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 use crate::{DType, Tensor};
 
-/// The smallest time of a clock that rings: where 0 was drawn, nothing is divided by 0.
+/// The smallest exponential time. It prevents a division by 0 where the random number is 0.
 const LEAST_TIME: f64 = 1e-37;
 
 impl Tensor {
-    /// Random integers, even over `low..high`, in this tensor's shape and dtype, on its device: see [`randint`](Tensor::randint). In a floating dtype or bool they are drawn in
-    /// i64 and cast.
+    /// Samples integers uniformly from `low..high`, with the shape, dtype and device of this
+    /// tensor: see [`randint`](Tensor::randint). For a floating-point dtype or bool they are
+    /// sampled in i64 and cast.
     ///
     /// # Errors
-    /// An empty range, one of more than 2^40 values, bounds that an integer dtype cannot hold, no memory.
+    /// Returns an error if the range is empty or has more than 2^40 values, if an integer dtype
+    /// cannot represent the bounds, or if the allocation fails.
     pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
         let dtype = if self.dtype().is_int() { self.dtype() } else { DType::I64 };
         Tensor::randint(low, high, *self.shape(), dtype, self.device())?.to_dtype(self.dtype())
     }
 
-    /// Indices that are drawn with these probabilities, which need not sum to 1: from each row so many, in i32 (i64 where that does not reach). Without `replacement` none is
-    /// drawn twice: each category rings after an exponential time at the rate of its probability, and the first ones count (Efraimidis and Spirakis 2006, Weighted random
-    /// sampling with a reservoir).
+    /// Samples `count` indices from each row with these probabilities, which need not sum to 1. The
+    /// result is i32 (i64 if indices exceed its range). Without `replacement` no index is sampled
+    /// twice: each category gets an exponential time whose rate is its probability, and the
+    /// earliest ones are selected (Efraimidis and Spirakis 2006, Weighted random sampling with a
+    /// reservoir).
     ///
     /// # Shapes
     /// `[categories]` -> `[count]`; `[rows, categories]` -> `[rows, count]`
     ///
     /// # Errors
-    /// Other than one or two axes, a count of 0, a dtype that is not floating; a probability below 0 or not finite, a row with fewer categories above 0 than are drawn.
+    /// Returns an error if the rank is not 1 or 2, if `count` is 0, if the dtype is not
+    /// floating-point, if a probability is negative or not finite, or if a row has too few
+    /// categories with a probability above 0.
     pub fn multinomial(&self, count: usize, replacement: bool) -> Result<Tensor> {
         let name = "multinomial";
         check_floating(name, self)?;
@@ -39,7 +46,8 @@ impl Tensor {
             return Err(Error::invalid(name, told));
         }
         no_grad(|| {
-            // The same sums on every device, also on those without f64: the same categories are drawn.
+            // The accumulation dtype is the same on every device, including those without f64, so
+            // the same categories are sampled.
             let weights = self.to_dtype(self.dtype().accumulator())?;
             let is_probability = weights.ge_scalar(0.0)?.logical_and(&weights.lt_scalar(f64::INFINITY)?)?;
             if is_probability.all(..)?.item_f64()? == 0.0 {
@@ -64,7 +72,7 @@ impl Tensor {
     }
 }
 
-/// Where even numbers fall among the sums of the weights.
+/// Returns where uniform random numbers fall among the cumulative weights.
 fn repeatedly(weights: &Tensor, is_drawn: &Tensor, count: usize) -> Result<Tensor> {
     let axis = weights.rank() - 1;
     let categories = weights.dims()[axis];
@@ -75,9 +83,9 @@ fn repeatedly(weights: &Tensor, is_drawn: &Tensor, count: usize) -> Result<Tenso
         weights.dtype(),
         weights.device(),
     )?;
-    // Behind the sums that are at most what was drawn.
+    // The result is the index of the first sum above the random number.
     let found = sums.searchsorted(&even.mul(&total)?, true, None)?;
-    // The last one may be reached by rounding, and is of a category that can be.
+    // Rounding can give an index beyond the last category with a weight above 0, so clamp to it.
     let positions = Tensor::iota(categories, found.dtype(), 0, 1, weights.device())?;
     let last = is_drawn.where_(&positions, &positions.scalar_like(0)?)?.max_keep(axis)?;
     found.minimum(&last)

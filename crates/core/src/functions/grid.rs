@@ -1,4 +1,5 @@
-//! Images read at any places, and the places of an affine map (Jaderberg et al. 2015, "Spatial transformer networks").
+//! Sampling of images at arbitrary positions, and the sampling grid of an affine map (Jaderberg et
+//! al. 2015, "Spatial transformer networks").
 
 use super::resize::cubic_weights;
 use super::{check_floating, in_accumulator};
@@ -7,46 +8,56 @@ use crate::op::check;
 use crate::ops::index::index_dtype;
 use crate::{Shape, Tensor};
 
-/// How [`grid_sample`](Tensor::grid_sample) reads between elements.
+/// Interpolation modes of [`grid_sample`](Tensor::grid_sample).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GridMode {
-    /// The mean of the nearest, two along each axis, weighted by nearness.
+    /// Linear interpolation between the two nearest elements along each axis.
     #[default]
     Bilinear,
-    /// The nearest; of two as near the one whose number is even. No gradient flows to the grid.
+    /// The nearest element; ties go to the even index. No gradient flows to the grid.
     Nearest,
-    /// The cubic convolution of the nearest, four along each axis, with `a = -0.75`; of images only.
+    /// Cubic convolution of the four nearest elements along each axis, with `a = -0.75`; images
+    /// only.
     Bicubic,
 }
 
-/// What [`grid_sample`](Tensor::grid_sample) reads outside of the image.
+/// What [`grid_sample`](Tensor::grid_sample) reads outside the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GridPadding {
     /// Zeros.
     #[default]
     Zeros,
-    /// The element at the border.
+    /// The nearest element at the border.
     Border,
-    /// The image reflected at its border: at the corner elements' centers if `align_corners`, else at their edges.
+    /// The image reflected at its border: at the centers of the corner elements if `align_corners`,
+    /// otherwise at their outer edges.
     Reflection,
 }
 
 impl Tensor {
-    /// The image at the places of a grid: the last axis of `grid` is x, y (and z of volumes), from -1 to 1 across the image; with `align_corners` these are
-    /// the centers of corner elements, without it their outer edges. Half precision is computed in f32 and rounded once.
+    /// Samples the image at the positions of a grid. The last axis of `grid` is x, y (and z for
+    /// volumes), from -1 to 1 across the image. With `align_corners` these are the centers of the
+    /// corner elements, otherwise their outer edges. Half-precision inputs are computed in f32, and
+    /// the result is rounded once.
     ///
-    /// Places that are NaN or infinite read as in PyTorch on the CPU. With `Zeros` an image gives NaN, but 0 with `Nearest`; a volume gives 0. With another padding
-    /// NaN reads the first element of the axis, of a volume the last; so do infinities with `Reflection`, while with `Border` they read the element at their side.
-    /// `Bicubic` gives NaN with any padding.
+    /// Positions that are NaN or infinite are handled as in PyTorch on the CPU. With `Zeros` an
+    /// image gives NaN, or 0 with `Nearest`, and a volume gives 0. With the other padding modes a
+    /// NaN reads the first element of the axis, in a volume the last. Infinities do the same with
+    /// `Reflection`; with `Border` they read the element at their side. `Bicubic` gives NaN with
+    /// any padding.
     ///
-    /// All elements that a place reads are picked: 4 of an image, 16 of `Bicubic`, 8 of a volume, each as large as the result.
+    /// All elements that contribute to a position are gathered: 4 for an image, 16 for `Bicubic`, 8
+    /// for a volume. Each gathered tensor is as large as the result.
     ///
     /// # Shapes
-    /// `[batch, channels, height, width]` and grid `[batch, oh, ow, 2]` to `[batch, channels, oh, ow]`; `[batch, channels, depth, height, width]` and
-    /// `[batch, od, oh, ow, 3]` to `[batch, channels, od, oh, ow]`.
+    /// `[batch, channels, height, width]` and grid `[batch, oh, ow, 2]` ->
+    /// `[batch, channels, oh, ow]`; `[batch, channels, depth, height, width]` and
+    /// `[batch, od, oh, ow, 3]` -> `[batch, channels, od, oh, ow]`
     ///
     /// # Errors
-    /// Another rank, dtypes that differ or are not floating, another batch, an empty image, `Bicubic` of volumes.
+    /// Returns an error if the rank is not 4 or 5, if the dtypes differ or are not floating-point,
+    /// if the shape of the grid does not match, if the image is empty, or if `Bicubic` is used for
+    /// a volume.
     pub fn grid_sample(
         &self,
         grid: &Tensor,
@@ -61,13 +72,17 @@ impl Tensor {
         })
     }
 
-    /// The grid of an affine map for [`grid_sample`](Tensor::grid_sample): `theta (x, y, 1)` at each place of an image of `size`, `theta (x, y, z, 1)` of a volume.
+    /// Returns the grid of an affine map for [`grid_sample`](Tensor::grid_sample):
+    /// `theta (x, y, 1)` at each position of an image of `size`, or `theta (x, y, z, 1)` for a
+    /// volume.
     ///
     /// # Shapes
-    /// `[batch, 2, 3]` and a size of 2 to `[batch, size[0], size[1], 2]`; `[batch, 3, 4]` and a size of 3 to `[batch, size[0], size[1], size[2], 3]`.
+    /// `[batch, 2, 3]` and 2 sizes -> `[batch, size[0], size[1], 2]`; `[batch, 3, 4]` and 3 sizes
+    /// -> `[batch, size[0], size[1], size[2], 3]`
     ///
     /// # Errors
-    /// Another shape, a dtype that is not floating, a size of 0.
+    /// Returns an error if the shape is not one of these, if the dtype is not floating-point, or if
+    /// a size is 0.
     pub fn affine_grid(&self, size: &[usize], align_corners: bool) -> Result<Tensor> {
         let op = "affine_grid";
         check_floating(op, self)?;
@@ -87,13 +102,14 @@ impl Tensor {
     }
 }
 
-/// The places of the elements of an image of `size`, `[elements, axes + 1]`: x, y, .., 1.
+/// Returns the positions of the elements of an image of `size`, `[elements, axes + 1]`: x, y,
+/// .., 1.
 fn base_grid(size: &[usize], align_corners: bool, like: &Tensor) -> Result<Tensor> {
     let elements = Shape::new(size)?.elements();
     let mut columns = Vec::new();
     for axis in (0..size.len()).rev() {
         let count = size[axis];
-        // (2 i - (n - 1)) / (n - 1), or / n.
+        // `(2 i - (n - 1)) / (n - 1)`, or `/ n`.
         let numbers = Tensor::arange(0, count as f64, 1, like.dtype(), like.device())?;
         let parts = if align_corners { count - 1 } else { count }.max(1);
         let places = numbers.mul_scalar(2.0)?.sub_scalar((count - 1) as f64)?.div_scalar(parts as f64)?;
@@ -105,7 +121,7 @@ fn base_grid(size: &[usize], align_corners: bool, like: &Tensor) -> Result<Tenso
     Tensor::concat(&columns.iter().collect::<Vec<_>>(), 1)
 }
 
-/// The shape of the result, if the operands fit.
+/// Returns the shape of the result, if the operands match.
 fn sampled_shape(x: &Tensor, grid: &Tensor, mode: GridMode) -> Result<Shape> {
     let op = "grid_sample";
     check_floating(op, x)?;
@@ -135,11 +151,12 @@ struct Sampler<'a> {
     align_corners: bool,
 }
 
-/// One of the elements along an axis that places read: their numbers, which may lie outside, and their weights.
+/// One of the elements that contribute along an axis: its index at each position, which may be out
+/// of range, and its weight.
 type Tap = (Tensor, Option<Tensor>);
 
 impl Sampler<'_> {
-    /// `[batch, channels, places]`.
+    /// Returns samples of shape `[batch, channels, positions]`.
     fn sample(&self, x: &Tensor, grid: &Tensor) -> Result<Tensor> {
         let axes = self.sizes.len();
         let [batch, channels] = [x.dims()[0], x.dims()[1]];
@@ -169,7 +186,8 @@ impl Sampler<'_> {
         sum.ok_or_else(|| Error::invalid("grid_sample", "no elements"))
     }
 
-    /// The elements along `axis` that places at these coordinates, from -1 to 1, read.
+    /// Returns the elements along `axis` that contribute to these coordinates, which range from -1
+    /// to 1.
     fn taps(&self, axis: usize, coordinates: &Tensor) -> Result<Vec<Tap>> {
         let size = self.sizes[axis] as f64;
         let place = match self.align_corners {
@@ -178,7 +196,8 @@ impl Sampler<'_> {
         };
         match self.mode {
             GridMode::Nearest => {
-                // A grid that asks for its gradient gets zeros, also where it is no number: the weight is 1.
+                // A grid that requires a gradient gets zeros, including where it is NaN: the weight
+                // is 1.
                 let weight = match place.needs_grad() {
                     true => {
                         let number = place.masked_fill(&place.ne(&place)?, 0.0)?;
@@ -206,7 +225,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// Where places outside lead to.
+    /// Maps positions outside the image into it, according to the padding.
     fn padded(&self, axis: usize, place: &Tensor) -> Result<Tensor> {
         let last = (self.sizes[axis] - 1) as f64;
         let of_nan = if self.sizes.len() == 2 { 0.0 } else { last };
@@ -227,7 +246,7 @@ impl Sampler<'_> {
                 is_flipped.where_(&rest.rsub_scalar(span)?, &rest)?.add_scalar(low)?
             }
         };
-        // On the first and the last row the gradient is 0, as beyond them.
+        // At the first and the last element the gradient is 0, as beyond them.
         let is_within = inside.gt_scalar(0.0)?.logical_and(&inside.lt_scalar(last)?)?;
         let fixed = inside.detach();
         let fixed =
@@ -235,7 +254,7 @@ impl Sampler<'_> {
         is_within.where_(&inside, &fixed)
     }
 
-    /// The elements at one tap of each axis, weighted; 0 outside.
+    /// Returns the elements at one tap of each axis times their weights, and 0 outside the image.
     fn part(&self, rows: &Tensor, taps: &[&Tap]) -> Result<Tensor> {
         let (mut is_inside, mut position, mut weight) = (None::<Tensor>, None::<Tensor>, None::<Tensor>);
         let dtype = index_dtype(rows.shape().dim(2));
@@ -252,7 +271,8 @@ impl Sampler<'_> {
                 Some(position) => position.mul_scalar(size as i64)?.add(&place)?,
                 None => place,
             });
-            // Weights of an image are NaN where a place is, those of a volume 0.
+            // Where a position is NaN, the weights of an image are NaN, and those of a volume
+            // are 0.
             let share = match share {
                 Some(share) if self.sizes.len() == 3 => Some(fits.where_(share, &zero)?),
                 share => share.clone(),
@@ -270,7 +290,7 @@ impl Sampler<'_> {
         let zero = rows.detach().scalar_like(0.0)?;
         let picked = rows.gather(2, &position.expand([batch, channels, places])?)?;
         let picked = is_inside.where_(&picked, &zero)?;
-        // Outside this is 0, or NaN where a place is.
+        // Outside the image the product is 0, or NaN where the position is NaN.
         if let Some(weight) = weight { picked.mul(&weight) } else { Ok(picked) }
     }
 }

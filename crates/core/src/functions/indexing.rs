@@ -1,4 +1,4 @@
-//! Elements reduced into places that an index names, places in ordered sequences, and different elements.
+//! Reductions into indexed positions, and search in sorted sequences.
 
 use super::in_accumulator;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
@@ -9,34 +9,39 @@ use crate::ops::index::{index_dtype, index_fits, spread};
 use crate::shape::Axis;
 use crate::{DType, Scalar, Shape, Tensor};
 
-/// How elements that meet in one place are reduced.
+/// How elements with the same target position are reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScatterReduction {
-    /// Their sum; of truth values, whether any is true.
+    /// The sum; for bool logical OR.
     Sum,
-    /// Their product; of truth values, whether all are true.
+    /// The product; for bool logical AND.
     Prod,
-    /// Their mean; of integers rounded down.
+    /// The mean; for integers rounded down.
     Mean,
-    /// The largest; NaN if there is one.
+    /// The maximum; NaN if any element is NaN.
     Amax,
-    /// The smallest; NaN if there is one.
+    /// The minimum; NaN if any element is NaN.
     Amin,
 }
 
 impl Tensor {
-    /// This tensor with the elements `source[.., i, ..]` reduced into place `[.., index[.., i, ..], ..]` along `axis`, together with what is
-    /// there if `include_self`. Places that no index names stay as they are.
+    /// Returns this tensor with the elements `source[.., i, ..]` reduced into position
+    /// `[.., index[.., i, ..], ..]` along `axis`, together with the existing element if
+    /// `include_self`. Positions without an index are unchanged.
     ///
-    /// Gradients of `Amax` and `Amin` are shared evenly by all elements that equal the result. (PyTorch counts an equal element of this tensor also
-    /// where `include_self` leaves it out, whose share is lost there.) Where the result is NaN they are NaN. Those of `Prod` are the products of the other
-    /// elements, exact at zeros, and NaN of elements that are infinite or NaN.
+    /// The gradient of `Amax` and `Amin` is shared evenly by all elements that equal the result.
+    /// (If `include_self` is false, PyTorch still counts an equal element of this tensor, and its
+    /// share is lost.) Where the result is NaN, the gradients are NaN. The gradient of `Prod` is
+    /// the product of the other elements. It is exact at zeros, and NaN for elements that are
+    /// infinite or NaN.
     ///
     /// # Shapes
-    /// `index` (i32 or i64) has this tensor's rank, each other axis at most as long; `source` is at least as long along each axis.
+    /// `index` (i32 or i64) has the rank of this tensor and is no larger than it along the other
+    /// axes; `source` is at least as large as `index` along each axis.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a mean of truth values, an index out of range.
+    /// Returns an error if shapes or dtypes do not match, if the reduction is a mean of a bool
+    /// tensor, or if an index is out of range.
     pub fn scatter_reduce(
         &self,
         axis: impl Into<Axis>,
@@ -52,14 +57,16 @@ impl Tensor {
         Reducer { name, axis, index, reduction, include_self }.reduce(self, &source)
     }
 
-    /// This tensor with slice `i` of `source` reduced into slice `index[i]` along `axis`, as [`scatter_reduce`](Tensor::scatter_reduce) does
-    /// with elements.
+    /// Returns this tensor with slice `i` of `source` reduced into slice `index[i]` along `axis`,
+    /// in the same way as [`scatter_reduce`](Tensor::scatter_reduce).
     ///
     /// # Shapes
-    /// `index` is `[count]` (i32 or i64); `source` is as this tensor, with `count` slices.
+    /// `index` is `[count]` (i32 or i64); `source` has the shape of this tensor, except for `count`
+    /// slices along `axis`.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a mean of truth values, an index out of range.
+    /// Returns an error if shapes or dtypes do not match, if the reduction is a mean of a bool
+    /// tensor, or if an index is out of range.
     pub fn index_reduce(
         &self,
         axis: impl Into<Axis>,
@@ -77,14 +84,17 @@ impl Tensor {
         Reducer { name, axis, index, reduction, include_self }.reduce(self, source)
     }
 
-    /// This tensor with `alpha` times slice `i` of `source` added to slice `index[i]` along `axis`: [`index_add`](Tensor::index_add) of a product. Half precision
-    /// is computed in f32 and rounded once.
+    /// Adds `alpha` times slice `i` of `source` to slice `index[i]` along `axis`:
+    /// [`index_add`](Tensor::index_add) of a product. Half-precision inputs are computed in f32,
+    /// and the result is rounded once.
     ///
     /// # Shapes
-    /// `index` is `[count]` (i32 or i64); `source` is as this tensor, with `count` slices.
+    /// `index` is `[count]` (i32 or i64); `source` has the shape of this tensor, except for `count`
+    /// slices along `axis`.
     ///
     /// # Errors
-    /// As [`index_add`](Tensor::index_add), an `alpha` that the dtype does not hold.
+    /// Same as [`index_add`](Tensor::index_add). Also returns an error if the dtype cannot
+    /// represent `alpha`.
     pub fn index_add_with(
         &self,
         axis: impl Into<Axis>,
@@ -101,10 +111,11 @@ impl Tensor {
         in_accumulator([self, source], |[x, source]| x.index_add(axis, index, &source.mul_scalar(alpha)?))
     }
 
-    /// [`index_add_with`](Tensor::index_add_with) in place.
+    /// Performs [`index_add_with`](Tensor::index_add_with) in place.
     ///
     /// # Errors
-    /// As [`index_add_with`](Tensor::index_add_with) and [`apply_into`](crate::dispatch::apply_into).
+    /// Same as [`index_add_with`](Tensor::index_add_with) and
+    /// [`apply_into`](crate::dispatch::apply_into).
     pub fn index_add_with_(
         &self,
         axis: impl Into<Axis>,
@@ -123,15 +134,17 @@ impl Tensor {
         self.index_add_(axis, index, &source.mul_scalar(alpha)?)
     }
 
-    /// Where each of `values` would be put into this sequence, which is in order along its last axis, so that it stays so: in front of equal
-    /// elements, or behind them if `right`. NaN goes behind everything. `sorter` are positions that put this sequence in order. The result is i32
-    /// (i64 where that does not reach).
+    /// Returns the index at which each of `values` would have to be inserted into this sequence,
+    /// which is sorted along its last axis, to keep it sorted: before equal elements, or after them
+    /// if `right`. NaN goes after everything. `sorter` contains the indices that sort this
+    /// sequence. The result is i32 (i64 if indices exceed its range).
     ///
     /// # Shapes
-    /// `[n]` and values `[..]`, or `[.., n]` and values `[.., m]`; the result has the shape of the values.
+    /// `[n]` and values `[..]`, or `[.., n]` and values `[.., m]` -> the shape of the values
     ///
     /// # Errors
-    /// A sequence without axes, other shapes or dtypes, a sorter of another shape than the sequence, a position out of range.
+    /// Returns an error if the sequence has no axes, if shapes or dtypes do not match, if the
+    /// sorter has another shape than the sequence, or if an index in it is out of range.
     pub fn searchsorted(&self, values: &Tensor, right: bool, sorter: Option<&Tensor>) -> Result<Tensor> {
         let name = "searchsorted";
         check::same_dtype(name, &self.meta(), &values.meta())?;
@@ -159,14 +172,15 @@ impl Tensor {
         }
     }
 
-    /// Between which of `boundaries`, which are in order, each element lies: the number of those below it, or not above it if `right`. See
+    /// Returns the index of the bucket of each element between the sorted `boundaries`: the number
+    /// of boundaries below the element, or of those at or below it if `right`. See
     /// [`searchsorted`](Tensor::searchsorted).
     ///
     /// # Shapes
-    /// `[..]` and boundaries `[n]` give `[..]`.
+    /// `[..]` and boundaries `[n]` -> `[..]`
     ///
     /// # Errors
-    /// Boundaries with another number of axes or of another dtype.
+    /// Returns an error if the boundaries do not have exactly one axis, or if the dtypes differ.
     pub fn bucketize(&self, boundaries: &Tensor, right: bool) -> Result<Tensor> {
         check::same_dtype("bucketize", &self.meta(), &boundaries.meta())?;
         let [_] = boundaries.shape().to_array("bucketize")?;
@@ -174,7 +188,7 @@ impl Tensor {
     }
 }
 
-/// The first part of `source` that has this shape.
+/// Returns the leading part of `source` that has this shape.
 fn part_of(name: &'static str, source: &Tensor, shape: &Shape) -> Result<Tensor> {
     let fits = source.rank() == shape.rank()
         && (0..shape.rank()).all(|axis| shape.dim(axis) <= source.shape().dim(axis));
@@ -185,11 +199,11 @@ fn part_of(name: &'static str, source: &Tensor, shape: &Shape) -> Result<Tensor>
     (0..shape.rank()).try_fold(source.clone(), |part, axis| part.narrow(axis, 0, shape.dim(axis)))
 }
 
-/// What is reduced into which places.
+/// The parameters of a reduction into indexed positions.
 struct Reducer<'a> {
     name: &'static str,
     axis: usize,
-    /// Of the source's shape.
+    /// Has the shape of the source.
     index: &'a Tensor,
     reduction: ScatterReduction,
     include_self: bool,
@@ -220,7 +234,7 @@ impl Reducer<'_> {
         })
     }
 
-    /// Which places an index names.
+    /// Returns a mask of the positions for which an index exists.
     fn named(&self, base: &Tensor) -> Result<Tensor> {
         let none = Tensor::zeros(*base.shape(), DType::Bool, base.device())?;
         none.scatter(self.axis, self.index, &Tensor::ones(*self.index.shape(), DType::Bool, base.device())?)
@@ -233,7 +247,7 @@ impl Reducer<'_> {
 
     fn mean(&self, base: &Tensor, source: &Tensor) -> Result<Tensor> {
         let sum = self.sum(base, source)?;
-        // Counts of narrow integers would not fit them.
+        // Counts may exceed the range of a narrow integer dtype.
         let dtype = if base.dtype().is_float() { base.dtype() } else { DType::I64 };
         let start = match self.include_self {
             true => Tensor::ones(*base.shape(), dtype, base.device())?,
@@ -248,14 +262,16 @@ impl Reducer<'_> {
         sum.sub(&sum.remainder(&counts)?)?.div(&counts)?.to_dtype(base.dtype())
     }
 
-    /// The places of all source elements in the row of all elements of `base`, in order, and where they come from.
+    /// Returns the target positions of all source elements in the flattened `base`, sorted, and the
+    /// indices of the elements in this order.
     fn places(&self, base: &Tensor) -> Result<(Tensor, Tensor)> {
         let count = base.elements();
         let numbers = Tensor::iota(count, index_dtype(count), 0, 1, base.device())?.reshape(*base.shape())?;
         numbers.gather(self.axis, self.index)?.reshape([self.index.elements()])?.sort(0, false)
     }
 
-    /// Of the elements that meet in a place, in turn: the products up to each. The last of each place stays.
+    /// Computes the running products of the elements with the same target position. The last one of
+    /// each position is stored.
     fn product(&self, base: &Tensor, source: &Tensor) -> Result<Tensor> {
         let y = no_grad(|| {
             let (places, order) = self.places(base)?;
@@ -270,7 +286,7 @@ impl Reducer<'_> {
         self.with_rule(base, source, y)
     }
 
-    /// The product or extreme `y` with its gradient.
+    /// Returns the product, maximum or minimum `y` with its gradient rule.
     fn with_rule(&self, base: &Tensor, source: &Tensor, y: Tensor) -> Result<Tensor> {
         let (name, axis, include_self) = (self.name, self.axis, self.include_self);
         let reduction = self.reduction;
@@ -285,8 +301,9 @@ impl Reducer<'_> {
         Ok(with_gradient(name, &[base, self.index, source], vec![y], Saves::ALL, rule)?.swap_remove(0))
     }
 
-    /// The gradient of a product: of each element the product of the others of its place, without a division; of those that are infinite or NaN it is NaN, as of
-    /// [`Tensor::prod`].
+    /// Returns the gradient of a product: for each element the product of the other elements with
+    /// the same target position, without a division. It is NaN for elements that are infinite or
+    /// NaN, as for [`Tensor::prod`].
     fn factors(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
         let (base, source) = (context.input(0)?, context.input(2)?);
         let (places, order) = self.places(base)?;
@@ -312,7 +329,7 @@ impl Reducer<'_> {
         Ok([Some(of_base), None, Some(of_source)].into_iter().collect())
     }
 
-    /// The largest or smallest: `better` of two.
+    /// Returns the maximum or minimum; `better` selects one of two.
     fn extreme(
         &self,
         base: &Tensor,
@@ -336,7 +353,8 @@ impl Reducer<'_> {
         self.with_rule(base, source, y)
     }
 
-    /// The gradient of an extreme, shared evenly by the elements that equal it. A NaN equals nothing: there all get NaN.
+    /// Returns the gradient of a maximum or minimum, which is shared evenly by the elements that
+    /// equal it. NaN equals nothing, so where the result is NaN all elements get NaN.
     fn shares(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
         let (base, source, y) = (context.input(0)?, context.input(2)?, context.output(0)?);
         let is_free = self.named(base)?.logical_not()?;
@@ -355,13 +373,13 @@ impl Reducer<'_> {
     }
 }
 
-/// 1, 2, 4, .. below `count`: what each element has been reduced with after as many steps.
+/// Returns 1, 2, 4, .. below `count`: the distances of the steps of a scan.
 pub(super) fn reaches(count: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |reach: &usize| reach.checked_mul(2))
         .take_while(move |&reach| reach < count)
 }
 
-/// The products of the elements of the same place up to each.
+/// Returns the running products of the elements with the same target position.
 fn products_so_far(values: &Tensor, places: &Tensor) -> Result<Tensor> {
     let mut values = values.clone();
     let one = values.detach().scalar_like(1)?;
@@ -373,12 +391,12 @@ fn products_so_far(values: &Tensor, places: &Tensor) -> Result<Tensor> {
     Ok(values)
 }
 
-/// `factors`, but NaN where `x` is infinite or NaN.
+/// Returns `factors`, with NaN where `x` is infinite or NaN.
 fn numbers_only(factors: &Tensor, x: &Tensor) -> Result<Tensor> {
     factors.masked_fill(&x.abs()?.lt_scalar(f64::INFINITY)?.logical_not()?, f64::NAN)
 }
 
-/// What the element before each is where it is of the same place, else 1.
+/// Returns the previous element of each element if it has the same target position, otherwise 1.
 fn shifted(values: &Tensor, places: &Tensor) -> Result<Tensor> {
     let Some(rest) = places.elements().checked_sub(1) else { return Ok(values.clone()) };
     let (before, _, is_same) = neighbors(values, places, 1)?;
@@ -389,15 +407,17 @@ fn shifted(values: &Tensor, places: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// The elements that have one `reach` before them, those before, and which of these are of the same place. Places are in order: all between two that
-/// are the same are the same.
+/// Returns the elements that are `reach` before another one, those that are `reach` after one, and
+/// a mask of the pairs with the same target position. Positions are sorted, so all elements between
+/// such a pair have the same one.
 fn neighbors(values: &Tensor, places: &Tensor, reach: usize) -> Result<(Tensor, Tensor, Tensor)> {
     let rest = places.elements() - reach;
     let is_same = places.narrow(0, 0, rest)?.eq(&places.narrow(0, reach, rest)?)?;
     Ok((values.narrow(0, 0, rest)?, values.narrow(0, reach, rest)?, is_same))
 }
 
-/// Where `values` belong along the last axis of `sequence`, by halving what is left, all of them at once.
+/// Finds the insertion indices of `values` along the last axis of `sequence`, by one binary search
+/// for all values together.
 fn found(sequence: &Tensor, values: &Tensor, right: bool) -> Result<Tensor> {
     let axis = sequence.rank() - 1;
     let size = sequence.shape().dim(axis);

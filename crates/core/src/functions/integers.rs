@@ -1,4 +1,4 @@
-//! Functions of integers: divisors, multiples, and bits.
+//! Functions of integers: divisors, multiples and bits.
 
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -6,38 +6,44 @@ use crate::ops::create::integer_range;
 use crate::{DType, Scalar, Tensor};
 
 impl Tensor {
-    /// The greatest common divisor of each pair, broadcast; 0 of two zeros. By Euclid's algorithm (Knuth, The Art of Computer Programming 2, 4.5.2, A).
+    /// Returns the greatest common divisor of each pair, with broadcasting, and 0 for two zeros.
+    /// Uses Euclid's algorithm (Knuth, The Art of Computer Programming 2, 4.5.2, A).
     ///
-    /// The magnitude of the smallest number of a signed dtype is none of it: where that is the divisor, it is wrapped.
+    /// A signed dtype cannot represent the magnitude of its smallest value: if that is the divisor,
+    /// it wraps around.
     ///
     /// # Errors
-    /// Dtypes that are not integers or differ, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not integer dtypes, or if the shapes do not
+    /// broadcast.
     pub fn gcd(&self, other: &Tensor) -> Result<Tensor> {
         check_integers("gcd", self, other)?;
         let shape = self.shape().broadcast(other.shape(), "gcd")?;
         let (mut a, mut b) = (magnitude(self)?.expand(shape)?, magnitude(other)?.expand(shape)?);
         for _ in 0..steps_of_euclid(self.dtype()) {
             let is_done = b.eq_scalar(0)?;
-            // Modulo 0 is 0.
+            // Integers modulo 0 are 0.
             (a, b) = (is_done.where_(&a, &b)?, a.remainder(&b)?);
         }
         magnitude(&a)?.contiguous()
     }
 
-    /// The least common multiple of each pair, broadcast, wrapped; 0 where either is 0.
+    /// Returns the least common multiple of each pair, with broadcasting, and 0 if either is 0.
+    /// Results out of range wrap around.
     ///
     /// # Errors
-    /// Dtypes that are not integers or differ, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not integer dtypes, or if the shapes do not
+    /// broadcast.
     pub fn lcm(&self, other: &Tensor) -> Result<Tensor> {
         check_integers("lcm", self, other)?;
         self.shape().broadcast(other.shape(), "lcm")?;
         magnitude(&self.div(&self.gcd(other)?)?.mul(other)?)
     }
 
-    /// The bits that both of each pair have, broadcast; of truth values whether both are true.
+    /// Returns the bitwise AND of each pair, with broadcasting; for bool the logical AND.
     ///
     /// # Errors
-    /// Dtypes that are neither integers nor truth values or differ, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are neither integers nor bool, or if the shapes do
+    /// not broadcast.
     pub fn bitwise_and(&self, other: &Tensor) -> Result<Tensor> {
         match self.dtype() {
             DType::Bool => self.logical_and(other),
@@ -45,14 +51,14 @@ impl Tensor {
         }
     }
 
-    /// The bits that either of each pair has, broadcast; of truth values whether either is true.
+    /// Returns the bitwise OR of each pair, with broadcasting; for bool the logical OR.
     ///
     /// # Errors
-    /// As [`bitwise_and`](Tensor::bitwise_and).
+    /// Same as [`bitwise_and`](Tensor::bitwise_and).
     pub fn bitwise_or(&self, other: &Tensor) -> Result<Tensor> {
         match self.dtype() {
             DType::Bool => self.logical_or(other),
-            // Sums wrap, so that this holds of the bits of signed numbers, too.
+            // Sums wrap around, so this also holds for the bits of signed integers.
             _ => {
                 let common = common_bits("bitwise_or", self, other)?;
                 self.add(other)?.sub(&common)
@@ -60,10 +66,10 @@ impl Tensor {
         }
     }
 
-    /// The bits that one of each pair has, broadcast; of truth values whether one alone is true.
+    /// Returns the bitwise XOR of each pair, with broadcasting; for bool the logical XOR.
     ///
     /// # Errors
-    /// As [`bitwise_and`](Tensor::bitwise_and).
+    /// Same as [`bitwise_and`](Tensor::bitwise_and).
     pub fn bitwise_xor(&self, other: &Tensor) -> Result<Tensor> {
         match self.dtype() {
             DType::Bool => self.logical_xor(other),
@@ -74,10 +80,10 @@ impl Tensor {
         }
     }
 
-    /// All bits but those of each element; of truth values the other one.
+    /// Inverts all bits of each element; for bool the logical NOT.
     ///
     /// # Errors
-    /// Floats.
+    /// Returns an error if the dtype is floating-point.
     pub fn bitwise_not(&self) -> Result<Tensor> {
         match self.dtype() {
             DType::Bool => self.logical_not(),
@@ -89,11 +95,13 @@ impl Tensor {
         }
     }
 
-    /// The bits of each element moved up by those of `other`, broadcast: times 2 to the power of that, wrapped. 0 by a negative number of bits, or by
-    /// as many as the dtype has, as in PyTorch.
+    /// Shifts the bits of each element left by `other`, with broadcasting: multiplies by a power of
+    /// 2 and wraps around. The result is 0 if the number of bits is negative or at least the width
+    /// of the dtype, as in PyTorch.
     ///
     /// # Errors
-    /// Dtypes that are not integers or differ, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not integer dtypes, or if the shapes do not
+    /// broadcast.
     pub fn bitwise_left_shift(&self, other: &Tensor) -> Result<Tensor> {
         let name = "bitwise_left_shift";
         check_integers(name, self, other)?;
@@ -104,16 +112,19 @@ impl Tensor {
         self.mul(&power.masked_fill(&is_inside.logical_not()?, 0)?)
     }
 
-    /// The bits of each element moved down by those of `other`, broadcast: divided by 2 to the power of that, rounded down. By a negative number of
-    /// bits, or by as many as the dtype has: -1 of negative numbers, else 0, as in PyTorch.
+    /// Shifts the bits of each element right by `other`, with broadcasting: divides by a power of 2
+    /// and rounds down. If the number of bits is negative or at least the width of the dtype, the
+    /// result is -1 for negative elements and 0 for others, as in PyTorch.
     ///
     /// # Errors
-    /// Dtypes that are not integers or differ, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not integer dtypes, or if the shapes do not
+    /// broadcast.
     pub fn bitwise_right_shift(&self, other: &Tensor) -> Result<Tensor> {
         let name = "bitwise_right_shift";
         check_integers(name, self, other)?;
         self.shape().broadcast(other.shape(), name)?;
-        // The power of the last bit of a signed dtype is no number of it; what is left of such a shift is the sign.
+        // A signed dtype cannot represent 2 to the power of its sign bit. A shift by that many bits
+        // leaves only the sign.
         let last = bits(self.dtype()) - i64::from(!self.dtype().is_unsigned());
         let is_outside = other.ge_scalar(last)?.logical_or(&other.lt_scalar(0)?)?;
         let power = other.masked_fill(&is_outside, 0)?.rpow_scalar(2)?;
@@ -142,12 +153,14 @@ fn bits(dtype: DType) -> i64 {
     8 * dtype.size() as i64
 }
 
-/// As many as any two numbers of the dtype need: those that need most are neighbors among Fibonacci's numbers, which grow by 1.618 = 2^0.694 (Lamé).
+/// Returns a number of steps that suffices for any two numbers of the dtype. The worst case are
+/// neighboring Fibonacci numbers, which grow by a factor of 1.618 = 2^0.694 (Lamé).
 fn steps_of_euclid(dtype: DType) -> usize {
     (8.0 * dtype.size() as f64 / 0.694).ceil() as usize + 1
 }
 
-/// The bits that both have, four at a time from a table: all that is needed of them are remainders and exact quotients.
+/// Returns the bits that both have, four at a time from a table. This needs only remainders and
+/// exact quotients.
 fn common_bits(name: &'static str, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     check_integers(name, a, b)?;
     let shape = a.shape().broadcast(b.shape(), name)?;

@@ -1,4 +1,4 @@
-//! Tensors put together: side by side, one below the other, one behind the other, as a grid.
+//! Joining tensors along an axis, broadcasting them together, and grids.
 
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -12,94 +12,99 @@ pub enum MeshgridIndexing {
     /// Axes in the order of the tensors.
     #[default]
     Ij,
-    /// The first two exchanged: the first tensor runs along columns, as x in a plane.
+    /// The first two axes are exchanged: the first tensor varies along the columns, like x in a
+    /// plane.
     Xy,
 }
 
-/// The shape that tensors of these shapes have together; of no shapes that without axes.
+/// Returns the shape to which all these shapes broadcast. Without shapes it is `[]`.
 ///
 /// # Errors
-/// Sizes that differ where neither is 1, more elements than can be addressed.
+/// Returns an error if two sizes differ and neither is 1, or if there are more elements than can be
+/// addressed.
 pub fn broadcast_shapes(shapes: &[Shape]) -> Result<Shape> {
     shapes.iter().try_fold(Shape::new(&[])?, |together, shape| together.broadcast(shape, "broadcast_shapes"))
 }
 
 impl Tensor {
-    /// With one axis at least; a view.
+    /// Returns a view with at least one axis.
     ///
     /// # Shapes
-    /// `[]` -> `[1]`; others stay
+    /// `[]` -> `[1]`; other shapes are unchanged
     ///
     /// # Errors
-    /// None.
+    /// Never returns an error.
     pub fn atleast_1d(&self) -> Result<Tensor> {
         if self.rank() == 0 { self.reshape([1usize]) } else { Ok(self.clone()) }
     }
 
-    /// With two axes at least, of which one of one axis becomes a row; a view.
+    /// Returns a view with at least two axes. A tensor with one axis becomes a row.
     ///
     /// # Shapes
-    /// `[]` -> `[1, 1]`, `[n]` -> `[1, n]`; others stay
+    /// `[]` -> `[1, 1]`, `[n]` -> `[1, n]`; other shapes are unchanged
     ///
     /// # Errors
-    /// None.
+    /// Never returns an error.
     pub fn atleast_2d(&self) -> Result<Tensor> {
         if self.rank() < 2 { self.atleast_1d()?.unsqueeze(0) } else { Ok(self.clone()) }
     }
 
-    /// With three axes at least; a view.
+    /// Returns a view with at least three axes.
     ///
     /// # Shapes
-    /// `[]` -> `[1, 1, 1]`, `[n]` -> `[1, n, 1]`, `[m, n]` -> `[m, n, 1]`; others stay
+    /// `[]` -> `[1, 1, 1]`, `[n]` -> `[1, n, 1]`, `[m, n]` -> `[m, n, 1]`; other shapes are
+    /// unchanged
     ///
     /// # Errors
-    /// None.
+    /// Never returns an error.
     pub fn atleast_3d(&self) -> Result<Tensor> {
         if self.rank() < 3 { self.atleast_2d()?.unsqueeze(-1) } else { Ok(self.clone()) }
     }
 
-    /// Tensors side by side: along the second axis, or the only one.
+    /// Concatenates tensors along the second axis, or along the only one.
     ///
     /// # Shapes
-    /// `[rows, a, ..]`, `[rows, b, ..]`, .. -> `[rows, a + b + .., ..]`; `[a]`, `[b]`, .. -> `[a + b + ..]`
+    /// `[rows, a, ..]`, `[rows, b, ..]`, .. -> `[rows, a + b + .., ..]`; `[a]`, `[b]`, .. ->
+    /// `[a + b + ..]`
     ///
     /// # Errors
-    /// No tensors, dtypes or other sizes that differ.
+    /// Returns an error if there are no tensors, or if dtypes or other sizes differ.
     pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
         let parts = each(tensors, Tensor::atleast_1d)?;
         let axis = usize::from(parts.first().is_some_and(|first| first.rank() > 1));
         joined("hstack", &parts, axis)
     }
 
-    /// Tensors one below the other; one of one axis is a row.
+    /// Concatenates tensors along the first axis. A tensor with one axis counts as one row.
     ///
     /// # Shapes
     /// `[a, columns, ..]`, `[b, columns, ..]`, .. -> `[a + b + .., columns, ..]`
     ///
     /// # Errors
-    /// As [`hstack`](Tensor::hstack).
+    /// Same as [`hstack`](Tensor::hstack).
     pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
         joined("vstack", &each(tensors, Tensor::atleast_2d)?, 0)
     }
 
-    /// Tensors one behind the other, along the third axis.
+    /// Concatenates tensors along the third axis, after adding missing axes as in
+    /// [`atleast_3d`](Tensor::atleast_3d).
     ///
     /// # Shapes
     /// `[rows, columns, a]`, `[rows, columns, b]`, .. -> `[rows, columns, a + b + ..]`
     ///
     /// # Errors
-    /// As [`hstack`](Tensor::hstack).
+    /// Same as [`hstack`](Tensor::hstack).
     pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
         joined("dstack", &each(tensors, Tensor::atleast_3d)?, 2)
     }
 
-    /// Tensors side by side; one of one axis is a column.
+    /// Concatenates tensors along the second axis. A tensor with one axis counts as one column.
     ///
     /// # Shapes
-    /// `[rows, a]` or `[rows]`, .. -> `[rows, all columns]`
+    /// `[rows, a]` or `[rows]`, .. -> `[rows, total number of columns]`
     ///
     /// # Errors
-    /// As [`hstack`](Tensor::hstack).
+    /// Same as [`hstack`](Tensor::hstack).
     pub fn column_stack(tensors: &[&Tensor]) -> Result<Tensor> {
         let column = |tensor: &Tensor| match tensor.rank() {
             0 | 1 => tensor.reshape([tensor.elements(), 1]),
@@ -108,13 +113,13 @@ impl Tensor {
         joined("column_stack", &each(tensors, column)?, 1)
     }
 
-    /// The tensors in the shape that they have together, without copies.
+    /// Expands all tensors to their common broadcast shape, without copies.
     ///
     /// # Shapes
-    /// `[..]`, .. -> as many of the shape that they have together
+    /// `[..]`, .. -> the same number of tensors, all with the common shape
     ///
     /// # Errors
-    /// Shapes that do not broadcast.
+    /// Returns an error if the shapes do not broadcast.
     pub fn broadcast_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
         let together = tensors.iter().try_fold(Shape::new(&[])?, |together, tensor| {
             together.broadcast(tensor.shape(), "broadcast_tensors")
@@ -122,13 +127,16 @@ impl Tensor {
         each(tensors, |tensor| tensor.expand(together))
     }
 
-    /// The coordinates of a grid: for each tensor one that repeats it along the axes of the others, without a copy.
+    /// Returns the coordinates of a grid: each tensor repeated along the axes of the others,
+    /// without a copy.
     ///
     /// # Shapes
-    /// `[m]`, `[n]`, .. -> as many of `[m, n, ..]`, or of `[n, m, ..]` by [`MeshgridIndexing::Xy`]; `[]` is `[1]`
+    /// `[m]`, `[n]`, .. -> the same number of `[m, n, ..]`, or `[n, m, ..]` with
+    /// [`MeshgridIndexing::Xy`]; `[]` counts as `[1]`
     ///
     /// # Errors
-    /// No tensors, one of several axes, more tensors than axes can be.
+    /// Returns an error if there are no tensors, if a tensor has several axes, or if there are more
+    /// tensors than the maximum rank.
     pub fn meshgrid(tensors: &[&Tensor], indexing: MeshgridIndexing) -> Result<Vec<Tensor>> {
         let name = "meshgrid";
         let count = tensors.len();
@@ -139,7 +147,7 @@ impl Tensor {
             let shape = Box::new(*tensor.shape());
             return Err(Error::Rank { op: name, expected: "at most 1".into(), shape });
         }
-        // Which axis each tensor runs along.
+        // The axis along which each tensor varies.
         let mut axes: Vec<usize> = (0..count).collect();
         if indexing == MeshgridIndexing::Xy && count > 1 {
             axes.swap(0, 1);
@@ -156,13 +164,14 @@ impl Tensor {
         axes.iter().zip(tensors).map(grid).collect()
     }
 
-    /// All tuples of one element of each tensor, as rows, of which the last element changes first. Of one tensor the tensor itself.
+    /// Returns all tuples with one element from each tensor, as rows; the last element varies
+    /// fastest. A single tensor is returned unchanged.
     ///
     /// # Shapes
     /// `[m]`, `[n]`, .. -> `[m * n * .., tensors]`; `[m]` -> `[m]`
     ///
     /// # Errors
-    /// No tensors, one that is no vector, dtypes that differ.
+    /// Returns an error if there are no tensors, if one is not a vector, or if the dtypes differ.
     pub fn cartesian_prod(tensors: &[&Tensor]) -> Result<Tensor> {
         let name = "cartesian_prod";
         if tensors.is_empty() {
@@ -185,7 +194,8 @@ fn each(tensors: &[&Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Ve
     tensors.iter().map(|tensor| f(tensor)).collect()
 }
 
-/// Parts one after the other along `axis`, with errors in the name of `name`. Those of shape `[0]` add nothing to others with more axes, as in PyTorch.
+/// Concatenates parts along `axis`; errors contain `name`. Parts of shape `[0]` are skipped if
+/// others have more axes, as in PyTorch.
 fn joined(name: &'static str, parts: &[Tensor], axis: usize) -> Result<Tensor> {
     let others: Vec<&Tensor> = parts.iter().filter(|part| part.dims() != [0]).collect();
     let parts = if others.iter().any(|part| part.rank() != 1) { others } else { parts.iter().collect() };

@@ -1,7 +1,9 @@
-//! Functions composed of ops, one file per family: they run on every device, in every memory layout, and each has a row in the op table.
+//! Functions composed of ops, one file per family. They run on every device and for every memory
+//! layout, and each has a row in the op table.
 //!
-//! Gradients come from the ops, or, where those would lose digits or meet `inf / inf`, from a formula that stands beside the function
-//! ([`unary`]). Half precision is computed in f32 and rounded once.
+//! Gradients come from the ops. Where those would lose digits or compute `inf / inf`, a formula
+//! next to the function defines the gradient ([`unary`]). Half-precision inputs are computed in
+//! f32, and the result is rounded once.
 
 mod activations;
 pub(crate) mod bags;
@@ -54,11 +56,12 @@ use crate::op::{Saves, check};
 use crate::ops::index::index_dtype;
 use crate::{DType, Device, Error, IntoShape, Result, Tensor};
 
-/// `value(x)`, whose gradient is `grad(x)` times that of the result. `value` and `grad` see f32 in place of half precision, and the
-/// results are rounded once. `grad` is recorded while gradients of gradients are wanted.
+/// Returns `value(x)`, with the gradient `grad(x)` times that of the result. `value` and `grad` get
+/// f32 instead of half precision, and their results are rounded once. `grad` is recorded if a
+/// double backward is needed.
 ///
 /// # Errors
-/// A dtype that is not floating, in the name of `name`.
+/// Returns an error with the name `name` if the dtype is not floating-point.
 pub(crate) fn unary(
     name: &'static str,
     x: &Tensor,
@@ -77,14 +80,15 @@ pub(crate) fn unary(
     Ok(with_gradient(name, &[x], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
 }
 
-/// A function of one tensor by another.
+/// A function of two tensors.
 type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
-/// `value(x, y)`, broadcast, whose gradients are `grads[0](x, y)` and `grads[1](x, y)` times that of the result, summed over what was
-/// broadcast. Otherwise as [`unary`].
+/// Returns `value(x, y)` with broadcasting. The gradients are `grads[0](x, y)` and `grads[1](x, y)`
+/// times that of the result, summed over broadcast axes. Otherwise the same as [`unary`].
 ///
 /// # Errors
-/// Shapes that do not broadcast, dtypes that differ or are not floating, in the name of `name`.
+/// Returns an error with the name `name` if the shapes do not broadcast, or if the dtypes differ or
+/// are not floating-point.
 pub(crate) fn binary(
     name: &'static str,
     [x, y]: [&Tensor; 2],
@@ -112,7 +116,7 @@ pub(crate) fn binary(
     Ok(with_gradient(name, &[x, y], vec![result], Saves::INPUTS, rule)?.swap_remove(0))
 }
 
-/// `output` as computed of `inputs`, whose gradients are 0.
+/// Records `output` as a function of `inputs` whose gradients are 0.
 pub(crate) fn with_zero_gradient(name: &'static str, inputs: &[&Tensor], output: Tensor) -> Result<Tensor> {
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
@@ -122,7 +126,7 @@ pub(crate) fn with_zero_gradient(name: &'static str, inputs: &[&Tensor], output:
     Ok(with_gradient(name, inputs, vec![output], Saves::NOTHING, rule)?.swap_remove(0))
 }
 
-/// That both are numbers of one dtype.
+/// Checks that both tensors have the same dtype and that it is not bool.
 pub(crate) fn check_number(name: &'static str, x: &Tensor, other: &Tensor) -> Result<()> {
     if x.dtype() == DType::Bool {
         return Err(Error::dtype(name, "input", x.dtype(), "a number"));
@@ -130,12 +134,12 @@ pub(crate) fn check_number(name: &'static str, x: &Tensor, other: &Tensor) -> Re
     check::same_dtype(name, &x.meta(), &other.meta())
 }
 
-/// That the shapes of both broadcast.
+/// Checks that the shapes of both tensors broadcast.
 pub(crate) fn check_broadcast(name: &'static str, x: &Tensor, other: &Tensor) -> Result<()> {
     x.shape().broadcast(other.shape(), name).map(|_| ())
 }
 
-/// That `x`, the input of a function, is floating.
+/// Checks that `x`, the input of a function, is floating-point.
 pub(crate) fn check_floating(name: &'static str, x: &Tensor) -> Result<()> {
     match x.dtype().is_float() {
         true => Ok(()),
@@ -143,8 +147,8 @@ pub(crate) fn check_floating(name: &'static str, x: &Tensor) -> Result<()> {
     }
 }
 
-/// `f` of the inputs in the dtype that sums are accumulated in, and its result in the dtype of the first: half precision is computed in
-/// f32 and rounded once, forward and backward.
+/// Calls `f` with the inputs in their accumulation dtype, and converts its result to the dtype of
+/// the first input: half precision is computed in f32 and rounded once, in forward and backward.
 pub(crate) fn in_accumulator<const N: usize>(
     inputs: [&Tensor; N],
     f: impl FnOnce(&[Tensor; N]) -> Result<Tensor>,
@@ -160,7 +164,8 @@ pub(crate) fn in_accumulator<const N: usize>(
     f(&wide)?.to_dtype(dtype)
 }
 
-/// Numbers of the host in a floating dtype. Devices that know no f64 need not hold them as such.
+/// Creates a floating-point tensor from values on the host. Values of other dtypes than f64 are
+/// uploaded as f32, because not every device supports f64.
 pub(crate) fn floats_of(
     values: Vec<f64>,
     shape: impl IntoShape,
@@ -174,7 +179,8 @@ pub(crate) fn floats_of(
     }
 }
 
-/// Places or counts of the host, in i32 or, where that does not reach, i64.
+/// Creates a tensor of indices or counts from values on the host, as i32 or, if they exceed its
+/// range, as i64.
 pub(crate) fn places_of(values: Vec<usize>, shape: impl IntoShape, device: &Device) -> Result<Tensor> {
     match index_dtype(values.iter().copied().max().unwrap_or(0)) {
         DType::I32 => Tensor::from_vec(values.into_iter().map(|value| value as i32).collect(), shape, device),

@@ -1,4 +1,5 @@
-//! Elements in another order, several times, or summed up to a smaller shape; places counted in row-major order.
+//! Permuting, flipping, rotating and repeating elements, summing to a smaller shape, and indices in
+//! row-major order.
 
 use super::places_of;
 use crate::error::{Error, Result};
@@ -9,9 +10,9 @@ use crate::{DType, IntoShape, Shape, Tensor};
 /// How often elements are repeated.
 #[derive(Clone, Copy, Debug)]
 pub enum Repeats<'a> {
-    /// All of them so often.
+    /// Every element this number of times.
     All(usize),
-    /// Each as often as a tensor of i32 or i64 has it, with a number for each.
+    /// Each element as often as a tensor of i32 or i64 says, with one count for each element.
     Each(&'a Tensor),
 }
 impl From<usize> for Repeats<'_> {
@@ -26,10 +27,12 @@ impl<'a> From<&'a Tensor> for Repeats<'a> {
 }
 
 impl Tensor {
-    /// The axes `from` at the positions `to`, the others in their order. A view.
+    /// Moves the axes `from` to the positions `to` and keeps the order of the others. The result is
+    /// a view.
     ///
     /// # Errors
-    /// Axes that do not exist, not as many positions as axes, one of either twice.
+    /// Returns an error if an axis does not exist, if the numbers of axes and positions differ, or
+    /// if either is given twice.
     pub fn movedim(&self, from: &[isize], to: &[isize]) -> Result<Tensor> {
         let name = "movedim";
         let resolved = |axes: &[isize]| -> Result<Vec<usize>> {
@@ -51,25 +54,28 @@ impl Tensor {
         self.permute_axes(&order)
     }
 
-    /// The whole tensor so often along each axis. Counts are for the last axes; more of them than axes make new leading ones.
+    /// Repeats the whole tensor along each axis. Counts are for the last axes; further counts add
+    /// leading axes.
     ///
     /// # Shapes
-    /// `[.., m, n]` by `[a, b]` -> `[.., a * m, b * n]`
+    /// `[.., m, n]` and counts `[a, b]` -> `[.., a * m, b * n]`
     ///
     /// # Errors
-    /// A result that is too large.
+    /// Returns an error if the result is too large.
     pub fn tile(&self, counts: &[usize]) -> Result<Tensor> {
         let lead = self.rank().saturating_sub(counts.len());
         self.repeat(&[&vec![1; lead][..], counts].concat())
     }
 
-    /// Each element, or each slice of an axis, several times in turn.
+    /// Repeats each element, or each slice along an axis, several times in succession.
     ///
     /// # Shapes
     /// `[.., n, ..]` -> `[.., n * repeats, ..]`; without an axis `[elements * repeats]`
     ///
     /// # Errors
-    /// An axis that does not exist; repeats that are not one for each, below 0 or of another dtype than i32 and i64; a result that is too large.
+    /// Returns an error if the axis does not exist, if the number of repeats is not the size of the
+    /// axis, if a repeat is negative or has a dtype other than i32 and i64, or if the result is too
+    /// large.
     pub fn repeat_interleave<'a>(
         &self,
         repeats: impl Into<Repeats<'a>>,
@@ -96,10 +102,10 @@ impl Tensor {
         self.index_select(axis, &places_of(index, [count], self.device())?)
     }
 
-    /// Columns in reverse order: the second axis. A view.
+    /// Reverses the order of the columns, which are the second axis. The result is a view.
     ///
     /// # Errors
-    /// Fewer than 2 axes.
+    /// Returns an error if there are fewer than 2 axes.
     pub fn fliplr(&self) -> Result<Tensor> {
         match self.rank() {
             0 | 1 => Err(Error::Rank {
@@ -111,10 +117,10 @@ impl Tensor {
         }
     }
 
-    /// Rows in reverse order: the first axis. A view.
+    /// Reverses the order of the rows, which are the first axis. The result is a view.
     ///
     /// # Errors
-    /// No axes.
+    /// Returns an error if there are no axes.
     pub fn flipud(&self) -> Result<Tensor> {
         match self.rank() {
             0 => Err(Error::Rank {
@@ -126,13 +132,14 @@ impl Tensor {
         }
     }
 
-    /// Turned by `turns` right angles in the plane of two axes, from the first to the second. A copy.
+    /// Rotates by `turns` right angles in the plane of two axes, from the first toward the second.
+    /// The result is a copy.
     ///
     /// # Shapes
-    /// `[rows, columns]` -> `[columns, rows]`, or the same for an even number of turns
+    /// `[rows, columns]` -> `[columns, rows]`, or the same shape for an even number of turns
     ///
     /// # Errors
-    /// Axes that do not exist or are the same.
+    /// Returns an error if an axis does not exist, or if both are the same.
     pub fn rot90(&self, turns: isize, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
         let name = "rot90";
         let (first, second) =
@@ -148,11 +155,12 @@ impl Tensor {
         }
     }
 
-    /// The sums over the axes along which a tensor of this shape is broadcast to this one: the opposite of [`expand`](Tensor::expand). Sums of integers and bool are in
-    /// i64; so is that without axes, also of one element.
+    /// Sums over the axes along which a tensor of this shape is broadcast to the shape of this
+    /// tensor: the inverse of [`expand`](Tensor::expand). Sums of integers and bool are in i64; so
+    /// is the sum to the shape `[]`, even of a single element.
     ///
     /// # Errors
-    /// A shape that does not broadcast to this tensor's.
+    /// Returns an error if the shape does not broadcast to that of this tensor.
     pub fn sum_to_size(&self, shape: impl IntoShape) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         if !shape.broadcasts_to(self.shape()) {
@@ -169,13 +177,14 @@ impl Tensor {
         if axes.is_empty() { Ok(self.clone()) } else { self.sum(&axes[..])?.reshape(shape) }
     }
 
-    /// The index along each axis of a tensor of this shape of elements that are counted in row-major order, in i64. What is beyond the last element begins anew.
+    /// Converts indices in row-major order into one index along each axis of a tensor of this
+    /// shape, in i64. Indices beyond the last element wrap around.
     ///
     /// # Shapes
-    /// `[..]` -> as many of `[..]` as the shape has axes
+    /// `[..]` -> one `[..]` for each axis of the shape
     ///
     /// # Errors
-    /// A dtype that is not an integer one, an axis without elements.
+    /// Returns an error if the dtype is not an integer dtype, or if the shape has no elements.
     pub fn unravel_index(&self, shape: impl IntoShape) -> Result<Vec<Tensor>> {
         let (name, shape) = ("unravel_index", shape.into_shape()?);
         if !self.dtype().is_int() {
@@ -193,10 +202,10 @@ impl Tensor {
     }
 }
 
-/// More positions than these are not listed on the host, whose memory they would fill.
+/// The maximum number of positions that are listed in host memory.
 const MOST_LISTED: usize = 1 << 31;
 
-/// Each position as often as it is counted.
+/// Returns each position as often as its count says.
 fn repeated(name: &'static str, counts: &[i64]) -> Result<Vec<usize>> {
     let total = counts.iter().try_fold(0usize, |sum, &count| match usize::try_from(count) {
         Ok(count) => Ok(sum.saturating_add(count)),

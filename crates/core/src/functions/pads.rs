@@ -1,16 +1,18 @@
-//! Borders of what is in the tensor itself.
+//! Padding with elements of the tensor itself.
 
 use crate::error::{Error, Result};
 use crate::{Shape, Tensor};
 
 impl Tensor {
-    /// A border of the elements reflected at the outermost ones, which are not repeated. Negative amounts cut off, after that.
+    /// Pads with elements reflected at the outermost ones, which are not repeated. Negative amounts
+    /// crop; cropping comes after padding.
     ///
     /// # Shapes
-    /// Each axis longer by `amounts[axis][0]` before and `amounts[axis][1]` behind.
+    /// Each axis grows by `amounts[axis][0]` before and `amounts[axis][1]` after its elements.
     ///
     /// # Errors
-    /// Amounts for another rank, an amount that is not below the size of its axis, an axis of which nothing is left.
+    /// Returns an error if the number of amounts is not the rank, if an amount is not below the
+    /// size of its axis, or if nothing is left of an axis.
     pub fn reflection_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
         let op = "reflection_pad";
         padded(op, self, amounts, |x, axis, [before, behind]| {
@@ -31,13 +33,14 @@ impl Tensor {
         })
     }
 
-    /// A border of the outermost elements. Negative amounts cut off.
+    /// Pads with the outermost elements. Negative amounts crop.
     ///
     /// # Shapes
-    /// Each axis longer by `amounts[axis][0]` before and `amounts[axis][1]` behind.
+    /// Each axis grows by `amounts[axis][0]` before and `amounts[axis][1]` after its elements.
     ///
     /// # Errors
-    /// Amounts for another rank, an empty axis, one of which nothing is left, no memory.
+    /// Returns an error if the number of amounts is not the rank, if an axis is empty, if nothing
+    /// is left of an axis, or if the allocation fails.
     pub fn replication_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
         padded("replication_pad", self, amounts, |x, axis, [before, behind]| {
             let size = x.shape().dim(axis);
@@ -48,13 +51,15 @@ impl Tensor {
         })
     }
 
-    /// A border of what is at the other end. Negative amounts cut off, before that.
+    /// Pads with the elements at the opposite end. Negative amounts crop; cropping comes before
+    /// padding.
     ///
     /// # Shapes
-    /// Each axis longer by `amounts[axis][0]` before and `amounts[axis][1]` behind.
+    /// Each axis grows by `amounts[axis][0]` before and `amounts[axis][1]` after its elements.
     ///
     /// # Errors
-    /// Amounts for another rank, an amount above the size of its axis, an axis of which nothing is left.
+    /// Returns an error if the number of amounts is not the rank, if an amount is above the size of
+    /// its axis, or if nothing is left of an axis.
     pub fn circular_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
         let op = "circular_pad";
         let mut x = self.clone();
@@ -97,7 +102,7 @@ fn nothing_left(op: &'static str, axis: usize, size: usize, sides: [isize; 2]) -
     Error::invalid(op, format!("{sides:?} around axis {axis} of {size} leave nothing of it"))
 }
 
-/// The amounts that are added, without those that are cut off.
+/// Returns the amounts that pad; those that crop are 0.
 fn check_amounts(op: &'static str, x: &Tensor, amounts: &[[isize; 2]]) -> Result<Vec<[usize; 2]>> {
     if amounts.len() != x.rank() {
         return Err(Error::invalid(op, format!("{} amounts for shape {:?}", amounts.len(), x.shape())));
@@ -111,7 +116,7 @@ fn check_amounts(op: &'static str, x: &Tensor, amounts: &[[isize; 2]]) -> Result
     Ok(positive)
 }
 
-/// What `border` puts around each axis, then cut.
+/// Pads each axis with `border`, then crops it.
 fn padded(
     op: &'static str,
     x: &Tensor,

@@ -1,4 +1,4 @@
-//! Parts of a tensor put in the place of others. All of them copy: nothing shares memory with its input.
+//! Replacing parts of a tensor. All functions copy: no result shares memory with an input.
 
 use crate::Tensor;
 use crate::error::{Error, Result};
@@ -8,11 +8,13 @@ use crate::ops::view::{diagonal_of, strided_places, strided_shape};
 use crate::shape::Axis;
 
 impl Tensor {
-    /// This tensor with `source` in the place of the elements that [`as_strided`](Tensor::as_strided) gives. Where an element is there more than once the last
-    /// one stays.
+    /// Returns this tensor with `source` written to the elements that
+    /// [`as_strided`](Tensor::as_strided) selects. If an element is selected more than once, the
+    /// last value is kept.
     ///
     /// # Errors
-    /// As [`as_strided`](Tensor::as_strided); a source of another shape or dtype.
+    /// Same as [`as_strided`](Tensor::as_strided). Also returns an error if the source has another
+    /// shape or dtype.
     pub fn as_strided_scatter(
         &self,
         source: &Tensor,
@@ -26,10 +28,12 @@ impl Tensor {
         put(name, self, source, &places)
     }
 
-    /// This tensor with `source` in the place of slice `index` along `axis`; a negative index counts from the end.
+    /// Returns this tensor with slice `index` along `axis` replaced by `source`. A negative index
+    /// counts from the end.
     ///
     /// # Errors
-    /// An axis or an index that does not exist, a source of another shape or dtype than the slice.
+    /// Returns an error if the axis or the index does not exist, or if the source has another shape
+    /// or dtype than the slice.
     pub fn select_scatter(&self, source: &Tensor, axis: impl Into<Axis>, index: isize) -> Result<Tensor> {
         let name = "select_scatter";
         let axis = axis.into().resolve(self.shape(), name)?;
@@ -41,11 +45,13 @@ impl Tensor {
         }
     }
 
-    /// This tensor with `source` in the place of slices `start`, `start + step`, .. below `end` along `axis`. Negative bounds count from the end, those
-    /// beyond the axis are cut to it.
+    /// Returns this tensor with the slices `start`, `start + step`, .. below `end` along `axis`
+    /// replaced by `source`. Negative bounds count from the end, and bounds beyond the axis are
+    /// clamped.
     ///
     /// # Errors
-    /// An axis that does not exist, a step of 0, a source of another shape or dtype than the slices.
+    /// Returns an error if the axis does not exist, if the step is 0, or if the source has another
+    /// shape or dtype than the slices.
     pub fn slice_scatter(
         &self,
         source: &Tensor,
@@ -68,13 +74,15 @@ impl Tensor {
         put(name, self, source, &places(self)?.slice_axis(axis, start, end.max(start) as isize, step)?)
     }
 
-    /// This tensor with `source` in the place of diagonals of the matrices of two axes: `offset` 0 is the main one, positive ones are above it.
+    /// Returns this tensor with diagonals of the matrices of two axes replaced by `source`.
+    /// `offset` 0 is the main diagonal, positive offsets are above it.
     ///
     /// # Shapes
-    /// source: the axes that are left, and last the length of the diagonal
+    /// source: the remaining axes, then the length of the diagonal
     ///
     /// # Errors
-    /// Axes that do not exist or are the same, a source of another shape or dtype than the diagonals.
+    /// Returns an error if an axis does not exist, if both are the same, or if the source has
+    /// another shape or dtype than the diagonals.
     pub fn diagonal_scatter(
         &self,
         source: &Tensor,
@@ -88,12 +96,13 @@ impl Tensor {
     }
 }
 
-/// The number of each element in row-major order.
+/// Returns the index of each element in row-major order.
 fn places(x: &Tensor) -> Result<Tensor> {
     Tensor::iota(x.elements(), index_dtype(x.elements()), 0, 1, x.device())?.reshape(*x.shape())
 }
 
-/// `x` with the elements of `source` at these places, of its shape.
+/// Returns `x` with the elements at these indices replaced by those of `source`, which has the
+/// shape of the indices.
 fn put(name: &'static str, x: &Tensor, source: &Tensor, places: &Tensor) -> Result<Tensor> {
     check::same_dtype(name, &x.meta(), &source.meta())?;
     check::shape(name, "source", &source.meta(), *places.shape())?;

@@ -1,5 +1,6 @@
-//! Matrix products that are added to a tensor, under PyTorch's names: all by the product's own epilogue, so that half precision is rounded once, integers stay exact,
-//! and with `beta` 0 it does not matter what the summand holds.
+//! Matrix products that are added to a tensor, under PyTorch's names. All use the epilogue of the
+//! matrix product: half precision is rounded once, integers stay exact, and with `beta` 0 the
+//! values of the summand are ignored.
 
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -8,13 +9,14 @@ use crate::precision;
 use crate::{Shape, Tensor};
 
 impl Tensor {
-    /// `beta * self + alpha * matrix vector`, as PyTorch's `addmv`.
+    /// Returns `beta * self + alpha * matrix vector`, like PyTorch's `addmv`.
     ///
     /// # Shapes
-    /// self `[m]` or broadcast to it, matrix `[m, k]`, vector `[k]` -> `[m]`
+    /// self `[m]` or a shape that broadcasts to it, matrix `[m, k]`, vector `[k]` -> `[m]`
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ, bool; factors of integers that are not whole.
+    /// Returns an error if the shapes do not match, if the dtypes differ or are bool, or if the
+    /// dtype is an integer dtype and a factor is not an integer.
     pub fn addmv(&self, matrix: &Tensor, vector: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let ([rows, inner], [length]) =
             (matrix.shape().to_array::<2>("addmv")?, vector.shape().to_array::<1>("addmv")?);
@@ -22,41 +24,44 @@ impl Tensor {
         add_product("addmv", self, [matrix, vector], &[rows], [beta, alpha])
     }
 
-    /// `beta * self + alpha * (a[0] b[0] + a[1] b[1] + ..)`, summed over the batch, as PyTorch's `addbmm`.
+    /// Returns `beta * self + alpha * (a[0] b[0] + a[1] b[1] + ..)`, summed over the batch, like
+    /// PyTorch's `addbmm`.
     ///
     /// # Shapes
-    /// self `[m, n]` or broadcast to it, a `[batch, m, k]`, b `[batch, k, n]` -> `[m, n]`
+    /// self `[m, n]` or a shape that broadcasts to it, a `[batch, m, k]`, b `[batch, k, n]` ->
+    /// `[m, n]`
     ///
     /// # Errors
-    /// As [`addmv`](Tensor::addmv).
+    /// Same as [`addmv`](Tensor::addmv).
     pub fn addbmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let [_, rows, columns] = batched_sizes("addbmm", a, b)?;
-        // One product whose inner axis is the batch and the inner axis of each.
+        // One product whose inner axis combines the batch and the inner axis of each matrix.
         let inner = a.dims()[0] * a.dims()[2];
         let left = a.permute([1, 0, 2])?.reshape([rows, inner])?;
         let right = b.reshape([inner, columns])?;
         add_product("addbmm", self, [&left, &right], &[rows, columns], [beta, alpha])
     }
 
-    /// `beta * self + alpha * a b` of each pair of matrices, as PyTorch's `baddbmm`.
+    /// Returns `beta * self + alpha * a b` for each pair of matrices, like PyTorch's `baddbmm`.
     ///
     /// # Shapes
-    /// self `[batch, m, n]` or broadcast to it, a `[batch, m, k]`, b `[batch, k, n]` -> `[batch, m, n]`
+    /// self `[batch, m, n]` or a shape that broadcasts to it, a `[batch, m, k]`, b `[batch, k, n]`
+    /// -> `[batch, m, n]`
     ///
     /// # Errors
-    /// As [`addmv`](Tensor::addmv).
+    /// Same as [`addmv`](Tensor::addmv).
     pub fn baddbmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let sizes = batched_sizes("baddbmm", a, b)?;
         add_product("baddbmm", self, [a, b], &sizes, [beta, alpha])
     }
 
-    /// `beta * self + alpha * left[i] * right[j]`, as PyTorch's `addr`.
+    /// Returns `beta * self + alpha * left[i] * right[j]`, like PyTorch's `addr`.
     ///
     /// # Shapes
-    /// self `[m, n]` or broadcast to it, left `[m]`, right `[n]` -> `[m, n]`
+    /// self `[m, n]` or a shape that broadcasts to it, left `[m]`, right `[n]` -> `[m, n]`
     ///
     /// # Errors
-    /// As [`addmv`](Tensor::addmv).
+    /// Same as [`addmv`](Tensor::addmv).
     pub fn addr(&self, left: &Tensor, right: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let ([rows], [columns]) = (left.shape().to_array::<1>("addr")?, right.shape().to_array::<1>("addr")?);
         same_numbers("addr", &[left, right])?;
@@ -66,7 +71,7 @@ impl Tensor {
     }
 }
 
-/// `[batch, m, n]` of the products of pairs of matrices.
+/// Returns `[batch, m, n]` for products of pairs of matrices.
 fn batched_sizes(name: &'static str, a: &Tensor, b: &Tensor) -> Result<[usize; 3]> {
     let ([batch, rows, inner], [again, other, columns]) =
         (a.shape().to_array::<3>(name)?, b.shape().to_array::<3>(name)?);
@@ -88,7 +93,8 @@ fn same_inner(name: &'static str, [a, b]: [&Tensor; 2], [left, right]: [usize; 2
     }
 }
 
-/// `factors[0] * summand + factors[1] * operands[0] operands[1]`, in the dtype that half precision is cast to where a scope says so.
+/// Returns `factors[0] * summand + factors[1] * operands[0] operands[1]`. In an autocast scope the
+/// operands are cast first.
 fn add_product(
     name: &'static str,
     summand: &Tensor,
@@ -124,7 +130,7 @@ fn in_one_dtype(
     if sizes.len() > 1 {
         return add_scaled(summand, a, b, [beta, alpha]);
     }
-    // A column on the right, for a result of one axis.
+    // Treats a result with one axis as a column.
     let column = summand.expand(shape)?.unsqueeze(1)?;
     add_scaled(&column, a, &b.unsqueeze(1)?, [beta, alpha])?.squeeze(1)
 }

@@ -7,45 +7,50 @@ use crate::op::check;
 use crate::shape::Axis;
 use crate::{DType, Tensor};
 
-/// What a quantile between two elements is.
+/// The value of a quantile between two elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
-    /// As much of the upper one as the place is above the lower one.
+    /// Linear interpolation by the fractional part of the position.
     #[default]
     Linear,
-    /// The lower one.
+    /// The lower element.
     Lower,
-    /// The upper one.
+    /// The upper element.
     Higher,
-    /// The middle of both.
+    /// The mean of both elements.
     Midpoint,
-    /// The nearer one; of equally near ones that at the even place.
+    /// The nearer element; ties go to the even position.
     Nearest,
 }
 
 /// The intervals of a histogram.
 #[derive(Clone, Copy, Debug)]
 pub enum HistogramBins<'a> {
-    /// So many of equal width.
+    /// Intervals of equal width.
     Even {
-        /// How many.
+        /// The number of intervals.
         count: usize,
-        /// From where to where; `None`: from the smallest element to the largest. Equal ends are moved apart by 1/2 each.
+        /// The range of the histogram; `None` for the range from the minimum to the maximum. Equal
+        /// ends are moved apart by 1/2 each.
         range: Option<(f64, f64)>,
     },
-    /// Between these boundaries, which are in order.
+    /// Intervals between these sorted boundaries.
     Edges(&'a Tensor),
 }
 
 impl Tensor {
-    /// The numbers below which these shares of the elements along an axis are, or of all elements: at place `q * (n - 1)` in order. NaN where there is one.
-    /// Gradients go to the elements that were found, and with linear interpolation to `q`. Reads `q` back to the host.
+    /// Returns the quantiles `q` of the elements along an axis, or of all elements: the values at
+    /// the positions `q * (n - 1)` in sorted order. The result is NaN where an element is NaN.
+    /// Gradients go to the selected elements, and with linear interpolation to `q`. Copies `q` to
+    /// the host.
     ///
     /// # Shapes
     /// q `[]` -> without the axis, or with size 1 if it is kept; q `[count]` -> `[count, ..]`
     ///
     /// # Errors
-    /// An axis that does not exist, no elements, shares outside 0 to 1, other shapes, dtypes that differ or are not floating.
+    /// Returns an error if the axis does not exist, if there are no elements, if a quantile is
+    /// outside 0 to 1, if `q` has more than one axis, or if the dtypes differ or are not
+    /// floating-point.
     pub fn quantile(
         &self,
         q: &Tensor,
@@ -56,10 +61,11 @@ impl Tensor {
         quantile(false, self, q, (axis, keep), interpolation)
     }
 
-    /// [`quantile`](Tensor::quantile) of the elements that are not NaN; NaN where all are.
+    /// Same as [`quantile`](Tensor::quantile), but ignores NaN. The result is NaN where all
+    /// elements are.
     ///
     /// # Errors
-    /// As [`quantile`](Tensor::quantile).
+    /// Same as [`quantile`](Tensor::quantile).
     pub fn nanquantile(
         &self,
         q: &Tensor,
@@ -70,12 +76,15 @@ impl Tensor {
         quantile(true, self, q, (axis, keep), interpolation)
     }
 
-    /// How many elements fall into each interval, or the sum of their weights, and the `count + 1` boundaries; both in this tensor's dtype. The last interval
-    /// is closed, the others are half open; elements outside, and NaN, do not count. With `density` divided by the sum and by the widths. Without gradients.
+    /// Returns the number of elements in each interval, or the sum of their weights, and the
+    /// `count + 1` boundaries, both in the dtype of this tensor. The last interval is closed, the
+    /// others are half-open. NaN and elements outside are ignored. With `density` the counts are
+    /// divided by their sum and by the widths. There is no gradient.
     ///
     /// # Errors
-    /// A dtype that is not floating, no intervals, ends that are not finite or not in order, weights of another shape or dtype, boundaries of another dtype or
-    /// with another number of axes than 1, or fewer than two.
+    /// Returns an error if the dtype is not floating-point, if there are no intervals, if the ends
+    /// are not finite or not in order, if the weights have another shape or dtype, or if the
+    /// boundaries have another dtype, do not have exactly one axis, or are fewer than two.
     pub fn histogram_with_edges(
         &self,
         bins: HistogramBins<'_>,
@@ -97,7 +106,7 @@ impl Tensor {
             let is_inside = x.ge(&limits.narrow(0, 0, 1)?)?.logical_and(&x.le(&last)?)?;
             let place =
                 limits.searchsorted(&x, true, None)?.sub_scalar(1)?.minimum_scalar(count as i64 - 1)?;
-            // What does not count goes into one more interval, which is dropped.
+            // Ignored elements go into one additional interval, which is dropped.
             let place = is_inside.where_(&place, &place.scalar_like(count as i64)?)?;
             let weight = match weight {
                 None => x.ones_like()?,
@@ -176,7 +185,7 @@ fn quantile(
     let wide = x.dtype().accumulator();
     let shares = q.to_dtype(wide)?.reshape([q.elements()])?;
     let found = at_shares(&rows.to_dtype(wide)?, &shares, skips_nan, interpolation)?;
-    // The axis of the shares stands where that of the elements was, and goes to the front.
+    // The axis of the quantiles replaces the axis of the elements; move it to the front.
     let last = found.rank() - 1;
     let mut found = found.unsqueeze(0)?.transpose(0, last + 1)?;
     match axis {
@@ -194,7 +203,7 @@ fn quantile(
     if q.rank() == 0 { found.squeeze(0)? } else { found }.to_dtype(x.dtype())
 }
 
-/// The quantiles along the last axis.
+/// Returns the quantiles along the last axis.
 fn at_shares(
     x: &Tensor,
     shares: &Tensor,
@@ -207,7 +216,7 @@ fn at_shares(
     let sorted = x.gather(axis, &order)?;
     let is_unknown = known.ne(&known)?;
     let places = no_grad(|| {
-        // NaN is behind everything in order.
+        // NaN is last in sorted order.
         let last = match is_nan_left_out {
             true => is_unknown
                 .logical_not()?
@@ -224,7 +233,8 @@ fn at_shares(
         };
         last.to_dtype(x.dtype())
     })?;
-    // Once more as a tensor with a gradient of the shares. With a NaN, which is last in order, every quantile is that one: its gradient goes there.
+    // The positions have a gradient with respect to the quantiles. If there is a NaN, which is last
+    // in sorted order, every quantile is that NaN and its gradient goes there.
     let ranks = shares.mul(&places)?;
     let ranks = match is_nan_left_out {
         true => ranks,
@@ -251,7 +261,8 @@ fn at_shares(
     }
 }
 
-/// `low + part * (high - low)`, from the nearer end, and of equal infinities themselves.
+/// Returns `low + part * (high - low)`, computed from the nearer end. For equal infinities it
+/// returns them.
 fn between(low: &Tensor, high: &Tensor, part: &Tensor) -> Result<Tensor> {
     let is_same = low.eq(high)?.logical_and(&low.abs()?.eq_scalar(f64::INFINITY)?)?;
     let apart = high.sub(low)?.masked_fill(&is_same, 0)?;

@@ -1,4 +1,5 @@
-//! Reductions that pass over NaN, counts, pairs of reductions, running products, and differences of neighbors.
+//! Reductions that skip NaN, counts, pairs of reductions, cumulative products, and differences of
+//! neighbors.
 
 use super::indexing::reaches;
 use super::{check_floating, in_accumulator};
@@ -7,12 +8,13 @@ use crate::shape::Axis;
 use crate::{Axes, DType, Tensor};
 
 impl Tensor {
-    /// The sum over `axes`, NaN counted as 0; of integers and bool in i64. Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// Returns the sum over `axes`, where NaN counts as 0; for integers and bool in i64. Reduced
+    /// axes are removed, or kept with size 1 if `keep` is true.
     ///
-    /// The gradient of NaN is 0.
+    /// The gradient of a NaN element is 0.
     ///
     /// # Errors
-    /// An axis that does not exist or is named twice.
+    /// Returns an error if an axis does not exist or is given twice.
     pub fn nansum(&self, axes: impl Into<Axes>, keep: bool) -> Result<Tensor> {
         if self.dtype().is_float() {
             let x = self.masked_fill(&is_nan(self)?, 0)?;
@@ -21,12 +23,14 @@ impl Tensor {
         sum(self, axes.into(), keep)
     }
 
-    /// The mean over `axes` of what is not NaN; NaN where all are. Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// Returns the mean over `axes` of the elements that are not NaN, or NaN if all are. Reduced
+    /// axes are removed, or kept with size 1 if `keep` is true.
     ///
-    /// The gradient is shared by the numbers, that of NaN is 0.
+    /// The gradient is shared by the elements that are not NaN; that of a NaN element is 0.
     ///
     /// # Errors
-    /// A dtype that is not floating, an axis that does not exist or is named twice.
+    /// Returns an error if the dtype is not floating-point, or if an axis does not exist or is
+    /// given twice.
     pub fn nanmean(&self, axes: impl Into<Axes>, keep: bool) -> Result<Tensor> {
         check_floating("nanmean", self)?;
         let axes = axes.into();
@@ -37,18 +41,22 @@ impl Tensor {
         })
     }
 
-    /// How many elements over `axes` are not 0 (NaN is not), in i64. Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// Returns the number of nonzero elements over `axes`, in i64. NaN counts as nonzero. Reduced
+    /// axes are removed, or kept with size 1 if `keep` is true.
     ///
     /// # Errors
-    /// An axis that does not exist or is named twice.
+    /// Returns an error if an axis does not exist or is given twice.
     pub fn count_nonzero(&self, axes: impl Into<Axes>, keep: bool) -> Result<Tensor> {
         sum(&self.detach().to_dtype(DType::Bool)?, axes.into(), keep)
     }
 
-    /// The variance and the mean over `axes`, the mean also where the sum would overflow: see [`var`](Tensor::var). Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// Returns the variance and the mean over `axes`: see [`var`](Tensor::var). The mean is also
+    /// correct where the sum would overflow. Reduced axes are removed, or kept with size 1 if
+    /// `keep` is true.
     ///
     /// # Errors
-    /// A dtype that is not floating, an axis that does not exist or is named twice.
+    /// Returns an error if the dtype is not floating-point, or if an axis does not exist or is
+    /// given twice.
     pub fn var_mean(&self, axes: impl Into<Axes>, correction: f64, keep: bool) -> Result<(Tensor, Tensor)> {
         let axes = axes.into();
         let var = match keep {
@@ -58,10 +66,13 @@ impl Tensor {
         Ok((var, self.mean_in_range(axes, keep)?))
     }
 
-    /// The standard deviation and the mean over `axes`, also where sums would overflow: see [`std`](Tensor::std). Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// Returns the standard deviation and the mean over `axes`: see [`std`](Tensor::std). Both are
+    /// also correct where sums would overflow. Reduced axes are removed, or kept with size 1 if
+    /// `keep` is true.
     ///
     /// # Errors
-    /// A dtype that is not floating, an axis that does not exist or is named twice.
+    /// Returns an error if the dtype is not floating-point, or if an axis does not exist or is
+    /// given twice.
     pub fn std_mean(&self, axes: impl Into<Axes>, correction: f64, keep: bool) -> Result<(Tensor, Tensor)> {
         let axes = axes.into();
         let std = match keep {
@@ -71,12 +82,14 @@ impl Tensor {
         Ok((std, self.mean_in_range(axes, keep)?))
     }
 
-    /// The smallest and the largest element over `axes`; NaN if there is one. Reduced axes are dropped, or stay with size 1 where `keep` is true.
+    /// Returns the minimum and the maximum over `axes`, or NaN if there is one. Reduced axes are
+    /// removed, or kept with size 1 if `keep` is true.
     ///
-    /// Equal elements share the gradient; that of all elements with a NaN is NaN.
+    /// Equal elements share the gradient. With a NaN, the gradient of all elements is NaN.
     ///
     /// # Errors
-    /// An axis that does not exist or is named twice, no elements along them.
+    /// Returns an error if an axis does not exist or is given twice, or if there are no elements
+    /// along the axes.
     pub fn aminmax(&self, axes: impl Into<Axes>, keep: bool) -> Result<(Tensor, Tensor)> {
         let axes = axes.into();
         match keep {
@@ -85,19 +98,20 @@ impl Tensor {
         }
     }
 
-    /// The products of the elements up to each along `axis`; of integers and bool in i64, wrapped.
+    /// Returns the cumulative products along `axis`; for integers and bool in i64, with wrapping.
     ///
-    /// The gradient of an element is the sum of the products of the others, without a division: it is right where elements are 0.
+    /// The gradient of an element is the sum of the products of the others. It is computed without
+    /// a division, so it is correct where elements are 0.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns an error if the axis does not exist.
     pub fn cumprod(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "cumprod")?;
         let x = if self.dtype().is_float() { self.clone() } else { self.to_dtype(DType::I64)? };
         let y = in_accumulator([&x], |[x]| {
             let size = x.shape().dim(axis);
             let mut products = x.clone();
-            // Each step multiplies by what lies as far back as the products reach already.
+            // Each step multiplies by the product that ends `reach` elements before.
             for reach in reaches(size) {
                 let rest = size - reach;
                 let grown = products.narrow(axis, reach, rest)?.mul(&products.narrow(axis, 0, rest)?)?;
@@ -105,20 +119,23 @@ impl Tensor {
             }
             Ok(products)
         })?;
-        // One element is its own product, in memory of its own.
+        // With a single element no product was computed, and `y` aliases the input.
         if y.buffer().is(self.buffer()) { y.copy() } else { Ok(y) }
     }
 
-    /// The differences of neighbors along `axis`, `count` times, with `prepend` before the elements and `append` behind them; of truth values whether they differ.
-    /// With a `count` of 0 the elements themselves, without those, as in PyTorch.
+    /// Returns the differences of neighbors along `axis`, `count` times, after adding `prepend`
+    /// before and `append` after the elements; for bool whether neighbors differ. With a `count` of
+    /// 0 it returns the elements without `prepend` and `append`, as in PyTorch.
     ///
     /// The gradients are those of the differences.
     ///
     /// # Shapes
-    /// `[.., n, ..]` -> `[.., n - count, ..]`, of the size with what is put to it, or 0
+    /// `[.., n, ..]` -> `[.., n - count, ..]`, where n includes prepended and appended elements,
+    /// and the size is at least 0
     ///
     /// # Errors
-    /// An axis that does not exist, dtypes that differ, other sizes along other axes.
+    /// Returns an error if the axis does not exist, if the dtypes differ, or if sizes along other
+    /// axes differ.
     pub fn diff(
         &self,
         count: usize,
@@ -137,16 +154,16 @@ impl Tensor {
             let (later, earlier) = (x.narrow(axis, 1, rest)?, x.narrow(axis, 0, rest)?);
             x = if x.dtype() == DType::Bool { later.logical_xor(&earlier)? } else { later.sub(&earlier)? };
         }
-        // Of nothing there are no differences, and what was given is not the result itself.
+        // Without elements no difference was computed, and `x` aliases the input.
         if x.buffer().is(self.buffer()) { x.copy() } else { Ok(x) }
     }
 
-    /// The elements in order along the first axis; NaN is behind everything.
+    /// Sorts the elements along the first axis; NaN comes last.
     ///
-    /// Gradients go to where the elements came from.
+    /// Gradients go to the original positions of the elements.
     ///
     /// # Errors
-    /// A dtype that has no order.
+    /// Returns an error if the dtype has no order.
     pub fn msort(&self) -> Result<Tensor> {
         if self.rank() == 0 { self.copy() } else { Ok(self.sort(0, false)?.0) }
     }

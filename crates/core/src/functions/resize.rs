@@ -1,56 +1,66 @@
-//! Images of another size, over one, two or three axes.
+//! Resizing images over one, two or three axes.
 
 use super::in_accumulator;
 use crate::error::{Error, Result};
 use crate::ops::index::index_dtype;
 use crate::{DType, Device, Shape, Tensor};
 
-/// How [`interpolate`](Tensor::interpolate) finds the elements of an image of another size.
+/// Interpolation modes of [`interpolate`](Tensor::interpolate).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterpolateMode {
-    /// The element at the place, rounded down: `floor(i * inputs / outputs)`, or, of a factor, `floor(i / factor)`.
+    /// The element at the position rounded down: `floor(i * inputs / outputs)`, or for a factor
+    /// `floor(i / factor)`.
     #[default]
     Nearest,
-    /// The element under the center: `floor((i + 0.5) * inputs / outputs)`, or, of a factor, `floor((i + 0.5) / factor)`.
+    /// The element at the center: `floor((i + 0.5) * inputs / outputs)`, or for a factor
+    /// `floor((i + 0.5) / factor)`.
     NearestExact,
-    /// Along each axis the mean of the two around the place, weighted by nearness. Centers of corner elements lie half an element inside the corners; with
-    /// `align_corners` they lie on them.
+    /// Linear interpolation between two elements along each axis. The centers of the corner
+    /// elements are half an element inside the corners; with `align_corners` they are on them.
     Linear {
-        /// Whether the first and last elements of the input are those of the output.
+        /// Whether the first and last elements of input and output coincide.
         align_corners: bool,
     },
-    /// Along each axis the cubic convolution of the four around the place with `a = -0.75` (Keys 1981, "Cubic convolution interpolation for digital image
-    /// processing"), beyond the image those at its border.
+    /// Cubic convolution of four elements along each axis with `a = -0.75` (Keys 1981, "Cubic
+    /// convolution interpolation for digital image processing"). Beyond the image the elements at
+    /// its border are repeated.
     Cubic {
-        /// Whether the first and last elements of the input are those of the output.
+        /// Whether the first and last elements of input and output coincide.
         align_corners: bool,
     },
-    /// The means of [`adaptive_avg_pool2d`](Tensor::adaptive_avg_pool2d) and its kin.
+    /// The means of [`adaptive_avg_pool2d`](Tensor::adaptive_avg_pool2d) and its counterparts for
+    /// one and three axes.
     Area,
 }
 
-/// The size of what [`interpolate`](Tensor::interpolate) makes.
+/// The size of the result of [`interpolate`](Tensor::interpolate).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InterpolateSize<'a> {
-    /// The sizes of all axes but batch and channels.
+    /// The sizes of all axes except batch and channels.
     To(&'a [usize]),
-    /// So many times the sizes of the input, rounded down; finite numbers above 0.
+    /// Factors of the sizes of the input, which are rounded down; finite and above 0.
     ///
-    /// As in PyTorch, the places of the output's elements are those of the factor, and not of the rounded size: 3 columns times 1.5 are 4, at distances of `1 / 1.5`
-    /// columns of the input, and not of `3 / 4`. Some cases are as if the size were given: as many elements as the input has, of images by the nearest elements and of
-    /// all by linear ones; twice as many, of images by the nearest elements; corners that are aligned; areas.
+    /// As in PyTorch, positions are computed from the factor, not from the rounded size: 3 columns
+    /// times 1.5 are 4 columns, at distances of `1 / 1.5` columns of the input, not of `3 / 4`.
+    /// Exceptions, where the result is the same as for a given size: the size does not change
+    /// (`Nearest` for images, `Linear` for all ranks); the size doubles (`Nearest` for images);
+    /// corners are aligned; `Area`.
     Times(&'a [f64]),
 }
 
 impl Tensor {
-    /// Images of another size, larger or smaller. Half precision is computed in f32 and rounded once.
+    /// Resizes images, up or down. Half-precision inputs are computed in f32, and the result is
+    /// rounded once.
     ///
     /// # Shapes
-    /// `[batch, channels, ..]`, one to three axes more, to those axes in the new size.
+    /// `[batch, channels, ..]` with one to three further axes -> the same with these axes in the
+    /// new size
     ///
     /// # Errors
-    /// Another rank, sizes or factors for another number of axes, an image without channels or elements, or of none, a factor that is not a finite number above
-    /// 0, a dtype that is not floating unless elements are only picked.
+    /// Returns an error if the rank does not match, if the number of sizes or factors is not the
+    /// number of axes, if input or result has no channels or elements, if a factor is not finite or
+    /// not above 0, or if the dtype is not floating-point and the mode is not one of the nearest
+    /// ones.
     pub fn interpolate(&self, size: InterpolateSize<'_>, mode: InterpolateMode) -> Result<Tensor> {
         let op = "interpolate";
         let axes = resized(op, self, size)?;
@@ -62,7 +72,8 @@ impl Tensor {
                 format!("an image of {:?} to {:?}", &self.dims()[1..], &shape[2..]),
             ));
         }
-        // Axes are made one after the other, each of which may be possible.
+        // Checks the memory for the result first: axes are resized one after another, and each step
+        // may fit.
         drop(Tensor::uninitialized(Shape::new(&shape)?, self.dtype(), self.device())?);
         let picks = matches!(mode, InterpolateMode::Nearest | InterpolateMode::NearestExact);
         if !picks {
@@ -70,7 +81,7 @@ impl Tensor {
         }
         match mode {
             InterpolateMode::Area => area(self, &shape[2..]),
-            // A gradient in half precision would be rounded after each axis.
+            // A half-precision gradient would be rounded after each axis.
             _ if picks && !(self.dtype().is_half() && self.needs_grad()) => along_all(self, &axes, mode),
             _ => in_accumulator([self], |[x]| along_all(x, &axes, mode)),
         }
@@ -86,16 +97,17 @@ fn area(x: &Tensor, size: &[usize]) -> Result<Tensor> {
     }
 }
 
-/// An axis with as many elements as it has, and as it shall have.
+/// An axis with its sizes in the input and in the output.
 #[derive(Clone, Copy)]
 struct Resized {
     inputs: usize,
     outputs: usize,
-    /// From one element of the output to the next, in elements of the input, where corners are not aligned.
+    /// The distance between elements of the output, in elements of the input, if corners are not
+    /// aligned.
     distance: f64,
 }
 
-/// All axes but batch and channels.
+/// Returns all axes except batch and channels.
 fn resized(op: &'static str, x: &Tensor, size: InterpolateSize<'_>) -> Result<Vec<Resized>> {
     let inputs = match x.dims() {
         [_, _, inputs @ ..] if (1..=3).contains(&inputs.len()) => inputs,
@@ -119,7 +131,7 @@ fn resized(op: &'static str, x: &Tensor, size: InterpolateSize<'_>) -> Result<Ve
                 let detail = format!("a factor of {factor}, expected a finite number above 0");
                 return Err(Error::invalid(op, detail));
             }
-            // A product beyond all sizes becomes the largest one, for which there is no memory.
+            // A product beyond the range becomes the largest size, for which the allocation fails.
             Ok(Resized { inputs, outputs: (inputs as f64 * factor) as usize, distance: factor.recip() })
         }
     };
@@ -130,7 +142,7 @@ fn along_all(x: &Tensor, axes: &[Resized], mode: InterpolateMode) -> Result<Tens
     axes.iter().enumerate().try_fold(x.clone(), |x, (at, axis)| along(&x, 2 + at, *axis, mode))
 }
 
-/// The elements of the output along `axis`.
+/// Returns the elements of the output along `axis`.
 fn along(input: &Tensor, axis: usize, resized: Resized, mode: InterpolateMode) -> Result<Tensor> {
     let Resized { inputs, outputs, distance } = resized;
     let (stays, is_image) = (inputs == outputs, input.rank() == 4);
@@ -138,7 +150,8 @@ fn along(input: &Tensor, axis: usize, resized: Resized, mode: InterpolateMode) -
         InterpolateMode::Nearest if stays && is_image => Ok(input.clone()),
         InterpolateMode::Linear { .. } if stays => Ok(input.clone()),
         InterpolateMode::Nearest | InterpolateMode::NearestExact => {
-            // In f32 whatever the image is, as in PyTorch: a place that rounding moves is another element.
+            // In f32 for every dtype, as in PyTorch: a difference in rounding would select another
+            // element.
             let is_exact = mode == InterpolateMode::NearestExact;
             let distance =
                 if outputs == 2 * inputs && !is_exact && is_image { 0.5 } else { f64::from(distance as f32) };
@@ -166,18 +179,19 @@ fn along(input: &Tensor, axis: usize, resized: Resized, mode: InterpolateMode) -
     }
 }
 
-/// 0, 1, 2 and so on. Places are computed on the device: nothing is uploaded, so that a recorded step holds them, too.
+/// Returns 0, 1, 2 and so on. Positions are computed on the device: nothing is uploaded, so they
+/// can be part of a captured step.
 fn numbers(count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     Tensor::arange(0, count as f64, 1, dtype, device)
 }
 
-/// Places rounded down, moved `by` elements and kept within `inputs` of them.
+/// Rounds positions down, shifts them by `by` and clamps them to the `inputs` elements.
 fn whole(places: &Tensor, by: i64, inputs: usize) -> Result<Tensor> {
     let moved = places.floor()?.add_scalar(by as f64)?;
     moved.maximum_scalar(0.0)?.minimum_scalar((inputs - 1) as f64)?.to_dtype(index_dtype(inputs))
 }
 
-/// Where the elements of the output lie among those of the input; below 0 where that is outside.
+/// Returns the positions of the output elements in the input; negative before its first element.
 fn places(resized: Resized, align_corners: bool, dtype: DType, device: &Device) -> Result<Tensor> {
     let Resized { inputs, outputs, distance } = resized;
     let rounded = |number: f64| if dtype == DType::F64 { number } else { f64::from(number as f32) };
@@ -189,10 +203,12 @@ fn places(resized: Resized, align_corners: bool, dtype: DType, device: &Device) 
     at.add_scalar(0.5)?.mul_scalar(rounded(distance))?.sub_scalar(0.5)
 }
 
-/// The weights of the elements one before, at, one and two behind a place that lies a `share` behind an element (Keys 1981, equation 4, with `a = -0.75`).
+/// Returns the weights of the elements one before, at, one after and two after a position that is
+/// at the fraction `share` behind an element (Keys 1981, equation 4, with `a = -0.75`).
 pub(super) fn cubic_weights(share: &Tensor) -> Result<[Tensor; 4]> {
     const A: f64 = -0.75;
-    // Of distances up to 1: (a + 2) d^3 - (a + 3) d^2 + 1; up to 2: a d^3 - 5a d^2 + 8a d - 4a.
+    // For distances up to 1: `(a + 2) d^3 - (a + 3) d^2 + 1`; up to 2:
+    // `a d^3 - 5a d^2 + 8a d - 4a`.
     let near = |d: &Tensor| d.mul_scalar(A + 2.0)?.sub_scalar(A + 3.0)?.mul(&d.square()?)?.add_scalar(1.0);
     let far = |d: &Tensor| {
         d.mul_scalar(A)?.sub_scalar(5.0 * A)?.mul(d)?.add_scalar(8.0 * A)?.mul(d)?.sub_scalar(4.0 * A)
@@ -201,7 +217,8 @@ pub(super) fn cubic_weights(share: &Tensor) -> Result<[Tensor; 4]> {
     Ok([far(&share.add_scalar(1.0)?)?, near(share)?, near(&rest)?, far(&rest.add_scalar(1.0)?)?])
 }
 
-/// The sum of elements along `axis`, each picked at the indices and multiplied by the weights beside it.
+/// Returns the sum of elements along `axis`, each selected by indices and multiplied by the weights
+/// in the same tuple.
 fn weighted(input: &Tensor, axis: usize, taps: &[(Tensor, Tensor)]) -> Result<Tensor> {
     let mut sum = None::<Tensor>;
     for (index, weight) in taps {

@@ -1,4 +1,4 @@
-//! Rounding towards zero, and to digits behind the point.
+//! Rounding toward zero, and to a number of decimals.
 
 use super::{check_floating, unary, with_zero_gradient};
 use crate::Tensor;
@@ -6,35 +6,37 @@ use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 
 impl Tensor {
-    /// The whole part of each element, towards zero; infinities, NaN and the sign of 0 stay.
+    /// Rounds each element toward zero. Infinities, NaN and the sign of 0 are preserved.
     ///
     /// The gradient is 0.
     ///
     /// # Errors
-    /// A dtype that is not floating.
+    /// Returns an error if the dtype is not floating-point.
     pub fn trunc(&self) -> Result<Tensor> {
         check_floating("trunc", self)?;
         let y = no_grad(|| whole_part(self))?;
         with_zero_gradient("trunc", &[self], y)
     }
 
-    /// What is behind the point of each element, with its sign: `self - trunc(self)`, NaN of infinities.
+    /// Returns the fractional part of each element, with its sign: `self - trunc(self)`. It is NaN
+    /// for infinities.
     ///
     /// The gradient is 1.
     ///
     /// # Errors
-    /// A dtype that is not floating.
+    /// Returns an error if the dtype is not floating-point.
     pub fn frac(&self) -> Result<Tensor> {
         unary("frac", self, |x| x.sub(&whole_part(x)?), |x| x.detach().ones_like())
     }
 
-    /// The nearest number of each element with so many digits behind the point, ties to even; of fewer than 0 digits that many before it are 0. As PyTorch has it,
-    /// that is `round(self * 10^decimals) / 10^decimals`, both rounded, and `round(self / 10^-decimals) * 10^-decimals` for a negative number of digits.
+    /// Rounds each element to this number of decimals, ties to even; a negative number rounds to a
+    /// power of 10. As in PyTorch, the result is `round(self * 10^decimals) / 10^decimals` with
+    /// both steps rounded, and `round(self / 10^-decimals) * 10^-decimals` for a negative number.
     ///
     /// The gradient is 0.
     ///
     /// # Errors
-    /// A dtype that is not floating, a power of 10 that is not finite.
+    /// Returns an error if the dtype is not floating-point, or if the power of 10 is not finite.
     pub fn round_decimals(&self, decimals: i32) -> Result<Tensor> {
         let name = "round_decimals";
         check_floating(name, self)?;
@@ -56,7 +58,7 @@ impl Tensor {
     }
 }
 
-/// Up from below 0, down from above. NaN is not below.
+/// Rounds up below 0 and down otherwise. NaN is not below 0.
 fn whole_part(x: &Tensor) -> Result<Tensor> {
     x.lt_scalar(0)?.where_(&x.ceil()?, &x.floor()?)
 }

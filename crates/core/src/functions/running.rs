@@ -1,11 +1,12 @@
-//! Statistics of the batches before, which norms follow.
+//! Running statistics of normalization layers.
 
 use crate::error::Result;
 use crate::op::check;
 use crate::ops::norm::channels;
 use crate::{Tensor, no_grad};
 
-/// The running mean and the running variance of a norm, `[channels]` each, which follow those of each batch in place.
+/// The running mean and variance of a normalization, `[channels]` each, which are updated in place
+/// with those of each batch.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningStatistics<'a> {
     mean: &'a Tensor,
@@ -13,10 +14,11 @@ pub struct RunningStatistics<'a> {
 }
 
 impl<'a> RunningStatistics<'a> {
-    /// Those of `op` for an input `[batch, channels, ..]`.
+    /// Returns the statistics of `op` for an input `[batch, channels, ..]`.
     ///
     /// # Errors
-    /// Statistics of another shape than `[channels]`, a dtype that is not floating, an input of fewer than 2 axes.
+    /// Returns an error if a statistic has another shape than `[channels]`, if its dtype is not
+    /// floating-point, or if the input has fewer than 2 axes.
     pub fn new(
         op: &'static str,
         input: &Tensor,
@@ -31,11 +33,13 @@ impl<'a> RunningStatistics<'a> {
         Ok(RunningStatistics { mean, var })
     }
 
-    /// Moves them towards mean and variance (the population's, of `count` values a channel) of a batch: `running * (1 - momentum) + batch * momentum`, where
-    /// the variance is made the unbiased one. Nothing is recorded.
+    /// Updates the statistics with the mean and variance of a batch:
+    /// `running * (1 - momentum) + batch * momentum`. The variance is the biased one over `count`
+    /// values of a channel; it is converted to the unbiased one. Nothing is recorded.
     ///
     /// # Errors
-    /// Statistics that another device has, memory that cannot be written.
+    /// Returns an error if the statistics are on another device, or if their memory cannot be
+    /// written.
     pub fn follow(&self, batch: [&Tensor; 2], count: usize, momentum: f64) -> Result<()> {
         no_grad(|| {
             for (running, batch, scale) in self.beside(batch, count) {
@@ -46,11 +50,12 @@ impl<'a> RunningStatistics<'a> {
         })
     }
 
-    /// As [`follow`](RunningStatistics::follow), so that they are the means over all batches, of which `batches` there are with this one: a tensor without axes, so
-    /// that the number stays on the device.
+    /// Same as [`follow`](RunningStatistics::follow), except that the statistics become the means
+    /// over all batches. `batches` is the number of batches including this one, as a tensor without
+    /// axes, so that the number stays on the device.
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`follow`](RunningStatistics::follow).
     pub fn follow_evenly(&self, batch: [&Tensor; 2], count: usize, batches: &Tensor) -> Result<()> {
         no_grad(|| {
             for (running, batch, scale) in self.beside(batch, count) {
@@ -63,7 +68,8 @@ impl<'a> RunningStatistics<'a> {
         })
     }
 
-    /// Each statistic, that of the batch, and the factor that takes the latter's bias away.
+    /// Returns each statistic, the value of the batch, and the factor that makes the latter
+    /// unbiased.
     fn beside<'b>(&self, [mean, var]: [&'b Tensor; 2], count: usize) -> [(&'a Tensor, &'b Tensor, f64); 2] {
         let unbiased = count as f64 / (count as f64 - 1.0);
         [(self.mean, mean, 1.0), (self.var, var, unbiased)]

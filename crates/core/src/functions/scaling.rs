@@ -1,4 +1,4 @@
-//! Powers of 2, angles, powers in float64 and lengths of pairs, without overflow on the way.
+//! Powers of 2, angles, powers in float64 and lengths of pairs, without intermediate overflow.
 
 use super::{binary, check_broadcast, check_floating, in_accumulator};
 use crate::anomaly::in_function;
@@ -8,15 +8,17 @@ use crate::{DType, Tensor};
 use std::f64::consts::{LN_2, PI};
 
 impl Tensor {
-    /// `self * 2^exponent`, broadcast; finite wherever the product is. Exponents are integers, or numbers of this tensor's dtype.
+    /// Returns `self * 2^exponent`, with broadcasting. It is finite wherever the product is.
+    /// Exponents are integers, or have the dtype of this tensor.
     ///
-    /// The gradient is `dy * 2^exponent`, that of the exponent `dy * y * ln(2)`.
+    /// The gradient is `dy * 2^exponent`; that of the exponent is `dy * y * ln(2)`.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// A dtype that is not floating, exponents of another floating dtype or bool, shapes that do not broadcast.
+    /// Returns an error if the dtype is not floating-point, if the exponents are bool or of another
+    /// floating-point dtype, or if the shapes do not broadcast.
     pub fn ldexp(&self, exponent: &Tensor) -> Result<Tensor> {
         let name = "ldexp";
         check_floating(name, self)?;
@@ -29,13 +31,14 @@ impl Tensor {
         in_function(name, &[self, exponent], || in_accumulator([self, exponent], product))
     }
 
-    /// The parts of each element as `mantissa * 2^exponent`: mantissas from 0.5 to below 1, with the sign, and exponents in i32. Zeros, infinities and NaN have the
-    /// exponent 0.
+    /// Splits each element into `mantissa * 2^exponent`. Mantissas have the sign of the element and
+    /// a magnitude from 0.5 to below 1; exponents are i32. The exponent of zeros, infinities and
+    /// NaN is 0.
     ///
     /// The gradient of the mantissa is `dy * 2^-exponent`; the exponent has none.
     ///
     /// # Errors
-    /// A dtype that is not floating.
+    /// Returns an error if the dtype is not floating-point.
     pub fn frexp(&self) -> Result<(Tensor, Tensor)> {
         check_floating("frexp", self)?;
         let exponent = no_grad(|| exponents(&self.to_dtype(self.dtype().accumulator())?))?;
@@ -43,63 +46,67 @@ impl Tensor {
         Ok((self.ldexp(&exponent.neg()?)?, exponent))
     }
 
-    /// Degrees as radians.
+    /// Converts degrees to radians.
     ///
     /// The gradient is `pi / 180`.
     ///
     /// # Errors
-    /// A dtype that is not floating.
+    /// Returns an error if the dtype is not floating-point.
     pub fn deg2rad(&self) -> Result<Tensor> {
         check_floating("deg2rad", self)?;
         self.mul_scalar(PI / 180.0)
     }
 
-    /// Radians as degrees.
+    /// Converts radians to degrees.
     ///
     /// The gradient is `180 / pi`.
     ///
     /// # Errors
-    /// A dtype that is not floating.
+    /// Returns an error if the dtype is not floating-point.
     pub fn rad2deg(&self) -> Result<Tensor> {
         check_floating("rad2deg", self)?;
         self.mul_scalar(180.0 / PI)
     }
 
-    /// Each element to a power, computed in f64, which the result has; broadcast.
+    /// Raises each element to a power in f64, with broadcasting. The result is f64.
     ///
     /// The gradients are those of [`pow`](Tensor::pow).
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Shapes that do not broadcast, a device without f64.
+    /// Returns an error if the shapes do not broadcast, or if the device does not support f64.
     pub fn float_power(&self, exponent: &Tensor) -> Result<Tensor> {
         check_broadcast("float_power", self, exponent)?;
         self.to_dtype(DType::F64)?.pow(&exponent.to_dtype(DType::F64)?)
     }
 
-    /// `sqrt(self^2 + other^2)`, broadcast, without overflow; infinite where either is, also beside NaN (C99, 7.12.7.3).
+    /// Returns `sqrt(self^2 + other^2)`, with broadcasting and without overflow. It is infinite
+    /// where either is, even if the other is NaN (C99, 7.12.7.3).
     ///
     /// The gradients are `self / y` and `other / y`, and 0 at the origin.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ or are not floating, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not floating-point, or if the shapes do not
+    /// broadcast.
     pub fn hypot(&self, other: &Tensor) -> Result<Tensor> {
         let grads = [|x: &Tensor, y: &Tensor| share(x, y), |x: &Tensor, y: &Tensor| share(y, x)];
         binary("hypot", [self, other], length, grads)
     }
 }
 
-/// The largest exponent of a power of 2 that a dtype holds with its reciprocal.
+/// Returns the largest exponent such that the dtype can represent the power of 2 and its
+/// reciprocal.
 fn largest_exponent(dtype: DType) -> f64 {
     if dtype == DType::F64 { 1022.0 } else { 126.0 }
 }
 
-/// `x * 2^exponent` by three powers, the first as large as the dtype holds: a result among subnormal numbers is rounded once.
+/// Returns `x * 2^exponent` by multiplying with three powers, the first one as large as the dtype
+/// allows, so that a subnormal result is rounded once.
 fn times_power(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
     let most = largest_exponent(x.dtype());
     let (mut y, mut rest) = (x.clone(), exponent.clone());
@@ -111,7 +118,8 @@ fn times_power(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
     Ok(y)
 }
 
-/// The exponents of the parts: the logarithm may be rounded to the next whole number, and the mantissa tells.
+/// Returns the exponents of the parts. The logarithm may be rounded to the next integer, so the
+/// exponent is corrected by the mantissa.
 fn exponents(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
     let is_plain = size.gt_scalar(0)?.logical_and(&size.lt_scalar(f64::INFINITY)?)?;
@@ -123,7 +131,8 @@ fn exponents(x: &Tensor) -> Result<Tensor> {
     exponent.add(&above)?.sub(&below)?.masked_fill(&is_plain.logical_not()?, 0)
 }
 
-/// The larger size of each pair, by which both are divided before they are squared; 1 of 0 and of infinity.
+/// Returns the larger magnitude of each pair, by which both are divided before they are squared.
+/// Where it is 0 or infinite, returns 1.
 fn unit(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let size = x.detach().abs()?.maximum(&y.detach().abs()?)?;
     let is_useless = size.eq_scalar(0)?.logical_or(&size.eq_scalar(f64::INFINITY)?)?;
@@ -137,7 +146,7 @@ fn length(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     unit.mul(&ratio)?.masked_fill(&is_infinite, f64::INFINITY)
 }
 
-/// `x / length(x, y)`, 0 at the origin.
+/// Returns `x / length(x, y)`, and 0 at the origin.
 fn share(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let unit = unit(x, y)?;
     let ratio = x.div(&unit)?;

@@ -1,27 +1,29 @@
-//! Sequences of several lengths in one tensor.
+//! Sequences of different lengths in one tensor.
 
 use crate::error::{Error, Result};
 use crate::{Scalar, Tensor};
 
-/// How [`Tensor::pad_sequence`] pads.
+/// Options of [`Tensor::pad_sequence`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PadSequenceOptions {
-    /// Whether the batch is the first axis, and not the second; off by default.
+    /// Whether the batch is the first axis instead of the second. Default: false.
     pub batch_first: bool,
-    /// Whether sequences are padded in front of their first element, and not behind their last; off by default.
+    /// Whether sequences are padded before their first element instead of after their last.
+    /// Default: false.
     pub at_front: bool,
-    /// What pads; 0 by default.
+    /// The value that pads. Default: 0.
     pub value: f64,
 }
 
 impl Tensor {
-    /// Sequences padded to the longest of them.
+    /// Pads sequences to the length of the longest one.
     ///
     /// # Shapes
     /// `[length, ..]` each -> `[longest, batch, ..]`, with `batch_first` `[batch, longest, ..]`
     ///
     /// # Errors
-    /// No sequences, none without axes, sizes behind the first axis that differ, dtypes that differ, a `value` that the dtype does not hold.
+    /// Returns an error if there are no sequences, if a sequence has no axes, if sizes after the
+    /// first axis or dtypes differ, or if the dtype cannot represent `value`.
     pub fn pad_sequence(sequences: &[&Tensor], options: PadSequenceOptions) -> Result<Tensor> {
         let name = "pad_sequence";
         let alike =

@@ -1,4 +1,4 @@
-//! Elements among others, and choices of elements.
+//! Membership tests and combinations of elements.
 
 use super::places_of;
 use crate::error::{Error, Result};
@@ -6,13 +6,14 @@ use crate::op::check;
 use crate::{DType, Tensor};
 
 impl Tensor {
-    /// Whether each element is one of `others`; with `invert` whether it is none. NaN is none of them.
+    /// Returns whether each element is one of `others`, or with `invert` whether it is none of
+    /// them. NaN is never one of them.
     ///
     /// # Shapes
-    /// `[..]` and others of any shape -> the same, bool
+    /// `[..]` and others of any shape -> `[..]`, bool
     ///
     /// # Errors
-    /// Dtypes that differ.
+    /// Returns an error if the dtypes differ.
     pub fn isin(&self, others: &Tensor, invert: bool) -> Result<Tensor> {
         let name = "isin";
         check::same_dtype(name, &self.meta(), &others.meta())?;
@@ -29,13 +30,15 @@ impl Tensor {
         if invert { found.logical_not() } else { Ok(found) }
     }
 
-    /// All choices of `r` elements in the order in which they are here; with `with_replacement` each may be chosen again.
+    /// Returns all combinations of `r` elements, in the order of this tensor. With
+    /// `with_replacement` an element may be chosen more than once.
     ///
     /// # Shapes
-    /// `[n]` -> `[choices, r]`, of no element `[0]`, as in PyTorch
+    /// `[n]` -> `[choices, r]`; for `r` 0 `[0]`, as in PyTorch
     ///
     /// # Errors
-    /// Another number of axes, more choices than fit into memory.
+    /// Returns an error if the tensor does not have exactly one axis, or if the combinations do not
+    /// fit in memory.
     pub fn combinations(&self, r: usize, with_replacement: bool) -> Result<Tensor> {
         let name = "combinations";
         let [count] = self.shape().to_array(name)?;
@@ -64,7 +67,7 @@ impl Tensor {
     }
 }
 
-/// The number of choices; `None` where it is too large.
+/// Returns the number of combinations, or `None` if it is too large.
 fn choices(count: usize, r: usize, with_replacement: bool) -> Option<usize> {
     let of = match with_replacement {
         true if count == 0 => return Some(usize::from(r == 0)),
@@ -73,14 +76,14 @@ fn choices(count: usize, r: usize, with_replacement: bool) -> Option<usize> {
         false => count,
     };
     let r = r.min(of - r);
-    // Each product is a number of choices itself: nothing is left of the division.
+    // Each partial product is itself a binomial coefficient, so the division is exact.
     (0..r)
         .try_fold(1u128, |rows, at| Some(rows.checked_mul((of - at) as u128)? / (at as u128 + 1)))?
         .try_into()
         .ok()
 }
 
-/// The next choice in order.
+/// Advances to the next combination.
 fn advance(row: &mut [usize], count: usize, with_replacement: bool) {
     let r = row.len();
     let last = |at: usize| if with_replacement { count - 1 } else { count - r + at };

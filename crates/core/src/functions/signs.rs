@@ -1,19 +1,22 @@
-//! Signs, also those of zero, the step at 0, and what is not finite.
+//! Signs (including those of zeros), the Heaviside step, and non-finite elements.
 
 use super::{binary, check_broadcast};
 use crate::op::check;
 use crate::{DType, Result, Tensor};
 
 impl Tensor {
-    /// The size of each element with the sign of `other`, broadcast; the sign of zero counts, that of NaN does not: it is positive.
+    /// Returns the magnitude of each element with the sign of `other`, with broadcasting. The sign
+    /// of zero counts; NaN counts as positive.
     ///
-    /// The gradient is the sign that the element was multiplied by, 0 of 0, and 0 of `other`, as in PyTorch.
+    /// The gradient is the sign by which the element was multiplied, and 0 for 0. The gradient of
+    /// `other` is 0, as in PyTorch.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ or are not floating, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ or are not floating-point, or if the shapes do not
+    /// broadcast.
     pub fn copysign(&self, other: &Tensor) -> Result<Tensor> {
         let grads = [
             |x: &Tensor, other: &Tensor| {
@@ -29,10 +32,11 @@ impl Tensor {
         binary("copysign", [self, other], value, grads)
     }
 
-    /// Where the sign is negative, that of zero too: a tensor of bool. False of NaN and of truth values.
+    /// Returns a bool tensor that is true where the sign is negative, including -0. It is false for
+    /// NaN and bool.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn signbit(&self) -> Result<Tensor> {
         match self.dtype() {
             DType::Bool => self.zeros_like(),
@@ -41,15 +45,16 @@ impl Tensor {
         }
     }
 
-    /// 0 below 0, 1 above, `values` at 0, broadcast; 0 of NaN, as in PyTorch.
+    /// Returns 0 where an element is below 0, 1 where it is above, and `values` where it is 0, with
+    /// broadcasting. For NaN it returns 0, as in PyTorch.
     ///
-    /// The gradient is 0, that of `values` goes to those that were taken.
+    /// The gradient is 0; that of `values` goes to the elements that were used.
     ///
     /// # Shapes
-    /// `[..]` and `[..]` -> the shape that they broadcast to
+    /// `[..]` and `[..]` -> their broadcast shape
     ///
     /// # Errors
-    /// Dtypes that differ, shapes that do not broadcast.
+    /// Returns an error if the dtypes differ, or if the shapes do not broadcast.
     pub fn heaviside(&self, values: &Tensor) -> Result<Tensor> {
         let name = "heaviside";
         check::same_dtype(name, &self.meta(), &values.meta())?;
@@ -61,29 +66,30 @@ impl Tensor {
         x.eq_scalar(0)?.where_(values, &x.gt_scalar(0)?.to_dtype(x.dtype())?)
     }
 
-    /// Where the elements are infinite and positive: a tensor of bool.
+    /// Returns a bool tensor that is true where elements are positive infinity.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn isposinf(&self) -> Result<Tensor> {
         is_infinity(self, f64::INFINITY)
     }
 
-    /// Where the elements are infinite and negative: a tensor of bool.
+    /// Returns a bool tensor that is true where elements are negative infinity.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn isneginf(&self) -> Result<Tensor> {
         is_infinity(self, f64::NEG_INFINITY)
     }
 
-    /// The elements, with `nan` in place of NaN, `posinf` in place of infinity and `neginf` in place of negative infinity; these are the largest and the smallest
-    /// number of the dtype where they are `None`. Integers and truth values are copied.
+    /// Replaces NaN by `nan`, infinity by `posinf` and negative infinity by `neginf`. `None` stands
+    /// for the largest or the smallest finite number of the dtype. Integer and bool tensors are
+    /// copied.
     ///
-    /// The gradient is that of the result, 0 of elements that were replaced.
+    /// The gradient is that of the result, and 0 for elements that were replaced.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if the allocation fails.
     pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Tensor> {
         if !self.dtype().is_float() {
             return self.copy();
@@ -96,7 +102,7 @@ impl Tensor {
     }
 }
 
-/// Below 0, or -0: of the two zeros only the reciprocals differ.
+/// Returns where elements are below 0 or -0. The two zeros differ only in their reciprocals.
 fn is_negative(x: &Tensor) -> Result<Tensor> {
     let is_negative_zero = x.eq_scalar(0)?.logical_and(&x.recip()?.lt_scalar(0)?)?;
     x.lt_scalar(0)?.logical_or(&is_negative_zero)
@@ -109,11 +115,11 @@ fn is_infinity(x: &Tensor, infinity: f64) -> Result<Tensor> {
     }
 }
 
-/// The largest number of a floating dtype.
+/// Returns the largest finite number of a floating-point dtype.
 fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 65504.0,
-        // 8 bits of precision, and the exponents of f32.
+        // 8 bits of precision, and the exponent range of f32.
         DType::BF16 => (2.0 - 2f64.powi(-7)) * 2f64.powi(127),
         DType::F32 => f64::from(f32::MAX),
         _ => f64::MAX,

@@ -1,4 +1,4 @@
-//! Slopes and areas of what is known at some places.
+//! Numerical differentiation and integration of sampled values.
 
 use super::{check_floating, in_accumulator};
 use crate::error::{Error, Result};
@@ -6,25 +6,27 @@ use crate::op::check;
 use crate::shape::Axis;
 use crate::{Shape, Tensor};
 
-/// Where the elements along an axis are.
+/// The positions of the elements along an axis.
 #[derive(Clone, Copy, Debug)]
 pub enum Spacing<'a> {
-    /// As far apart each.
+    /// Positions with this distance between neighbors.
     Even(f64),
-    /// At these places.
+    /// These positions.
     Places(&'a Tensor),
 }
 
 impl Tensor {
-    /// The slopes along an axis, by central differences that are exact of parabolas: at both ends of order 1, by the nearest neighbor, or 2, by the two
-    /// nearest (NumPy's `gradient`).
+    /// Estimates the derivative along an axis by central differences, which are exact for
+    /// parabolas. At both ends the order is 1, with the nearest neighbor, or 2, with the two
+    /// nearest neighbors (NumPy's `gradient`).
     ///
     /// # Shapes
-    /// `[..]` and places `[size of the axis]` -> the same
+    /// `[..]` and positions `[size of the axis]` -> `[..]`
     ///
     /// # Errors
-    /// A dtype that is not floating, an axis that does not exist or has no more elements than the order, an order other than 1 and 2, places of another shape or
-    /// dtype.
+    /// Returns an error if the dtype is not floating-point, if the axis does not exist or its size
+    /// is not above the order, if the order is not 1 or 2, or if the positions have another shape
+    /// or are not floating-point.
     pub fn gradient(&self, axis: impl Into<Axis>, spacing: Spacing<'_>, edge_order: usize) -> Result<Tensor> {
         let name = "gradient";
         check_floating(name, self)?;
@@ -53,23 +55,26 @@ impl Tensor {
         })
     }
 
-    /// The area below this tensor along an axis, by straight lines between its elements.
+    /// Integrates this tensor along an axis by the trapezoidal rule.
     ///
     /// # Shapes
-    /// `[..]` and places `[size of the axis]`, or of any shape that broadcasts to this one's -> without the axis
+    /// `[..]` and positions `[size of the axis]`, or of any shape that broadcasts to that of this
+    /// tensor -> the shape without the axis
     ///
     /// # Errors
-    /// A dtype that is not floating, an axis that does not exist, places of another shape or dtype.
+    /// Returns an error if the dtype is not floating-point, if the axis does not exist, or if the
+    /// positions have another shape or are not floating-point.
     pub fn trapezoid(&self, axis: impl Into<Axis>, spacing: Spacing<'_>) -> Result<Tensor> {
         let name = "trapezoid";
         let axis = axis.into().resolve(self.shape(), name)?;
         in_accumulator([self], |[y]| areas(name, y, axis, spacing)?.sum(axis))
     }
 
-    /// The areas below this tensor along an axis up to each of its elements but the first: see [`trapezoid`](Tensor::trapezoid).
+    /// Returns the integrals along an axis up to each element except the first: see
+    /// [`trapezoid`](Tensor::trapezoid).
     ///
     /// # Errors
-    /// As [`trapezoid`](Tensor::trapezoid).
+    /// Same as [`trapezoid`](Tensor::trapezoid).
     pub fn cumulative_trapezoid(&self, axis: impl Into<Axis>, spacing: Spacing<'_>) -> Result<Tensor> {
         let name = "cumulative_trapezoid";
         let axis = axis.into().resolve(self.shape(), name)?;
@@ -77,21 +82,21 @@ impl Tensor {
     }
 }
 
-/// A shape that broadcasts along all axes but one.
+/// Returns a shape with this size along one axis and 1 along all others.
 fn along(x: &Tensor, axis: usize, size: usize) -> Result<Shape> {
     let mut dims = vec![1; x.rank()];
     dims[axis] = size;
     Shape::new(&dims)
 }
 
-/// All elements along an axis but the first; all but the last.
+/// Returns all elements along an axis except the first, and all except the last.
 fn pairs(x: &Tensor, axis: usize) -> Result<(Tensor, Tensor)> {
     let rest = x.shape().dim(axis).saturating_sub(1);
     let first = usize::from(x.shape().dim(axis) > 0);
     Ok((x.narrow(axis, first, rest)?, x.narrow(axis, 0, rest)?))
 }
 
-/// The differences of neighbors.
+/// Returns the differences of neighbors.
 fn apart(x: &Tensor, axis: usize) -> Result<Tensor> {
     let (later, earlier) = pairs(x, axis)?;
     later.sub(&earlier)
@@ -100,7 +105,7 @@ fn apart(x: &Tensor, axis: usize) -> Result<Tensor> {
 fn slopes(x: &Tensor, axis: usize, steps: &Tensor, edge_order: usize) -> Result<Tensor> {
     let between = apart(x, axis)?.div(steps)?;
     let ((right, left), (step_right, step_left)) = (pairs(&between, axis)?, pairs(steps, axis)?);
-    // Each side counts by how near the other side's neighbor is.
+    // The derivative on each side is weighted by the step of the other side.
     let inner = left.mul(&step_right)?.add(&right.mul(&step_left)?)?.div(&step_left.add(&step_right)?)?;
     let last = between.shape().dim(axis) - 1;
     let edge = |at: usize, other: usize| {
@@ -116,7 +121,7 @@ fn slopes(x: &Tensor, axis: usize, steps: &Tensor, edge_order: usize) -> Result<
     Tensor::concat(&[&first, &inner, &end], axis)
 }
 
-/// The areas between neighbors.
+/// Returns the areas between neighbors.
 fn areas(name: &'static str, y: &Tensor, axis: usize, spacing: Spacing<'_>) -> Result<Tensor> {
     check_floating(name, y)?;
     let (later, earlier) = pairs(y, axis)?;
@@ -138,7 +143,7 @@ fn areas(name: &'static str, y: &Tensor, axis: usize, spacing: Spacing<'_>) -> R
         rank => {
             let lead = vec![1; y.rank() - rank];
             let places = places.reshape(&[&lead[..], places.dims()].concat()[..])?;
-            // Of one place for all there is no step between them.
+            // If all elements share one position, the steps are 0.
             apart(&places.expand(places.shape().resized(axis, size, name)?)?, axis)?
         }
     };

@@ -1,15 +1,16 @@
-//! Parts of an axis. No copy is made.
+//! Splitting an axis into parts, without copies.
 
 use crate::Tensor;
 use crate::error::{Error, Result};
 use crate::shape::Axis;
 
-/// Into which parts an axis is split.
+/// The parts into which an axis is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sections<'a> {
-    /// So many.
+    /// This number of parts.
     Count(usize),
-    /// Those that begin at these indices, and the one before the first; negative indices count from the end.
+    /// The parts that begin at these indices, and the part before the first index. Negative indices
+    /// count from the end.
     At(&'a [isize]),
 }
 impl From<usize> for Sections<'_> {
@@ -29,13 +30,15 @@ impl<'a, const N: usize> From<&'a [isize; N]> for Sections<'a> {
 }
 
 impl Tensor {
-    /// Parts of an axis: so many, of which the first ones have an element more if it is no multiple, or those between indices, which are cut to the axis.
+    /// Splits an axis into a number of parts, of which the first ones have one more element if the
+    /// size is not a multiple, or at indices, which are clamped to the axis.
     ///
     /// # Shapes
     /// `[.., n, ..]` -> parts `[.., part, ..]`
     ///
     /// # Errors
-    /// An axis that does not exist, 0 parts, more than there is memory to list.
+    /// Returns an error if the axis does not exist, if the number of parts is 0, or if there are
+    /// more parts than can be listed in memory.
     pub fn tensor_split<'a>(
         &self,
         sections: impl Into<Sections<'a>>,
@@ -57,41 +60,44 @@ impl Tensor {
         self.parts(axis, sizes)
     }
 
-    /// Parts side by side: of the second axis, or of the only one. So many must be of one size.
+    /// Splits the second axis, or the only one. A number of parts must divide it into equal sizes.
     ///
     /// # Shapes
     /// `[rows, columns, ..]` -> parts `[rows, part, ..]`; `[n]` -> parts `[part]`
     ///
     /// # Errors
-    /// No axes, a number of parts that does not divide the axis.
+    /// Returns an error if there are no axes, or if the number of parts does not divide the axis.
     pub fn hsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
         even("hsplit", self, sections.into(), usize::from(self.rank() > 1), 1)
     }
 
-    /// Parts one below the other: of the first axis. So many must be of one size.
+    /// Splits the first axis. A number of parts must divide it into equal sizes.
     ///
     /// # Shapes
     /// `[rows, columns, ..]` -> parts `[part, columns, ..]`
     ///
     /// # Errors
-    /// Fewer than 2 axes, a number of parts that does not divide the first.
+    /// Returns an error if there are fewer than 2 axes, or if the number of parts does not divide
+    /// the first.
     pub fn vsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
         even("vsplit", self, sections.into(), 0, 2)
     }
 
-    /// Parts one behind the other: of the third axis. So many must be of one size.
+    /// Splits the third axis. A number of parts must divide it into equal sizes.
     ///
     /// # Shapes
     /// `[rows, columns, depth, ..]` -> parts `[rows, columns, part, ..]`
     ///
     /// # Errors
-    /// Fewer than 3 axes, a number of parts that does not divide the third.
+    /// Returns an error if there are fewer than 3 axes, or if the number of parts does not divide
+    /// the third.
     pub fn dsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
         even("dsplit", self, sections.into(), 2, 3)
     }
 }
 
-/// The parts between indices, which may be in any order: a part that ends before it begins is empty.
+/// Returns the parts between indices, which may be in any order. A part whose end is before its
+/// start is empty.
 fn between(x: &Tensor, axis: usize, indices: &[isize]) -> Result<Vec<Tensor>> {
     let size = x.dims()[axis];
     let place = |&index: &isize| {
@@ -103,7 +109,8 @@ fn between(x: &Tensor, axis: usize, indices: &[isize]) -> Result<Vec<Tensor>> {
     starts.zip(&ends).map(|(start, &end)| x.narrow(axis, start, end.saturating_sub(start))).collect()
 }
 
-/// `tensor_split` along `axis` of a tensor of so many axes at least, in parts of one size.
+/// Splits `axis` by `tensor_split`. The tensor must have at least `least` axes, and a number of
+/// parts must divide the axis into equal sizes.
 fn even(
     name: &'static str,
     x: &Tensor,

@@ -1,4 +1,5 @@
-//! Ranks, running extremes and the most frequent elements, each with the positions where they were found; and norms kept below a limit.
+//! Order statistics, cumulative maxima and minima, and modes, each with the indices of the selected
+//! elements, and the limiting of norms.
 
 use super::indexing::reaches;
 use super::{check_floating, in_accumulator};
@@ -10,29 +11,32 @@ use crate::shape::Axis;
 use crate::{Axes, DType, Tensor};
 
 impl Tensor {
-    /// The largest of the elements up to each along `axis`, and where it is (i32, i64 where that does not reach): the last of equal ones. NaN counts as
-    /// larger than everything. Gradients go to the elements that were found.
+    /// Returns the cumulative maximum along `axis` and its index (i32, or i64 if indices exceed its
+    /// range): the last one of equal elements. NaN counts as larger than everything. Gradients go
+    /// to the selected elements.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns an error if the axis does not exist.
     pub fn cummax(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
         running_extreme("cummax", self, axis.into(), Tensor::ge)
     }
 
-    /// The smallest of the elements up to each along `axis`, and where it is (i32, i64 where that does not reach): the last of equal ones. NaN counts as
-    /// smaller than everything. Gradients go to the elements that were found.
+    /// Returns the cumulative minimum along `axis` and its index (i32, or i64 if indices exceed its
+    /// range): the last one of equal elements. NaN counts as smaller than everything. Gradients go
+    /// to the selected elements.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns an error if the axis does not exist.
     pub fn cummin(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
         running_extreme("cummin", self, axis.into(), Tensor::le)
     }
 
-    /// The most frequent element along `axis`, which is removed: the smallest of several, and the last position (i32) where it is. Each NaN differs from
-    /// all else.
+    /// Returns the most frequent element along `axis`, which is removed, and its last index (i32).
+    /// If several are equally frequent, returns the smallest. Each NaN counts as a different
+    /// element.
     ///
     /// # Errors
-    /// An axis that does not exist or has no elements.
+    /// Returns an error if the axis does not exist or has size 0.
     pub fn mode(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
         let axis = nonempty("mode", self, axis.into())?;
         let position = no_grad(|| {
@@ -43,16 +47,17 @@ impl Tensor {
             let begins = Tensor::concat(&[&one, &changes], axis)?;
             let places = places_along(self, axis)?;
             let start = places.masked_fill(&begins.logical_not()?, 0)?.cummax(axis)?.0;
-            // The first of the longest runs, at its last element: sorting keeps the order of equal ones.
+            // The last element of the first of the longest runs: the sort is stable.
             order.gather(axis, &places.sub(&start)?.argmax_keep(axis)?)
         })?;
         picked(self, axis, &position)
     }
 
-    /// The element that is number `k` (from 1) in order along `axis`, which is removed, and where it is (i32). NaN counts as larger than everything.
+    /// Returns the `k`-th smallest element (counted from 1) along `axis`, which is removed, and its
+    /// index (i32). NaN counts as larger than everything.
     ///
     /// # Errors
-    /// An axis that does not exist, a `k` that is not between 1 and its size.
+    /// Returns an error if the axis does not exist, or if `k` is not between 1 and its size.
     pub fn kthvalue(&self, k: usize, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
         let axis = axis.into().resolve(self.shape(), "kthvalue")?;
         let size = self.shape().dim(axis);
@@ -62,10 +67,11 @@ impl Tensor {
         picked(self, axis, &self.argsort(axis, false)?.narrow(axis, k - 1, 1)?)
     }
 
-    /// The middle element in order along `axis`, which is removed, and where it is (i32): of two the smaller, and NaN if there is one.
+    /// Returns the median along `axis`, which is removed, and its index (i32). Of two middle
+    /// elements it is the smaller one; if there is a NaN, it is NaN.
     ///
     /// # Errors
-    /// An axis that does not exist or has no elements.
+    /// Returns an error if the axis does not exist or has size 0.
     pub fn median(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
         let axis = nonempty("median", self, axis.into())?;
         let x = self.detach();
@@ -78,42 +84,47 @@ impl Tensor {
         picked(self, axis, &unknown.any_keep(axis)?.where_(&first, &middle)?)
     }
 
-    /// [`median`](Tensor::median) of the elements that are not NaN; NaN where all are.
+    /// Same as [`median`](Tensor::median), but ignores NaN. The result is NaN where all elements
+    /// are.
     ///
     /// # Errors
-    /// An axis that does not exist or has no elements.
+    /// Returns an error if the axis does not exist or has size 0.
     pub fn nanmedian(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
         let axis = nonempty("nanmedian", self, axis.into())?;
         let x = self.detach();
         let order = x.argsort(axis, false)?;
         let known = x.eq(&x)?.to_dtype(DType::I32)?.sum_keep(axis)?;
-        // NaN is behind everything in order.
+        // NaN is last in sorted order.
         let middle = known.sub_scalar(1)?.maximum_scalar(0)?.div_scalar(2)?.to_dtype(order.dtype())?;
         picked(self, axis, &order.gather(axis, &middle)?)
     }
 
-    /// The middle of all elements in order: of two the smaller, and NaN if there is one, or none at all. Its gradient is shared evenly by the elements that
-    /// equal it.
+    /// Returns the median of all elements. Of two middle elements it is the smaller one; if there
+    /// is a NaN, or no element, it is NaN. Its gradient is shared evenly by the elements that equal
+    /// it.
     ///
     /// # Errors
-    /// Integers without elements.
+    /// Returns an error for integers if there are no elements.
     pub fn median_all(&self) -> Result<Tensor> {
         middle_of_all("median", self, |row| Ok(row.median(0)?.0))
     }
 
-    /// The middle of all elements that are not NaN, in order: of two the smaller, and NaN if there is none. Its gradient is shared evenly by the elements that
+    /// Returns the median of all elements that are not NaN, and NaN if there are none. Of two
+    /// middle elements it is the smaller one. Its gradient is shared evenly by the elements that
     /// equal it.
     ///
     /// # Errors
-    /// Integers without elements.
+    /// Returns an error for integers if there are no elements.
     pub fn nanmedian_all(&self) -> Result<Tensor> {
         middle_of_all("nanmedian", self, |row| Ok(row.nanmedian(0)?.0))
     }
 
-    /// Each slice along `axis` whose `p`-norm is above `max_norm` scaled to that: by `max_norm / (norm + 1e-7)`, as in PyTorch.
+    /// Scales each slice along `axis` whose `p`-norm is above `max_norm` down to that norm, by the
+    /// factor `max_norm / (norm + 1e-7)`, as in PyTorch.
     ///
     /// # Errors
-    /// A dtype that is not floating, fewer than two axes, an axis that does not exist, `p` that is not above 0, a negative `max_norm`.
+    /// Returns an error if the dtype is not floating-point, if there are fewer than two axes, if
+    /// the axis does not exist, if `p` is not above 0, or if `max_norm` is negative.
     pub fn renorm(&self, p: f64, axis: impl Into<Axis>, max_norm: f64) -> Result<Tensor> {
         let name = "renorm";
         check_floating(name, self)?;
@@ -135,7 +146,7 @@ impl Tensor {
             let others: Vec<usize> = (0..x.rank()).filter(|&other| other != axis).collect();
             let others = Axes::from(&others[..]);
             let is_above = no_grad(|| norm(x, p, &others)?.gt_scalar(max_norm))?;
-            // The norms of other slices must not be asked for their gradients, which are infinite at 0.
+            // The norms of other slices are excluded, because their gradients are infinite at 0.
             let one = x.detach().scalar_like(1)?;
             let norms = norm(&is_above.where_(x, &one)?, p, &others)?;
             let scale = norms.add_scalar(1e-7)?.recip()?.mul_scalar(max_norm)?;
@@ -144,17 +155,18 @@ impl Tensor {
     }
 }
 
-/// The `p`-norm over axes, which stay.
+/// Returns the `p`-norm over axes, which are kept with size 1.
 pub(super) fn norm(x: &Tensor, p: f64, axes: &Axes) -> Result<Tensor> {
     match p {
         1.0 => x.abs()?.sum_keep(axes.clone()),
         2.0 => x.norm_keep(axes.clone()),
         f64::INFINITY => x.max_abs_keep(axes.clone()),
         _ => {
-            // Of the largest element, so that no power overflows or vanishes.
+            // Powers of ratios to the largest magnitude neither overflow nor underflow.
             let size = x.abs()?;
             let largest = unit(x, axes)?;
-            // Powers below 1 have infinite slopes at 0, whose gradient is 0 here, as in PyTorch.
+            // Powers below 1 have an infinite derivative at 0. The gradient there is defined as 0,
+            // as in PyTorch.
             let is_zero = size.eq_scalar(0)?;
             let powers = size.masked_fill(&is_zero, 1)?.div(&largest)?.powf(p)?.masked_fill(&is_zero, 0)?;
             powers.sum_keep(axes.clone())?.powf(1.0 / p)?.mul(&largest)
@@ -162,7 +174,8 @@ pub(super) fn norm(x: &Tensor, p: f64, axes: &Axes) -> Result<Tensor> {
     }
 }
 
-/// The largest size over axes, which stay: 1 where that is 0 or infinite. It has no gradient.
+/// Returns the largest magnitude over axes, which are kept with size 1, and 1 where it is 0 or
+/// infinite. It has no gradient.
 pub(super) fn unit(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     no_grad(|| {
         let largest = x.max_abs_keep(axes.clone())?;
@@ -171,7 +184,7 @@ pub(super) fn unit(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     })
 }
 
-/// The axis of `x` by this name, along which there are elements.
+/// Resolves the axis; errors contain `name`. An axis of size 0 is an error.
 fn nonempty(name: &'static str, x: &Tensor, axis: Axis) -> Result<usize> {
     let axis = axis.resolve(x.shape(), name)?;
     match x.shape().dim(axis) {
@@ -180,12 +193,13 @@ fn nonempty(name: &'static str, x: &Tensor, axis: Axis) -> Result<usize> {
     }
 }
 
-/// The elements of `x` at these positions along `axis`, which is removed, and the positions.
+/// Returns the elements of `x` at these positions along `axis`, which is removed, and the
+/// positions.
 fn picked(x: &Tensor, axis: usize, positions: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((x.gather(axis, positions)?.squeeze(axis)?, positions.squeeze(axis)?))
 }
 
-/// The position along `axis` of each element of `x`.
+/// Returns the index along `axis` of each element of `x`.
 fn places_along(x: &Tensor, axis: usize) -> Result<Tensor> {
     let size = x.shape().dim(axis);
     let mut dims = vec![1; x.rank()];
@@ -193,7 +207,7 @@ fn places_along(x: &Tensor, axis: usize) -> Result<Tensor> {
     Tensor::iota(size, index_dtype(size), 0, 1, x.device())?.reshape(&dims[..])?.expand(*x.shape())
 }
 
-/// The running extreme: an element takes the place of an earlier one if it `wins`.
+/// Computes a cumulative maximum or minimum: an element replaces an earlier one if it `wins`.
 fn running_extreme(
     name: &'static str,
     x: &Tensor,
@@ -204,7 +218,7 @@ fn running_extreme(
     let size = x.shape().dim(axis);
     let positions = no_grad(|| {
         let (mut values, mut places) = (x.detach(), places_along(x, axis)?);
-        // Each step compares with what lies as far back as the extremes reach already.
+        // Each step compares with the result that ends `reach` elements before.
         for reach in reaches(size) {
             let rest = size - reach;
             let (before, now) = (values.narrow(axis, 0, rest)?, values.narrow(axis, reach, rest)?);
@@ -223,7 +237,7 @@ fn running_extreme(
     Ok((x.gather(axis, &positions)?, positions))
 }
 
-/// `middle` of all elements in a row.
+/// Applies `middle` to the flattened tensor.
 fn middle_of_all(name: &'static str, x: &Tensor, middle: fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let y = match x.elements() {
         0 if x.dtype().is_float() => Tensor::full((), f64::NAN, x.dtype(), x.device())?,

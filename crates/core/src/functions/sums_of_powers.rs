@@ -1,4 +1,5 @@
-//! Logarithms of sums of powers, whose gradients of every order are those of the formula, also where numbers are equal.
+//! Logarithms of sums of powers. Their gradients of every order are those of the formula, even
+//! where numbers are equal.
 
 use super::indexing::reaches;
 use super::{binary, check_floating, in_accumulator};
@@ -6,10 +7,11 @@ use crate::{Axis, Result, Tensor};
 use std::f64::consts::LN_2;
 
 impl Tensor {
-    /// `log(e^self + e^other)`, broadcast, without overflow.
+    /// Returns `log(e^self + e^other)`, with broadcasting and without overflow.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating.
+    /// Returns an error if the shapes do not broadcast, or if the dtypes differ or are not
+    /// floating-point.
     pub fn logaddexp(&self, other: &Tensor) -> Result<Tensor> {
         let grads =
             [|x: &Tensor, y: &Tensor| gap(x, y)?.sigmoid(), |x: &Tensor, y: &Tensor| gap(y, x)?.sigmoid()];
@@ -21,10 +23,11 @@ impl Tensor {
         )
     }
 
-    /// `log2(2^self + 2^other)`, broadcast, without overflow.
+    /// Returns `log2(2^self + 2^other)`, with broadcasting and without overflow.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating.
+    /// Returns an error if the shapes do not broadcast, or if the dtypes differ or are not
+    /// floating-point.
     pub fn logaddexp2(&self, other: &Tensor) -> Result<Tensor> {
         let grads = [
             |x: &Tensor, y: &Tensor| gap(x, y)?.mul_scalar(LN_2)?.sigmoid(),
@@ -33,10 +36,10 @@ impl Tensor {
         binary("logaddexp2", [self, other], of_powers_of_2, grads)
     }
 
-    /// The logarithm of the sum of `e^x` of the elements up to each along an axis, without overflow.
+    /// Returns the logarithm of the cumulative sum of `e^x` along an axis, without overflow.
     ///
     /// # Errors
-    /// An axis that does not exist, a dtype that is not floating.
+    /// Returns an error if the axis does not exist, or if the dtype is not floating-point.
     pub fn logcumsumexp(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let name = "logcumsumexp";
         check_floating(name, self)?;
@@ -44,19 +47,19 @@ impl Tensor {
         in_accumulator([self], |[x]| {
             let size = x.shape().dim(axis);
             let mut sums = x.clone();
-            // Each step adds what lies as far back as the sums reach already.
+            // Each step adds the sum that ends `reach` elements before.
             for reach in reaches(size) {
                 let rest = size - reach;
                 let grown = sums.narrow(axis, reach, rest)?.logaddexp(&sums.narrow(axis, 0, rest)?)?;
                 sums = Tensor::concat(&[&sums.narrow(axis, 0, reach)?, &grown], axis)?;
             }
-            // One element is its own sum, in memory of its own.
+            // With a single element no sum was computed, and `sums` aliases the input.
             if sums.buffer().is(self.buffer()) { sums.copy() } else { Ok(sums) }
         })
     }
 }
 
-/// `x - y`, 0 of equal infinities.
+/// Returns `x - y`, and 0 for equal infinities.
 fn gap(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     x.sub(y)?.masked_fill(&x.eq(y)?.logical_and(&x.abs()?.eq_scalar(f64::INFINITY)?)?, 0)
 }

@@ -1,4 +1,4 @@
-//! Rows of a table whose gradients are divided or dropped, and rows that are kept short.
+//! Embeddings whose gradients are scaled or dropped, and limiting the norms of table rows.
 
 use super::statistics::norm;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
@@ -7,23 +7,25 @@ use crate::op::{Saves, check};
 use crate::ops::index::{index_dtype, spread};
 use crate::{Axes, Shape, Tensor};
 
-/// What [`Tensor::embedding_with`] does with the gradients of rows.
+/// How [`Tensor::embedding_with`] handles the gradients of rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmbeddingOptions {
     /// A row that gets no gradient.
     pub padding_idx: Option<usize>,
-    /// Whether the gradient of a row is divided by how often it is picked; no by default.
+    /// Whether the gradient of a row is divided by the number of its uses. Default: false.
     pub scale_grad_by_freq: bool,
 }
 
 impl Tensor {
-    /// [`embedding`](Tensor::embedding), of which a row may get no gradient, or each the mean in place of the sum of those of its uses.
+    /// Looks up rows like [`embedding`](Tensor::embedding), with two options: one row gets no
+    /// gradient, or each row gets the mean instead of the sum of the gradients of its uses.
     ///
     /// # Shapes
     /// `[rows, width]` and indices `[..]` (i32 or i64) -> `[.., width]`
     ///
     /// # Errors
-    /// As [`embedding`](Tensor::embedding), a `padding_idx` that is no row.
+    /// Same as [`embedding`](Tensor::embedding). Also returns an error if `padding_idx` is not a
+    /// row.
     pub fn embedding_with(&self, indices: &Tensor, options: EmbeddingOptions) -> Result<Tensor> {
         let EmbeddingOptions { padding_idx, scale_grad_by_freq } = options;
         if padding_idx.is_none() && !scale_grad_by_freq {
@@ -43,14 +45,16 @@ impl Tensor {
         Ok(with_gradient("embedding", &[self, indices], vec![rows], saves, rule)?.swap_remove(0))
     }
 
-    /// Shortens those rows of this table that `indices` names and whose `p`-norm is above `max_norm` to that length, in place and without a record, as PyTorch's
+    /// Scales the rows of this table that are selected by `indices` and whose `p`-norm is above
+    /// `max_norm` down to that norm, in place and without recording it, like PyTorch's
     /// `embedding_renorm_`.
     ///
     /// # Shapes
     /// `[rows, width]`, indices `[..]` (i32 or i64)
     ///
     /// # Errors
-    /// As [`embedding`](Tensor::embedding), a dtype that is not floating, a `p` that is not above 0, a `max_norm` that is negative or no number.
+    /// Same as [`embedding`](Tensor::embedding). Also returns an error if the dtype is not
+    /// floating-point, if `p` is not above 0, or if `max_norm` is negative or NaN.
     pub fn embedding_renorm_(&self, indices: &Tensor, max_norm: f64, p: f64) -> Result<()> {
         let name = "embedding_renorm_";
         check::float(name, "table", &self.meta())?;
@@ -65,13 +69,13 @@ impl Tensor {
             let norms = norm(&wide, p, &Axes::from(1))?;
             let short = wide.mul(&norms.add_scalar(1e-7)?.rdiv_scalar(max_norm)?)?;
             let kept = norms.gt_scalar(max_norm)?.where_(&short, &wide)?.to_dtype(rows.dtype())?;
-            // Rows that are named twice are the same both times.
+            // A row that is selected twice gets the same values both times.
             self.scatter_(0, &spread(&places, 0, *kept.shape())?, &kept)
         })
     }
 }
 
-/// The gradient of a table of this shape, in the dtype that sums are accumulated in.
+/// Returns the gradient of a table of this shape, in the accumulation dtype.
 fn table_gradient(shape: Shape, indices: &Tensor, dy: &Tensor, options: EmbeddingOptions) -> Result<Tensor> {
     let [count, width] = shape.to_array("embedding")?;
     let (dtype, device) = (dy.dtype().accumulator(), dy.device());

@@ -1,4 +1,4 @@
-//! Elements and slices by their indices: read, and put in the place of others.
+//! Reading and replacing elements and slices by index.
 
 use crate::error::{Error, Result, index_told_as};
 use crate::op::check;
@@ -7,14 +7,17 @@ use crate::shape::Axis;
 use crate::{DType, Tensor};
 
 impl Tensor {
-    /// The elements at `indices` along an axis, both broadcast against each other elsewhere; without an axis those of all elements in row-major order. Negative indices
-    /// count from the end.
+    /// Returns the elements at `indices` along an axis, where the other axes are broadcast. Without
+    /// an axis, indices refer to all elements in row-major order. Negative indices count from the
+    /// end.
     ///
     /// # Shapes
-    /// `[.., n, ..]` and indices `[.., m, ..]` of as many axes -> `[.., m, ..]`; without an axis `[indices]`
+    /// `[.., n, ..]` and indices `[.., m, ..]` of the same rank -> `[.., m, ..]`; without an axis
+    /// `[indices]`
     ///
     /// # Errors
-    /// An axis that does not exist, an index out of range or of another dtype than i32 and i64, shapes that do not broadcast.
+    /// Returns an error if the axis does not exist, if an index is out of range, if the indices are
+    /// not i32 or i64, or if the shapes do not broadcast.
     pub fn take_along_dim(&self, indices: &Tensor, axis: Option<Axis>) -> Result<Tensor> {
         let name = "take_along_dim";
         let Some(axis) = axis else {
@@ -35,13 +38,14 @@ impl Tensor {
         index_told_as(name, || self.expand(of_input?)?.gather(axis, &indices))
     }
 
-    /// The elements at these positions in row-major order; negative ones count from the end.
+    /// Returns the elements at these positions in row-major order. Negative positions count from
+    /// the end.
     ///
     /// # Shapes
     /// `[..]` and index `[*positions]` -> `[*positions]`
     ///
     /// # Errors
-    /// A position out of range or of another dtype than i32 and i64.
+    /// Returns an error if a position is out of range, or if the positions are not i32 or i64.
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
         check::index("take", "index", &index.meta())?;
         let positions = from_front(index, self.elements())?.reshape([index.elements()])?;
@@ -49,14 +53,17 @@ impl Tensor {
         index_told_as("take", || row.index_select(0, &positions))?.reshape(*index.shape())
     }
 
-    /// This tensor with the elements of `source` at these positions in row-major order, or with `accumulate` added there. Negative positions count from the end. Of those
-    /// that are there twice the last stays; sums get all. A sum of truth values is whether any of them is true.
+    /// Returns this tensor with the elements at these positions in row-major order replaced by
+    /// those of `source`, or with `accumulate` increased by them. Negative positions count from the
+    /// end. If a position occurs twice, the last element is kept; sums add all of them. For bool a
+    /// sum is the logical OR.
     ///
     /// # Shapes
-    /// `[..]`, index and source of as many elements -> `[..]`
+    /// `[..]`, index and source with the same number of elements -> `[..]`
     ///
     /// # Errors
-    /// A position out of range or of another dtype than i32 and i64, a source of another dtype or number of elements.
+    /// Returns an error if a position is out of range, if the positions are not i32 or i64, or if
+    /// the source has another dtype or number of elements.
     pub fn put(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
         let name = "put";
         check::index(name, "index", &index.meta())?;
@@ -79,11 +86,14 @@ impl Tensor {
         found?.reshape(*self.shape())
     }
 
-    /// This tensor with `source`, broadcast, in the place of what `index` names (see [`i`](Tensor::i)), or with `accumulate` added there. Of elements that are named twice
-    /// the last stays; sums get all. A sum of truth values is whether any of them is true.
+    /// Returns this tensor with the elements that `index` selects (see [`i`](Tensor::i)) replaced
+    /// by `source`, which is broadcast, or with `accumulate` increased by it. If an element is
+    /// selected twice, the last value is kept; sums add all of them. For bool a sum is the logical
+    /// OR.
     ///
     /// # Errors
-    /// An index that does not fit, a source of another dtype or that does not broadcast to what is named.
+    /// Returns an error if the index does not match, or if the source has another dtype or does not
+    /// broadcast to the selected elements.
     pub fn index_put<Kind>(
         &self,
         index: impl IntoIndex<Kind>,
@@ -101,13 +111,15 @@ impl Tensor {
         self.put(&named, &source.expand(*named.shape())?, accumulate)
     }
 
-    /// This tensor with slice `i` of `source` in place of slice `index[i]` along an axis; of those that are named twice the last stays.
+    /// Returns this tensor with slice `index[i]` along an axis replaced by slice `i` of `source`.
+    /// If a slice is selected twice, the last one is kept.
     ///
     /// # Shapes
     /// `[.., n, ..]`, index `[m]`, source `[.., m, ..]` -> `[.., n, ..]`
     ///
     /// # Errors
-    /// An axis that does not exist, an index out of range, of several axes or of another dtype than i32 and i64; a source of another shape or dtype.
+    /// Returns an error if the axis does not exist, if the index is out of range, does not have
+    /// exactly one axis, or is not i32 or i64, or if the source has another shape or dtype.
     pub fn index_copy(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let name = "index_copy";
         let axis = axis.into().resolve(self.shape(), name)?;
@@ -117,13 +129,15 @@ impl Tensor {
         index_told_as(name, || self.scatter(axis, &along(index, axis, source)?, source))
     }
 
-    /// This tensor with one value in the slices `index[0]`, `index[1]`, .. along an axis; negative indices count from the end. A gradient flows to the value.
+    /// Returns this tensor with the slices `index[0]`, `index[1]`, .. along an axis filled with one
+    /// value. Negative indices count from the end. The value gets a gradient.
     ///
     /// # Shapes
     /// `[.., n, ..]`, index `[m]`, value `[]` -> `[.., n, ..]`
     ///
     /// # Errors
-    /// An axis that does not exist, an index out of range, of several axes or of another dtype than i32 and i64; a value with axes or of another dtype.
+    /// Returns an error if the axis does not exist, if the index is out of range, does not have
+    /// exactly one axis, or is not i32 or i64, or if the value has axes or another dtype.
     pub fn index_fill(&self, axis: impl Into<Axis>, index: &Tensor, value: &Tensor) -> Result<Tensor> {
         let name = "index_fill";
         let axis = axis.into().resolve(self.shape(), name)?;
@@ -136,21 +150,21 @@ impl Tensor {
     }
 }
 
-/// How many slices an index names.
+/// Returns the number of slices that an index selects.
 fn slices(name: &'static str, index: &Tensor) -> Result<usize> {
     check::index(name, "index", &index.meta())?;
     let [count] = index.shape().to_array(name)?;
     Ok(count)
 }
 
-/// An index of slices, repeated for each element of these.
+/// Expands an index of slices to all elements of the slices.
 fn along(index: &Tensor, axis: usize, source: &Tensor) -> Result<Tensor> {
     let mut shape = vec![1; source.rank()];
     shape[axis] = index.elements();
     index.reshape(shape)?.expand(*source.shape())
 }
 
-/// Negative indices counted from the front.
+/// Converts negative indices to indices counted from the front.
 fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
     index.lt_scalar(0i64)?.where_(&index.add_scalar(size as i64)?, index)
 }

@@ -1,24 +1,25 @@
-//! The different elements of a tensor, or the different slices along an axis.
+//! The unique elements of a tensor, or the unique slices along an axis.
 
 use crate::error::{Error, Result};
 use crate::ops::index::index_dtype;
 use crate::shape::Axis;
 use crate::{DType, Tensor};
 
-/// The different elements or slices, which of them each one is, and how often each occurs.
+/// The unique elements or slices, the index of the unique one for each, and their counts.
 type Groups = (Tensor, Tensor, Tensor);
 
 impl Tensor {
-    /// The different elements in order; where each element is among them, in this tensor's shape; and how often each occurs. Along an axis of slices, which
-    /// are compared as a whole, number by number: the positions have one number for each slice then. Each NaN differs from all else. Reads back to the
+    /// Returns the sorted unique elements, the index among them of each element, in the shape of
+    /// this tensor, and their counts. With an axis, slices along it are compared lexicographically,
+    /// and there is one index for each slice. Each NaN counts as a different element. Copies to the
     /// host where groups begin.
     ///
     /// # Errors
-    /// An axis that does not exist, slices without elements.
+    /// Returns an error if the axis does not exist, or if slices have no elements.
     pub fn unique(&self, axis: Option<isize>) -> Result<(Tensor, Tensor, Tensor)> {
         let (rows, axis) = rows("unique", self, axis)?;
         let mut order = Tensor::iota(rows.dims()[0], index_dtype(rows.dims()[0]), 0, 1, self.device())?;
-        // By the last number first: sorting keeps the order of equal ones.
+        // Sorts by the last column first: the sort is stable.
         for column in (0..rows.dims()[1]).rev() {
             let numbers = rows.select(1, column)?.index_select(0, &order)?;
             order = order.index_select(0, &numbers.argsort(0, false)?)?;
@@ -26,10 +27,11 @@ impl Tensor {
         groups(self, axis, &rows, &order)
     }
 
-    /// [`unique`](Tensor::unique) of runs: an element or slice is left out where it is as the one before it.
+    /// Same as [`unique`](Tensor::unique), but without sorting: an element or slice is skipped if
+    /// it equals the previous one.
     ///
     /// # Errors
-    /// An axis that does not exist, slices without elements.
+    /// Returns an error if the axis does not exist, or if slices have no elements.
     pub fn unique_consecutive(&self, axis: Option<isize>) -> Result<(Tensor, Tensor, Tensor)> {
         let (rows, axis) = rows("unique_consecutive", self, axis)?;
         let order = Tensor::iota(rows.dims()[0], index_dtype(rows.dims()[0]), 0, 1, self.device())?;
@@ -37,7 +39,7 @@ impl Tensor {
     }
 }
 
-/// What is compared as rows of a matrix, and the axis.
+/// Returns the elements to be compared as rows of a matrix, and the axis.
 fn rows(name: &'static str, x: &Tensor, axis: Option<isize>) -> Result<(Tensor, Option<usize>)> {
     let x = x.detach();
     let Some(axis) = axis else { return Ok((x.reshape([x.elements(), 1])?, None)) };
@@ -53,14 +55,14 @@ fn rows(name: &'static str, x: &Tensor, axis: Option<isize>) -> Result<(Tensor, 
     Ok((first(&x, axis)?.reshape([x.shape().dim(axis), width])?, Some(axis)))
 }
 
-/// `x` with this axis in front of the others.
+/// Moves this axis before the others.
 fn first(x: &Tensor, axis: usize) -> Result<Tensor> {
     let order: Vec<usize> =
         std::iter::once(axis).chain((0..x.rank()).filter(|&other| other != axis)).collect();
     x.permute(&order[..])
 }
 
-/// The groups of rows that are the same one after the other in this order.
+/// Returns the groups of rows that are equal and consecutive in this order.
 fn groups(x: &Tensor, axis: Option<usize>, rows: &Tensor, order: &Tensor) -> Result<Groups> {
     let count = order.elements();
     let ordered = rows.index_select(0, order)?;

@@ -1,28 +1,30 @@
-//! Windows, by which pieces of a signal are weighed (Harris 1978, On the use of windows for harmonic analysis). Computed on the host in f64 and rounded once.
+//! Window functions for signals (Harris 1978, On the use of windows for harmonic analysis). They
+//! are computed on the host in f64 and rounded once.
 
 use super::floats_of;
 use crate::{DType, Device, Error, Result, Tensor};
 use std::f64::consts::PI;
 
-/// A window of a signal by its formula: of places x from 0 to 1, or numbers n of elements from 0 to N - 1.
+/// A window function, as a formula of positions x from 0 to 1, or of element indices n from 0 to
+/// N - 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SignalWindow {
     /// `1 - |2x - 1|`.
     Bartlett,
-    /// The general cosine window of 0.42, 0.5 and 0.08.
+    /// The general cosine window with coefficients 0.42, 0.5 and 0.08.
     Blackman,
     /// `sin(pi (n + 1/2) / N)`.
     Cosine,
-    /// `e^(-|n - center| / tau)`, by default about the middle.
+    /// `e^(-|n - center| / tau)`, by default with the center in the middle.
     Exponential {
-        /// The element around which it falls; `None`: the middle.
+        /// The element at the maximum; `None` for the middle.
         center: Option<f64>,
-        /// How slowly it falls, above 0.
+        /// The decay length, above 0.
         tau: f64,
     },
     /// `e^(-((n - (N - 1) / 2) / std)^2 / 2)`.
     Gaussian {
-        /// Its deviation, above 0.
+        /// The standard deviation, above 0.
         std: f64,
     },
     /// The sum of `(-1)^k a[k] cos(2 pi k x)`.
@@ -32,19 +34,20 @@ pub enum SignalWindow {
     ),
     /// `alpha - (1 - alpha) cos(2 pi x)`.
     GeneralHamming {
-        /// 0.5 for Hann's, 0.54 for Hamming's.
+        /// 0.5 for the Hann window, 0.54 for the Hamming window.
         alpha: f64,
     },
-    /// The general Hamming window of 0.54.
+    /// The general Hamming window with 0.54.
     Hamming,
-    /// The general Hamming window of 0.5.
+    /// The general Hamming window with 0.5.
     Hann,
     /// `I0(beta sqrt(1 - (2x - 1)^2)) / I0(beta)` (Kaiser and Schafer 1980).
     Kaiser {
-        /// How narrow it is, at least 0.
+        /// The shape parameter, at least 0; larger values make the window narrower.
         beta: f64,
     },
-    /// The general cosine window of 0.3635819, 0.4891775, 0.1365995 and 0.0106411 (Nuttall 1981).
+    /// The general cosine window with coefficients 0.3635819, 0.4891775, 0.1365995 and 0.0106411
+    /// (Nuttall 1981).
     Nuttall,
 }
 
@@ -52,10 +55,12 @@ const BLACKMAN: [f64; 3] = [0.42, 0.5, 0.08];
 const NUTTALL: [f64; 4] = [0.363_581_9, 0.489_177_5, 0.136_599_5, 0.010_641_1];
 
 impl SignalWindow {
-    /// The window, `[length]`. A symmetric one has its last element as its first; a periodic one is that of one element more, without the last.
+    /// Returns the window, `[length]`. In a symmetric window the last element equals the first. A
+    /// periodic window is the symmetric one with one more element, without its last element.
     ///
     /// # Errors
-    /// Parameters outside what they are said to be, a dtype that is not floating, no memory.
+    /// Returns an error if a parameter is outside its range, if the dtype is not floating-point, or
+    /// if the allocation fails.
     pub fn make(&self, length: usize, is_symmetric: bool, dtype: DType, device: &Device) -> Result<Tensor> {
         let name = self.name();
         self.check(is_symmetric)?;
@@ -67,7 +72,7 @@ impl SignalWindow {
             return Err(Error::host_memory(length.saturating_mul(size_of::<f64>())));
         }
         match length {
-            // One element is the middle, whatever the formula says of a first one.
+            // A single element is the middle of the window, regardless of the formula.
             1 if !matches!(self, SignalWindow::Exponential { center: Some(_), .. }) => values.push(1.0),
             _ => {
                 let count = if is_symmetric { length } else { length.saturating_add(1) };
@@ -115,10 +120,10 @@ impl SignalWindow {
         }
     }
 
-    /// The element number n of a symmetric window of `count` elements.
+    /// Returns element n of a symmetric window with `count` elements.
     fn at(&self, n: f64, count: f64) -> f64 {
         let last = count - 1.0;
-        // From the middle, so that both sides of the window are equal to the last digit.
+        // Measured from the middle, so that both sides of the window are bit-identical.
         let apart = n - last / 2.0;
         match self {
             SignalWindow::Bartlett => 1.0 - apart.abs() / (last / 2.0),
@@ -142,14 +147,16 @@ impl SignalWindow {
     }
 }
 
-/// The sum of `(-1)^k a[k] cos(2 pi k x)` at `x = apart / last + 1/2`: half a turn takes the signs away.
+/// Returns the sum of `(-1)^k a[k] cos(2 pi k x)` at `x = apart / last + 1/2`. The shift by 1/2
+/// cancels the signs.
 fn cosines(coefficients: &[f64], apart: f64, last: f64) -> f64 {
     let terms = coefficients.iter().enumerate();
     terms.map(|(k, a)| a * (2.0 * PI * k as f64 * apart / last).cos()).sum()
 }
 
-/// `e^-x` times the modified Bessel function of the first kind of order 0 (DLMF 10.25.2), of x of at least 0: the sum of `(x/2)^2k / k!^2`, whose terms are all
-/// positive, or for large x its asymptotic expansion (DLMF 10.40.1).
+/// Returns `e^-x` times the modified Bessel function of the first kind of order 0 (DLMF 10.25.2)
+/// for x of at least 0: the sum of `(x/2)^2k / k!^2`, whose terms are all positive, or for large x
+/// the asymptotic expansion (DLMF 10.40.1).
 fn scaled_i0(x: f64) -> f64 {
     if x > 100.0 {
         let (mut term, mut sum) = (1.0, 1.0);

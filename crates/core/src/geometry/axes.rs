@@ -9,16 +9,16 @@ use std::ops::{Deref, DerefMut};
 /// An axis of an index space: its size, and its stride in each of `N` tensors.
 pub type Axis<S, const N: usize> = (usize, [S; N]);
 
-/// A type that strides are kept in: kernels take `i64`, layouts `isize`.
+/// A type for strides: kernels use `i64`, layouts `isize`.
 pub trait Stride: Copy + PartialEq {
-    /// The stride of a layout.
+    /// Converts the stride of a layout.
     fn from_isize(stride: isize) -> Self;
 
-    /// The distance of `count` steps.
+    /// Returns the distance of `count` steps.
     #[must_use]
     fn times(self, count: usize) -> Self;
 
-    /// The distance without its sign.
+    /// Returns the absolute value of the distance.
     fn magnitude(self) -> u64;
 }
 
@@ -42,8 +42,8 @@ macro_rules! stride {
 }
 stride!(i64, isize);
 
-/// The axes of a shape: a list that is formed in its place, without the calls that a list of any
-/// length needs. An op on a few elements is over in 200 ns.
+/// The axes of a shape, in a fixed-size list without the calls that a list of dynamic length needs.
+/// An op on a few elements takes 200 ns.
 #[derive(Clone, Copy)]
 pub struct Axes<S, const N: usize> {
     list: [Axis<S, N>; MAX_RANK],
@@ -51,16 +51,16 @@ pub struct Axes<S, const N: usize> {
 }
 
 impl<S: Stride, const N: usize> Axes<S, N> {
-    /// No axis.
+    /// Creates an empty list.
     #[inline]
     pub fn new() -> Axes<S, N> {
         Axes { list: [(1, [S::from_isize(0); N]); MAX_RANK], rank: 0 }
     }
 
-    /// Adds an axis after the others.
+    /// Appends an axis.
     ///
     /// # Panics
-    /// If there are `MAX_RANK` already.
+    /// If there are already `MAX_RANK` axes.
     #[inline]
     pub fn push(&mut self, axis: Axis<S, N>) {
         self.list[self.rank] = axis;
@@ -104,7 +104,7 @@ impl<S: fmt::Debug, const N: usize> fmt::Debug for Axes<S, N> {
 
 impl<S: Stride, const N: usize> FromIterator<Axis<S, N>> for Axes<S, N> {
     /// # Panics
-    /// If there are more than `MAX_RANK`.
+    /// If there are more than `MAX_RANK` axes.
     #[inline]
     fn from_iter<I: IntoIterator<Item = Axis<S, N>>>(axes: I) -> Self {
         let mut list = Axes::new();
@@ -113,7 +113,7 @@ impl<S: Stride, const N: usize> FromIterator<Axis<S, N>> for Axes<S, N> {
     }
 }
 
-/// The axes of `layouts`, which have one shape, in the order of the shape.
+/// Returns the axes of `layouts`, which have one shape, in the order of the shape.
 #[inline]
 pub fn axes_of<S: Stride, const N: usize>(layouts: [&Layout; N]) -> Axes<S, N> {
     let mut axes = Axes::new();
@@ -123,20 +123,21 @@ pub fn axes_of<S: Stride, const N: usize>(layouts: [&Layout; N]) -> Axes<S, N> {
     axes
 }
 
-/// Orders axes by how far apart their elements are in tensor number `tensor`, the slowest axis
-/// first; axes that are equal in this keep their order.
+/// Sorts axes by the distance between their elements in the tensor with index `tensor`, the slowest
+/// axis first. The sort is stable.
 #[inline]
 pub fn sort_slowest_first<S: Stride>(axes: &mut [(usize, impl AsRef<[S]>)], tensor: usize) {
     axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides.as_ref()[tensor].magnitude()));
 }
 
-/// As few axes as the same elements in the same order need: without those of size 1, and
-/// neighbors joined into one where its elements are evenly spaced in every tensor. `axes` come
-/// slowest first; `add(index, axis)` is called for each axis of the result, and again with the same
-/// index where the axis is joined with the next. Returns the rank: 0 for a single element.
+/// Merges axes without changing the elements or their order: axes of size 1 are dropped, and
+/// neighboring axes are joined into one if its elements are evenly spaced in every tensor. `axes`
+/// are sorted slowest first. `add(index, axis)` is called for each axis of the result, and again
+/// with the same index if the axis is joined with the next one. Returns the rank: 0 for a single
+/// element.
 ///
-/// (A function that stores each axis where it is needed: a list or an iterator of axes as long as
-/// these takes longer to form than to merge.)
+/// (The caller stores each axis where it needs it: constructing a list or iterator of axes of this
+/// length takes longer than merging.)
 #[inline]
 pub fn merge_axes<S: Stride, const N: usize>(
     axes: impl IntoIterator<Item = Axis<S, N>>,
@@ -161,20 +162,21 @@ pub fn merge_axes<S: Stride, const N: usize>(
     rank
 }
 
-/// An axis of a tensor that is made of parts which follow each other along one axis.
+/// An axis of a tensor that consists of parts which are concatenated along one axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedAxis {
-    /// Its size in the tensor.
+    /// The size in the tensor.
     pub size: usize,
     /// The strides of the tensor and of each part.
     pub strides: SmallVec<[isize; 8]>,
-    /// Whether the parts follow each other along it.
+    /// Whether the parts are concatenated along it.
     pub joins: bool,
-    /// Elements of the original axis that one step is made of.
+    /// Number of elements of the original axis in one step.
     pub inner: usize,
 }
 
-/// The axes of `whole`, which is made of `parts` along `axis`, slowest first and as few as possible.
+/// Returns the axes of `whole`, which consists of `parts` along `axis`, slowest first and merged as
+/// far as possible.
 pub fn joined_axes<'a>(
     axis: usize,
     whole: &'a Layout,
@@ -288,7 +290,7 @@ mod tests {
             joins,
             inner,
         };
-        // The rows behind the joined axis are one step of it.
+        // The rows after the joined axis are one step of it.
         assert_eq!(axes[..], [axis(6, [20, 4], false, 3), axis(20, [1, 1], true, 4)]);
         let first = joined_axes(0, &row_major(&[2, 3]), [&row_major(&[1, 3])].into_iter());
         assert_eq!(first[..], [axis(6, [1, 1], true, 3)]);

@@ -1,4 +1,4 @@
-//! A tensor inside a larger one that has a border around it.
+//! A tensor inside a larger one, with a border around it.
 
 use crate::layout::Layout;
 use crate::shape::MAX_RANK;
@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 /// An axis of a padded tensor y, and of the tensor x inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaddedAxis {
-    /// Elements of y.
+    /// Number of elements of y.
     pub padded: usize,
-    /// Elements of y before the first one of x.
+    /// Number of elements of y before the first one of x.
     pub before: usize,
-    /// Elements of x.
+    /// Number of elements of x.
     pub inner: usize,
     /// The stride of x.
     pub x_stride: isize,
@@ -20,8 +20,8 @@ pub struct PaddedAxis {
 }
 
 impl PaddedAxis {
-    /// This axis and `faster`, the next one, as one axis: if `faster` has no border, and elements are
-    /// evenly spaced over both in x and in y.
+    /// Merges this axis with `faster`, the next one, if `faster` has no border, and elements are
+    /// evenly spaced over both axes in x and in y.
     fn merged(&self, faster: &PaddedAxis) -> Option<PaddedAxis> {
         let size = faster.padded as isize;
         let even = self.x_stride == faster.x_stride * size && self.y_stride == faster.y_stride * size;
@@ -34,8 +34,8 @@ impl PaddedAxis {
     }
 }
 
-/// The axes of `y`, which is `x` with `amounts[axis]` elements before and after it along each axis:
-/// slowest first, as few as possible, but at least one.
+/// Returns the axes of `y`, which is `x` with `amounts[axis]` elements before and after it along
+/// each axis: slowest first, merged as far as possible, but at least one.
 pub fn padded_axes(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[PaddedAxis; MAX_RANK]> {
     let mut axes: SmallVec<[PaddedAxis; MAX_RANK]> = SmallVec::new();
     for (axis, &[before, _]) in amounts.iter().enumerate() {

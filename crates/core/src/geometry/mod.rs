@@ -1,9 +1,10 @@
-//! How tensors are walked, without a device: what backends work out on the host before a kernel runs.
+//! Iteration spaces of tensors, independent of a device: what backends compute on the host before
+//! they launch a kernel.
 //!
-//! [`merge_axes`] joins the axes of an index space, [`ReductionAxes`] divides them into those that
-//! stay and those that are reduced, [`padded_axes`] describes a tensor with a border, and
-//! [`joined_axes`] are those of a tensor made of parts, and [`SlidingWindow`] says which elements of an image a window covers. Backends convert the numbers to
-//! the types that their kernels take.
+//! [`merge_axes`] joins the axes of an index space, [`ReductionAxes`] divides them into kept and
+//! reduced axes, [`padded_axes`] describes a tensor with a border, [`joined_axes`] a concatenated
+//! tensor, and [`SlidingWindow`] the elements of an image that a window covers. Backends convert
+//! the values to the types of their kernel parameters.
 
 mod axes;
 mod border;

@@ -1,21 +1,21 @@
-//! The axes of a reduction: those that stay, and those that are reduced.
+//! The axes of a reduction: kept and reduced ones.
 
 use super::axes::{Axes, Stride, sort_slowest_first};
 use crate::layout::Layout;
 use crate::ops::reduce::ReduceOp;
 use crate::shape::AxisSet;
 
-/// In which order the reduced elements are numbered.
+/// The order of the reduced elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionOrder {
-    /// In the order of the shape: their indices mean something.
+    /// In the order of the shape, because indices are part of the result.
     RowMajor,
-    /// In the order of memory, which is the same each time.
+    /// In memory order, which is the same in each run.
     Memory,
 }
 
 impl ReductionOrder {
-    /// That of a reduction: the order of the shape where an element's number is the result.
+    /// Returns the order for a reduction: the order of the shape if the result is an index.
     #[inline]
     pub fn of(op: ReduceOp) -> ReductionOrder {
         match op {
@@ -25,19 +25,19 @@ impl ReductionOrder {
     }
 }
 
-/// The axes of a reduction. Those that stay are in the input's order of memory, slowest first, so
-/// that results whose elements are neighbors are computed together.
+/// The axes of a reduction. The kept axes are in the memory order of the input, slowest first, so
+/// that results from neighboring elements are computed together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReductionAxes<S> {
-    /// Axes that stay, with strides in the output and in the input.
+    /// Kept axes, with strides in the output and in the input.
     pub kept: Axes<S, 2>,
-    /// Axes that are reduced, with strides in the input.
+    /// Reduced axes, with strides in the input.
     pub reduced: Axes<S, 1>,
 }
 
 impl<S: Stride> ReductionAxes<S> {
-    /// Those of `input` reduced over `axes` into `output`, which has these axes with size 1 or lacks
-    /// them.
+    /// Returns the axes of `input` reduced over `axes` to `output`, in which these axes have size 1
+    /// or are removed.
     #[inline]
     pub fn new(input: &Layout, output: &Layout, axes: AxisSet, order: ReductionOrder) -> ReductionAxes<S> {
         let (mut kept, mut reduced) = (Axes::new(), Axes::new());
@@ -59,13 +59,13 @@ impl<S: Stride> ReductionAxes<S> {
         ReductionAxes { kept, reduced }
     }
 
-    /// The number of results.
+    /// Returns the number of results.
     #[inline]
     pub fn results(&self) -> usize {
         self.kept.iter().map(|(size, _)| size).product()
     }
 
-    /// The number of elements that each result is computed from.
+    /// Returns the number of elements from which each result is computed.
     #[inline]
     pub fn elements_of_each(&self) -> usize {
         self.reduced.iter().map(|(size, _)| size).product()

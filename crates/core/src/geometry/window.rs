@@ -1,4 +1,4 @@
-//! Windows that slide over an image, one axis at a time: which of their elements are inside it.
+//! Sliding windows over an image, one axis at a time: which of their elements are inside it.
 
 use crate::ops::conv::Window;
 use std::ops::Range;
@@ -6,21 +6,21 @@ use std::ops::Range;
 /// A window along one axis of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
-    /// Elements of a window.
+    /// Number of elements of a window.
     pub kernel: usize,
-    /// Distance of neighboring windows.
+    /// Distance between neighboring windows.
     pub stride: usize,
-    /// Elements of padding before the image, and after it.
+    /// Number of padding elements before and after the image.
     pub padding: usize,
-    /// Distance of neighboring elements of a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: usize,
-    /// Elements of the image.
+    /// Number of elements of the image.
     pub size: usize,
     /// Number of windows.
     pub count: usize,
 }
 
-/// The window along both axes of an image of `size` on which `count` windows fit.
+/// Returns the windows along both axes of an image of `size`, with `count` windows along each axis.
 pub fn sliding_windows(window: &Window, size: [usize; 2], count: [usize; 2]) -> [SlidingWindow; 2] {
     [0, 1].map(|axis| SlidingWindow {
         kernel: window.kernel[axis],
@@ -33,7 +33,8 @@ pub fn sliding_windows(window: &Window, size: [usize; 2], count: [usize; 2]) -> 
 }
 
 impl SlidingWindow {
-    /// The index in the image of element `tap` of window `output`, if it is inside the image.
+    /// Returns the index in the image of element `tap` of window `output`, if it is inside the
+    /// image.
     #[inline]
     pub fn index(&self, output: usize, tap: usize) -> Option<usize> {
         (output * self.stride + tap * self.dilation)
@@ -41,7 +42,7 @@ impl SlidingWindow {
             .filter(|&index| index < self.size)
     }
 
-    /// The elements of window `output` that are inside the image.
+    /// Returns the elements of window `output` that are inside the image.
     #[inline]
     pub fn taps(&self, output: usize) -> Range<usize> {
         let start = output * self.stride;
@@ -50,7 +51,7 @@ impl SlidingWindow {
         first.min(end)..end
     }
 
-    /// The windows, among `among`, whose element `tap` is inside the image.
+    /// Returns the windows in the range `among` whose element `tap` is inside the image.
     #[inline]
     pub fn outputs(&self, tap: usize, among: Range<usize>) -> Range<usize> {
         let start = tap * self.dilation;
@@ -59,13 +60,14 @@ impl SlidingWindow {
         first.min(end.max(among.start))..end.max(among.start)
     }
 
-    /// Elements of the padded image, within which every element of every window is; saturating.
+    /// Returns the number of elements of the padded image, which contains every element of every
+    /// window; saturating.
     pub fn padded_size(&self) -> usize {
         self.padding.saturating_mul(2).saturating_add(self.size)
     }
 
-    /// The same windows with steps that fit into the padded image: a stride or dilation that is never
-    /// taken may be of any length, and becomes 1.
+    /// Returns the same windows with steps that fit in the padded image: a stride or dilation that
+    /// is never used may be of any size, and becomes 1.
     #[must_use]
     pub fn with_taken_steps(self) -> SlidingWindow {
         SlidingWindow {
@@ -75,9 +77,9 @@ impl SlidingWindow {
         }
     }
 
-    /// From one window that covers an element to the next one that does: how many windows further
-    /// it is, and by how many elements the covered one comes earlier in it. (The least steps with
-    /// `windows * stride == taps * dilation`.)
+    /// Returns the step from one window that covers an element to the next one that does: the
+    /// difference of the window indices, and the decrease of the element's index in the window.
+    /// (The smallest steps with `windows * stride == taps * dilation`.)
     pub fn steps_over_element(&self) -> (usize, usize) {
         let common = greatest_common_divisor(self.stride, self.dilation);
         (self.dilation / common, self.stride / common)
@@ -92,7 +94,7 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Windows of several kinds, as many as fit.
+    /// Windows of several kinds, with as many windows as fit.
     fn examples() -> impl Iterator<Item = SlidingWindow> {
         [
             (3, 1, 1, 1, 5),

@@ -1,4 +1,4 @@
-//! Tensors put together from parts, and cut into them: borders, concatenation, stacking, splitting, repetition.
+//! Ops that join tensors and split them: padding, concatenation, stacking, splitting, repetition.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -13,12 +13,13 @@ use crate::shape::{Axis, MAX_RANK};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// A border of `value` around x. Input: x (any dtype). Output: x's shape, each axis longer by `before + after`.
+/// Pads x with a border of `value`. Input: x (any dtype). Output: x's shape with each axis longer
+/// by `before + after`.
 #[derive(Clone, Debug)]
 pub struct Pad {
-    /// Elements before and after, for each axis.
+    /// Number of elements added before and after, for each axis.
     pub amounts: Box<[[usize; 2]]>,
-    /// What the border holds.
+    /// The value of the border elements.
     pub value: Scalar,
 }
 
@@ -58,7 +59,7 @@ impl Rule for Pad {
 }
 
 impl Pad {
-    /// The part of a padded tensor within the border, which has these sizes.
+    /// Returns the view of a padded tensor without its border. `dims` are the sizes of this view.
     fn inside(&self, padded: &Tensor, dims: &[usize]) -> Result<Tensor> {
         let mut part = padded.clone();
         for (axis, (&dim, &[before, after])) in dims.iter().zip(&self.amounts).enumerate() {
@@ -70,10 +71,11 @@ impl Pad {
     }
 }
 
-/// Tensors one after the other along `axis`. Inputs: one or more of one dtype (any), equal in all other axes. Output: sizes added along the axis.
+/// Concatenates tensors along `axis`. Inputs: one or more tensors of one dtype (any), with equal
+/// sizes in all other axes. Output: the sum of the sizes along the axis.
 #[derive(Clone, Debug)]
 pub struct Concat {
-    /// The axis that grows.
+    /// The axis to concatenate along.
     pub axis: usize,
 }
 
@@ -118,7 +120,7 @@ impl Rule for Concat {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::NOTHING)
     }
-    /// Each part gets its part of dy.
+    /// The gradient of each input is its slice of dy.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
@@ -135,18 +137,20 @@ impl Rule for Concat {
 }
 
 impl Tensor {
-    /// This tensor with a border of `value`: `amounts` tells how many elements come before and after, for each axis.
+    /// Pads this tensor with a border of `value`. `amounts` gives the number of elements to add
+    /// before and after, for each axis.
     ///
     /// # Errors
-    /// If there is not one pair for each axis, or the result is too large.
+    /// Returns an error if there is not one pair for each axis, or if the result is too large.
     pub fn pad(&self, amounts: &[[usize; 2]], value: impl Into<Scalar>) -> Result<Tensor> {
         apply_one(Pad { amounts: amounts.into(), value: value.into() }, &[self])
     }
 
-    /// Tensors one after the other along `axis`.
+    /// Concatenates tensors along `axis`.
     ///
     /// # Errors
-    /// None at all, dtypes that differ, shapes that differ in another axis.
+    /// Returns an error if there are no tensors, if dtypes differ, or if shapes differ in another
+    /// axis.
     pub fn concat(tensors: &[&Tensor], axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = match tensors.first() {
             Some(first) => axis.into().resolve(first.shape(), "concat")?,
@@ -158,10 +162,11 @@ impl Tensor {
         }
     }
 
-    /// Tensors of one shape side by side along a new axis; -1 is after the last.
+    /// Stacks tensors of one shape along a new axis. With -1 the new axis is the last one.
     ///
     /// # Errors
-    /// None at all, shapes or dtypes that differ, an axis beyond the end.
+    /// Returns an error if there are no tensors, if shapes or dtypes differ, or if the axis is out
+    /// of range.
     pub fn stack(tensors: &[&Tensor], axis: impl Into<Axis>) -> Result<Tensor> {
         let Some(first) = tensors.first() else {
             return Err(Error::invalid("stack", "expected at least 1 input, got 0"));
@@ -173,17 +178,19 @@ impl Tensor {
         Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
     }
 
-    /// Parts of `size` along `axis`; the last is smaller if the axis is no multiple. No copy is made.
+    /// Splits this tensor into parts of `size` along `axis`. The last part is smaller if the length
+    /// is not a multiple of `size`. The parts are views: no copy is made.
     ///
     /// # Errors
-    /// An axis that does not exist, a size of 0, more parts than there is memory to list.
+    /// Returns an error if the axis does not exist, if the size is 0, or if there is not enough
+    /// memory for the list of parts.
     pub fn split(&self, axis: impl Into<Axis>, size: usize) -> Result<Vec<Tensor>> {
         let axis = axis.into().resolve(self.shape(), "split")?;
         if size == 0 {
             return Err(Error::invalid("split", "parts of size 0"));
         }
         let length = self.shape().dim(axis);
-        // An empty axis is one empty part.
+        // An empty axis has one empty part.
         let count = length.div_ceil(size).max(1);
         let mut sizes = Vec::new();
         if sizes.try_reserve_exact(count).is_err() {
@@ -193,10 +200,11 @@ impl Tensor {
         self.parts(axis, sizes)
     }
 
-    /// Parts of these sizes along `axis`. No copy is made.
+    /// Splits this tensor into parts of these sizes along `axis`. The parts are views: no copy is
+    /// made.
     ///
     /// # Errors
-    /// An axis that does not exist, sizes that do not add up to its length.
+    /// Returns an error if the axis does not exist, or if the sizes do not sum to its length.
     pub fn split_sizes(&self, axis: impl Into<Axis>, sizes: &[usize]) -> Result<Vec<Tensor>> {
         let axis = axis.into().resolve(self.shape(), "split_sizes")?;
         let total = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
@@ -209,10 +217,11 @@ impl Tensor {
         self.parts(axis, sizes.to_vec())
     }
 
-    /// At most `count` parts along `axis`, all but the last of size `ceil(length / count)`. No copy is made.
+    /// Splits this tensor into at most `count` parts along `axis`, all but the last of size
+    /// `ceil(length / count)`. The parts are views: no copy is made.
     ///
     /// # Errors
-    /// An axis that does not exist, a count of 0.
+    /// Returns an error if the axis does not exist or the count is 0.
     pub fn chunk(&self, axis: impl Into<Axis>, count: usize) -> Result<Vec<Tensor>> {
         let axis = axis.into().resolve(self.shape(), "chunk")?;
         if count == 0 {
@@ -221,10 +230,11 @@ impl Tensor {
         self.split(axis, self.shape().dim(axis).div_ceil(count).max(1))
     }
 
-    /// The elements moved by `shift` places along `axis`; those that leave at one end come in at the other.
+    /// Shifts the elements by `shift` positions along `axis`. Elements shifted beyond one end
+    /// reenter at the other.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns an error if the axis does not exist.
     pub fn roll(&self, shift: isize, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "roll")?;
         let length = self.shape().dim(axis);
@@ -236,10 +246,11 @@ impl Tensor {
         Tensor::concat(&[&leave, &stay], axis)
     }
 
-    /// The whole tensor `counts[axis]` times along each axis. More counts than axes: new leading axes.
+    /// Repeats the tensor `counts[axis]` times along each axis. If there are more counts than axes,
+    /// leading axes are added.
     ///
     /// # Errors
-    /// Fewer counts than axes, or a result that is too large.
+    /// Returns an error if there are fewer counts than axes, or if the result is too large.
     pub fn repeat(&self, counts: &[usize]) -> Result<Tensor> {
         let Some(lead) = counts.len().checked_sub(self.rank()) else {
             return Err(Error::invalid("repeat", format!("counts {counts:?} for shape {:?}", self.shape())));
@@ -258,7 +269,8 @@ impl Tensor {
     }
 }
 
-/// What each tensor of a stack must have in common with the first, and where the new axis may be.
+/// Checks that all tensors of a stack have the shape and dtype of the first, and that the new axis
+/// is in range.
 fn check_stack(first: &Tensor, tensors: &[Tensor], axis: isize) -> Result<()> {
     for tensor in tensors {
         check::shape("stack", "input", &tensor.meta(), *first.shape())?;

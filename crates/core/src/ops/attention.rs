@@ -18,62 +18,85 @@ use smallvec::SmallVec;
 use composed::{Heads, Results, rounding_error, weights_of};
 pub use varlen::{CumulativeLengths, positions_in_sequences};
 
-/// Which keys a query sees, how scores are scaled, and which weights are dropped. Shared by [`Attention`] and [`AttentionGrad`].
+/// Masking, scaling and dropout of attention. Shared by [`Attention`] and [`AttentionGrad`].
 ///
-/// Query i of `queries` stands at position `i + keys - queries` among the keys (the last query sees the last key).
+/// Query i of `queries` has position `i + keys - queries` among the keys: the last query has the
+/// position of the last key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttentionConfig {
-    /// Factor of the scores; usually `1 / sqrt(head_dim)`.
+    /// Factor of the scores, usually `1 / sqrt(head_dim)`.
     pub scale: f64,
-    /// Whether a query sees only keys at or before its position.
+    /// Whether a query attends only to keys at or before its position.
     pub causal: bool,
-    /// How far back a query sees: keys at positions above `position - window` (and, when not causal, below `position + window`).
+    /// Size of the sliding window: a query attends to keys at positions above `position - window`
+    /// (and, if not causal, below `position + window`).
     pub window: Option<usize>,
-    /// Whether a mask follows the values: bool (true: seen) or of the queries' dtype (added to the scaled scores).
+    /// Whether the input after the values is a mask: bool (true: attend), or of the queries' dtype
+    /// (added to the scaled scores).
     pub mask: bool,
-    /// Whether sequences of different lengths are stored one after another along queries and keys, and a query sees keys of its own sequence alone. The batch
-    /// is 1 then, positions count from the ends of the sequence, and there is no mask.
+    /// Whether sequences of different lengths are concatenated along queries and keys, so that a
+    /// query attends only to keys of the same sequence. The batch size is then 1, positions are
+    /// aligned at the end of each sequence, and a mask is not allowed.
     pub varlen: bool,
-    /// Drops weights as if they were a tensor `[batch, heads, queries, keys]`; the state of the random numbers is the last input then.
+    /// Dropout of the weights, indexed as a tensor `[batch, heads, queries, keys]`. The state of
+    /// the random number generator is then the last input.
     pub dropout: Option<Dropout>,
-    /// Whether a backend may round what is multiplied in f32 to TF32: queries, keys, values and weights. A permission, see [`Matmul::tf32`]. The gradient has it
-    /// too.
+    /// Whether a backend may round the f32 operands of products to TF32: queries, keys, values and
+    /// weights. This is a permission, see [`Matmul::tf32`]. It also applies to the gradient.
     pub tf32: bool,
-    /// Whether a backend may form products of f32 by parts of bf16, see [`Matmul::bf16x6`]. The gradient has it too.
+    /// Whether a backend may compute f32 products with bf16x6, see [`Matmul::bf16x6`]. It also
+    /// applies to the gradient.
     pub bf16x6: bool,
 }
 
-/// `y = dropout(softmax(scale * q kT + mask)) v` (Vaswani et al. 2017, eq. 1). A query that sees no key gives 0.
+/// `y = dropout(softmax(scale * q kT + mask)) v` (Vaswani et al. 2017, eq. 1). The output of a
+/// query whose keys are all masked is 0.
 ///
-/// Inputs: q `[batch, heads, queries, head_dim]`, k `[batch, kv_heads, keys, head_dim]`, v `[batch, kv_heads, keys, value_dim]`, one floating dtype, `heads` a
-/// multiple of `kv_heads` (query head h uses key head `h / (heads / kv_heads)`); then mask `[batch, heads, queries, keys]`, of which each axis may be 1, if
-/// `config.mask`; then the cumulative lengths of the sequences of queries and of keys, i32 `[sequences + 1]` each, if `config.varlen` (0, then
-/// where each sequence ends; rows behind the last end see nothing and are not seen); then the state of [`Dropout`] if `config.dropout`. Outputs: y `[batch, heads, queries, value_dim]`; log-sum-exp of the scores `[batch, heads, queries]` (auxiliary; before dropout;
-/// -infinity where no key is seen), in `accumulator()` of the dtype; and under an additive mask what rounding took from the log-sum-exp, as large
-/// (auxiliary): where all keys of a query have a mask of -1e9, the logarithm of their number is lost in it.
+/// Inputs, of one floating dtype: q `[batch, heads, queries, head_dim]`, k
+/// `[batch, kv_heads, keys, head_dim]`, v `[batch, kv_heads, keys, value_dim]`. `heads` is a
+/// multiple of `kv_heads`: query head h uses key head `h / (heads / kv_heads)`. Then, in this
+/// order:
+/// - if `config.mask`: the mask `[batch, heads, queries, keys]`, of which each axis may be 1
+/// - if `config.varlen`: the cumulative lengths of the query sequences and of the key sequences,
+///   i32 `[sequences + 1]` each: 0, then the end of each sequence. Rows after the last end neither
+///   attend nor are attended to.
+/// - if `config.dropout`: the state of [`Dropout`]
+///
+/// Outputs:
+/// - y `[batch, heads, queries, value_dim]`
+/// - the log-sum-exp of the scores `[batch, heads, queries]`, in the `accumulator()` dtype:
+///   auxiliary, before dropout, -infinity where all keys are masked
+/// - with an additive mask: the rounding error of the log-sum-exp, of the same shape and dtype
+///   (auxiliary). If the mask is -1e9 for all keys of a query, the log-sum-exp loses the logarithm
+///   of the number of keys by rounding.
 #[derive(Clone, Debug)]
 pub struct Attention {
-    /// Masking, scale and dropout.
+    /// Masking, scaling and dropout.
     pub config: AttentionConfig,
 }
 
-/// Gradient of [`Attention`]: with `p = exp(scale * q kT + mask - lse)`: `dv = pT dy`, `ds = p * (dy vT - rowsum(dy * y))`,
-/// `dq = scale * ds k`, `dk = scale * dsT q` (Dao et al. 2022, algorithm 4). Key and value heads sum over their query heads. With dropout's factor f of each weight
-/// (0 or `1 / (1 - p)`): `dv = (p * f)T dy`, `ds = p * (f * (dy vT) - rowsum(dy * y))`.
+/// Gradient of [`Attention`]: with `p = exp(scale * q kT + mask - lse)`: `dv = pT dy`,
+/// `ds = p * (dy vT - rowsum(dy * y))`, `dq = scale * ds k`, `dk = scale * dsT q` (Dao et al. 2022,
+/// algorithm 4). The gradients of a key or value head are summed over its query heads. With
+/// dropout, which multiplies each weight by a factor f (0 or `1 / (1 - p)`): `dv = (p * f)T dy`,
+/// `ds = p * (f * (dy vT) - rowsum(dy * y))`.
 ///
-/// Inputs: q, k, v, y, lse, dy, then mask, cumulative lengths and state. Outputs: dq, dk, dv, as q, k, v.
+/// Inputs: q, k, v, y, lse, dy, then the mask, cumulative lengths and state as for [`Attention`].
+/// Outputs: dq, dk, dv, with the shapes and dtype of q, k, v.
 #[derive(Clone, Debug)]
 pub struct AttentionGrad {
-    /// Masking, scale and dropout.
+    /// Masking, scaling and dropout.
     pub config: AttentionConfig,
 }
 
-/// Gradient of the mask that [`Attention`] adds to its scores: ds of [`AttentionGrad`], summed over the axes along which the mask is repeated.
+/// Gradient of the additive mask of [`Attention`]: ds of [`AttentionGrad`], summed over the axes
+/// along which the mask is broadcast.
 ///
-/// Inputs: those of [`AttentionGrad`], with a mask that is not bool. Output: dmask, as the mask.
+/// Inputs: those of [`AttentionGrad`], with a mask that is not bool. Output: dmask, with the mask's
+/// shape and dtype.
 #[derive(Clone, Debug)]
 pub struct AttentionGradMask {
-    /// Masking, scale and dropout.
+    /// Masking, scaling and dropout.
     pub config: AttentionConfig,
 }
 
@@ -107,28 +130,29 @@ fn sizes(op: &'static str, inputs: &[Meta<'_>]) -> Result<Sizes> {
 }
 
 impl AttentionConfig {
-    /// Whether what follows queries, keys and values begins with a mask that is added to the scores.
+    /// Returns whether the inputs after queries, keys and values begin with an additive mask.
     fn is_additive(&self, extras: &[Meta<'_>]) -> bool {
         self.mask && extras.first().is_some_and(|mask| mask.dtype != DType::Bool)
     }
 
-    /// How many inputs follow those that there always are.
+    /// Returns the number of optional inputs.
     fn extras(&self) -> usize {
         usize::from(self.mask) + 2 * usize::from(self.varlen) + usize::from(self.dropout.is_some())
     }
 
-    /// Which of the inputs behind the first `first` are the cumulative lengths of queries and of keys.
+    /// Returns the indices of the cumulative lengths of queries and of keys, if `first` inputs
+    /// precede the optional ones.
     pub fn lengths_inputs(&self, first: usize) -> Option<[usize; 2]> {
         let at = first + usize::from(self.mask);
         self.varlen.then_some([at, at + 1])
     }
 
-    /// Which of the inputs behind the first `first` is the state of dropout.
+    /// Returns the index of the dropout state, if `first` inputs precede the optional ones.
     pub fn state_input(&self, first: usize) -> Option<usize> {
         self.dropout.map(|_| first + self.extras() - 1)
     }
 
-    /// Checks a mask, lengths and a state, which follow `first` inputs.
+    /// Checks the mask, lengths and state, which follow `first` inputs.
     fn check(&self, op: &'static str, inputs: &[Meta<'_>], first: usize, scores: &Shape) -> Result<()> {
         if self.mask {
             check_mask(op, &inputs[first], &inputs[0], scores)?;
@@ -183,7 +207,7 @@ fn misshaped(op: &'static str, mask: &Shape, scores: &Shape) -> Error {
     Error::Shape { op, what: "mask", got: Box::new(*mask), expected: Box::new(*scores) }
 }
 
-/// Checks the inputs of a gradient.
+/// Checks the inputs of a gradient op.
 fn check_grad_inputs(op: &'static str, config: &AttentionConfig, inputs: &[Meta<'_>]) -> Result<()> {
     check::count(op, inputs, 6 + config.extras())?;
     let sizes = sizes(op, inputs)?;
@@ -228,8 +252,12 @@ impl Rule for Attention {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: u16::MAX, outputs: 0b111 })
     }
-    /// [`AttentionGrad`] and [`AttentionGradMask`]; their composition where the log-sum-exp takes part in the gradient. Weights are linear in the
-    /// exponential of the error of the log-sum-exp, and the gradients in the weights: that of the output takes the factor.
+    /// Uses [`AttentionGrad`] and [`AttentionGradMask`], or their compositions if there is a
+    /// gradient of the log-sum-exp.
+    ///
+    /// With an additive mask, the rounding error of the log-sum-exp scales the recomputed weights
+    /// of a row by `exp(error)`. All gradients are linear in these weights, so multiplying the
+    /// gradient of the output by `exp(-error)` corrects them.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let inputs = (0..context.inputs()).map(|at| context.input(at)).collect::<Result<Inputs<'_>>>()?;
         let (y, log_sum) = (context.output(0)?, context.output(1)?);
@@ -243,7 +271,8 @@ impl Rule for Attention {
         if is_additive {
             let factor = context.output(2)?.detach().neg()?.exp()?;
             dlog_sum = dlog_sum.map(|grad| grad.mul(&factor)).transpose()?;
-            // In the accumulator's dtype: a factor in half precision would err for the whole row alike.
+            // In the accumulator's dtype: a factor rounded to half precision would scale the whole
+            // row by the same relative error.
             dy = dy.to_dtype(factor.dtype())?.mul(&factor.unsqueeze(-1)?)?;
         }
         let of_mask = is_additive && context.needs(3);
@@ -269,7 +298,7 @@ impl Rule for Attention {
 }
 
 impl AttentionConfig {
-    /// The gradients of q, k, v and the mask, composed.
+    /// Computes the gradients of q, k, v and the mask by composition.
     fn composed_gradients(
         &self,
         inputs: &[&Tensor],
@@ -284,7 +313,8 @@ impl AttentionConfig {
         Ok([found.next(), found.next(), found.next(), mask])
     }
 
-    /// The gradients of q, k, v and of the mask, each if it is wanted, by the ops for them.
+    /// Computes the gradients of q, k, v and the mask with the fused gradient ops, each if
+    /// requested.
     fn fused_gradients(
         &self,
         inputs: &[&Tensor],
@@ -343,53 +373,62 @@ impl Rule for AttentionGradMask {
     }
 }
 
-/// Which keys a query sees by its position. Where queries and keys differ in number, the corner of `[queries, keys]` that the diagonal begins in counts, by the names of
-/// PyTorch's `torch.nn.attention.bias`.
+/// Causal masking. If the numbers of queries and keys differ, the variant determines the corner of
+/// `[queries, keys]` at which the diagonal begins. The names are those of PyTorch's
+/// `torch.nn.attention.bias`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Causal {
-    /// All keys.
+    /// No causal mask: a query attends to all keys.
     #[default]
     Off,
-    /// Keys at or before its position, where the first query is at the position of the first key: PyTorch's `is_causal`.
+    /// A query attends to keys at or before its position. The first query has the position of the
+    /// first key, as with PyTorch's `is_causal`.
     UpperLeft,
-    /// Keys at or before its position, where the last query is at the position of the last key: as it must be when keys of earlier steps are kept.
+    /// A query attends to keys at or before its position. The last query has the position of the
+    /// last key, as a KV cache requires.
     LowerRight,
 }
 
 impl Causal {
-    /// [`LowerRight`](Causal::LowerRight), if it is `on`.
+    /// Returns [`LowerRight`](Causal::LowerRight) if `on`, otherwise [`Off`](Causal::Off).
     pub fn lower_right(on: bool) -> Causal {
         if on { Causal::LowerRight } else { Causal::Off }
     }
 }
 
-/// What [`Tensor::scaled_dot_product_attention`] masks, and how it scales.
+/// Masking, scaling and dropout of [`Tensor::scaled_dot_product_attention`].
 #[derive(Clone, Copy, Default)]
 pub struct AttentionOptions<'a> {
-    /// Broadcast to `[batch, heads, queries, keys]`: bool (true: seen), or of the queries' dtype (added to the scaled scores).
+    /// Mask that broadcasts to `[batch, heads, queries, keys]`: bool (true: attend), or of the
+    /// queries' dtype (added to the scaled scores).
     pub mask: Option<&'a Tensor>,
-    /// Whether a query sees only keys at or before its position.
+    /// Whether a query attends only to keys at or before its position.
     pub causal: Causal,
-    /// How many positions back (and, when not causal, ahead) a query sees, itself counted.
+    /// Number of positions back (and, if not causal, ahead) that a query attends to, including its
+    /// own.
     pub window: Option<usize>,
-    /// Factor of the scores; `1 / sqrt(head_dim)` by default.
+    /// Factor of the scores. Default: `1 / sqrt(head_dim)`.
     pub scale: Option<f64>,
-    /// With this probability a weight becomes 0, and the others are scaled by `1 / (1 - dropout)`; 0 by default. Which weights these are is drawn anew in
-    /// backward instead of kept.
+    /// Probability with which a weight becomes 0; the others are scaled by `1 / (1 - dropout)`.
+    /// Default: 0. The backward pass regenerates the dropout mask instead of saving it.
     pub dropout: f64,
 }
 
 impl Tensor {
-    /// Each of these queries' mean of `values`, weighted by `softmax(scale * q kT + mask)` (Vaswani et al. 2017, eq. 1). See [`Attention`].
+    /// Computes scaled dot-product attention with this tensor as queries:
+    /// `softmax(scale * q kT + mask) v` (Vaswani et al. 2017, eq. 1). See [`Attention`].
     ///
-    /// A query that sees no key gives 0. Several query heads may share a key head (grouped-query attention).
+    /// The output of a query whose keys are all masked is 0. Several query heads may share a key
+    /// head (grouped-query attention).
     ///
     /// # Shapes
-    /// queries `[batch, heads, queries, head_dim]`, keys `[batch, kv_heads, keys, head_dim]`, values `[batch, kv_heads, keys, value_dim]` ->
+    /// queries `[batch, heads, queries, head_dim]`, keys `[batch, kv_heads, keys, head_dim]`,
+    /// values `[batch, kv_heads, keys, value_dim]` ->
     /// `[batch, heads, queries, value_dim]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit; [`Causal::UpperLeft`] with a window and another number of queries than keys.
+    /// Returns an error if shapes or dtypes are incompatible, or if [`Causal::UpperLeft`] is used
+    /// with a window and different numbers of queries and keys.
     pub fn scaled_dot_product_attention(
         &self,
         keys: &Tensor,
@@ -399,15 +438,19 @@ impl Tensor {
         self.attend_in_scope(keys, values, options, apply_one)
     }
 
-    /// The same, and the log-sum-exp of each query's scores before dropout, by which parts of an attention are put together: -infinity where no key is seen.
-    /// Gradients flow through both; those of the log-sum-exp are composed, with all scores in memory.
+    /// Computes [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention) and the
+    /// log-sum-exp of each query's scores before dropout, which is needed to combine partial
+    /// attention results. It is -infinity where all keys are masked. Gradients flow through both
+    /// outputs. The gradient of the log-sum-exp is computed by composition, with all scores in
+    /// memory.
     ///
     /// # Shapes
-    /// queries `[batch, heads, queries, head_dim]`, keys `[batch, kv_heads, keys, head_dim]`, values `[batch, kv_heads, keys, value_dim]` ->
-    /// `[batch, heads, queries, value_dim]` and `[batch, heads, queries]`, f32 (f64 of f64)
+    /// queries `[batch, heads, queries, head_dim]`, keys `[batch, kv_heads, keys, head_dim]`,
+    /// values `[batch, kv_heads, keys, value_dim]` ->
+    /// `[batch, heads, queries, value_dim]` and `[batch, heads, queries]`, f32 (f64 for f64)
     ///
     /// # Errors
-    /// As [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention).
+    /// Same as [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention).
     pub fn scaled_dot_product_attention_lse(
         &self,
         keys: &Tensor,
@@ -418,7 +461,7 @@ impl Tensor {
         Ok([0, 1].map(|at| outputs[at].clone()))
     }
 
-    /// The op by `apply`, within the scope of mixed precision that there may be.
+    /// Applies the op with `apply`, in the current precision scope, if there is one.
     fn attend_in_scope<R>(
         &self,
         keys: &Tensor,
@@ -432,7 +475,7 @@ impl Tensor {
                 let mask = scope.optional(options.mask)?;
                 let options = AttentionOptions { mask: mask.as_ref(), ..options };
                 let queries = scope.operand(self)?;
-                // What it is composed of is as accurate as the fused form.
+                // The composition is as accurate as the fused op.
                 let (keys, values) = (scope.operand(keys)?, scope.operand(values)?);
                 let product = scope.product_of(&queries);
                 without_precision(|| queries.attend(&keys, &values, options, product, apply))
@@ -440,7 +483,7 @@ impl Tensor {
         }
     }
 
-    /// The op by `apply`, with the permissions of `product`.
+    /// Applies the op with `apply`, with the permissions of `product`.
     fn attend<R>(
         &self,
         keys: &Tensor,
@@ -456,7 +499,7 @@ impl Tensor {
         let [_, _, positions, _] = keys.shape().to_array(name)?;
         let scores = Shape::new(&[batch, heads, queries, positions])?;
         let mask = mask.map(|mask| with_four_axes(name, mask, scores)).transpose()?;
-        // Weights that are dropped are numbered by all keys, and what does not fit is reported of all.
+        // The dropout mask is indexed over all keys, and shape errors report all keys.
         let is_whole = window.is_some() || dropout != 0.0 || values.dims().get(2) != Some(&positions);
         if causal == Causal::UpperLeft && queries < positions && !is_whole {
             let options = AttentionOptions { mask: mask.as_ref(), ..options };
@@ -482,7 +525,8 @@ impl Tensor {
         config.attend(inputs, &scores, dropout, apply)
     }
 
-    /// Of an upper-left band of fewer queries than keys: no query sees a key behind the last query's position, and without those keys both corners are one.
+    /// Handles an upper-left causal mask with fewer queries than keys. No query attends to a key
+    /// after the last query's position, and without those keys both corners are the same.
     fn attend_to_first_keys<R>(
         &self,
         keys: &Tensor,
@@ -502,7 +546,8 @@ impl Tensor {
 }
 
 impl AttentionConfig {
-    /// The op by `apply`, on inputs that are complete but for the state of dropout, of which this is the probability.
+    /// Applies the op with `apply`. `inputs` are complete except for the dropout state; `dropout`
+    /// is the probability.
     fn attend<R>(
         mut self,
         inputs: Inputs<'_>,
@@ -513,7 +558,7 @@ impl AttentionConfig {
         if dropout == 0.0 {
             return apply(Attention { config: self }, &inputs);
         }
-        // What does not fit draws no random numbers.
+        // Invalid inputs must not advance the random number generator.
         let metas: SmallVec<[Meta<'_>; 5]> = inputs.iter().map(|input| input.meta()).collect();
         Attention { config: self }.infer(&metas)?;
         let (state, offset) = inputs[0].device().draw(scores.elements())?;
@@ -523,7 +568,8 @@ impl AttentionConfig {
     }
 }
 
-/// A mask under which query i sees keys 0 to i, and of those the ones that another mask shows.
+/// Returns a mask with which query i attends to keys 0 to i, combined with another mask if there is
+/// one.
 fn upper_left(mask: Option<Tensor>, scores: Shape, device: &Device) -> Result<Tensor> {
     let [_, _, queries, keys] = scores.to_array("attention")?;
     let query = Tensor::iota(queries, DType::I32, 0, 1, device)?.unsqueeze(1)?;
@@ -538,7 +584,7 @@ fn upper_left(mask: Option<Tensor>, scores: Shape, device: &Device) -> Result<Te
     }
 }
 
-/// A mask that broadcasts to the scores, with leading axes of 1 until there are four.
+/// Reshapes a mask that broadcasts to the scores to rank 4, with leading axes of size 1.
 fn with_four_axes(op: &'static str, mask: &Tensor, scores: Shape) -> Result<Tensor> {
     if !mask.shape().broadcasts_to(&scores) {
         return Err(misshaped(op, mask.shape(), &scores));

@@ -1,4 +1,5 @@
-//! Functions of two elements and their methods. Derivatives are in `gradients`, the fused forms built on them in [`fused`].
+//! Binary elementwise functions and their methods. Their derivatives are in `gradients`, and the
+//! fused ops built on them in [`fused`].
 
 pub mod fused;
 mod gradients;
@@ -16,7 +17,7 @@ use crate::ops::create::exact_scalar;
 use crate::tensor::Tensor;
 
 op_enum! {
-    /// A function of two elements of the same dtype.
+    /// An elementwise function of two operands of the same dtype.
     pub enum BinaryOp: name, scalar_name {
         /// `a + b`. Integers wrap.
         Add: "add", "add_scalar";
@@ -24,35 +25,37 @@ op_enum! {
         Sub: "sub", "sub_scalar";
         /// `a * b`.
         Mul: "mul", "mul_scalar";
-        /// `a / b`. Integers: rounded towards zero; by zero gives 0.
+        /// `a / b`. Integers: rounded toward zero; division by zero gives 0.
         Div: "div", "div_scalar";
-        /// `a^b`. Integers: by repeated multiplication, wrapping; a negative exponent gives 0 (1
-        /// and -1 excepted).
+        /// `a^b`. Integers: computed by repeated multiplication, with wrapping. A negative exponent
+        /// gives 0, except for bases 1 and -1.
         Pow: "pow", "pow_scalar";
-        /// The larger; NaN if either is. Gradient shared equally where both are equal.
+        /// The larger of a and b; NaN if either is NaN. Where both are equal, each gets half of the
+        /// gradient.
         Max: "maximum", "maximum_scalar";
-        /// The smaller; NaN if either is. Gradient shared equally where both are equal.
+        /// The smaller of a and b; NaN if either is NaN. Where both are equal, each gets half of
+        /// the gradient.
         Min: "minimum", "minimum_scalar";
-        /// The angle of the point `(b, a)`, in radians. Floats only.
+        /// The angle of the point `(b, a)`, in radians. Floating dtypes only.
         Atan2: "atan2", "atan2_scalar";
-        /// `a - b * floor(a / b)`: the sign of b. Integers: by zero gives 0.
+        /// `a - b * floor(a / b)`, which has the sign of b. Integers: division by zero gives 0.
         Remainder: "remainder", "remainder_scalar";
-        /// Logical and. Bool only.
+        /// Logical AND. Bool only.
         And: "logical_and", "and_scalar";
-        /// Logical or. Bool only.
+        /// Logical OR. Bool only.
         Or: "logical_or", "or_scalar";
-        /// Logical exclusive or. Bool only.
+        /// Logical XOR. Bool only.
         Xor: "logical_xor", "xor_scalar";
     }
 }
 
 impl BinaryOp {
-    /// Whether operands are truth values.
+    /// Returns whether the operands are bool.
     pub fn is_logical(self) -> bool {
         matches!(self, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor)
     }
 
-    /// Whether operands may be of this dtype.
+    /// Returns whether the operands may have this dtype.
     pub fn takes(self, dtype: DType) -> bool {
         match self {
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => dtype == DType::Bool,
@@ -75,7 +78,8 @@ impl BinaryOp {
     }
 }
 
-/// `y = f(a, b)`, broadcast. Inputs: a, b of one dtype. Output: y, may take a's place. Primitive. Halves are computed in f32.
+/// `y = f(a, b)`, broadcast. Inputs: a, b of one dtype. Output: y, may reuse a's buffer. Primitive.
+/// Half precision is computed in f32.
 #[derive(Clone, Debug)]
 pub struct Binary {
     /// The function.
@@ -128,7 +132,8 @@ impl Rule for Binary {
 }
 
 impl Binary {
-    /// The gradient of one operand, not yet summed to its shape nor rounded to its dtype.
+    /// Computes the gradient of one operand, before it is summed to the operand's shape and rounded
+    /// to its dtype.
     fn side_gradient(&self, side: Side, context: &Context<'_>, dy: &Tensor) -> Result<Tensor> {
         match (self.op, side) {
             (BinaryOp::Add, _) | (BinaryOp::Sub, Side::Left) => Ok(dy.clone()),
@@ -143,24 +148,25 @@ impl Binary {
     }
 }
 
-/// Which operand of a binary function is meant: the one that is a number, or whose gradient is formed.
+/// The operand of a binary function that is the scalar, or whose gradient is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// `f(number, x)`.
+    /// `f(scalar, x)`.
     Left,
-    /// `f(x, number)`.
+    /// `f(x, scalar)`.
     Right,
 }
 
-/// `y = f(x, scalar)` or `f(scalar, x)`. Input: x. Output: y, same shape and dtype, may take x's place. The number is rounded to x's
-/// dtype first (f32 for halves); integers take none that they do not hold. Composition: a filled tensor and [`Binary`].
+/// `y = f(x, scalar)` or `f(scalar, x)`. Input: x. Output: y, of the same shape and dtype, may
+/// reuse x's buffer. The scalar is first rounded to x's dtype (to f32 for half precision); an
+/// integer dtype must represent it exactly. Composition: a filled tensor and [`Binary`].
 #[derive(Clone, Debug)]
 pub struct BinaryScalar {
     /// The function.
     pub op: BinaryOp,
-    /// The number.
+    /// The scalar.
     pub scalar: Scalar,
-    /// Its place.
+    /// The operand that the scalar is.
     pub side: Side,
 }
 
@@ -230,7 +236,8 @@ macro_rules! binary_methods {
                 $(#[$doc])*
                 ///
                 /// # Errors
-                /// Shapes that do not broadcast, dtypes that differ or that the function does not take (see [`BinaryOp`]).
+                /// Returns an error if shapes do not broadcast, if dtypes differ, or if the
+                /// function does not support the dtype (see [`BinaryOp`]).
                 #[inline]
                 pub fn $name(&self, other: &Tensor) -> Result<Tensor> {
                     apply_one(Binary { op: BinaryOp::$op }, &[self, other])
@@ -250,29 +257,31 @@ macro_rules! binary_methods {
 }
 
 binary_methods! {
-    /// `self + other`, broadcast.
+    /// Computes `self + other` with broadcasting.
     add add_ => Add;
-    /// `self - other`, broadcast.
+    /// Computes `self - other` with broadcasting.
     sub sub_ => Sub;
-    /// `self * other`, broadcast.
+    /// Computes `self * other` with broadcasting.
     mul mul_ => Mul;
-    /// `self / other`, broadcast. Integers: rounded towards zero, by zero gives 0.
+    /// Computes `self / other` with broadcasting. Integers: rounded toward zero; division by zero
+    /// gives 0.
     div div_ => Div;
-    /// `self ^ other`, broadcast.
+    /// Computes `self ^ other` with broadcasting.
     pow pow_ => Pow;
-    /// The larger of each pair, broadcast; NaN if either is.
+    /// Returns the larger of each pair of elements, with broadcasting; NaN if either is NaN.
     maximum maximum_ => Max;
-    /// The smaller of each pair, broadcast; NaN if either is.
+    /// Returns the smaller of each pair of elements, with broadcasting; NaN if either is NaN.
     minimum minimum_ => Min;
-    /// The angle of the point `(other, self)` in radians, broadcast.
+    /// Returns the angle of the point `(other, self)` in radians, with broadcasting.
     atan2 atan2_ => Atan2;
-    /// `self - other * floor(self / other)`, broadcast: the sign of `other`.
+    /// Computes `self - other * floor(self / other)` with broadcasting. The result has the sign of
+    /// `other`.
     remainder remainder_ => Remainder;
-    /// Logical and of two bools, broadcast.
+    /// Computes the logical AND of two bool tensors, with broadcasting.
     logical_and logical_and_ => And;
-    /// Logical or of two bools, broadcast.
+    /// Computes the logical OR of two bool tensors, with broadcasting.
     logical_or logical_or_ => Or;
-    /// Logical exclusive or of two bools, broadcast.
+    /// Computes the logical XOR of two bool tensors, with broadcasting.
     logical_xor logical_xor_ => Xor;
 }
 
@@ -283,7 +292,8 @@ macro_rules! scalar_methods {
                 $(#[$doc])*
                 ///
                 /// # Errors
-                /// A dtype that the function does not take (see [`BinaryOp`]), a number that an integer dtype does not hold.
+                /// Returns an error if the function does not support the dtype (see [`BinaryOp`]),
+                /// or if an integer dtype cannot represent the scalar.
                 #[inline]
                 pub fn $name(&self, scalar: impl Into<Scalar>) -> Result<Tensor> {
                     let op = BinaryScalar { op: BinaryOp::$op, scalar: scalar.into(), side: Side::$side };
@@ -305,50 +315,52 @@ macro_rules! scalar_methods {
 }
 
 scalar_methods! {
-    /// `self + scalar`.
+    /// Computes `self + scalar`.
     add_scalar add_scalar_ => Add Right;
-    /// `self - scalar`.
+    /// Computes `self - scalar`.
     sub_scalar sub_scalar_ => Sub Right;
-    /// `scalar - self`.
+    /// Computes `scalar - self`.
     rsub_scalar rsub_scalar_ => Sub Left;
-    /// `self * scalar`.
+    /// Computes `self * scalar`.
     mul_scalar mul_scalar_ => Mul Right;
-    /// `self / scalar`. Integers: rounded towards zero, by zero gives 0.
+    /// Computes `self / scalar`. Integers: rounded toward zero; division by zero gives 0.
     div_scalar div_scalar_ => Div Right;
-    /// `scalar / self`. Integers: rounded towards zero, by zero gives 0.
+    /// Computes `scalar / self`. Integers: rounded toward zero; division by zero gives 0.
     rdiv_scalar rdiv_scalar_ => Div Left;
-    /// `self ^ scalar`. Integers: by repeated multiplication, wrapping; a negative exponent gives 0 (1 and -1 excepted). Its gradient where
-    /// the exponent is 0 is 0.
+    /// Computes `self ^ scalar`. Integers: computed by repeated multiplication, with wrapping; a
+    /// negative exponent gives 0, except for bases 1 and -1. If the exponent is 0, the gradient is
+    /// 0.
     pow_scalar pow_scalar_ => Pow Right;
-    /// `scalar ^ self`. Integers as for [`pow_scalar`](Tensor::pow_scalar).
+    /// Computes `scalar ^ self`. Integers as in [`pow_scalar`](Tensor::pow_scalar).
     rpow_scalar rpow_scalar_ => Pow Left;
-    /// The larger of each element and `scalar`; NaN if either is.
+    /// Returns the larger of each element and `scalar`; NaN if either is NaN.
     maximum_scalar maximum_scalar_ => Max Right;
-    /// The smaller of each element and `scalar`; NaN if either is.
+    /// Returns the smaller of each element and `scalar`; NaN if either is NaN.
     minimum_scalar minimum_scalar_ => Min Right;
-    /// The angle of the point `(scalar, self)` in radians.
+    /// Returns the angle of the point `(scalar, self)` in radians.
     atan2_scalar atan2_scalar_ => Atan2 Right;
-    /// The angle of the point `(self, scalar)` in radians.
+    /// Returns the angle of the point `(self, scalar)` in radians.
     ratan2_scalar ratan2_scalar_ => Atan2 Left;
-    /// `self - scalar * floor(self / scalar)`: the sign of `scalar`.
+    /// Computes `self - scalar * floor(self / scalar)`. The result has the sign of `scalar`.
     remainder_scalar remainder_scalar_ => Remainder Right;
 }
 
 impl Tensor {
-    /// [`pow_scalar`](Tensor::pow_scalar) with an exponent that is a float: `self ^ exponent`. Its gradient where the exponent is 0 is 0.
+    /// Computes `self ^ exponent`: [`pow_scalar`](Tensor::pow_scalar) with a float exponent. If the
+    /// exponent is 0, the gradient is 0.
     ///
     /// # Errors
-    /// bool; an exponent that an integer dtype does not hold.
+    /// Returns an error for bool, or if an integer dtype cannot represent the exponent.
     #[inline]
     pub fn powf(&self, exponent: f64) -> Result<Tensor> {
         let op = BinaryScalar { op: BinaryOp::Pow, scalar: Scalar::Float(exponent), side: Side::Right };
         apply_one(op, &[self])
     }
 
-    /// In place of this tensor: [`powf`](Tensor::powf).
+    /// In-place version of [`powf`](Tensor::powf).
     ///
     /// # Errors
-    /// As [`powf`](Tensor::powf) and [`apply_into`].
+    /// Same as [`powf`](Tensor::powf) and [`apply_into`].
     #[inline]
     pub fn powf_(&self, exponent: f64) -> Result<()> {
         let op = BinaryScalar { op: BinaryOp::Pow, scalar: Scalar::Float(exponent), side: Side::Right };

@@ -1,4 +1,5 @@
-//! Gradients kept small: by their norm together, or each element by itself. Nothing is read back to the host.
+//! Gradient clipping, by the total norm or by the value of each element. Nothing is copied to the
+//! host.
 
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
@@ -6,14 +7,15 @@ use crate::ops::multi_tensor::total_norm;
 use crate::{DType, Gradients, Tensor};
 use std::collections::HashSet;
 
-/// The Euclidean norm of the gradients of `parameters` taken as one vector (f64 if one of them is, else f32). A parameter without a gradient counts as 0, one
-/// that is listed twice counts once.
+/// Computes the Euclidean norm of the gradients of `parameters` as one vector (f64 if one of them
+/// is, otherwise f32). A parameter without a gradient contributes 0. A parameter that is listed
+/// twice is counted once.
 ///
 /// # Shapes
 /// `[]`
 ///
 /// # Errors
-/// No parameters at all; gradients on several devices.
+/// Returns an error if there are no parameters, or if gradients are on several devices.
 pub fn grad_norm(gradients: &Gradients, parameters: &[&Tensor]) -> Result<Tensor> {
     let Some(first) = parameters.first() else {
         return Err(Error::invalid("grad_norm", "expected at least 1 parameter"));
@@ -25,12 +27,15 @@ pub fn grad_norm(gradients: &Gradients, parameters: &[&Tensor]) -> Result<Tensor
     })
 }
 
-/// Scales the gradients of `parameters` by `min(1, max_norm / (norm + 1e-6))` and returns their norm before (Pascanu et al. 2013, algorithm 1, in PyTorch's form).
+/// Scales the gradients of `parameters` by `min(1, max_norm / (norm + 1e-6))` and returns their
+/// norm before scaling (Pascanu et al. 2013, algorithm 1, as in PyTorch).
 ///
-/// A norm that is not finite makes all of them NaN or 0, as the formula says: look at what is returned.
+/// A non-finite norm makes all gradients NaN or 0, as follows from the formula. Check the returned
+/// norm.
 ///
 /// # Errors
-/// No parameters at all; gradients on several devices; a `max_norm` that is negative or no number.
+/// Returns an error if there are no parameters, if gradients are on several devices, or if
+/// `max_norm` is negative or NaN.
 pub fn clip_grad_norm(gradients: &mut Gradients, parameters: &[&Tensor], max_norm: f64) -> Result<Tensor> {
     check_limit("clip_grad_norm", "norm", max_norm)?;
     let norm = grad_norm(gradients, parameters)?;
@@ -45,10 +50,10 @@ pub fn clip_grad_norm(gradients: &mut Gradients, parameters: &[&Tensor], max_nor
     })
 }
 
-/// Clamps each element of the gradients of `parameters` to `-limit..=limit`; NaN stays.
+/// Clamps each element of the gradients of `parameters` to `-limit..=limit`. NaN stays NaN.
 ///
 /// # Errors
-/// A `limit` that is negative or no number.
+/// Returns an error if `limit` is negative or NaN.
 pub fn clip_grad_value(gradients: &mut Gradients, parameters: &[&Tensor], limit: f64) -> Result<()> {
     check_limit("clip_grad_value", "value", limit)?;
     no_grad(|| {
@@ -59,12 +64,12 @@ pub fn clip_grad_value(gradients: &mut Gradients, parameters: &[&Tensor], limit:
     })
 }
 
-/// In the accumulator dtype.
+/// Converts a gradient to its accumulator dtype.
 fn wide(grad: &Tensor) -> Result<Tensor> {
     grad.to_dtype(grad.dtype().accumulator())
 }
 
-/// The parameters that have a gradient, and that; tied ones once.
+/// Returns the parameters that have a gradient, with the gradient. Tied parameters are listed once.
 fn each_once<'a>(gradients: &Gradients, parameters: &[&'a Tensor]) -> Vec<(&'a Tensor, Tensor)> {
     let mut seen = HashSet::new();
     let unseen = parameters.iter().filter(|parameter| parameter.id().is_some_and(|id| seen.insert(id)));

@@ -1,4 +1,4 @@
-//! Comparisons and the choice between two tensors.
+//! Comparisons, and the selection between two tensors.
 
 use crate::DType;
 use crate::autograd::{Context, Grads, sum_to};
@@ -11,7 +11,8 @@ use crate::ops::create::exact_scalar;
 use crate::tensor::Tensor;
 
 op_enum! {
-    /// A comparison. All are false if either side is NaN, but `Ne`, which is true.
+    /// A comparison. If either operand is NaN, the result is true for `Ne` and false for all
+    /// others.
     pub enum CompareOp: name, scalar_name {
         /// `a == b`
         Eq: "eq", "eq_scalar";
@@ -28,7 +29,8 @@ op_enum! {
     }
 }
 
-/// `y = a ? b`, broadcast. Inputs: a, b of one dtype (any). Output: bool (0 or 1). Primitive.
+/// `y = a ? b`, where `?` is the comparison, broadcast. Inputs: a, b of one dtype (any). Output:
+/// bool (0 or 1). Primitive.
 #[derive(Clone, Debug)]
 pub struct Compare {
     /// The comparison.
@@ -57,12 +59,13 @@ impl Rule for Compare {
     }
 }
 
-/// `y = x ? scalar`. Input: x. Output: bool. The number is rounded to x's dtype first; integers take none that they do not hold.
+/// `y = x ? scalar`, where `?` is the comparison. Input: x. Output: bool. The scalar is first
+/// rounded to x's dtype; an integer dtype must represent it exactly.
 #[derive(Clone, Debug)]
 pub struct CompareScalar {
     /// The comparison.
     pub op: CompareOp,
-    /// The right side.
+    /// The right operand.
     pub scalar: Scalar,
 }
 
@@ -84,7 +87,8 @@ impl Rule for CompareScalar {
     }
 }
 
-/// `y = condition ? a : b`, broadcast. Inputs: condition (bool), a, b of one dtype (any). Primitive.
+/// `y = condition ? a : b`, broadcast. Inputs: condition (bool), a, b of one dtype (any).
+/// Primitive.
 #[derive(Clone, Debug)]
 pub struct Select;
 
@@ -132,7 +136,7 @@ macro_rules! compare_methods {
                 #[doc = concat!("Where `self ", $symbol, " other`, broadcast: a tensor of bool.")]
                 ///
                 /// # Errors
-                /// Shapes that do not broadcast, dtypes that differ.
+                /// Returns an error if shapes do not broadcast, or if dtypes differ.
                 #[inline]
                 pub fn $name(&self, other: &Tensor) -> Result<Tensor> {
                     apply_one(Compare { op: CompareOp::$op }, &[self, other])
@@ -141,7 +145,7 @@ macro_rules! compare_methods {
                 #[doc = concat!("Where `self ", $symbol, " scalar`, which is rounded to this dtype first: a tensor of bool.")]
                 ///
                 /// # Errors
-                /// A number that an integer dtype does not hold.
+                /// Returns an error if an integer dtype cannot represent the scalar.
                 #[inline]
                 pub fn $scalar_name(&self, scalar: impl Into<Scalar>) -> Result<Tensor> {
                     apply_one(CompareScalar { op: CompareOp::$op, scalar: scalar.into() }, &[self])
@@ -161,30 +165,32 @@ compare_methods! {
 }
 
 impl Tensor {
-    /// `self ? a : b`, broadcast; this tensor is the condition.
+    /// Selects elements of `a` where this tensor is true, and of `b` elsewhere, with broadcasting.
     ///
     /// # Errors
-    /// If this tensor is not bool, dtypes of a and b that differ, shapes that do not broadcast.
+    /// Returns an error if this tensor is not bool, if the dtypes of a and b differ, or if shapes
+    /// do not broadcast.
     pub fn where_(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         apply_one(Select, &[self, a, b])
     }
 
-    /// `value` where `mask` is true, this tensor elsewhere.
+    /// Returns this tensor with `value` where `mask` is true.
     ///
     /// # Shapes
     /// The mask broadcasts to this tensor's shape.
     ///
     /// # Errors
-    /// A mask that is not bool or does not broadcast to this shape, a number that an integer dtype does not hold.
+    /// Returns an error if the mask is not bool or does not broadcast to this shape, or if an
+    /// integer dtype cannot represent the value.
     pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let (mask, value) = self.mask_and_value(mask, value.into())?;
         mask.where_(&value, self)
     }
 
-    /// In place of this tensor: [`masked_fill`](Tensor::masked_fill).
+    /// In-place version of [`masked_fill`](Tensor::masked_fill).
     ///
     /// # Errors
-    /// As [`masked_fill`](Tensor::masked_fill) and [`apply_into`].
+    /// Same as [`masked_fill`](Tensor::masked_fill) and [`apply_into`].
     pub fn masked_fill_(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<()> {
         let (mask, value) = self.mask_and_value(mask, value.into())?;
         apply_into(Select, &[&mask, &value, self], self)

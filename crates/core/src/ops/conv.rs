@@ -1,4 +1,5 @@
-//! Convolutions, and the patch matrices they are composed from. The methods that users call are in `conv_methods`.
+//! Convolutions, and im2col and col2im, of which they are composed. The public methods are in
+//! `conv_methods`.
 
 use crate::Shape;
 use crate::autograd::{Context, Grads};
@@ -12,24 +13,26 @@ use crate::ops::matmul::MatmulOptions;
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A window that slides over two axes `[height, width]`.
+/// A window that slides along two axes `[height, width]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Size of the window.
+    /// Size of the window, in elements.
     pub kernel: [usize; 2],
-    /// Distance of neighbouring windows.
+    /// Distance between neighboring windows.
     pub stride: [usize; 2],
-    /// Zeros (for max pooling: -infinity) around the image, on both sides.
+    /// Size of the border on each side of the image: zeros (for max pooling: -infinity).
     pub padding: [usize; 2],
-    /// Distance of neighbouring elements in a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: [usize; 2],
 }
 
 impl Window {
-    /// How many windows fit on an image of `size`: `(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
+    /// Returns the number of windows on an image of `size`:
+    /// `(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
     ///
     /// # Errors
-    /// Zero kernel, stride or dilation, or a window larger than the padded image.
+    /// Returns an error if kernel, stride or dilation is 0, or if the window is larger than the
+    /// padded image.
     pub fn output_size(&self, op: &'static str, size: [usize; 2]) -> Result<[usize; 2]> {
         let mut output = [0; 2];
         for axis in 0..2 {
@@ -67,7 +70,8 @@ impl Window {
 }
 
 impl Window {
-    /// Every window of images `[batch, channels, height, width]` with a border of `value`, as a view: `[batch, channels, oh, ow, kh, kw]`.
+    /// Returns a view of all windows of images `[batch, channels, height, width]`, padded with
+    /// `value`: `[batch, channels, oh, ow, kh, kw]`.
     pub(crate) fn views(&self, images: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let [top, left] = self.padding;
         let padded = match self.padding {
@@ -84,13 +88,14 @@ impl Window {
         )
     }
 
-    /// Height and width that a window reaches over.
+    /// Returns the height and width of the area that a window covers.
     fn spans(&self) -> [usize; 2] {
         [0, 1].map(|axis| (self.kernel[axis] - 1) * self.dilation[axis] + 1)
     }
 }
 
-/// `y[n, (c, i, j), (oh, ow)] = x[n, c, oh * stride + i * dilation - padding, ow * ..]`, 0 outside. Input: x `[batch, channels, height, width]`, floating. Output:
+/// `y[n, (c, i, j), (oh, ow)] = x[n, c, oh * stride + i * dilation - padding, ow * ..]`, 0 outside
+/// the image. Input: x `[batch, channels, height, width]`, floating. Output:
 /// `[batch, channels * kh * kw, oh * ow]`.
 #[derive(Clone, Debug)]
 pub struct Im2col {
@@ -98,8 +103,8 @@ pub struct Im2col {
     pub window: Window,
 }
 
-/// The adjoint of [`Im2col`]: each pixel is the sum of the patch elements that show it. Input: columns `[batch, channels * kh * kw, oh * ow]`.
-/// Output: `[batch, channels, height, width]`.
+/// The adjoint of [`Im2col`]: each pixel is the sum of the patch elements at its position. Input:
+/// columns `[batch, channels * kh * kw, oh * ow]`. Output: `[batch, channels, height, width]`.
 #[derive(Clone, Debug)]
 pub struct Col2im {
     /// The window.
@@ -111,27 +116,31 @@ pub struct Col2im {
 /// Window and groups of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvConfig {
-    /// The window; its kernel is the weight's.
+    /// The window. Its kernel size is that of the weight.
     pub window: Window,
-    /// Into how many independent parts the channels are split.
+    /// Number of independent groups into which the channels are split.
     pub groups: usize,
-    /// Whether a backend may multiply f32 in TF32: a permission, see [`Matmul::tf32`](crate::ops::matmul::Matmul::tf32). The gradients have it too.
+    /// Whether a backend may multiply f32 in TF32: a permission, see
+    /// [`Matmul::tf32`](crate::ops::matmul::Matmul::tf32). It also applies to the gradients.
     pub tf32: bool,
 }
 
-/// `y[n, o, oh, ow] = bias[o] + sum_{c, i, j} x[n, c, ..] * weight[o, c, i, j]` (cross-correlation, as in PyTorch).
+/// `y[n, o, oh, ow] = bias[o] + sum_{c, i, j} x[n, c, ..] * weight[o, c, i, j]`
+/// (cross-correlation, as in PyTorch).
 ///
-/// Inputs: x `[batch, channels, height, width]`, weight `[out_channels, channels / groups, kh, kw]`, one floating dtype; bias
-/// `[out_channels]` if `bias`. Output: `[batch, out_channels, oh, ow]`.
+/// Inputs, of one floating dtype: x `[batch, channels, height, width]`, weight
+/// `[out_channels, channels / groups, kh, kw]`; bias `[out_channels]` if `bias`. Output:
+/// `[batch, out_channels, oh, ow]`.
 #[derive(Clone, Debug)]
 pub struct Conv2d {
     /// Window and groups.
     pub config: ConvConfig,
-    /// Whether a bias follows the weight.
+    /// Whether there is a bias input after the weight.
     pub bias: bool,
 }
 
-/// Gradient of [`Conv2d`] for its input (a transposed convolution). Inputs: weight, dy. Output: `[batch, channels, height, width]`.
+/// Gradient of [`Conv2d`] with respect to its input (a transposed convolution). Inputs: weight, dy.
+/// Output: `[batch, channels, height, width]`.
 #[derive(Clone, Debug)]
 pub struct Conv2dGradInput {
     /// Window and groups.
@@ -140,7 +149,8 @@ pub struct Conv2dGradInput {
     pub size: [usize; 2],
 }
 
-/// Gradient of [`Conv2d`] for its weight. Inputs: x, dy. Output: `[out_channels, channels / groups, kh, kw]`.
+/// Gradient of [`Conv2d`] with respect to its weight. Inputs: x, dy. Output:
+/// `[out_channels, channels / groups, kh, kw]`.
 #[derive(Clone, Debug)]
 pub struct Conv2dGradWeight {
     /// Window and groups.
@@ -154,7 +164,9 @@ pub(crate) fn divisible(op: &'static str, channels: usize, groups: usize) -> Res
     Ok(channels / groups)
 }
 
-/// That the input of a convolution has the channels that its weight takes: an input in another order of axes is what is wrong most often, so that the error shows both shapes.
+/// Checks that the input of a convolution has the number of channels that its weight requires. The
+/// most frequent cause of this error is an input with another axis order, so the message contains
+/// both shapes.
 pub(crate) fn check_channels(
     op: &'static str,
     input: &Meta<'_>,
@@ -205,7 +217,7 @@ impl Im2col {
     }
 }
 
-/// The only gradient of a linear op of one input: `adjoint(dy)`.
+/// Returns the gradient of a linear op with one input: `adjoint(dy)`.
 pub(crate) fn linear_grad(
     grad_outputs: &[Option<Tensor>],
     adjoint: impl FnOnce(&Tensor) -> Result<Tensor>,
@@ -228,7 +240,8 @@ impl Rule for Col2im {
         let shape = Shape::new(&[batch, channels, self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
-    /// Adds, for each place `(i, j)` of the window, all its elements to the pixels that they show: those pixels are distinct.
+    /// For each position `(i, j)` in the window, adds its elements in all windows to the pixels
+    /// that they cover. These pixels are distinct.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let columns = &inputs[0];
         let [batch, rows, _] = columns.sizes()?;
@@ -255,7 +268,8 @@ impl Rule for Col2im {
 }
 
 impl Col2im {
-    /// The pixels along spatial `axis` that place `place` of the windows shows.
+    /// Returns the view of the pixels along spatial `axis` that are at position `place` of a
+    /// window.
     fn every_pixel(&self, padded: &Tensor, axis: usize, place: usize, count: usize) -> Result<Tensor> {
         let start = place * self.window.dilation[axis];
         let stride = self.window.stride[axis];
@@ -273,7 +287,8 @@ impl Rule for Conv2d {
         check::float("conv2d", "input", &inputs[0])?;
         Ok(Outputs::from_buf([Output::fresh(self.output_shape(inputs)?, inputs[0].dtype)]))
     }
-    /// One matrix product for each image and group: weight `[out, patch]` x patches `[patch, oh * ow]`.
+    /// Computes one matrix product for each image and group: weight `[out, patch]` x patches
+    /// `[patch, oh * ow]`.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, weight) = (&inputs[0], &inputs[1]);
         let [batch, channels, height, width] = x.sizes()?;
@@ -336,11 +351,12 @@ impl Conv2d {
     }
 }
 
-/// How many elements of patches are laid out at once: at 4 bytes each 2 GiB, and fewer than an op of a GPU takes. Tests ask for fewer.
+/// The maximum number of patch elements in memory at a time: 2 GiB at 4 bytes each, and below the
+/// limit of an op on a GPU. Tests set a smaller value.
 #[doc(hidden)]
 pub static MOST_PATCHES: AtomicUsize = AtomicUsize::new(1 << 29);
 
-/// What `some` makes of `at_once` images at a time, from the first on.
+/// Calls `some(start, count)` for consecutive parts of at most `at_once` images.
 fn in_parts(
     batch: usize,
     at_once: usize,
@@ -349,37 +365,39 @@ fn in_parts(
     (0..batch).step_by(at_once).map(|from| some(from, at_once.min(batch - from))).collect()
 }
 
-/// The images of all parts.
+/// Concatenates the images of all parts.
 fn joined(parts: &[Tensor]) -> Result<Tensor> {
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)
 }
 
 impl ConvConfig {
-    /// The matrix product in the operands' dtype.
+    /// Computes the matrix product in the operands' dtype.
     fn product(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         a.matmul_with(b, MatmulOptions { tf32: self.tf32, ..MatmulOptions::default() })
     }
 
-    /// The matrix product in the accumulator's dtype: what follows it is rounded to a half only once.
+    /// Computes the matrix product in the accumulator's dtype, so that the result of the following
+    /// ops is rounded to half precision only once.
     fn wide_product(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let out_dtype = a.dtype().is_half().then(|| a.dtype().accumulator());
         a.matmul_with(b, MatmulOptions { out_dtype, tf32: self.tf32, ..MatmulOptions::default() })
     }
 
-    /// Weights `[out, in / groups, kh, kw]` as matrices `[groups, out / groups, patch]`.
+    /// Reshapes weights `[out, in / groups, kh, kw]` to matrices `[groups, out / groups, patch]`.
     pub(crate) fn by_group(&self, weight: &Tensor) -> Result<Tensor> {
         let [out_channels, per_group, kh, kw] = weight.sizes()?;
         weight.reshape([self.groups, out_channels / self.groups, per_group * kh * kw])
     }
 
-    /// Images as matrices `[batch, groups, patch, oh * ow]`.
+    /// Returns the patches of images as matrices `[batch, groups, patch, oh * ow]`.
     fn patches(&self, x: &Tensor) -> Result<Tensor> {
         let columns = apply_one(Im2col { window: self.window }, &[x])?;
         let [batch, rows, places] = columns.sizes()?;
         columns.reshape([batch, self.groups, rows / self.groups, places])
     }
 
-    /// How many images are laid out as patches at once, if not all: as many as have [`MOST_PATCHES`] elements together.
+    /// Returns the number of images whose patches have at most [`MOST_PATCHES`] elements in total,
+    /// if that is less than the batch size.
     fn images_at_once(&self, batch: usize, channels: usize, size: [usize; 2]) -> Result<Option<usize>> {
         let [kh, kw] = self.window.kernel;
         let [oh, ow] = self.window.output_size("conv2d", size)?;
@@ -388,7 +406,7 @@ impl ConvConfig {
         Ok((images < batch).then_some(images))
     }
 
-    /// The convolution with its bias.
+    /// Applies the convolution with its bias.
     fn convolved(&self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let op = Conv2d { config: *self, bias: bias.is_some() };
         match bias {
@@ -397,7 +415,7 @@ impl ConvConfig {
         }
     }
 
-    /// The gradient for the weight, by a function that multiplies matrices.
+    /// Computes the gradient with respect to the weight; `product` multiplies matrices.
     fn slopes_of_weight(
         &self,
         x: &Tensor,
@@ -414,24 +432,25 @@ impl ConvConfig {
         weight.reshape([groups * out_per_group, patch / (kh * kw), kh, kw])
     }
 
-    /// Outputs `[batch, out, oh, ow]` as matrices `[batch, groups, out / groups, oh * ow]`.
+    /// Reshapes outputs `[batch, out, oh, ow]` to matrices
+    /// `[batch, groups, out / groups, oh * ow]`.
     pub(crate) fn outputs_by_group(&self, dy: &Tensor) -> Result<Tensor> {
         let [batch, out_channels, oh, ow] = dy.sizes()?;
         dy.reshape([batch, self.groups, out_channels / self.groups, oh * ow])
     }
 
-    /// The convolution itself, without bias.
+    /// Applies the convolution without bias.
     fn forward(&self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         apply_one(Conv2d { config: *self, bias: false }, &[x, weight])
     }
 
-    /// Its gradient for an input of this shape.
+    /// Computes the gradient with respect to an input of this shape.
     fn grad_input(&self, weight: &Tensor, dy: &Tensor, input: &Shape) -> Result<Tensor> {
         let size = [input.dim(2), input.dim(3)];
         apply_one(Conv2dGradInput { config: *self, size }, &[weight, dy])
     }
 
-    /// Its gradient for its weight.
+    /// Computes the gradient with respect to the weight.
     fn grad_weight(&self, x: &Tensor, dy: &Tensor) -> Result<Tensor> {
         apply_one(Conv2dGradWeight { config: *self }, &[x, dy])
     }
@@ -461,7 +480,8 @@ impl Rule for Conv2dGradInput {
             Shape::new(&[batch, per_group.saturating_mul(self.config.groups), self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
-    /// The gradient of each patch, `weight^T dy`, added where the patch was seen.
+    /// Computes the gradient of each patch, `weight^T dy`, and adds it at the patch's position in
+    /// the image.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (weight, dy) = (&inputs[0], &inputs[1]);
         let channels = weight.dims()[1] * self.config.groups;
@@ -481,7 +501,8 @@ impl Rule for Conv2dGradInput {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::INPUTS)
     }
-    /// Linear in the weight and in dy; `<grad, grad_input(weight, dy)> = <conv(grad, weight), dy>`.
+    /// The op is linear in the weight and in dy;
+    /// `<grad, grad_input(weight, dy)> = <conv(grad, weight), dy>`.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         let Some(grad) = &grad_outputs[0] else { return Ok(grads) };
@@ -516,7 +537,7 @@ impl Rule for Conv2dGradWeight {
             inputs[0].dtype,
         )]))
     }
-    /// `dy patches^T`, with the sum over images and places in one product for each group.
+    /// Computes `dy patches^T`, summed over images and output positions in one product per group.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, dy) = (&inputs[0], &inputs[1]);
         let [batch, channels, height, width] = x.sizes()?;
@@ -535,7 +556,7 @@ impl Rule for Conv2dGradWeight {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::INPUTS)
     }
-    /// Linear in x and in dy; `<grad, grad_weight(x, dy)> = <conv(x, grad), dy>`.
+    /// The op is linear in x and in dy; `<grad, grad_weight(x, dy)> = <conv(x, grad), dy>`.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         let Some(grad) = &grad_outputs[0] else { return Ok(grads) };

@@ -1,4 +1,4 @@
-//! The convolutions that users call. The ops are in `conv`.
+//! Public methods for convolutions. The ops are in `conv`.
 
 use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, check_channels, divisible};
 use crate::dispatch::apply_one;
@@ -10,16 +10,17 @@ use crate::precision;
 use crate::tensor::Tensor;
 use crate::{DType, Shape};
 
-/// How a [`conv2d`](Tensor::conv2d) slides: `[height, width]` each. The default touches every pixel once and pads nothing.
+/// Options of [`conv2d`](Tensor::conv2d), `[height, width]` each. The defaults are stride 1, no
+/// padding, no dilation, one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
-    /// Distance of neighbouring windows.
+    /// Distance between neighboring windows.
     pub stride: [usize; 2],
-    /// Zeros around the image, on both sides.
+    /// Number of zeros on each side of the image.
     pub padding: [usize; 2],
-    /// Distance of neighbouring elements in a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: [usize; 2],
-    /// Into how many independent parts the channels are split.
+    /// Number of independent groups into which the channels are split.
     pub groups: usize,
 }
 
@@ -36,16 +37,16 @@ impl Conv2dOptions {
     }
 }
 
-/// How a [`conv1d`](Tensor::conv1d) slides; fields as in [`Conv2dOptions`].
+/// Options of [`conv1d`](Tensor::conv1d), as in [`Conv2dOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv1dOptions {
-    /// Distance of neighbouring windows.
+    /// Distance between neighboring windows.
     pub stride: usize,
-    /// Zeros on both sides.
+    /// Number of zeros on each side.
     pub padding: usize,
-    /// Distance of neighbouring elements in a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: usize,
-    /// Into how many independent parts the channels are split.
+    /// Number of independent groups into which the channels are split.
     pub groups: usize,
 }
 
@@ -56,7 +57,7 @@ impl Default for Conv1dOptions {
 }
 
 impl Conv1dOptions {
-    /// What conv2d checks, told in the numbers that the caller wrote.
+    /// Checks what conv2d checks, so that errors contain the caller's one-dimensional values.
     fn check(&self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
         let op = "conv1d";
         let [_, channels, length] = x.shape().to_array(op)?;
@@ -84,7 +85,7 @@ impl Conv1dOptions {
     }
 }
 
-/// One dtype of numbers.
+/// Checks that all operands have the same numeric dtype.
 pub(crate) fn check_operands(
     op: &'static str,
     x: &Tensor,
@@ -107,18 +108,19 @@ pub(crate) fn check_bias(op: &'static str, bias: Option<&Tensor>, out_channels: 
     }
 }
 
-/// How a [`conv_transpose2d`](Tensor::conv_transpose2d) slides: `[height, width]` each.
+/// Options of [`conv_transpose2d`](Tensor::conv_transpose2d), `[height, width]` each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvTranspose2dOptions {
-    /// Distance of neighbouring windows on the output.
+    /// Distance between neighboring windows on the output.
     pub stride: [usize; 2],
-    /// Rows and columns cut off the output, on both sides.
+    /// Number of rows and columns removed from each side of the output.
     pub padding: [usize; 2],
-    /// Rows and columns added to the output at the end, to choose among the sizes that a convolution maps to the input's. Below stride or dilation.
+    /// Number of rows and columns added at the end of the output. This selects one of the sizes
+    /// that a convolution maps to the size of the input. Must be less than stride or dilation.
     pub output_padding: [usize; 2],
-    /// Distance of neighbouring elements in a window.
+    /// Distance between neighboring elements of a window.
     pub dilation: [usize; 2],
-    /// Into how many independent parts the channels are split.
+    /// Number of independent groups into which the channels are split.
     pub groups: usize,
 }
 
@@ -135,14 +137,17 @@ impl Default for ConvTranspose2dOptions {
 }
 
 impl Tensor {
-    /// Cross-correlation over two axes, as PyTorch's: `y[n, o, ..] = bias[o] + sum x[n, c, ..] * weight[o, c, ..]`. Integers wrap.
+    /// Computes the cross-correlation over two axes, as in PyTorch:
+    /// `y[n, o, ..] = bias[o] + sum x[n, c, ..] * weight[o, c, ..]`. Integers wrap.
     ///
     /// # Shapes
-    /// `[batch, channels, height, width]`, weight `[out_channels, channels / groups, kh, kw]`, bias `[out_channels]` give
-    /// `[batch, out_channels, oh, ow]` with `oh = (height + 2 padding - dilation (kh - 1) - 1) / stride + 1`.
+    /// `[batch, channels, height, width]`, weight `[out_channels, channels / groups, kh, kw]`, bias
+    /// `[out_channels]` -> `[batch, out_channels, oh, ow]` with
+    /// `oh = (height + 2 padding - dilation (kh - 1) - 1) / stride + 1`.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a window larger than the padded image.
+    /// Returns an error if shapes or dtypes are incompatible, or if the window is larger than the
+    /// padded image.
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
         let [_, _, kh, kw] = weight.shape().to_array("conv2d")?;
         let op = Conv2d { config: options.config([kh, kw]), bias: bias.is_some() };
@@ -155,14 +160,17 @@ impl Tensor {
         }
     }
 
-    /// Cross-correlation over one axis: a [`conv2d`](Tensor::conv2d) on images of height 1.
+    /// Computes the cross-correlation over one axis: a [`conv2d`](Tensor::conv2d) on images of
+    /// height 1.
     ///
     /// # Shapes
-    /// `[batch, channels, length]`, weight `[out_channels, channels / groups, kernel]`, bias `[out_channels]` give
+    /// `[batch, channels, length]`, weight `[out_channels, channels / groups, kernel]`, bias
+    /// `[out_channels]` ->
     /// `[batch, out_channels, (length + 2 padding - dilation (kernel - 1) - 1) / stride + 1]`.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a window larger than the padded input.
+    /// Returns an error if shapes or dtypes are incompatible, or if the window is larger than the
+    /// padded input.
     pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv1dOptions) -> Result<Tensor> {
         match precision::current() {
             None => self.conv1d_as_it_is(weight, bias, options),
@@ -189,14 +197,17 @@ impl Tensor {
         self.unsqueeze(2)?.conv2d(&weight.unsqueeze(2)?, bias, options)?.squeeze(2)
     }
 
-    /// The transposed convolution, which is the gradient of [`conv2d`](Tensor::conv2d) for its input, as PyTorch's.
+    /// Computes the transposed convolution, as in PyTorch: the gradient of
+    /// [`conv2d`](Tensor::conv2d) with respect to its input.
     ///
     /// # Shapes
-    /// `[batch, channels, height, width]`, weight `[channels, out_channels / groups, kh, kw]`, bias `[out_channels]` give
-    /// `[batch, out_channels, oh, ow]` with `oh = (height - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1`.
+    /// `[batch, channels, height, width]`, weight `[channels, out_channels / groups, kh, kw]`, bias
+    /// `[out_channels]` -> `[batch, out_channels, oh, ow]` with
+    /// `oh = (height - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1`.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, an output padding not below stride or dilation, an output without pixels.
+    /// Returns an error if shapes or dtypes are incompatible, if the output padding is not less
+    /// than stride or dilation, or if the output has no pixels.
     pub fn conv_transpose2d(
         &self,
         weight: &Tensor,
@@ -241,13 +252,14 @@ impl Tensor {
         y.add(&bias.reshape([out_channels, 1, 1])?)
     }
 
-    /// The patches that a window shows, as the columns of a matrix for each image (PyTorch's `unfold`).
+    /// Returns the patches under a sliding window, as the columns of one matrix per image
+    /// (PyTorch's `unfold`).
     ///
     /// # Shapes
-    /// `[batch, channels, height, width]` to `[batch, channels * kh * kw, oh * ow]`.
+    /// `[batch, channels, height, width] -> [batch, channels * kh * kw, oh * ow]`.
     ///
     /// # Errors
-    /// Another rank, a window larger than the padded image.
+    /// Returns an error if the rank is not 4, or if the window is larger than the padded image.
     pub fn im2col(&self, window: Window) -> Result<Tensor> {
         if self.dtype().is_float() {
             return apply_one(Im2col { window }, &[self]);
@@ -256,25 +268,27 @@ impl Tensor {
         patches(self, &window)?.reshape(shape)
     }
 
-    /// Columns added up to images of `size`: the adjoint of [`im2col`](Tensor::im2col) (PyTorch's `fold`).
+    /// Sums columns into images of `size`: the adjoint of [`im2col`](Tensor::im2col) (PyTorch's
+    /// `fold`).
     ///
     /// # Shapes
-    /// `[batch, channels * kh * kw, oh * ow]` to `[batch, channels, size[0], size[1]]`.
+    /// `[batch, channels * kh * kw, oh * ow] -> [batch, channels, size[0], size[1]]`.
     ///
     /// # Errors
-    /// Columns that are not those of such images, a dtype that is not floating.
+    /// Returns an error if the columns do not have the shape for such images, or if the dtype is
+    /// not floating.
     pub fn col2im(&self, window: Window, size: [usize; 2]) -> Result<Tensor> {
         apply_one(Col2im { window, size }, &[self])
     }
 }
 
-/// Every window of images, `[batch, channels, kh, kw, oh, ow]`, laid out.
+/// Returns a contiguous copy of all windows of images, `[batch, channels, kh, kw, oh, ow]`.
 pub(crate) fn patches(x: &Tensor, window: &Window) -> Result<Tensor> {
     let nothing: Scalar = if x.dtype() == DType::Bool { false.into() } else { 0.into() };
     window.views(x, nothing)?.permute([0, 1, 4, 5, 2, 3])?.contiguous()
 }
 
-/// Height and width of a transposed convolution's output.
+/// Returns the height and width of a transposed convolution's output.
 fn transposed_size(
     size: [usize; 2],
     kernel: [usize; 2],
@@ -316,7 +330,9 @@ fn transposed_size(
     Ok(output)
 }
 
-/// A transposed convolution whose output padding reaches the stride, which no convolution undoes: formed without cropping, then cut to size.
+/// Computes a transposed convolution whose output padding is not less than the stride, so that it
+/// is not the gradient of a convolution. The full output is computed without cropping, then padded
+/// and cropped to size.
 fn uncropped(x: &Tensor, weight: &Tensor, config: ConvConfig, size: [usize; 2]) -> Result<Tensor> {
     let [_, _, height, width] = x.sizes()?;
     let Window { kernel, stride, padding, dilation } = config.window;

@@ -7,12 +7,16 @@ use crate::error::Result;
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::tensor::Tensor;
 
-/// `y = x` in `dtype`: one input, one output of the same shape, row-major unless a destination is given. Primitive, all
-/// pairs of dtypes.
+/// `y = x` in `dtype`: one input, one output of the same shape, row-major unless a destination is
+/// given. Primitive, all pairs of dtypes.
 ///
-/// Conversions: float to float rounds to nearest even (overflow gives infinity); float to integer truncates towards
-/// zero and saturates, NaN gives 0; integer to integer wraps to the low bits; integer to float rounds to nearest; anything to
-/// bool is `x != 0` (NaN is true); bool to number is 0 or 1.
+/// Conversions:
+/// - float to float: rounded to nearest even (overflow gives infinity)
+/// - float to integer: truncated toward zero and saturated, NaN gives 0
+/// - integer to integer: wraps to the low bits
+/// - integer to float: rounded to nearest
+/// - any dtype to bool: `x != 0` (NaN is true)
+/// - bool to number: 0 or 1
 #[derive(Clone, Debug)]
 pub struct Copy {
     /// The element type of the output.
@@ -49,9 +53,10 @@ impl Rule for Copy {
 }
 
 impl Tensor {
-    /// The values in the dtype that sums and products are formed in: halves as f32, all others as they are.
+    /// Converts to the dtype in which sums and products are computed: f32 for half precision,
+    /// unchanged for all others.
     ///
-    /// Compositions compute in it and cast back once at the end, as a fused kernel does.
+    /// Compositions compute in this dtype and convert back once at the end, as a fused kernel does.
     pub(crate) fn to_accumulator(&self) -> Result<Tensor> {
         self.to_dtype(self.dtype().accumulator())
     }

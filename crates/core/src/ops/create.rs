@@ -1,4 +1,4 @@
-//! Tensors from nothing: constants, evenly spaced numbers, diagonals, triangles and one-hot rows.
+//! Creation ops: constants, evenly spaced numbers, diagonals, triangles and one-hot rows.
 
 use crate::backend::Meta;
 use crate::dispatch::{apply_on, apply_one};
@@ -13,11 +13,11 @@ use crate::{DType, Device, IntoShape, Shape, text};
 /// `y[..] = value`. No input; one output. Primitive, all dtypes.
 #[derive(Clone, Debug)]
 pub struct Fill {
-    /// The sizes.
+    /// The shape of the output.
     pub shape: Shape,
     /// The element type.
     pub dtype: DType,
-    /// The value: rounded to nearest for floats, taken exactly for integers, `!= 0` for bool.
+    /// The value: rounded to nearest for floats, exact for integers, `!= 0` for bool.
     pub value: Scalar,
 }
 
@@ -38,9 +38,10 @@ impl Rule for Fill {
     }
 }
 
-/// `y[i] = start + i * step`, shape `[count]`. No input. Primitive, all dtypes but bool.
+/// `y[i] = start + i * step`, shape `[count]`. No input. Primitive, all dtypes except bool.
 ///
-/// Floats: computed in f64 as one product and one sum, then rounded once. Integers: exact, wrapping.
+/// Floats: computed in f64 with one product and one sum, then rounded once. Integers: exact,
+/// wrapping.
 #[derive(Clone, Debug)]
 pub struct Iota {
     /// The number of elements.
@@ -49,7 +50,7 @@ pub struct Iota {
     pub dtype: DType,
     /// The first value.
     pub start: Scalar,
-    /// The difference of neighbours.
+    /// The difference between neighboring elements.
     pub step: Scalar,
 }
 
@@ -74,7 +75,7 @@ impl Rule for Iota {
     }
 }
 
-/// The least and greatest value of an integer dtype.
+/// Returns the minimum and maximum of an integer dtype.
 pub(crate) fn integer_range(dtype: DType) -> Option<(i128, i128)> {
     match dtype {
         DType::I64 => Some((i64::MIN.into(), i64::MAX.into())),
@@ -89,8 +90,9 @@ pub(crate) fn integer_range(dtype: DType) -> Option<(i128, i128)> {
     }
 }
 
-/// `count` evenly spaced numbers from `start` to `end` in f64, the upper half counted from the end, so that the last one is exact. For an integer dtype both ends are
-/// cut off to whole numbers, which it must hold.
+/// Returns `count` evenly spaced numbers from `start` to `end` in f64. The upper half is computed
+/// from the end, so that the last number is exact. For an integer dtype, both ends are first
+/// truncated to integers, which the dtype must be able to represent.
 fn spaced(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) -> Result<Vec<f64>> {
     if dtype == DType::Bool {
         return Err(Error::dtype(op, "output", dtype, "a number"));
@@ -111,14 +113,15 @@ fn spaced(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) ->
     Ok(numbers)
 }
 
-/// Whether an integer dtype holds a number without its fraction. Others hold all.
+/// Returns whether a dtype can represent a number without its fraction. True for all dtypes that
+/// are not integers.
 fn holds(dtype: DType, number: f64) -> bool {
-    // The largest i64 and u64 are none of f64, whose next number is one more.
+    // The maxima of i64 and u64 are not representable in f64; the next f64 is larger by one.
     integer_range(dtype)
         .is_none_or(|(low, high)| number.trunc() >= low as f64 && number.trunc() < high as f64 + 1.0)
 }
 
-/// Numbers without their fractions.
+/// Returns a tensor of the truncated numbers.
 fn integers_of(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &Device) -> Result<Tensor> {
     if let Some(number) = numbers.iter().find(|&&number| !holds(dtype, number)) {
         return Err(Error::invalid(op, text![format!("{number} does not fit "), dtype]));
@@ -132,7 +135,8 @@ fn integers_of(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &Devic
     Tensor::from_vec(numbers, [count], device)?.to_dtype(dtype)
 }
 
-/// An integer tensor takes a number only if it holds it: `add_scalar: 0.5 is not a whole number, tensor is i32`.
+/// Checks that an integer dtype can represent the scalar exactly. The error is for example
+/// `add_scalar: 0.5 is not a whole number, tensor is i32`.
 #[inline]
 pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Result<()> {
     let Some((low, high)) = integer_range(dtype) else { return Ok(()) };
@@ -143,7 +147,7 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
                 text![format!("{value:?} is not a whole number, tensor is "), dtype],
             ));
         }
-        // In i128, where 2^63 is not yet rounded down to the largest i64.
+        // Compared in i128, because 2^63 as i64 saturates at the maximum.
         Scalar::Float(value) => value.is_finite() && (low..=high).contains(&(value as i128)),
         Scalar::Int(_) | Scalar::UInt(_) => (low..=high).contains(&scalar.as_i128()),
         Scalar::Bool(_) => true,
@@ -151,7 +155,7 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
     if fits { Ok(()) } else { Err(Error::invalid(op, text![format!("{scalar} does not fit "), dtype])) }
 }
 
-/// The number of steps from `start` up (or down) to, not including, `end`.
+/// Returns the number of steps from `start` up (or down) to `end`, which is excluded.
 fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize> {
     let fail =
         |what: Text| Err(Error::invalid("arange", text![format!("from {start} to {end} by {step}: "), what]));
@@ -175,7 +179,7 @@ fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize
         }
         let (from, by) = (start.as_i128(), step.as_i128());
         let count = (end.as_i128() - from).unsigned_abs().div_ceil(by.unsigned_abs());
-        // The end itself is not among the numbers: it may be one too large for the dtype.
+        // The end is excluded, so it may be one more than the maximum of the dtype.
         let last = from + by * (count as i128 - 1).max(0);
         let (low, high) = integer_range(dtype).unwrap_or((i64::MIN.into(), i64::MAX.into()));
         if [from, last].iter().any(|number| !(low..=high).contains(number)) {
@@ -188,15 +192,16 @@ fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize
     } else {
         ((to - from) / by).ceil()
     };
-    // 2^53 elements are more than a shape takes; up to there f64 counts exactly.
+    // A shape cannot have 2^53 elements, and up to there f64 counts exactly.
     if count < 9e15 { Ok(count as usize) } else { fail("too many elements".into()) }
 }
 
 impl Tensor {
-    /// `count` evenly spaced numbers: `start + i * step`.
+    /// Creates a tensor of `count` evenly spaced numbers: `start + i * step`.
     ///
     /// # Errors
-    /// No memory, dtype bool, or a start or step that an integer dtype does not hold.
+    /// Returns an error if there is not enough memory, for bool, or if an integer dtype cannot
+    /// represent the start or step.
     pub fn iota(
         count: usize,
         dtype: DType,
@@ -208,13 +213,15 @@ impl Tensor {
         Ok(apply_on(op, device, &[])?.swap_remove(0))
     }
 
-    /// The numbers from `start` up to, not including, `end`, `step` apart; `step` may be negative.
+    /// Creates a tensor of the numbers from `start` to `end` (excluded) with distance `step`, which
+    /// may be negative.
     ///
     /// # Shapes
     /// `[ceil((end - start) / step)]`
     ///
     /// # Errors
-    /// A step that is 0 or leads away from the end, bounds that are not finite or that an integer dtype does not hold, dtype bool.
+    /// Returns an error if the step is 0 or leads away from the end, if bounds are not finite or an
+    /// integer dtype cannot represent them, or for bool.
     pub fn arange(
         start: impl Into<Scalar>,
         end: impl Into<Scalar>,
@@ -226,23 +233,24 @@ impl Tensor {
         Tensor::iota(steps(start, end, step, dtype)?, dtype, start, step, device)
     }
 
-    /// `count` evenly spaced numbers from `start` to `end`, both exact and included. Of an integer dtype the fractions of both ends are cut off first, then those of
-    /// the numbers between them.
+    /// Creates a tensor of `count` evenly spaced numbers from `start` to `end`, both exact and
+    /// included. For an integer dtype both ends are first truncated, then the numbers between them.
     ///
     /// # Errors
-    /// A dtype of truth values, ends that an integer dtype does not hold, no memory.
+    /// Returns an error for bool, if an integer dtype cannot represent the ends, or if there is not
+    /// enough memory.
     pub fn linspace(start: f64, end: f64, count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         if !dtype.is_float() {
             return integers_of("linspace", spaced("linspace", start, end, count, dtype)?, dtype, device);
         }
-        // Divided apart: the difference of finite ends may be infinite.
+        // Each end is divided separately, because the difference of finite ends may be infinite.
         let steps = (count.max(2) - 1) as f64;
         let step = match end - start {
             span if span.is_finite() => span / steps,
             _ => end / steps - start / steps,
         };
         let line = Tensor::iota(count, dtype, start, step, device)?;
-        // The upper half is counted from the end, so that the last number is `end` to the last bit.
+        // The upper half is computed from the end, so that the last number is exactly `end`.
         let half = count.div_ceil(2);
         if half < count {
             let upper = Tensor::iota(count - half, dtype, end, -step, device)?.flip(0)?;
@@ -251,11 +259,13 @@ impl Tensor {
         Ok(line)
     }
 
-    /// `count` powers of `base` whose exponents are evenly spaced from `start` to `end`, both included. Computed on the host in f64, and rounded once. Of an integer
-    /// dtype the fractions of both exponents are cut off first, then those of the powers.
+    /// Creates a tensor of `count` powers of `base`, whose exponents are evenly spaced from `start`
+    /// to `end`, both included. The powers are computed on the host in f64 and rounded once. For an
+    /// integer dtype both exponents are first truncated, then the powers.
     ///
     /// # Errors
-    /// A dtype of truth values, an exponent or a power that an integer dtype does not hold, no memory.
+    /// Returns an error for bool, if an integer dtype cannot represent an exponent or a power, or
+    /// if there is not enough memory.
     pub fn logspace(
         start: f64,
         end: f64,
@@ -272,10 +282,11 @@ impl Tensor {
         integers_of("logspace", powers, dtype, device)
     }
 
-    /// One value everywhere.
+    /// Creates a tensor filled with one value.
     ///
     /// # Errors
-    /// No memory, or a value that an integer dtype does not hold.
+    /// Returns an error if there is not enough memory, or if an integer dtype cannot represent the
+    /// value.
     pub fn full(
         shape: impl IntoShape,
         value: impl Into<Scalar>,
@@ -286,26 +297,26 @@ impl Tensor {
         Ok(apply_on(op, device, &[])?.swap_remove(0))
     }
 
-    /// Zeros.
+    /// Creates a tensor of zeros.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn zeros(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         Tensor::full(shape, 0i64, dtype, device)
     }
 
-    /// Ones.
+    /// Creates a tensor of ones.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn ones(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         Tensor::full(shape, 1i64, dtype, device)
     }
 
-    /// The identity matrix of `size` rows and columns.
+    /// Creates the identity matrix with `size` rows and columns.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn eye(size: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         let shape = Shape::new(&[size, size]).map_err(|_| {
             Error::invalid("eye", format!("[{size}, {size}] has more elements than can be addressed"))
@@ -317,78 +328,86 @@ impl Tensor {
         Ok(matrix)
     }
 
-    /// Zeros of this tensor's shape and dtype, on its device.
+    /// Creates a tensor of zeros with this tensor's shape, dtype and device.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn zeros_like(&self) -> Result<Tensor> {
         self.full_like(0i64)
     }
 
-    /// Ones of this tensor's shape and dtype, on its device.
+    /// Creates a tensor of ones with this tensor's shape, dtype and device.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn ones_like(&self) -> Result<Tensor> {
         self.full_like(1i64)
     }
 
-    /// One value everywhere, in this tensor's shape and dtype, on its device.
+    /// Creates a tensor filled with one value, with this tensor's shape, dtype and device.
     ///
     /// # Errors
-    /// No memory, or a value that an integer dtype does not hold.
+    /// Returns an error if there is not enough memory, or if an integer dtype cannot represent the
+    /// value.
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full(*self.shape(), value, self.dtype(), self.device())
     }
 
-    /// A single element of this tensor's dtype, on its device, to broadcast against it.
+    /// Creates a tensor of rank 0 with this tensor's dtype and device, for broadcasting.
     pub(crate) fn scalar_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full((), value, self.dtype(), self.device())
     }
 
-    /// The lower triangle of each matrix, zeros above: `diagonal` 0 keeps the main diagonal, 1 one more above it, -1 one less.
+    /// Returns the lower triangle of each matrix, with zeros above it. The diagonal of index
+    /// `diagonal` is the uppermost one kept: 0 is the main diagonal, 1 the one above, -1 the one
+    /// below.
     ///
     /// # Shapes
     /// `[.., rows, columns]`, unchanged
     ///
     /// # Errors
-    /// Fewer than two axes.
+    /// Returns an error if there are fewer than two axes.
     pub fn tril(&self, diagonal: isize) -> Result<Tensor> {
         let keep = self.below_diagonal("tril", diagonal)?;
         keep.where_(self, &self.scalar_like(0i64)?)
     }
 
-    /// The upper triangle of each matrix, zeros below: `diagonal` 0 keeps the main diagonal, 1 one less, -1 one more below it.
+    /// Returns the upper triangle of each matrix, with zeros below it. The diagonal of index
+    /// `diagonal` is the lowest one kept: 0 is the main diagonal, 1 the one above, -1 the one
+    /// below.
     ///
     /// # Shapes
     /// `[.., rows, columns]`, unchanged
     ///
     /// # Errors
-    /// Fewer than two axes.
+    /// Returns an error if there are fewer than two axes.
     pub fn triu(&self, diagonal: isize) -> Result<Tensor> {
         let drop = self.below_diagonal("triu", diagonal.saturating_sub(1))?;
         drop.where_(&self.scalar_like(0i64)?, self)
     }
 
-    /// Where `column <= row + diagonal`: `[rows, columns]`.
+    /// Returns the mask of elements with `column <= row + diagonal`: `[rows, columns]`.
     fn below_diagonal(&self, op: &'static str, diagonal: isize) -> Result<Tensor> {
         let &[.., rows, columns] = self.dims() else {
             return Err(Error::Rank { op, expected: "at least 2".into(), shape: Box::new(*self.shape()) });
         };
-        // Diagonals beyond the matrix all mean "nothing" or "everything"; the bounds keep the sum below from wrapping.
+        // Diagonals outside the matrix select nothing or everything. The bounds keep the sum below
+        // from wrapping.
         let diagonal = (diagonal as i64).clamp(-(rows as i64), columns as i64);
         let row = Tensor::iota(rows, DType::I64, diagonal, 1i64, self.device())?.unsqueeze(1)?;
         let column = Tensor::iota(columns, DType::I64, 0i64, 1i64, self.device())?;
         column.le(&row)
     }
 
-    /// For each class index a row of `classes` zeros with a one in its place.
+    /// Returns one-hot rows: for each class index a row of `classes` zeros with a one at that
+    /// index.
     ///
     /// # Shapes
-    /// `[..]` of i32 or i64 to `[.., classes]`
+    /// `[..]` of i32 or i64 -> `[.., classes]`
     ///
     /// # Errors
-    /// A dtype other than i32 or i64; a class outside `0..classes` (on asynchronous devices at the next synchronisation).
+    /// Returns an error if the dtype is not i32 or i64, or if a class is outside `0..classes` (on
+    /// asynchronous devices at the next synchronization).
     pub fn one_hot(&self, classes: usize, dtype: DType) -> Result<Tensor> {
         check::index("one_hot", "input", &self.meta())?;
         let index = self.unsqueeze(-1)?;

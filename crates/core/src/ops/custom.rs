@@ -1,4 +1,4 @@
-//! Ops that other crates bring.
+//! Ops defined by other crates.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -9,22 +9,23 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// An op of another crate: a shape rule, a composition (so that it runs on every backend), perhaps a gradient, and kernels for the backends that
-/// know it (they find it by [`as_any`](CustomOp::as_any)).
+/// An op defined by another crate: a shape rule, a composition (so that it runs on every backend),
+/// optionally a gradient, and kernels in the backends that support it (which downcast the op with
+/// [`as_any`](CustomOp::as_any)).
 pub trait CustomOp: Send + Sync + Debug {
-    /// The stem.
+    /// Returns the name of the op.
     fn name(&self) -> &'static str;
 
     /// See [`Rule::infer`].
     ///
     /// # Errors
-    /// Inputs that the op does not take.
+    /// Returns an error if the op does not accept the inputs.
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs>;
 
     /// See [`Rule::compose`]. Required: it is the fallback and the oracle of the kernels.
     ///
     /// # Errors
-    /// Those of the ops it is made of.
+    /// Returns the errors of the ops in the composition.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>>;
 
     /// (optional) See [`Rule::differentiability`]. Default: the gradient of the composition.
@@ -32,20 +33,21 @@ pub trait CustomOp: Send + Sync + Debug {
         Differentiability::Composition
     }
 
-    /// (optional) See [`Rule::backward`]. Default: an error, reached only if `differentiability` says `Stated`.
+    /// (optional) See [`Rule::backward`]. Default: an error, which occurs only if
+    /// `differentiability` is `Stated`.
     ///
     /// # Errors
-    /// Those of the ops it is made of.
+    /// Returns the errors of the ops in the gradient rule.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let _ = (context, grad_outputs);
         Err(crate::Error::autograd(format!("{} states no gradient", self.name())))
     }
 
-    /// For a backend to find the op that it has a kernel for.
+    /// Returns the op as `Any`, so that a backend can find the op for which it has a kernel.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A [`CustomOp`] as an item of the op list.
+/// A [`CustomOp`] as a variant of [`Op`].
 #[derive(Clone, Debug)]
 pub struct Custom(pub Arc<dyn CustomOp>);
 
@@ -70,7 +72,7 @@ impl Rule for Custom {
 /// Runs `op` on `inputs`.
 ///
 /// # Errors
-/// Those of the op.
+/// Returns the errors of the op.
 pub fn apply_custom(op: impl CustomOp + 'static, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     crate::dispatch::apply(Op::Custom(Custom(Arc::new(op))), inputs)
         .map(|outputs| outputs.into_iter().collect())

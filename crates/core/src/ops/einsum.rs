@@ -1,4 +1,4 @@
-//! Einstein's summation convention, brought down to products of matrices.
+//! Einstein summation, reduced to matrix products.
 
 use super::matmul::{Matmul, same_numbers};
 use crate::dispatch::apply_one;
@@ -8,31 +8,45 @@ use crate::precision::{self, Precision, without_precision};
 use crate::shape::{AxisSet, MAX_RANK};
 use crate::{DType, Shape, Tensor};
 
-/// Products of tensors summed over letters, as NumPy's and PyTorch's `einsum`: `einsum("bij,bjk->bik", &[&a, &b])`.
+/// Computes products of tensors, summed over named axes, as NumPy's and PyTorch's `einsum`:
+/// `einsum("bij,bjk->bik", &[&a, &b])`.
 ///
-/// A letter names an axis; the same letter twice in one operand takes the diagonal. Letters that the output lacks are summed over. Without `->` the
-/// output has the letters that occur once, in alphabetical order. `...` stands for further axes, aligned at the last one and broadcast; they come
-/// first in an output that is not written, and are summed over if a written one lacks them. Operands are combined from left to right. As in PyTorch, integers
-/// and bool are in i64 once an axis of one operand alone is summed over; products of matrices keep the dtype, in which integers wrap, and bool has none.
+/// A letter names an axis. A letter that occurs twice in one operand selects the diagonal. Letters
+/// that are missing in the output are summed over. Without `->` the output has the letters that
+/// occur exactly once, in alphabetical order.
+///
+/// `...` stands for additional axes, aligned at the last one and broadcast. They are the first axes
+/// of an implicit output, and are summed over if an explicit output lacks them.
+///
+/// Operands are combined from left to right. As in PyTorch, integers and bool are converted to i64
+/// when an axis of a single operand is summed over. Matrix products keep the dtype: integers wrap,
+/// and bool is not supported.
 ///
 /// # Errors
-/// A character that is no letter, another number of operands than the text has, letters that do not fit an operand's axes, sizes of one letter that
-/// differ, an output letter that no operand has or that is written twice; dtypes that differ, products of matrices of bool.
+/// Returns an error
+/// - if a character is not a letter
+/// - if the number of operands differs from that in the equation
+/// - if the letters do not match the axes of an operand
+/// - if a letter has different sizes
+/// - if an output letter is in no operand, or occurs twice
+/// - if dtypes differ
+/// - for matrix products of bool
 pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     let Some(scope) = precision::current() else { return products(equation, operands, Matmul::PLAIN) };
-    // Of one operand the result may be a view, which must not show what the scope keeps.
+    // With one operand the result may be a view. It must not alias a cast that the scope caches.
     let own = |operand: &Tensor| scope.own_operand(operand);
     let kept = |operand: &Tensor| scope.operand(operand);
     let cast = |operand: &&Tensor| if operands.len() == 1 { own(operand) } else { kept(operand) };
     let operands = operands.iter().map(cast).collect::<Result<Vec<_>>>()?;
     let operands: Vec<&Tensor> = operands.iter().collect();
-    // All of it in the scope's dtype, also what is summed or multiplied without being a product of matrices.
+    // Everything is computed in the scope's dtype, including sums and products that are not matrix
+    // products.
     let product =
         Matmul { tf32: scope == Precision::Tf32, bf16x6: scope != Precision::Ieee, ..Matmul::PLAIN };
     without_precision(|| products(equation, &operands, product))
 }
 
-/// As [`einsum`], whatever scope of precision is open, with products of matrices by `product`.
+/// Same as [`einsum`], independent of the precision scope, with `product` as the matrix product.
 fn products(equation: &str, operands: &[&Tensor], product: Matmul) -> Result<Tensor> {
     let equation = Equation::parse(equation, operands)?;
     for operand in operands {
@@ -50,7 +64,7 @@ fn products(equation: &str, operands: &[&Tensor], product: Matmul) -> Result<Ten
     result.tensor.permute_axes(&result.positions(&equation.output))
 }
 
-/// Names of axes: letters as written; digits for the axes of an ellipsis, counted from the last.
+/// Axis labels: letters of the equation; digits for the axes of an ellipsis, counted from the last.
 type Labels = Vec<char>;
 
 struct Equation {
@@ -96,7 +110,8 @@ impl Equation {
         Ok(Equation { inputs, output })
     }
 
-    /// The operands with their labels, diagonals taken and the axes of ellipses expanded to one size.
+    /// Returns the operands with their labels. Repeated labels are reduced to diagonals, and axes
+    /// of ellipses are expanded to their broadcast size.
     fn terms(&self, operands: &[&Tensor]) -> Result<Vec<Term>> {
         let mut terms = Vec::new();
         for (labels, &operand) in self.inputs.iter().zip(operands) {
@@ -130,13 +145,13 @@ impl Equation {
         Ok(terms)
     }
 
-    /// The labels that the output or an operand after `index` has.
+    /// Returns the labels of the output and of the operands after `index`.
     fn wanted_after(&self, index: usize) -> Labels {
         self.output.iter().chain(self.inputs[index + 1..].iter().flatten()).copied().collect()
     }
 }
 
-/// The labels that `part` writes, with `rest` axes for its ellipsis.
+/// Parses the labels of `part`, with `rest` axes for its ellipsis.
 fn labels(part: &str, rest: usize) -> Result<Labels, String> {
     let hidden = (0..rest as u8).rev().map(|from_last| (b'0' + from_last) as char);
     let (before, after) = match part.split_once("...") {
@@ -152,7 +167,7 @@ fn labels(part: &str, rest: usize) -> Result<Labels, String> {
     })
 }
 
-/// The axes of ellipses, then the letters that occur once, in alphabetical order.
+/// Returns the axes of ellipses, then the letters that occur exactly once, in alphabetical order.
 fn implicit_output(inputs: &[Labels], hidden: usize) -> Labels {
     let all: Labels = inputs.iter().flatten().copied().collect();
     let once = |label: &&char| all.iter().filter(|other| other == label).count() == 1;
@@ -162,7 +177,7 @@ fn implicit_output(inputs: &[Labels], hidden: usize) -> Labels {
     (0..hidden as u8).rev().map(|from_last| (b'0' + from_last) as char).chain(letters).collect()
 }
 
-/// A tensor whose axes have names.
+/// A tensor with labeled axes.
 struct Term {
     tensor: Tensor,
     labels: Labels,
@@ -173,12 +188,12 @@ impl Term {
         labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect()
     }
 
-    /// The product of the sizes of `labels`.
+    /// Returns the product of the sizes of `labels`.
     fn size(&self, labels: &[char]) -> usize {
         self.positions(labels).into_iter().map(|axis| self.tensor.dims()[axis]).product()
     }
 
-    /// Each label that is written twice reduced to the diagonal of its axes.
+    /// Reduces each label that occurs twice to the diagonal of its axes.
     fn diagonals(mut self) -> Result<Term> {
         while let Some((first, second)) = repeated(&self.labels) {
             let (size, other) = (self.tensor.dims()[first], self.tensor.dims()[second]);
@@ -194,7 +209,7 @@ impl Term {
         Ok(self)
     }
 
-    /// Summed over every axis that `wanted` does not name.
+    /// Sums over every axis that is not in `wanted`.
     fn sum_others(self, wanted: &[char]) -> Result<Term> {
         let others = (0..self.labels.len()).filter(|&axis| !wanted.contains(&self.labels[axis]));
         let axes = others.fold(AxisSet::EMPTY, AxisSet::with);
@@ -202,11 +217,11 @@ impl Term {
             return Ok(self);
         }
         let labels = self.labels.iter().filter(|label| wanted.contains(label)).copied().collect();
-        // Integers and bool in i64, as sums are.
+        // Integers and bool are summed in i64, as in `sum`.
         Ok(Term { tensor: self.tensor.sum_widened(axes)?, labels })
     }
 
-    /// The product of two terms, summed over the labels that are not `wanted`.
+    /// Computes the product of two terms, summed over the labels that are not in `wanted`.
     fn combine(self, other: Term, wanted: &[char], product: &Matmul) -> Result<Term> {
         let keep = |labels: &Labels| wanted.iter().chain(labels).copied().collect::<Labels>();
         let left = self.sum_others(&keep(&other.labels))?;
@@ -230,7 +245,7 @@ impl Term {
         Ok(Term { tensor: product.reshape(dims)?, labels })
     }
 
-    /// The axes of each list as one: `[batch, first, second]`.
+    /// Merges the axes of each list into one axis: `[batch, first, second]`.
     fn stack(&self, batch: &[char], first: &[char], second: &[char]) -> Result<Tensor> {
         let order: Vec<usize> =
             [batch, first, second].into_iter().flat_map(|labels| self.positions(labels)).collect();
@@ -238,7 +253,8 @@ impl Term {
     }
 }
 
-/// The products of elements, or of matrices. A factor that was summed in i64 has the other in i64, too; without a sum truth values are multiplied by `and`.
+/// Computes elementwise or matrix products. If one factor was summed in i64, the other is converted
+/// to i64 too. Elementwise products of bool are a logical AND.
 fn multiplied(a: &Tensor, b: &Tensor, matrices: Option<&Matmul>) -> Result<Tensor> {
     let (a, b) = match a.dtype() == b.dtype() {
         true => (a.clone(), b.clone()),
@@ -254,7 +270,7 @@ fn multiplied(a: &Tensor, b: &Tensor, matrices: Option<&Matmul>) -> Result<Tenso
     }
 }
 
-/// The first two axes with one label.
+/// Returns the first two axes with the same label.
 fn repeated(labels: &[char]) -> Option<(usize, usize)> {
     labels.iter().enumerate().find_map(|(second, label)| {
         labels[..second].iter().position(|other| other == label).map(|first| (first, second))
@@ -262,7 +278,7 @@ fn repeated(labels: &[char]) -> Option<(usize, usize)> {
 }
 
 impl Shape {
-    /// The sizes along `axes`, which are in range.
+    /// Returns the sizes along `axes`, which are in range.
     fn dims_at(&self, axes: &[usize]) -> Vec<usize> {
         axes.iter().map(|&axis| self.dim(axis)).collect()
     }

@@ -1,4 +1,5 @@
-//! Picking, putting and adding along an axis by integer tensors. Sorting and counting methods are in `sort`, `x.i(..)` in `indexing`.
+//! Gather, scatter, and adding slices by integer index tensors. Methods that sort and count are in
+//! `sort`, `x.i(..)` is in `indexing`.
 
 use crate::autograd::{Context, Grads, is_recording};
 use crate::backend::Meta;
@@ -10,15 +11,16 @@ use crate::tensor::Tensor;
 use crate::{DType, Shape};
 use smallvec::SmallVec;
 
-/// Only the index, which is input 1, is needed for gradients.
+/// The gradient needs only the index, which is input 1.
 const SAVES_INDEX: Differentiability = Differentiability::Stated(Saves { inputs: 0b10, outputs: 0 });
 
-/// `y[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis`. Inputs: x (any dtype), index (i32/i64) of x's rank, each other axis of
-/// index at most as long as x's. Output: index's shape, x's dtype. Indices are in `0..size`, else
-/// [`IndexOutOfRange`](Error::IndexOutOfRange). Primitive.
+/// `y[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis`. Inputs: x (any dtype), and index
+/// (i32/i64) of x's rank, whose size along every other axis is at most x's. Output: index's shape,
+/// x's dtype. Indices outside `0..size` are an [`IndexOutOfRange`](Error::IndexOutOfRange) error.
+/// Primitive.
 #[derive(Clone, Debug)]
 pub struct Gather {
-    /// The axis that indices run along.
+    /// The axis that is indexed.
     pub axis: usize,
 }
 
@@ -37,7 +39,7 @@ impl Rule for Gather {
     fn differentiability(&self) -> Differentiability {
         SAVES_INDEX
     }
-    /// Each dy is added to the element that it was picked from.
+    /// Adds each element of dy to the element that was gathered.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
@@ -49,23 +51,25 @@ impl Rule for Gather {
 }
 
 op_enum! {
-    /// What scatter does where indices repeat.
+    /// How scatter handles repeated indices.
     pub enum ScatterMode: name {
-        /// The last element (in row-major order of the source) stays.
+        /// The last element (in row-major order of the source) is kept.
         Set: "scatter_set";
-        /// They are added, in row-major order of the source (f16 and bf16: in f32, rounded once at
-        /// the end).
+        /// The elements are added, in row-major order of the source (f16 and bf16: in f32, rounded
+        /// once at the end).
         Add: "scatter_add";
     }
 }
 
-/// `y = base`, then `y[.., index[.., i, ..], ..] = source[.., i, ..]` (or `+=`) along `axis`. Inputs: base, index (i32/i64) and source, all of one
-/// rank; source has index's shape and base's dtype. Output: base's shape and dtype, may take base's place. Primitive.
+/// `y = base`, then `y[.., index[.., i, ..], ..] = source[.., i, ..]` (or `+=`) along `axis`.
+/// Inputs: base, index (i32/i64) and source, all of one rank; source has index's shape and base's
+/// dtype. Output: base's shape and dtype, may reuse base's buffer. Primitive.
 ///
-/// Gradients are exact also where indices repeat: of several sources that are set to one place, only the last, which stays, gets a gradient.
+/// Gradients are exact even if indices repeat: of several source elements that are set at one
+/// index, only the last one, which is kept, gets a gradient.
 #[derive(Clone, Debug)]
 pub struct Scatter {
-    /// The axis that indices run along.
+    /// The axis that is indexed.
     pub axis: usize,
     /// Set or add.
     pub mode: ScatterMode,
@@ -92,7 +96,9 @@ impl Rule for Scatter {
     fn differentiability(&self) -> Differentiability {
         SAVES_INDEX
     }
-    /// Set: base gets dy where nothing was written, source gets dy where it stayed. Add: base gets dy, source what it was added to.
+    /// Set: the gradient of base is dy where nothing was written, the gradient of source is dy
+    /// where the element was kept. Add: the gradient of base is dy, the gradient of source is dy
+    /// gathered at the indices.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 3);
         let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
@@ -119,7 +125,8 @@ impl Rule for Scatter {
     }
 }
 
-/// Which elements of a source are still there after all were set at `index` in a base of this shape.
+/// Returns the mask of source elements that are kept after all are set at `index` in a base of this
+/// shape.
 fn stays(axis: usize, index: &Tensor, base: &Shape) -> Result<Tensor> {
     let number = Tensor::iota(index.elements(), index_dtype(index.elements()), 0, 1, index.device())?
         .reshape(*index.shape())?;
@@ -127,16 +134,18 @@ fn stays(axis: usize, index: &Tensor, base: &Shape) -> Result<Tensor> {
     last.gather(axis, index)?.eq(&number)
 }
 
-/// The dtype of positions below `size`: i32, which every backend has, as long as it reaches.
+/// Returns the dtype for indices below `size`: i32, which every backend supports, if it is large
+/// enough, otherwise i64.
 pub(crate) fn index_dtype(size: usize) -> DType {
     if i32::try_from(size).is_ok() { DType::I32 } else { DType::I64 }
 }
 
-/// `y[.., i, ..] = x[.., index[i], ..]` along `axis`. Inputs: x (any dtype), index `[count]` (i32/i64). Output: x's shape with `count` along
-/// the axis. Composition: [`Gather`] with an expanded index.
+/// `y[.., i, ..] = x[.., index[i], ..]` along `axis`. Inputs: x (any dtype), index `[count]`
+/// (i32/i64). Output: x's shape with `count` along the axis. Composition: [`Gather`] with an
+/// expanded index.
 #[derive(Clone, Debug)]
 pub struct IndexSelect {
-    /// The axis that is picked from.
+    /// The axis that is indexed.
     pub axis: usize,
 }
 
@@ -161,12 +170,13 @@ impl Rule for IndexSelect {
     fn differentiability(&self) -> Differentiability {
         SAVES_INDEX
     }
-    /// Each slice of dy is added to the slice that it was picked from.
+    /// Adds each slice of dy to the slice that was selected.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
             let op = IndexAdd { axis: self.axis };
-            // To what other uses of the table have given, as a head that is tied to it: in place, where nobody else holds that.
+            // Added to the partial gradient from other uses of the table, such as a tied output
+            // layer: in place if it has no other owner.
             grads[0] = Some(match context.take_partial(0, dy.dtype()) {
                 Some(partial) => added_to(op, partial, context.input(1)?, dy)?,
                 None => added_to_zeros(op, context.shape(0), context.input(1)?, dy)?,
@@ -176,8 +186,9 @@ impl Rule for IndexSelect {
     }
 }
 
-/// Zeros of `shape` to which `op` adds `source` at `index`: in their own memory, unless this is recorded for a gradient of it. (A copy of a large table
-/// would take longer than what is added.)
+/// Returns zeros of `shape` to which `op` adds `source` at `index`. The addition is in place unless
+/// it is recorded for a gradient of `source`, because a copy of a large table would take longer
+/// than the addition.
 pub(crate) fn added_to_zeros(
     op: impl Into<Op>,
     shape: &Shape,
@@ -192,7 +203,8 @@ pub(crate) fn added_to_zeros(
     Ok(zeros)
 }
 
-/// `base` to which `op` adds `source` at `index`: in its memory, if nobody else has that.
+/// Adds `source` at `index` to `base` with `op`, in place if `base` has no other owner and nothing
+/// is recorded.
 fn added_to(op: IndexAdd, base: Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
     if !base.is_sole_owner() || is_recording() {
         return apply_one(op, &[&base, index, source]);
@@ -201,19 +213,20 @@ fn added_to(op: IndexAdd, base: Tensor, index: &Tensor, source: &Tensor) -> Resu
     Ok(base)
 }
 
-/// `index[i]` at every `[.., i, ..]` of `shape`, without a copy.
+/// Expands `index[i]` to every `[.., i, ..]` of `shape`, without a copy.
 pub(crate) fn spread(index: &Tensor, axis: usize, shape: Shape) -> Result<Tensor> {
     let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(1, shape.rank());
     dims[axis] = index.elements();
     index.reshape(dims.as_slice())?.expand(shape)
 }
 
-/// `y = base`, then `y[.., index[i], ..] += source[.., i, ..]` along `axis`, in rising order of i (halves: in f32, rounded once at the end). Inputs: base, index
-/// `[count]` (i32/i64), source (base's dtype and shape with `count` along the axis). Output: as base, may take its place. Composition:
-/// [`Scatter`] with an expanded index.
+/// `y = base`, then `y[.., index[i], ..] += source[.., i, ..]` along `axis`, in ascending order of
+/// i (half precision: in f32, rounded once at the end). Inputs: base, index `[count]` (i32/i64),
+/// source (base's dtype and shape, with `count` along the axis). Output: base's shape and dtype,
+/// may reuse base's buffer. Composition: [`Scatter`] with an expanded index.
 #[derive(Clone, Debug)]
 pub struct IndexAdd {
-    /// The axis that is added along.
+    /// The axis that is indexed.
     pub axis: usize,
 }
 
@@ -241,7 +254,8 @@ impl Rule for IndexAdd {
     fn differentiability(&self) -> Differentiability {
         SAVES_INDEX
     }
-    /// Base gets dy, each slice of source the slice of dy that it was added to.
+    /// The gradient of base is dy. The gradient of each source slice is the slice of dy to which it
+    /// was added.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 3);
         let Some(dy) = &grad_outputs[0] else { return Ok(grads) };
@@ -253,14 +267,16 @@ impl Rule for IndexAdd {
     }
 }
 
-/// Values of x sorted along `axis`, and where they came from. Input: x (any dtype). Outputs: values (as x), positions (i32, same shape).
+/// Sorts x along `axis`. Input: x (any dtype). Outputs: values (x's shape and dtype), and their
+/// indices in x along the axis (i32, same shape).
 ///
-/// Stable: equal elements keep their order, also when descending. NaN counts as larger than everything. Primitive.
+/// Stable: equal elements keep their order, also when descending. NaN is larger than all numbers.
+/// Primitive.
 #[derive(Clone, Debug)]
 pub struct Sort {
-    /// The axis.
+    /// The axis to sort along.
     pub axis: usize,
-    /// Largest first.
+    /// Whether the largest element comes first.
     pub descending: bool,
 }
 
@@ -281,11 +297,12 @@ impl Rule for Sort {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0, outputs: 0b10 })
     }
-    /// Each dy goes back to where its value came from.
+    /// Scatters dy to the original indices of the values.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 1);
         if let Some(dy) = &grad_outputs[0] {
-            // Positions name every element once: adding to zeros sets them, and its own gradient is a plain gather.
+            // The indices contain every element exactly once, so adding to zeros sets the elements,
+            // and the gradient of the addition is a plain gather.
             let zeros = Tensor::zeros(*dy.shape(), dy.dtype(), dy.device())?;
             grads[0] = Some(zeros.scatter_add(self.axis, context.output(1)?, dy)?);
         }
@@ -307,98 +324,108 @@ pub(crate) fn index_fits(op: &'static str, axis: usize, base: &Meta<'_>, index: 
 }
 
 impl Tensor {
-    /// `y[.., i, ..] = self[.., index[.., i, ..], ..]` along `axis`: one element of this for each of `index`.
+    /// Returns `y[.., i, ..] = self[.., index[.., i, ..], ..]` along `axis`: one element of this
+    /// tensor for each element of `index`.
     ///
     /// # Shapes
-    /// `index` (i32 or i64) has this tensor's rank, each other axis at most as long; the result has its shape.
+    /// `index` (i32 or i64) has this tensor's rank and is not longer along every other axis. The
+    /// result has the shape of `index`.
     ///
     /// # Errors
-    /// Shapes that do not fit, an index out of range.
+    /// Returns an error if shapes are incompatible, or if an index is out of range.
     pub fn gather(&self, axis: impl Into<Axis>, index: &Tensor) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "gather")?;
         apply_one(Gather { axis }, &[self, index])
     }
 
-    /// This tensor with `source[.., i, ..]` in place of element `[.., index[.., i, ..], ..]` along `axis`; where indices repeat, the last
-    /// source stays (and it alone gets a gradient).
+    /// Returns this tensor with element `[.., index[.., i, ..], ..]` along `axis` replaced by
+    /// `source[.., i, ..]`. If indices repeat, the last source element is kept, and only this one
+    /// gets a gradient.
     ///
     /// # Shapes
-    /// `index` (i32 or i64) and `source` have one shape, of this tensor's rank, each other axis at most as long.
+    /// `index` (i32 or i64) and `source` have the same shape, with this tensor's rank, and are not
+    /// longer along every other axis.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, an index out of range.
+    /// Returns an error if shapes or dtypes are incompatible, or if an index is out of range.
     pub fn scatter(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "scatter_set")?;
         apply_one(Scatter { axis, mode: ScatterMode::Set }, &[self, index, source])
     }
 
-    /// This tensor with `source[.., i, ..]` added to element `[.., index[.., i, ..], ..]` along `axis`.
+    /// Returns this tensor with `source[.., i, ..]` added to element `[.., index[.., i, ..], ..]`
+    /// along `axis`.
     ///
     /// # Shapes
-    /// As [`scatter`](Tensor::scatter).
+    /// Same as [`scatter`](Tensor::scatter).
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, bool, an index out of range.
+    /// Returns an error if shapes or dtypes are incompatible, for bool, or if an index is out of
+    /// range.
     pub fn scatter_add(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "scatter_add")?;
         apply_one(Scatter { axis, mode: ScatterMode::Add }, &[self, index, source])
     }
 
-    /// [`scatter`](Tensor::scatter) in place.
+    /// In-place version of [`scatter`](Tensor::scatter).
     ///
     /// # Errors
-    /// As [`scatter`](Tensor::scatter) and [`apply_into`].
+    /// Same as [`scatter`](Tensor::scatter) and [`apply_into`].
     pub fn scatter_(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<()> {
         let axis = axis.into().resolve(self.shape(), "scatter_set")?;
         apply_into(Scatter { axis, mode: ScatterMode::Set }, &[self, index, source], self)
     }
 
-    /// [`scatter_add`](Tensor::scatter_add) in place.
+    /// In-place version of [`scatter_add`](Tensor::scatter_add).
     ///
     /// # Errors
-    /// As [`scatter_add`](Tensor::scatter_add) and [`apply_into`].
+    /// Same as [`scatter_add`](Tensor::scatter_add) and [`apply_into`].
     pub fn scatter_add_(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<()> {
         let axis = axis.into().resolve(self.shape(), "scatter_add")?;
         apply_into(Scatter { axis, mode: ScatterMode::Add }, &[self, index, source], self)
     }
 
-    /// The slices `index[0]`, `index[1]`, .. along `axis`.
+    /// Selects the slices `index[0]`, `index[1]`, .. along `axis`.
     ///
     /// # Shapes
     /// `index` is `[count]` (i32 or i64); the result has `count` slices.
     ///
     /// # Errors
-    /// An axis that does not exist, an index out of range.
+    /// Returns an error if the axis does not exist, or if an index is out of range.
     pub fn index_select(&self, axis: impl Into<Axis>, index: &Tensor) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "index_select")?;
         apply_one(IndexSelect { axis }, &[self, index])
     }
 
-    /// This tensor with slice `i` of `source` added to slice `index[i]` along `axis`.
+    /// Returns this tensor with slice `i` of `source` added to slice `index[i]` along `axis`.
     ///
     /// # Shapes
-    /// `index` is `[count]` (i32 or i64); `source` is as this tensor, with `count` slices.
+    /// `index` is `[count]` (i32 or i64); `source` has this tensor's shape, with `count` slices
+    /// along `axis`.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, bool, an index out of range.
+    /// Returns an error if shapes or dtypes are incompatible, for bool, or if an index is out of
+    /// range.
     pub fn index_add(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "index_add")?;
         apply_one(IndexAdd { axis }, &[self, index, source])
     }
 
-    /// [`index_add`](Tensor::index_add) in place.
+    /// In-place version of [`index_add`](Tensor::index_add).
     ///
     /// # Errors
-    /// As [`index_add`](Tensor::index_add) and [`apply_into`].
+    /// Same as [`index_add`](Tensor::index_add) and [`apply_into`].
     pub fn index_add_(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<()> {
         let axis = axis.into().resolve(self.shape(), "index_add")?;
         apply_into(IndexAdd { axis }, &[self, index, source], self)
     }
 
-    /// The rows of this table that `indices` names: `[rows, width]` and indices `[..]` (i32 or i64) give `[.., width]`.
+    /// Looks up the rows of this table at `indices`: `[rows, width]` and indices `[..]` (i32 or
+    /// i64) give `[.., width]`.
     ///
     /// # Errors
-    /// A table of another rank, indices of another dtype or out of range.
+    /// Returns an error if the table is not a matrix, or if indices have another dtype or are out
+    /// of range.
     pub fn embedding(&self, indices: &Tensor) -> Result<Tensor> {
         let [_, width] = self.shape().to_array("embedding")?;
         check::index("embedding", "indices", &indices.meta())?;

@@ -1,4 +1,5 @@
-//! `x.i(..)`: NumPy's indexing by numbers, ranges, steps, new axes, an ellipsis, integer tensors and masks; and assignment to slices.
+//! `x.i(..)`: NumPy's indexing by integers, ranges, steps, new axes, an ellipsis, integer tensors
+//! and masks; and assignment to slices.
 
 use super::index::index_dtype;
 use crate::DType;
@@ -18,21 +19,22 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 /// One item of an index.
 #[derive(Clone)]
 pub enum IndexItem {
-    /// One element, which removes the axis; negative numbers count from the end.
+    /// One element, which removes the axis. Negative indices count from the end.
     At(isize),
     /// Part of an axis.
     Slice(Slice),
-    /// An axis of size 1.
+    /// A new axis of size 1.
     NewAxis,
-    /// As many full axes as are left over.
+    /// All axes that the other items do not index.
     Ellipsis,
-    /// Elements named by an integer tensor, or chosen by a mask, which takes as many axes as it has.
+    /// Elements selected by an integer tensor, or by a mask, which indexes as many axes as it has.
     Tensor(Tensor),
 }
 
-/// Every `step`-th element from `start` up to, not including, `end`, as Python's `start:end:step`.
+/// Every `step`-th element from `start` to `end` (excluded), as Python's `start:end:step`.
 ///
-/// Negative bounds count from the end; bounds beyond the axis are cut to it; a negative step runs backwards.
+/// Negative bounds count from the end. Bounds outside the axis are clamped. A negative step selects
+/// in reverse order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     start: Option<isize>,
@@ -40,27 +42,30 @@ pub struct Slice {
     step: isize,
 }
 
-/// Marks an axis of size 1 in an index: `x.i((.., NewAxis))`.
+/// Inserts an axis of size 1: `x.i((.., NewAxis))`.
 #[derive(Clone, Copy, Debug)]
 pub struct NewAxis;
 
-/// Stands for all axes that an index does not name: `x.i((Ellipsis, 0))`.
+/// Represents all axes that an index does not contain: `x.i((Ellipsis, 0))`.
 #[derive(Clone, Copy, Debug)]
 pub struct Ellipsis;
 
 impl Slice {
-    /// `start:end:step`; `None` stands for the end that the step comes from or goes to.
+    /// Creates `start:end:step`. `None` is the first or last element, depending on the sign of the
+    /// step.
     pub fn new(start: impl Into<Option<isize>>, end: impl Into<Option<isize>>, step: isize) -> Slice {
         Slice { start: start.into(), end: end.into(), step }
     }
 
-    /// Start, end and step as [`Layout::slice`](crate::Layout::slice) takes them, on an axis of `size` elements.
+    /// Returns start, end and step as parameters of [`Layout::slice`](crate::Layout::slice), for an
+    /// axis of `size` elements.
     fn resolve(&self, size: usize) -> Result<(usize, isize, isize)> {
         if self.step == 0 {
             return Err(Error::invalid("index", "a slice with step 0"));
         }
         let size = size as isize;
-        // The places where a walk may start or end: one before the first element is possible only when walking backwards.
+        // The bounds of start and end. One before the first element is valid only with a negative
+        // step.
         let (lowest, highest) = if self.step > 0 { (0, size) } else { (-1, size - 1) };
         let cut = |bound: isize| {
             let from_front = if bound < 0 { bound.saturating_add(size) } else { bound };
@@ -68,7 +73,7 @@ impl Slice {
         };
         let (from, to) = if self.step > 0 { (lowest, highest) } else { (highest, lowest) };
         let (start, end) = (self.start.map_or(from, cut), self.end.map_or(to, cut));
-        // Nothing to walk over: any empty slice will do.
+        // No elements are selected: any empty slice is equivalent.
         Ok(if start < 0 { (0, 0, 1) } else { (start as usize, end, self.step) })
     }
 }
@@ -97,12 +102,12 @@ macro_rules! index_from_numbers {
 }
 index_from_numbers!(i32, i64, isize, usize);
 
-/// A number too large for `isize` is beyond every axis.
+/// Converts to `isize`. A number too large for `isize` is outside every axis.
 fn whole(number: impl TryInto<isize>) -> isize {
     number.try_into().unwrap_or(isize::MAX)
 }
 
-/// The end, not included, of a range that includes `last`; -1 is the last element.
+/// Returns the exclusive end of a range that includes `last`; -1 is the last element.
 fn after(last: isize) -> Option<isize> {
     if last == -1 { None } else { Some(last.saturating_add(1)) }
 }
@@ -142,17 +147,18 @@ impl From<Tensor> for IndexItem {
     }
 }
 
-/// Says of an index that it is one item.
+/// Type parameter of an index that is one item.
 #[derive(Debug)]
 pub struct Single;
 
-/// Says of an index that it is a list of items.
+/// Type parameter of an index that is a list of items.
 #[derive(Debug)]
 pub struct Listed;
 
-/// Anything that can index a tensor: one item, a tuple of up to eight, or a list of [`IndexItem`]s. `Kind` tells them apart and is inferred.
+/// A type that can index a tensor: one item, a tuple of up to eight, or a list of [`IndexItem`]s.
+/// `Kind` distinguishes them and is inferred.
 pub trait IntoIndex<Kind> {
-    /// The items.
+    /// Returns the items.
     fn into_index(self) -> Vec<IndexItem>;
 }
 
@@ -186,17 +192,22 @@ macro_rules! index_from_tuples {
 index_from_tuples! { (A) (A, B) (A, B, C) (A, B, C, D) (A, B, C, D, E) (A, B, C, D, E, F) (A, B, C, D, E, F, G) (A, B, C, D, E, F, G, H) }
 
 impl Tensor {
-    /// Part of this tensor, by NumPy's rules of indexing: `x.i((0, 1..3))`, `x.i((.., -1))`, `x.i((Ellipsis, NewAxis))`,
-    /// `x.i(Slice::new(None, None, -1))`, `x.i(&indices)`, `x.i((&mask, 2..))`.
+    /// Indexes this tensor by NumPy's rules: `x.i((0, 1..3))`, `x.i((.., -1))`,
+    /// `x.i((Ellipsis, NewAxis))`, `x.i(Slice::new(None, None, -1))`, `x.i(&indices)`,
+    /// `x.i((&mask, 2..))`.
     ///
-    /// (Clippy takes a literal range such as `1..-1` for empty; `Slice::new(1, -1, 1)` says the same.)
+    /// Clippy reports a literal range such as `1..-1` as empty; `Slice::new(1, -1, 1)` is
+    /// equivalent.
     ///
-    /// A view where the index holds no tensor. Integer tensors are broadcast against each other; their axes come where the first of them stands if they (and
-    /// numbers, which then count as such) stand side by side, else first. A mask stands for the positions of its true elements; it is read back to the host.
+    /// The result is a view unless the index contains tensors. Integer tensors are broadcast
+    /// against each other. If they are adjacent, their axes are at the position of the first one,
+    /// otherwise at the front; integers count as index tensors for this purpose. A mask is
+    /// equivalent to the indices of its true elements; it is copied to the host.
     ///
     /// # Errors
-    /// More items than axes, a number out of range, a slice with step 0, a second ellipsis, a tensor of another dtype, a mask of another shape than the axes it
-    /// stands for.
+    /// Returns an error if there are more items than axes, if an integer is out of range, for a
+    /// slice with step 0, for a second ellipsis, if a tensor has another dtype, or if the shape of
+    /// a mask differs from that of the axes it indexes.
     pub fn i<Kind>(&self, index: impl IntoIndex<Kind>) -> Result<Tensor> {
         let items = complete(self.shape(), index.into_index())?;
         if items.iter().any(|item| matches!(item, IndexItem::Tensor(_))) {
@@ -205,25 +216,29 @@ impl Tensor {
         basic(self, &items)
     }
 
-    /// This tensor with `source`, broadcast, in place of what `index` names (see [`i`](Tensor::i); no tensors). Gradients flow to both.
+    /// Returns this tensor with `source`, broadcast, assigned to the elements that `index` selects
+    /// (see [`i`](Tensor::i); tensors are not supported). Gradients flow to both tensors.
     ///
     /// # Errors
-    /// An index that does not fit or holds a tensor, a source that does not broadcast to the place or has another dtype.
+    /// Returns an error if the index is invalid or contains a tensor, if the source does not
+    /// broadcast to the selected shape, or if it has another dtype.
     pub fn slice_assign<Kind>(&self, index: impl IntoIndex<Kind>, source: &Tensor) -> Result<Tensor> {
         let items = complete(self.shape(), index.into_index())?;
         let (op, shape) = SliceAssign::of(self.shape(), &items)?;
         if !source.shape().broadcasts_to(&shape) {
             return Err(assigned(source.shape(), &shape));
         }
-        // The op knows no axis that a number removed or that was new: the source takes the shape of the region.
+        // The op has no removed or new axes: the source is reshaped to the region in the base.
         let source = source.expand(shape)?.reshape(op.region(self.shape()))?;
         apply_one(op, &[self, &source])
     }
 
-    /// Overwrites what `index` names (see [`i`](Tensor::i); no tensors) with `source`, broadcast and cast.
+    /// Overwrites the elements that `index` selects (see [`i`](Tensor::i); tensors are not
+    /// supported) with `source`, broadcast and converted.
     ///
     /// # Errors
-    /// An index that does not fit or holds a tensor, and those of [`copy_`](Tensor::copy_).
+    /// Returns an error if the index is invalid or contains a tensor, and the errors of
+    /// [`copy_`](Tensor::copy_).
     pub fn slice_assign_<Kind>(&self, index: impl IntoIndex<Kind>, source: &Tensor) -> Result<()> {
         let items = complete(self.shape(), index.into_index())?;
         SliceAssign::of(self.shape(), &items)?;
@@ -239,7 +254,7 @@ fn assigned(source: &Shape, place: &Shape) -> Error {
     Error::invalid("slice_assign", format!("a source of shape {source:?} into {place:?}"))
 }
 
-/// How many axes an item takes.
+/// Returns the number of axes that an item indexes.
 fn axes_taken(item: &IndexItem) -> Result<usize> {
     match item {
         IndexItem::At(_) | IndexItem::Slice(_) => Ok(1),
@@ -258,8 +273,8 @@ fn axes_taken(item: &IndexItem) -> Result<usize> {
     }
 }
 
-/// The items with full slices for the axes that are left over, at the ellipsis or at the end. The ellipsis stays: even where it stands for no axis,
-/// tensors on either side of it do not stand side by side.
+/// Inserts full slices for the axes that are not indexed, at the ellipsis or at the end. The
+/// ellipsis is kept: even if it represents no axis, tensors on both sides of it are not adjacent.
 fn complete(shape: &Shape, mut items: Vec<IndexItem>) -> Result<Vec<IndexItem>> {
     let is_ellipsis = |item: &IndexItem| matches!(item, IndexItem::Ellipsis);
     if items.iter().filter(|item| is_ellipsis(item)).count() > 1 {
@@ -284,7 +299,7 @@ fn position(at: isize, size: usize) -> Result<usize> {
     }
 }
 
-/// Numbers, slices and new axes, in turn, as views.
+/// Applies integers, slices and new axes in order, as views.
 fn basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
     let mut view = x.clone();
     let mut axis = 0;
@@ -309,21 +324,22 @@ fn basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
     Ok(view)
 }
 
-/// Axes of a tensor that an index tensor picks from together, as if they were one.
+/// Axes of a tensor that one index tensor selects from, as if they were one axis.
 struct Picker {
     /// The first of the axes.
     axis: usize,
-    /// How many they are.
+    /// The number of axes.
     axes: usize,
     /// The number of elements along them.
     size: usize,
-    /// Positions in `0..size` along them.
+    /// Indices in `0..size` along them.
     index: Tensor,
-    /// The positions as they were written, where the caller gave a tensor of them.
+    /// The indices as the caller passed them, if they were a tensor of integers.
     written: Option<Tensor>,
 }
 
-/// An index with tensors: slices first, as views, then one selection along the picked axes moved together.
+/// Indexes with tensors: first slices, as views, then one selection along the indexed axes, which
+/// are merged.
 fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
     let mut kept = Vec::new();
     let mut pickers = Vec::new();
@@ -360,7 +376,8 @@ fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
     })
 }
 
-/// The first index out of range as the caller wrote it, not as it was counted from the front.
+/// Returns the first index out of range as the caller passed it, before negative indices are
+/// converted.
 fn as_written(pickers: &[Picker], error: Error) -> Error {
     for picker in pickers {
         let values = picker
@@ -375,15 +392,15 @@ fn as_written(pickers: &[Picker], error: Error) -> Error {
     error.index_of("index")
 }
 
-/// What becomes of an item of an index with tensors.
+/// How an item of an index with tensors is handled.
 enum Part {
-    /// A slice or new axis, taken as a view.
+    /// A slice or new axis, applied as a view.
     Kept(IndexItem),
-    /// Positions along the axes that it stands for.
+    /// Indices along the axes that the item indexes.
     Picked(Tensor),
 }
 
-/// Numbers and tensors as positions along the axes (of sizes `dims`) that they stand for.
+/// Converts integers and tensors to indices along the axes (of sizes `dims`) that they index.
 fn picked(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
     Ok(match item {
         IndexItem::At(at) => {
@@ -404,14 +421,16 @@ fn picked(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
     })
 }
 
-/// Indices with those below 0 counted from the end; what is out of range stays so, and is found by the gather.
+/// Converts negative indices, which count from the end. Indices out of range stay out of range; the
+/// gather reports them.
 fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
     let index =
         if index.dtype() == index_dtype(size) { index.clone() } else { index.to_dtype(DType::I64)? };
     index.lt_scalar(0)?.where_(&index.add_scalar(size as i64)?, &index)
 }
 
-/// The elements of `view` at the positions of all pickers, broadcast against each other.
+/// Selects the elements of `view` at the indices of all pickers, which are broadcast against each
+/// other.
 fn select_at(view: &Tensor, pickers: &[Picker], together: bool) -> Result<Tensor> {
     let mut shape = Shape::SCALAR;
     for picker in pickers {
@@ -433,7 +452,8 @@ fn select_at(view: &Tensor, pickers: &[Picker], together: bool) -> Result<Tensor
     chosen.reshape(Shape::new(&dims)?)
 }
 
-/// The position of each element along all picked axes as one, row-major over the pickers. A position outside of its own axes is told here, by the picker.
+/// Returns the index of each element along all indexed axes merged into one, row-major over the
+/// pickers. Each picker reports indices outside its own axes here.
 fn joint_index(pickers: &[Picker], shape: &Shape) -> Result<Tensor> {
     if let [only] = pickers {
         return Ok(only.index.clone());
@@ -448,20 +468,22 @@ fn joint_index(pickers: &[Picker], shape: &Shape) -> Result<Tensor> {
 }
 
 impl Picker {
-    /// Its positions times `step`, which a position inside of its axes has as a number of `dtype`.
+    /// Returns the indices times `step`, as `dtype`.
     fn in_steps(&self, step: i64, dtype: DType) -> Result<Tensor> {
         if self.written.is_none() {
             return self.index.to_dtype(dtype)?.mul_scalar(step);
         }
-        // Looked up in a table of all positions: a device that finds only later what is out of range would tell it of all axes as one.
+        // Looked up in a table of all multiples. Otherwise an asynchronous device would report an
+        // index out of range relative to the merged axis.
         let steps = Tensor::iota(self.size, dtype, 0, step, self.index.device())?;
         let flat = self.index.reshape([self.index.elements()])?;
         steps.index_select(0, &flat)?.reshape(*self.index.shape())
     }
 }
 
-/// `y = base` with `source` in one slice: along each axis every `step`-th element from `start` up to `end`, as [`Layout::slice`](crate::Layout::slice). Inputs:
-/// base, source (base's dtype and the slice's shape). Output: as base, may take its place.
+/// `y = base` with `source` assigned to one slice: along each axis every `step`-th element from
+/// `start` to `end`, as in [`Layout::slice`](crate::Layout::slice). Inputs: base, source (base's
+/// dtype and the slice's shape). Output: base's shape and dtype, may reuse base's buffer.
 #[derive(Clone, Debug)]
 pub struct SliceAssign {
     /// Start, end and step for each axis of the base.
@@ -469,7 +491,7 @@ pub struct SliceAssign {
 }
 
 impl SliceAssign {
-    /// The slice that `items` name on `shape`, and the shape of what they show.
+    /// Returns the slice that `items` select from `shape`, and the shape of the indexed result.
     fn of(shape: &Shape, items: &[IndexItem]) -> Result<(SliceAssign, Shape)> {
         let mut slices = Vec::new();
         let mut shown: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
@@ -498,22 +520,22 @@ impl SliceAssign {
         Ok((SliceAssign { slices: slices.into() }, Shape::new(&shown)?))
     }
 
-    /// The shape of the slice, with all of the base's axes.
+    /// Returns the shape of the slice, with all axes of the base.
     fn region(&self, base: &Shape) -> Shape {
         let lengths = self.slices.iter().map(|&(start, end, step)| slice_length(start, end, step));
         lengths.enumerate().fold(*base, |shape, (axis, length)| shape.with_dim(axis, length))
     }
 
-    /// The slice of a layout, which is as the base's.
+    /// Returns the layout of the slice of a tensor with layout `base`.
     ///
     /// # Errors
-    /// Axes that do not exist, slices beyond them.
+    /// Returns an error if an axis does not exist, or if a slice is out of range.
     pub fn layout(&self, base: &Layout) -> Result<Layout> {
         let mut slices = self.slices.iter().enumerate();
         slices.try_fold(*base, |layout, (axis, &(start, end, step))| layout.slice(axis, start, end, step))
     }
 
-    /// The slice of `x`, which is as the base.
+    /// Returns the slice of `x`, which has the base's shape.
     fn view(&self, x: &Tensor) -> Result<Tensor> {
         let mut view = x.clone();
         for (axis, &(start, end, step)) in self.slices.iter().enumerate() {
@@ -552,7 +574,8 @@ impl Rule for SliceAssign {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::NOTHING)
     }
-    /// Base gets dy with zeros in the slice, source gets the slice of dy.
+    /// The gradient of base is dy with zeros in the slice, the gradient of source is the slice of
+    /// dy.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         let Some(dy) = &grad_outputs[0] else { return Ok(grads) };

@@ -1,7 +1,7 @@
-//! Macros that declare the functions that an op can carry: each function is one entry, from which
-//! the enum, its `ALL` and its facts are generated, so that no list can miss one.
+//! Macros that declare the functions of an op. Each function is one entry, from which the enum, its
+//! `ALL` and its facts are generated, so that no list can be incomplete.
 
-/// Declares an enum of functions: `ALL` lists the variants in order, and each further column is a
+/// Declares an enum of functions. `ALL` lists the variants in order, and each further column is a
 /// method that returns the variant's text.
 macro_rules! op_enum {
     (
@@ -13,7 +13,7 @@ macro_rules! op_enum {
         op_enum! { @enum $(#[$meta])* $enum { $($(#[$doc])* $variant)* } }
 
         impl $enum {
-            /// The stem.
+            /// Returns the name of the function.
             pub const fn $name(self) -> &'static str {
                 match self { $($enum::$variant => $text,)* }
             }
@@ -31,7 +31,7 @@ macro_rules! op_enum {
         }
 
         impl $enum {
-            /// The stem of the form whose second operand is a number.
+            /// Returns the name of the version whose second operand is a scalar.
             pub const fn $scalar_name(self) -> &'static str {
                 match self { $($enum::$variant => $scalar_text,)* }
             }
@@ -49,20 +49,20 @@ macro_rules! op_enum {
     };
 }
 
-/// Declares the functions of one element. An entry is
+/// Declares the unary elementwise functions. An entry is
 ///
 /// ```text
 /// /// Documentation of the variant and of the methods.
 /// Variant { field: 0.1 } = "name" (method method_in_place) {
-///     takes: Floats,                  // what inputs: a `Domain`
-///     autocast: Unchanged,            // in a scope of mixed precision: an `Autocast`
-///     value: |x| formula,             // in tensor ops; left out if the function is a primitive
-///     grad: FromInput |x, dy| formula,    // from what (a `Derivative`), and how, in tensor ops
+///     takes: Floats,                  // the accepted dtypes: a `Domain`
+///     autocast: Unchanged,            // the behavior in a precision scope: an `Autocast`
+///     value: |x| formula,             // in tensor ops; omitted if the function is a primitive
+///     grad: FromInput |x, dy| formula,    // the saved tensor (a `Derivative`) and the formula
 /// }
 /// ```
 ///
-/// The number beside a field is what [`UnaryOp::ALL`](super::UnaryOp::ALL) holds there. Formulas
-/// may name the fields and use `?`.
+/// The number next to a field is its value in [`UnaryOp::ALL`](super::UnaryOp::ALL). Formulas may
+/// use the fields and `?`.
 macro_rules! unary_ops {
     ($(
         $(#[$doc:meta])*
@@ -74,14 +74,14 @@ macro_rules! unary_ops {
             grad: $derivative:ident |$saved:ident, $dy:ident| $grad:expr $(,)?
         }
     )*) => {
-        /// A function of one element.
+        /// A unary elementwise function.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum UnaryOp {
             $($(#[$doc])* $variant $({ $($(#[$field_doc])* $field: f64),+ })?,)*
         }
 
         impl UnaryOp {
-            /// Every function, in the order of declaration; constants have some valid value.
+            /// Every function, in the order of declaration. Constants have some valid value.
             pub const ALL: [UnaryOp; [$(stringify!($variant)),*].len()] =
                 [$(UnaryOp::$variant $({ $($field: $sample),+ })?),*];
 
@@ -98,8 +98,8 @@ macro_rules! unary_ops {
                 }
             }
 
-            /// The numbers that the function has beside x, in the order of its fields; zeros where
-            /// it has none.
+            /// Returns the constants of the function, in the order of its fields, padded with
+            /// zeros.
             pub fn constants(self) -> [f64; 2] {
                 match self {
                     $(UnaryOp::$variant $({ $($field),+ })? => pad_with_zeros(&[$($($field),+)?]),)*
@@ -107,7 +107,7 @@ macro_rules! unary_ops {
             }
         }
 
-        /// `f(x)` of a composite function.
+        /// Computes `f(x)` of a composite function.
         #[allow(unused_variables, reason = "not every formula uses the function's constants")]
         fn compose(op: UnaryOp, x: &Tensor) -> Result<Tensor> {
             match op {
@@ -115,10 +115,10 @@ macro_rules! unary_ops {
             }
         }
 
-        /// `f'(x) * dy`, where `saved` is y or x as [`UnaryOp::saves_output`] says.
+        /// Computes `f'(x) * dy`, where `saved` is y or x as [`UnaryOp::saves_output`] determines.
         ///
-        /// Every path from `saved` stays finite where the result is, so that the formula can be
-        /// differentiated again.
+        /// Every intermediate value that depends on `saved` is finite where the result is, so that
+        /// the formula can be differentiated again.
         #[allow(unused_variables, reason = "not every formula uses the function's constants")]
         fn gradient(op: UnaryOp, saved: &Tensor, dy: &Tensor) -> Result<Tensor> {
             match op {
@@ -134,7 +134,8 @@ macro_rules! unary_ops {
                 $(#[$doc])*
                 ///
                 /// # Errors
-                /// A dtype that the function does not take (see [`UnaryOp`]), no memory.
+                /// Returns an error if the function does not support the dtype (see [`UnaryOp`]),
+                /// or if there is not enough memory.
                 #[inline]
                 pub fn $method(&self $($(, $field: f64)+)?) -> Result<Tensor> {
                     apply_one(Unary { op: UnaryOp::$variant $({ $($field),+ })? }, &[self])

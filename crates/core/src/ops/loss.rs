@@ -1,4 +1,4 @@
-//! Losses: cross-entropy as an op, the others as formulas over smaller ops.
+//! Losses: cross-entropy as an op, the others as compositions of smaller ops.
 
 use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads};
@@ -16,29 +16,35 @@ mod with_grad;
 pub use linear::LinearCrossEntropyOptions;
 pub use with_grad::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
 
-/// Cross-entropy of each row with a class index, with label smoothing s (Szegedy et al. 2016, section 7):
+/// Cross-entropy of each row with a class index, with label smoothing s (Szegedy et al. 2016,
+/// section 7):
 /// `loss = lse(x) - (1 - s) * x[target] - s/classes * sum(x)`, 0 where `target == ignore_index`.
 ///
-/// Inputs: logits `[rows, classes]` floating, target `[rows]` i32/i64 in `0..classes` (or ignore_index, which may lie outside), else
-/// [`IndexOutOfRange`](crate::Error::IndexOutOfRange). Outputs: loss `[rows]` and (auxiliary) `log(sum(e^(x - m)))` `[rows]`, both in
-/// `accumulator()` of the logits' dtype (f32 for halves), with m the row's maximum, or 0 where that is infinite: `lse = m + log_sum` is not
-/// formed, because its rounding would be that of m, however large the logits are.
+/// Inputs: logits `[rows, classes]` floating, target `[rows]` i32/i64 in `0..classes` (or
+/// ignore_index, which may be outside); other values are an
+/// [`IndexOutOfRange`](crate::Error::IndexOutOfRange) error. Outputs: loss `[rows]` and (auxiliary)
+/// `log(sum(e^(x - m)))` `[rows]`, both in the `accumulator()` dtype of the logits (f32 for half
+/// precision). m is the row's maximum, or 0 if that is infinite. `lse = m + log_sum` is not
+/// computed, because with large logits its rounding error would be relative to m.
 #[derive(Clone, Debug)]
 pub struct CrossEntropy {
-    /// A target that counts nothing.
+    /// A target value that is ignored.
     pub ignore_index: i64,
-    /// Weight spread evenly over all classes, in `0..=1`.
+    /// Weight distributed evenly over all classes, in `0..=1`.
     pub label_smoothing: f64,
 }
 
-/// `dx[r, c] = dloss[r] * (exp(x[r, c] - m[r] - log_sum[r]) - (1 - s) * [c == target[r]] - s/classes)`, 0 in ignored rows; m as there.
+/// `dx[r, c] = dloss[r] *
+/// (exp(x[r, c] - m[r] - log_sum[r]) - (1 - s) * [c == target[r]] - s/classes)`, 0 in ignored rows;
+/// m as in [`CrossEntropy`].
 ///
-/// Inputs: logits, target, log_sum `[rows]`, dloss `[rows]` (both in the accumulator dtype). Output: dlogits, as logits; may take their place.
+/// Inputs: logits, target, log_sum `[rows]`, dloss `[rows]` (both in the accumulator dtype).
+/// Output: dlogits, with the shape and dtype of the logits; may reuse their buffer.
 #[derive(Clone, Debug)]
 pub struct CrossEntropyGrad {
-    /// A target that counts nothing.
+    /// A target value that is ignored.
     pub ignore_index: i64,
-    /// Weight spread evenly over all classes, in `0..=1`.
+    /// Weight distributed evenly over all classes, in `0..=1`.
     pub label_smoothing: f64,
 }
 
@@ -79,7 +85,8 @@ impl Rule for CrossEntropy {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0b11, outputs: 0b10 })
     }
-    /// The logarithm of the sum has a gradient too: the gradient of [`CrossEntropyGrad`] leads there.
+    /// The log_sum output can have a gradient too: it comes from the gradient of
+    /// [`CrossEntropyGrad`].
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let of = [context.input(0)?, context.input(1)?, context.output(1)?];
         Ok([self.gradient(of, [&grad_outputs[0], &grad_outputs[1]])?, None].into_iter().collect())
@@ -87,7 +94,7 @@ impl Rule for CrossEntropy {
 }
 
 impl CrossEntropy {
-    /// The gradient of the logits, given those of the loss and of the logarithm of the sum.
+    /// Computes the gradient of the logits from those of the loss and of log_sum.
     fn gradient(
         &self,
         [logits, target, log_sum]: [&Tensor; 3],
@@ -108,7 +115,7 @@ impl CrossEntropy {
     }
 }
 
-/// `sum + share`, of which the first may not be there yet.
+/// Adds `share` to `sum`, which may be `None`.
 fn plus(sum: Option<Tensor>, share: Tensor) -> Result<Option<Tensor>> {
     match sum {
         Some(sum) => sum.add(&share).map(Some),
@@ -116,13 +123,13 @@ fn plus(sum: Option<Tensor>, share: Tensor) -> Result<Option<Tensor>> {
     }
 }
 
-/// `exp(logits - m - log_sum)`: the softmax of each row, in the accumulator dtype.
+/// Computes `exp(logits - m - log_sum)`: the softmax of each row, in the accumulator dtype.
 fn probabilities(logits: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
     let x = logits.to_dtype(log_sum.dtype())?;
     x.sub(&shift(&x)?)?.sub(&log_sum.unsqueeze(1)?)?.exp()
 }
 
-/// The maximum of each row, 0 where it is infinite: `[rows, 1]`.
+/// Returns the maximum of each row, or 0 if it is infinite: `[rows, 1]`.
 fn shift(x: &Tensor) -> Result<Tensor> {
     if x.dims()[1] == 0 {
         return Tensor::zeros([x.dims()[0], 1], x.dtype(), x.device());
@@ -131,7 +138,8 @@ fn shift(x: &Tensor) -> Result<Tensor> {
     max.abs()?.lt_scalar(f64::INFINITY)?.where_(&max, &max.scalar_like(0i64)?)
 }
 
-/// The derivative of each row's [`shift`] by its elements, in the accumulator dtype: the largest ones share 1.
+/// Computes the derivative of each row's [`shift`] with respect to its elements, in the accumulator
+/// dtype. Equal maxima share the derivative of 1.
 fn shift_slope(logits: &Tensor) -> Result<Tensor> {
     let x = logits.detach().to_dtype(logits.dtype().accumulator())?;
     let max = x.max_keep(1)?;
@@ -139,7 +147,8 @@ fn shift_slope(logits: &Tensor) -> Result<Tensor> {
     largest.div(&largest.sum_keep(1)?.maximum_scalar(1i64)?)
 }
 
-/// Which targets count, and the targets with 0 in the place of the others.
+/// Returns the mask of targets that are not ignored, and the targets with the ignored ones replaced
+/// by 0.
 fn split_ignored(target: &Tensor, ignore_index: i64) -> Result<(Tensor, Tensor)> {
     let counts = target.ne_scalar(ignore_index)?;
     let class = target.masked_fill(&counts.logical_not()?, 0)?;
@@ -161,7 +170,8 @@ impl Rule for CrossEntropyGrad {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [logits, target, log_sum, dloss] = [&inputs[0], &inputs[1], &inputs[2], &inputs[3]];
-        // Read for the sake of its error alone: a class that is none is compared with, not followed.
+        // This gather only checks the class indices. Below they are compared, not used as indices,
+        // so that an index out of range would not be reported.
         let class = split_ignored(target, self.ignore_index)?.1.unsqueeze(1)?;
         index_told_as(self.name(), || logits.gather(1, &class))?;
         let wanted = wanted(target, logits.dims()[1], self.label_smoothing, log_sum.dtype())?;
@@ -171,29 +181,30 @@ impl Rule for CrossEntropyGrad {
     }
 }
 
-/// What each class should have been given: `[rows, classes]`.
+/// Returns the target distribution: `[rows, classes]`.
 fn wanted(target: &Tensor, classes: usize, label_smoothing: f64, dtype: DType) -> Result<Tensor> {
     let class = Tensor::iota(classes, target.dtype(), 0, 1, target.device())?;
     let is_target = target.unsqueeze(1)?.eq(&class)?.to_dtype(dtype)?;
     is_target.mul_scalar(1.0 - label_smoothing)?.add_scalar(label_smoothing / classes.max(1) as f64)
 }
 
-/// How the losses of single elements become one.
+/// The reduction of the losses of single elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
-    /// They stay as they are.
+    /// No reduction.
     None,
-    /// Their mean.
+    /// The mean of all losses.
     #[default]
     Mean,
-    /// Their sum.
+    /// The sum of all losses.
     Sum,
-    /// Their sum divided by the size of the first axis, PyTorch's "batchmean": the mean over the examples of a batch. Losses need an axis.
+    /// The sum divided by the size of the first axis, PyTorch's "batchmean": the mean over the
+    /// examples of a batch. The losses must have at least one axis.
     BatchMean,
 }
 
 impl Reduction {
-    /// `losses` of `op`, reduced.
+    /// Reduces the `losses` of `op`.
     pub(crate) fn apply(self, op: &'static str, losses: &Tensor) -> Result<Tensor> {
         match self {
             Reduction::None => Ok(losses.clone()),
@@ -210,27 +221,28 @@ impl Reduction {
     }
 }
 
-/// How [`Tensor::bce_with_logits_with`] counts.
+/// Options of [`Tensor::bce_with_logits_with`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BceOptions<'a> {
-    /// How much more a positive answer counts than a negative one: PyTorch's `pos_weight`. `None`: as much.
+    /// Weight of positive targets relative to negative ones: PyTorch's `pos_weight`. Default: 1.
     pub pos_weight: Option<&'a Tensor>,
-    /// How much each element counts; `None`: as much. The mean is that of the elements, whatever the weights.
+    /// Weight of each element. Default: 1. The mean divides by the number of elements, not by the
+    /// sum of the weights.
     pub weight: Option<&'a Tensor>,
-    /// How the losses become one; their mean by default.
+    /// Reduction of the losses. Default: their mean.
     pub reduction: Reduction,
 }
 
-/// How [`Tensor::cross_entropy_with`] counts.
+/// Options of [`Tensor::cross_entropy_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropyOptions<'a> {
-    /// How much each class counts, `[classes]`; `None`: all as much.
+    /// Weight of each class, `[classes]`. Default: 1.
     pub weight: Option<&'a Tensor>,
-    /// A class index that counts nothing; -100 by default.
+    /// A class index that is ignored. Default: -100.
     pub ignore_index: i64,
-    /// Weight spread evenly over all classes, in `0..=1`; 0 by default.
+    /// Weight distributed evenly over all classes, in `0..=1`. Default: 0.
     pub label_smoothing: f64,
-    /// How the losses become one; their mean by default.
+    /// Reduction of the losses. Default: their mean.
     pub reduction: Reduction,
 }
 
@@ -245,14 +257,14 @@ impl Default for CrossEntropyOptions<'_> {
     }
 }
 
-/// How [`Tensor::nll_loss_with`] counts.
+/// Options of [`Tensor::nll_loss_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct NllOptions<'a> {
-    /// How much each class counts, `[classes]`; `None`: all as much.
+    /// Weight of each class, `[classes]`. Default: 1.
     pub weight: Option<&'a Tensor>,
-    /// A class index that counts nothing; -100 by default.
+    /// A class index that is ignored. Default: -100.
     pub ignore_index: i64,
-    /// How the losses become one; their mean by default.
+    /// Reduction of the losses. Default: their mean.
     pub reduction: Reduction,
 }
 
@@ -262,8 +274,8 @@ impl Default for NllOptions<'_> {
     }
 }
 
-/// Losses of halves are formed and returned in f32.
-/// A weight of losses in their dtype; an error if it does not broadcast to them.
+/// Converts a weight to the dtype of the losses (f32 for half precision), or returns an error if it
+/// does not broadcast to them.
 pub(crate) fn broadcast_weight(
     op: &'static str,
     what: &str,
@@ -280,27 +292,31 @@ pub(crate) fn broadcast_weight(
 }
 
 impl Tensor {
-    /// The mean cross-entropy of these logits and `target`, as PyTorch's `cross_entropy`.
+    /// Computes the mean cross-entropy of these logits and `target`, as PyTorch's `cross_entropy`.
     ///
     /// # Shapes
-    /// logits `[batch, classes, ..]` (or `[classes]`) with class indices `[batch, ..]` (i32 or i64; -100 counts nothing) or floating class
-    /// probabilities of the logits' shape -> `[]`
+    /// logits `[batch, classes, ..]` (or `[classes]`) with class indices `[batch, ..]` (i32 or i64;
+    /// -100 is ignored) or floating class probabilities of the logits' shape -> `[]`
     ///
     /// # Errors
-    /// As [`cross_entropy_with`](Tensor::cross_entropy_with).
+    /// Same as [`cross_entropy_with`](Tensor::cross_entropy_with).
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         self.cross_entropy_with(target, CrossEntropyOptions::default())
     }
 
-    /// The cross-entropy of these logits and `target`, with options.
+    /// Computes the cross-entropy of these logits and `target`, with options.
     ///
-    /// The mean is over the targets that count, of class indices by the weights of their classes; if there is none it is NaN, as 0/0 says.
+    /// The mean is over the targets that are not ignored. With class indices it is weighted by the
+    /// weights of their classes. If all targets are ignored, the mean is NaN (0/0).
     ///
     /// # Shapes
-    /// As [`cross_entropy`](Tensor::cross_entropy); without reduction the result has the logits' shape without the class axis.
+    /// Same as [`cross_entropy`](Tensor::cross_entropy). Without reduction the result has the
+    /// logits' shape without the class axis.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a class index out of range, a smoothing outside `0..=1`, weights of another number than the classes.
+    /// Returns an error if shapes or dtypes are incompatible, if a class index is out of range, if
+    /// the smoothing is outside `0..=1`, or if the number of weights differs from the number of
+    /// classes.
     pub fn cross_entropy_with(&self, target: &Tensor, options: CrossEntropyOptions<'_>) -> Result<Tensor> {
         let name = "cross_entropy";
         if !(0.0..=1.0).contains(&options.label_smoothing) {
@@ -324,22 +340,26 @@ impl Tensor {
         reduce_counted(name, &losses, count, options.reduction)
     }
 
-    /// The mean of minus the log-probability of each target, as PyTorch's `nll_loss`: [`cross_entropy`](Tensor::cross_entropy) without the log-softmax.
+    /// Computes the mean negative log-likelihood of the targets, as PyTorch's `nll_loss`:
+    /// [`cross_entropy`](Tensor::cross_entropy) without the log-softmax.
     ///
     /// # Shapes
-    /// log-probabilities `[batch, classes, ..]` (or `[classes]`), class indices `[batch, ..]` (i32 or i64; -100 counts nothing) -> `[]`
+    /// log-probabilities `[batch, classes, ..]` (or `[classes]`), class indices `[batch, ..]` (i32
+    /// or i64; -100 is ignored) -> `[]`
     ///
     /// # Errors
-    /// As [`nll_loss_with`](Tensor::nll_loss_with).
+    /// Same as [`nll_loss_with`](Tensor::nll_loss_with).
     pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
         self.nll_loss_with(target, NllOptions::default())
     }
 
-    /// Minus the log-probability of each target, times the weight of its class, 0 where it is `ignore_index`. The mean is over the targets that
-    /// count, by their weights.
+    /// Computes the negative log-likelihood of each target, times the weight of its class, and 0
+    /// for `ignore_index`. The mean is over the targets that are not ignored, weighted by the
+    /// weights of their classes.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a class index out of range, weights of another number than the classes.
+    /// Returns an error if shapes or dtypes are incompatible, if a class index is out of range, or
+    /// if the number of weights differs from the number of classes.
     pub fn nll_loss_with(&self, target: &Tensor, options: NllOptions<'_>) -> Result<Tensor> {
         let name = "nll_loss";
         let NllOptions { weight, ignore_index, reduction } = options;
@@ -360,40 +380,42 @@ impl Tensor {
         reduce_counted(name, &losses, count, reduction)
     }
 
-    /// `(x - target)^2`.
+    /// Computes `(x - target)^2`.
     ///
     /// # Shapes
-    /// Both of one shape; the result has it too, or `[]` if reduced.
+    /// Both tensors have one shape. So has the result, or `[]` if reduced.
     ///
     /// # Errors
-    /// Shapes or dtypes that differ, a dtype that is not floating.
+    /// Returns an error if shapes or dtypes differ, or if the dtype is not floating.
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("mse_loss", self, target)?;
         let losses = in_function("mse_loss", &[&x, &target], || x.sub(&target)?.square())?;
         reduction.apply("mse_loss", &losses)
     }
 
-    /// `|x - target|`.
+    /// Computes `|x - target|`.
     ///
     /// # Errors
-    /// As [`mse_loss`](Tensor::mse_loss).
+    /// Same as [`mse_loss`](Tensor::mse_loss).
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("l1_loss", self, target)?;
         let losses = in_function("l1_loss", &[&x, &target], || x.sub(&target)?.abs())?;
         reduction.apply("l1_loss", &losses)
     }
 
-    /// With `d = |x - target|`: `d^2 / 2` up to `delta`, then `delta * (d - delta / 2)` (Huber 1964).
+    /// Computes the Huber loss, with `d = |x - target|`: `d^2 / 2` up to `delta`, then
+    /// `delta * (d - delta / 2)` (Huber 1964).
     ///
     /// # Errors
-    /// As [`mse_loss`](Tensor::mse_loss); a `delta` that is not positive.
+    /// Same as [`mse_loss`](Tensor::mse_loss), and an error if `delta` is not positive.
     pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("huber_loss", self, target)?;
         if delta.is_nan() || delta <= 0.0 {
             return Err(Error::invalid("huber_loss", format!("delta {delta}, expected more than 0")));
         }
-        // c = min(max(r, -delta), delta) makes all branches c * (r - c / 2), which is smooth at 0; with the gradient 0 at both bounds the second derivative is
-        // 0 there, as in PyTorch.
+        // With c = min(max(r, -delta), delta), all branches are c * (r - c / 2), which is smooth at
+        // 0. The gradient of hardtanh is 0 at both bounds, so the second derivative is 0 there, as
+        // in PyTorch.
         let losses = in_function("huber_loss", &[&x, &target], || {
             let residual = x.sub(&target)?;
             let capped = residual.hardtanh(-delta, delta)?;
@@ -402,10 +424,11 @@ impl Tensor {
         reduction.apply("huber_loss", &losses)
     }
 
-    /// With `d = |x - target|`: `d^2 / (2 beta)` up to `beta`, then `d - beta / 2` (Girshick 2015, Fast R-CNN); a `beta` of 0 makes it `d`.
+    /// Computes the smooth L1 loss, with `d = |x - target|`: `d^2 / (2 beta)` up to `beta`, then
+    /// `d - beta / 2` (Girshick 2015, Fast R-CNN). With a `beta` of 0 it is `d`.
     ///
     /// # Errors
-    /// As [`mse_loss`](Tensor::mse_loss); a negative `beta`.
+    /// Same as [`mse_loss`](Tensor::mse_loss), and an error if `beta` is negative.
     pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Result<Tensor> {
         let name = "smooth_l1_loss";
         let (x, target) = loss_pair(name, self, target)?;
@@ -417,28 +440,32 @@ impl Tensor {
             return reduction.apply(name, &residual.abs()?);
         }
         let capped = residual.hardtanh(-beta, beta)?;
-        // A tiny beta must not make the quotient of a residual infinite: of what is capped it is at most 1.
+        // With a tiny beta, residual / beta could overflow. The quotient of the clamped residual is
+        // at most 1.
         let slope = capped.div_scalar(beta)?;
         reduction.apply(name, &slope.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)
     }
 
-    /// Binary cross-entropy of logits x and probabilities: `log(1 + e^x) - x * target`, which does not overflow.
+    /// Computes the binary cross-entropy of logits x and probabilities:
+    /// `log(1 + e^x) - x * target`, in a form that does not overflow.
     ///
     /// # Errors
-    /// As [`mse_loss`](Tensor::mse_loss).
+    /// Same as [`mse_loss`](Tensor::mse_loss).
     pub fn bce_with_logits(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("bce_with_logits", self, target)?;
         reduction.apply("bce_with_logits", &x.softplus()?.sub(&x.mul(&target)?)?)
     }
 
-    /// [`bce_with_logits`](Tensor::bce_with_logits) with options: with the weight w of positive answers `log(1 + e^x) - x * target` becomes
+    /// Computes [`bce_with_logits`](Tensor::bce_with_logits) with options. With the weight w of
+    /// positive targets, `log(1 + e^x) - x * target` becomes
     /// `(1 - target) * x + (1 + (w - 1) * target) * log(1 + e^-x)`.
     ///
     /// # Shapes
-    /// Input and target of one shape, to which the weights broadcast.
+    /// Input and target have one shape, to which the weights broadcast.
     ///
     /// # Errors
-    /// As [`mse_loss`](Tensor::mse_loss); a `pos_weight` that is not floating, a weight that does not broadcast to the target.
+    /// Same as [`mse_loss`](Tensor::mse_loss), and an error if `pos_weight` is not floating, or if
+    /// a weight does not broadcast to the target.
     pub fn bce_with_logits_with(&self, target: &Tensor, options: BceOptions<'_>) -> Result<Tensor> {
         let name = "bce_with_logits";
         let losses = match options.pos_weight {
@@ -460,12 +487,13 @@ impl Tensor {
         negative.add(&scale.mul(&x.neg()?.softplus()?)?)
     }
 
-    /// The Kullback-Leibler divergence `target * (log target - x)` of log-probabilities x from `target`, which holds probabilities, or their
-    /// logarithms if `log_target`. A probability of 0 counts as `0 * log 0 = 0`. [`Reduction::BatchMean`] gives the divergence of distributions,
-    /// one in each row.
+    /// Computes the Kullback-Leibler divergence `target * (log target - x)` of log-probabilities x
+    /// from `target`, which contains probabilities, or their logarithms if `log_target`. For a
+    /// probability of 0, `0 * log 0` is 0. [`Reduction::BatchMean`] gives the divergence of
+    /// distributions, one per row.
     ///
     /// # Errors
-    /// As [`mse_loss`](Tensor::mse_loss).
+    /// Same as [`mse_loss`](Tensor::mse_loss).
     pub fn kl_div(&self, target: &Tensor, reduction: Reduction, log_target: bool) -> Result<Tensor> {
         let (x, target) = loss_pair("kl_div", self, target)?;
         let losses = in_function("kl_div", &[&x, &target], || match log_target {
@@ -478,24 +506,27 @@ impl Tensor {
         reduction.apply("kl_div", &losses)
     }
 
-    /// The share of rows whose largest logit is the target's (the first, where several are largest), f32. Has no gradient.
+    /// Returns the fraction of rows whose argmax is the target (the first of equal maxima), f32. It
+    /// has no gradient.
     ///
     /// # Shapes
-    /// logits `[batch, classes, ..]` (or `[classes]`), class indices `[batch, ..]` (i32 or i64) -> `[]`
+    /// logits `[batch, classes, ..]` (or `[classes]`), class indices `[batch, ..]` (i32 or i64)
+    /// -> `[]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a class index out of range.
+    /// Returns an error if shapes or dtypes are incompatible, or if a class index is out of range.
     pub fn accuracy(&self, target: &Tensor) -> Result<Tensor> {
         let (rows, _) = class_rows("accuracy", self, target)?;
         let target = target.reshape([rows.dims()[0]])?;
-        // Picks nothing that is used: the indices are checked by it.
+        // The result of this gather is not used: it checks the indices.
         index_told_as("accuracy", || rows.detach().gather(1, &target.unsqueeze(1)?))?;
         let found = rows.argmax(1)?.to_dtype(target.dtype())?;
         found.eq(&target)?.to_dtype(DType::F32)?.mean(..)
     }
 }
 
-/// Logits with their class axis last, as `[rows, classes]`, and the shape of a loss for each.
+/// Returns the logits with the class axis last, as `[rows, classes]`, and the shape of the
+/// unreduced losses.
 fn class_rows(op: &'static str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Shape)> {
     check::index(op, "target", &target.meta())?;
     let axis = class_axis(op, logits)?;
@@ -505,7 +536,7 @@ fn class_rows(op: &'static str, logits: &Tensor, target: &Tensor) -> Result<(Ten
     Ok((rows, shape))
 }
 
-/// Axis 1, or the only one.
+/// Returns the class axis: axis 1, or axis 0 if it is the only one.
 fn class_axis(op: &'static str, logits: &Tensor) -> Result<usize> {
     match logits.rank() {
         0 => Err(Error::Rank { op, expected: "at least 1".into(), shape: Box::new(*logits.shape()) }),
@@ -519,14 +550,14 @@ fn class_last(tensor: &Tensor, axis: usize) -> Result<Tensor> {
     tensor.permute_axes(&order)
 }
 
-/// How many targets are not `ignore_index`.
+/// Counts the targets that are not `ignore_index`.
 fn counted(target: &Tensor, ignore_index: i64, dtype: DType) -> Result<Tensor> {
-    // Counted in integers: a sum of f32 ones would stop growing at 2^24.
+    // Counted in integers: a sum of f32 ones would stop increasing at 2^24.
     let counted = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?;
     counted.sum_as_is(AxisSet::first(counted.rank()))?.to_dtype(dtype)
 }
 
-/// The mean is over the targets that were counted.
+/// Reduces the losses. With a `count`, the result is their sum divided by `count`.
 fn reduce_counted(
     op: &'static str,
     losses: &Tensor,
@@ -539,7 +570,8 @@ fn reduce_counted(
     }
 }
 
-/// [`soft_losses`] over the classes, the target smoothed and by weights; the mean is over all rows.
+/// Computes [`soft_losses`] over the classes, with a smoothed and weighted target. The mean is over
+/// all rows.
 fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOptions<'_>) -> Result<Tensor> {
     let axis = class_axis("cross_entropy", logits)?;
     let (x, mut target) = loss_pair("cross_entropy", logits, target)?;
@@ -553,12 +585,12 @@ fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpt
     options.reduction.apply("cross_entropy", &soft_losses(&x, &target, axis)?)
 }
 
-/// `-sum(target * log_softmax(x))` over `axis`.
+/// Computes `-sum(target * log_softmax(x))` over `axis`.
 fn soft_losses(x: &Tensor, target: &Tensor, axis: usize) -> Result<Tensor> {
     x.log_softmax(axis)?.mul(target)?.sum(axis)?.neg()
 }
 
-/// Input and target of one shape, in the accumulator dtype.
+/// Checks that input and target have the same shape, and converts both to the accumulator dtype.
 pub(crate) fn loss_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     check::float(op, "input", &x.meta())?;
     check::float(op, "target", &target.meta())?;

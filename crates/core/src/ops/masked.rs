@@ -1,4 +1,5 @@
-//! Picking and putting by a mask. How many elements a mask chooses only its data tell: it is read back to the host.
+//! Masked select, masked scatter and nonzero. The number of selected elements depends on the data,
+//! so the mask is copied to the host.
 
 use super::index::index_dtype;
 use crate::error::{Error, Result};
@@ -8,20 +9,23 @@ use crate::tensor::Tensor;
 use crate::{DType, Device, IntoShape};
 
 impl Tensor {
-    /// The elements where `mask` is true, in row-major order: `[count]`. Mask and tensor are broadcast against each other.
+    /// Selects the elements where `mask` is true, in row-major order: `[count]`. Mask and tensor
+    /// are broadcast against each other.
     ///
     /// # Errors
-    /// A mask that is not bool, shapes that do not broadcast.
+    /// Returns an error if the mask is not bool, or if shapes do not broadcast.
     pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
         let shape = self.shape().broadcast(mask.shape(), "masked_select")?;
         let positions = mask.checked_mask("masked_select")?.expand(shape)?.true_positions()?;
         self.expand(shape)?.reshape([shape.elements()])?.index_select(0, &positions)
     }
 
-    /// This tensor, with the elements of `source` in row-major order wherever `mask` (broadcast) is true. What is left of the source is not used.
+    /// Returns this tensor with the elements where `mask` (broadcast) is true replaced by the
+    /// elements of `source`, in row-major order. Additional elements of the source are ignored.
     ///
     /// # Errors
-    /// A mask that is not bool or does not broadcast to this tensor, a source of another dtype or with too few elements.
+    /// Returns an error if the mask is not bool or does not broadcast to this tensor, or if the
+    /// source has another dtype or too few elements.
     pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
         let mask = mask.checked_mask("masked_scatter")?;
         if !mask.shape().broadcasts_to(self.shape()) {
@@ -43,10 +47,11 @@ impl Tensor {
         x.reshape([x.elements()])?.scatter(0, &positions, &source)?.reshape(*x.shape())
     }
 
-    /// The index of every element that is not zero (or is true), in row-major order: `[count, rank]`, i32 (i64 where an axis is too long for it).
+    /// Returns the indices of every element that is not zero (or is true), in row-major order:
+    /// `[count, rank]`, i32 (i64 if an axis is too long for i32).
     ///
     /// # Errors
-    /// If an earlier op failed on the device.
+    /// Returns an error if an earlier op failed on the device.
     pub fn nonzero(&self) -> Result<Tensor> {
         let mask = if self.dtype() == DType::Bool { self.clone() } else { self.to_dtype(DType::Bool)? };
         let positions = mask.host_positions()?;
@@ -64,7 +69,7 @@ impl Tensor {
         upload_positions(&indices, [positions.len(), self.rank()], longest, self.device())
     }
 
-    /// The row-major positions of true elements: `[count]`, an index tensor.
+    /// Returns the row-major indices of true elements: `[count]`, an index tensor.
     pub(crate) fn true_positions(&self) -> Result<Tensor> {
         let positions = self.host_positions()?;
         upload_positions(&positions, [positions.len()], self.elements(), self.device())
@@ -83,7 +88,7 @@ impl Tensor {
     }
 }
 
-/// Positions below `size` as an index tensor.
+/// Returns an index tensor of indices below `size`.
 fn upload_positions(
     positions: &[usize],
     shape: impl IntoShape,

@@ -1,4 +1,4 @@
-//! Matrix products: the op with its epilogue, and the methods that come down to it.
+//! Matrix products: the op with its epilogue, and the methods that are based on it.
 
 use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads, is_recording};
@@ -24,21 +24,27 @@ pub(crate) use gradient::gives_row_sums;
 use gradient::sum_over_rows;
 use shapes::{as_matrices, one_matrix, with_matrix_of};
 
-/// `y[.., i, j] = sum_k a[.., i, k] * b[.., k, j]`, then the [`Epilogue`].
+/// `y[.., i, j] = sum_k a[.., i, k] * b[.., k, j]`, followed by the [`Epilogue`].
 ///
-/// Inputs: a `[.., m, k]`, b `[.., k, n]` of one numeric dtype, with equal leading axes (`Tensor::matmul` expands them); then bias `[n]`, residual and accumulator
-/// as the epilogue says (bias and residual in the output's dtype or the operands'), or the pre-activation. Outputs `[.., m, n]`: y, and the pre-activation if asked for.
-/// f16 and bf16 accumulate in f32, integers wrap. The plain product is a primitive.
+/// Inputs: a `[.., m, k]`, b `[.., k, n]` of one numeric dtype, with equal leading axes
+/// (`Tensor::matmul` expands them); then, depending on the epilogue, bias `[n]`, residual and
+/// accumulator (bias and residual in the output's or the operands' dtype), or the pre-activation.
+/// Outputs `[.., m, n]`: y, and the pre-activation if requested. f16 and bf16 accumulate in f32,
+/// integers wrap. The plain product is a primitive.
 #[derive(Clone, Debug)]
 pub struct Matmul {
-    /// What follows the product.
+    /// What is applied to the product before it is stored.
     pub epilogue: Epilogue,
-    /// Whether a backend may round f32 operands to TF32 (10 bits of mantissa) before they are multiplied; sums stay f32. A permission: a backend may
-    /// ignore it, and other dtypes do. The products of the gradient have it too.
+    /// Whether a backend may round f32 operands to TF32 (10 bits of mantissa) before they are
+    /// multiplied; sums stay f32. This is a permission: a backend may ignore it, and it has no
+    /// effect on other dtypes. It also applies to the products of the gradient.
     pub tf32: bool,
-    /// Whether a backend may compute a product of f32 on tensor cores of bf16, from three parts of each operand and six products of parts ("bf16x6"), where that is at
-    /// least as accurate as sums in f32 (`docs/kernels/matmul.md` has the errors); it is rounded differently. Given by default, and without effect where
-    /// [`tf32`](Matmul::tf32) is given. Infinities, NaN, the largest and the smallest numbers come out as without it. The products of the gradient have it too.
+    /// Whether a backend may compute an f32 product on bf16 tensor cores, from three bf16 terms of
+    /// each operand and six products of terms ("bf16x6"), where that is at least as accurate as f32
+    /// accumulation (`docs/kernels/matmul.md` has the errors). The rounding is different. True by
+    /// default, and ignored if [`tf32`](Matmul::tf32) is true. Infinities, NaN, and the largest and
+    /// smallest numbers give the same results as without it. It also applies to the products of the
+    /// gradient.
     pub bf16x6: bool,
 }
 
@@ -46,7 +52,7 @@ impl Matmul {
     /// The plain product, as accurate as f32.
     pub const PLAIN: Matmul = Matmul { epilogue: Epilogue::NONE, tf32: false, bf16x6: true };
 
-    /// Number of inputs.
+    /// Returns the number of inputs.
     pub fn input_count(&self) -> usize {
         2 + usize::from(self.epilogue.bias)
             + usize::from(self.epilogue.residual)
@@ -130,7 +136,8 @@ impl Rule for Matmul {
         self.epilogue == Epilogue::NONE
     }
 
-    /// Everything in the accumulator dtype, rounded once at the end; what follows bias and activation is taken off first.
+    /// Computes in the accumulator dtype and rounds once at the end. Options that come after bias
+    /// and activation are separated into ops first.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let Epilogue { bias, activation, residual, alpha, accumulate, out_dtype, .. } = self.epilogue;
         let dtype = inputs[0].dtype();
@@ -187,15 +194,18 @@ impl Rule for Matmul {
         match activation {
             _ if activation_grad.is_some() || row_sums_of_a => Differentiability::Composition,
             None => saves(0),
-            // With a residual it is no output of its own.
+            // With a residual, the activation's result is not an output.
             Some(op) if op.saves_output() && !residual => saves(0b1),
             Some(op) if op.has_grad_op() && !op.saves_output() && pre_activation => saves(0b10),
             Some(_) => Differentiability::Composition,
         }
     }
 
-    /// `dz = f'(z) dy` of an activation; `da = alpha * dz bT`, `db = alpha * aT dz`, in the operands' dtype, or in the f32 that they were cast from; `dbias = sum(dz)` over
-    /// rows, not rounded to half precision where the bias is f32 or was cast from it; `dresidual = dy`. An operand that is stored by columns, as the transposed weight of a linear layer is, gets its gradient stored so too.
+    /// `dz = f'(z) dy` of an activation; `da = alpha * dz bT`, `db = alpha * aT dz`, in the
+    /// operands' dtype, or in f32 if they were cast from it; `dbias = sum(dz)` over rows, not
+    /// rounded to half precision if the bias is f32 or was cast from it; `dresidual = dy`. The
+    /// gradient of a column-major operand, such as the transposed weight of a linear layer, is
+    /// column-major too.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let Some(grad) = self.grad_of_sum(context, grad_outputs)? else { return Ok(grads) };
@@ -222,14 +232,14 @@ impl Rule for Matmul {
 }
 
 impl Matmul {
-    /// This product of all inputs but the last one, with another epilogue.
+    /// Applies this product to all inputs but the last one, with another epilogue.
     fn without_last(&self, inputs: &[Tensor], epilogue: Epilogue) -> Result<Tensor> {
         let inputs: SmallVec<[&Tensor; 4]> = inputs[..inputs.len() - 1].iter().collect();
         apply_one(Matmul { epilogue, ..*self }, &inputs)
     }
 }
 
-/// A factor of integers is a whole number: rounding it in silence would give another product.
+/// Checks that a factor of integers is an integer: rounding it silently would give another product.
 pub(crate) fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Result<()> {
     if dtype.is_float() || factor.fract() == 0.0 {
         return Ok(());
@@ -238,10 +248,10 @@ pub(crate) fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DTy
     Err(Error::invalid(op, text![given, dtype, ", expected a whole number"]))
 }
 
-/// `[.., m, k] x [.., k, n] -> [.., m, n]`.
+/// Returns the shape of `[.., m, k] x [.., k, n]`: `[.., m, n]`.
 #[inline]
 pub(crate) fn product_shape(op: &'static str, left: &Shape, right: &Shape) -> Result<Shape> {
-    // Two matrices, as in most products.
+    // Fast path for two matrices, the most frequent case.
     match (left.dims(), right.dims()) {
         (&[rows, inner], &[again, columns]) if inner == again => Shape::new(&[rows, columns]),
         _ => product_shape_of_stacks(op, left, right),
@@ -270,22 +280,25 @@ fn product_shape_of_stacks(op: &'static str, left: &Shape, right: &Shape) -> Res
     Shape::new(&dims)
 }
 
-/// What follows the product in [`Tensor::matmul_with`]: `y = activation(alpha * a b + bias) + residual`.
+/// Epilogue of [`Tensor::matmul_with`]: `y = activation(alpha * a b + bias) + residual`.
 #[derive(Clone, Copy)]
 pub struct MatmulOptions<'a> {
-    /// Added to every row: `[n]`.
+    /// Bias that is added to every row: `[n]`.
     pub bias: Option<&'a Tensor>,
-    /// The function applied to the sum of product and bias.
+    /// Function that is applied to the sum of product and bias.
     pub activation: Option<UnaryOp>,
-    /// Added after the activation: of the result's shape, or broadcast to it.
+    /// Residual that is added after the activation: of the result's shape, or broadcast to it.
     pub residual: Option<&'a Tensor>,
-    /// Factor of the product; 1 by default.
+    /// Factor of the product. Default: 1.
     pub alpha: f64,
-    /// Dtype of the result; that of the operands if none. f32 is possible for halves.
+    /// Dtype of the result. Default: that of the operands. Half-precision operands also support
+    /// f32.
     pub out_dtype: Option<DType>,
-    /// Whether a device may multiply f32 in TF32, also in the gradient: see [`Matmul::tf32`]. Not by default.
+    /// Whether a device may multiply f32 in TF32, also in the gradient: see [`Matmul::tf32`].
+    /// Default: false.
     pub tf32: bool,
-    /// Whether a device may multiply f32 by parts of bf16 where that is as accurate, also in the gradient: see [`Matmul::bf16x6`]. By default it may.
+    /// Whether a device may compute f32 products with bf16x6 where that is as accurate, also in the
+    /// gradient: see [`Matmul::bf16x6`]. Default: true.
     pub bf16x6: bool,
 }
 
@@ -304,26 +317,31 @@ impl Default for MatmulOptions<'_> {
 }
 
 impl Tensor {
-    /// The matrix product over the last axis of `self` and the last but one of `other`, as NumPy's `matmul`.
+    /// Computes the matrix product over the last axis of `self` and the second-to-last axis of
+    /// `other`, as NumPy's `matmul`.
     ///
     /// # Shapes
-    /// `[.., m, k] x [.., k, n] -> [.., m, n]`, leading axes broadcast. A vector on the left counts as a row, on the right as a column, and its
-    /// axis is left out of the result: `[k] x [k] -> []`.
+    /// `[.., m, k] x [.., k, n] -> [.., m, n]`, leading axes broadcast. A vector is treated as a
+    /// row on the left and as a column on the right, and its axis is removed from the result:
+    /// `[k] x [k] -> []`.
     ///
     /// # Errors
-    /// Inner sizes that differ, leading axes that do not broadcast, an operand without axes, dtypes that differ, bool.
+    /// Returns an error if inner sizes differ, if leading axes do not broadcast, if an operand has
+    /// rank 0, if dtypes differ, or for bool.
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         self.matmul_with(other, MatmulOptions::default())
     }
 
-    /// As [`matmul`](Tensor::matmul), with what follows the product done in the same pass.
+    /// Computes [`matmul`](Tensor::matmul) with an epilogue in the same kernel.
     ///
     /// # Errors
-    /// As [`matmul`](Tensor::matmul); a bias, residual or output dtype that does not fit.
+    /// Same as [`matmul`](Tensor::matmul), and an error if a bias, residual or output dtype is
+    /// incompatible.
     pub fn matmul_with(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
         match precision::current() {
             None => self.product(other, options),
-            // Before the operands are expanded: a cast of an expanded view is a tensor of its size.
+            // Cast before the operands are expanded: a cast of an expanded view would materialize
+            // it.
             Some(scope) => {
                 let bias = scope.bias(options.bias, options.residual)?;
                 let options = MatmulOptions { bias: bias.as_ref(), ..options };
@@ -333,7 +351,7 @@ impl Tensor {
     }
 
     fn product(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
-        // Two matrices, as in most products: there is nothing to lay out first.
+        // Fast path for two matrices, the most frequent case: no operand needs to be reshaped.
         if let (&[rows, inner], &[again, columns]) = (self.dims(), other.dims())
             && inner == again
             && options.residual.is_none_or(|residual| *residual.dims() == [rows, columns])
@@ -376,17 +394,20 @@ impl Tensor {
         if *y.shape() == result { Ok(y) } else { y.reshape(result) }
     }
 
-    /// `y = x weightT + bias`, as PyTorch's `linear`. All leading axes count as rows of one matrix, so the weight's gradient is one product.
+    /// Computes `y = x weightT + bias`, as PyTorch's `linear`. All leading axes are flattened to
+    /// the rows of one matrix, so that the weight's gradient is one product.
     ///
     /// # Shapes
-    /// self `[.., in]`, weight `[out, in]`, bias `[out]` -> `[.., out]`; weight `[in]`, bias `[]` -> `[..]`
+    /// self `[.., in]`, weight `[out, in]`, bias `[out]` -> `[.., out]`;
+    /// weight `[in]`, bias `[]` -> `[..]`
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ.
+    /// Returns an error if shapes are incompatible, or if dtypes differ.
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         match precision::current() {
             None => self.linear_as_it_is(weight, bias),
-            // Before the weight is turned: the cast of a parameter is kept, that of its view is not.
+            // Cast before the weight is transposed: the cast of a parameter is cached, that of its
+            // view is not.
             Some(scope) => {
                 let bias = scope.optional(bias)?;
                 scope.operand(self)?.linear_as_it_is(&scope.operand(weight)?, bias.as_ref())
@@ -398,7 +419,7 @@ impl Tensor {
         self.linear_and(weight, bias, None)
     }
 
-    /// `x weightT + bias`, plus a residual of the result's shape.
+    /// Computes `x weightT + bias`, plus a residual of the result's shape.
     fn linear_and(
         &self,
         weight: &Tensor,
@@ -429,7 +450,7 @@ impl Tensor {
         }
         same_numbers("linear", &[self, weight])?;
         if let Some(bias) = bias {
-            // That of a sum in f32 may be f32 as well.
+            // If the residual is wider than the operands, the bias may have its dtype.
             let is_wide = residual.is_some_and(|residual| residual.dtype() == bias.dtype());
             same_numbers("linear", &[if is_wide { bias } else { self }, bias])?;
             check::shape("linear", "bias", &bias.meta(), Shape::unchecked(&[outputs]))?;
@@ -441,7 +462,8 @@ impl Tensor {
         };
         let residual = residual.map(flat).transpose()?;
         let options = MatmulOptions { bias, residual: residual.as_ref(), ..Default::default() };
-        // Without a view where there is nothing to flatten: gradient rules look one op back.
+        // No view is created if there is nothing to flatten, because gradient rules inspect the op
+        // that computed their input.
         let x = if self.rank() == 2 { self.clone() } else { self.reshape([rows, width])? };
         let y = x.matmul_with(&weight.t()?, options)?;
         if self.rank() == 2 {
@@ -450,13 +472,14 @@ impl Tensor {
         y.reshape(self.shape().resized(leading.len(), outputs, "linear")?)
     }
 
-    /// `beta * self + alpha * a b`, as PyTorch's `addmm`. With `beta` 0, what `self` holds does not matter.
+    /// Computes `beta * self + alpha * a b`, as PyTorch's `addmm`. With `beta` 0, the values of
+    /// `self` are ignored.
     ///
     /// # Shapes
     /// self `[m, n]` or broadcast to it, a `[m, k]`, b `[k, n]` -> `[m, n]`
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ.
+    /// Returns an error if shapes are incompatible, or if dtypes differ.
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         match precision::current() {
             None => self.addmm_as_it_is(a, b, beta, alpha),
@@ -480,13 +503,15 @@ impl Tensor {
         add_scaled(self, a, b, [beta, alpha])
     }
 
-    /// `self = beta * self + alpha * a b`, in place. With `beta` 0, what `self` holds does not matter.
+    /// Computes `self = beta * self + alpha * a b`, in place. With `beta` 0, the values of `self`
+    /// are ignored.
     ///
     /// # Shapes
     /// self `[m, n]`, a `[m, k]`, b `[k, n]`
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ, gradients that would be lost, memory shared with an operand.
+    /// Returns an error if shapes are incompatible, if dtypes differ, if a gradient would be lost,
+    /// or if `self` shares memory with an operand.
     pub fn addmm_(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<()> {
         check::shape("addmm", "accumulator", &self.meta(), self.addmm_shape(a, b, beta, alpha)?)?;
         if is_recording() && [self, a, b].iter().any(|tensor| tensor.needs_grad()) {
@@ -499,18 +524,19 @@ impl Tensor {
             return self.copy_(&without_precision(|| self.addmm(a, b, beta, alpha))?);
         }
         let epilogue = Epilogue { alpha, accumulate: true, ..Epilogue::NONE };
-        // A scope leaves the dtypes of forms in place alone, but what it forbids is forbidden here too.
+        // A scope does not change the dtypes of in-place ops, but the products that it forbids are
+        // forbidden here too.
         let bf16x6 = precision::current() != Some(Precision::Ieee);
         apply_one(Matmul { epilogue, bf16x6, ..Matmul::PLAIN }, &[a, b, self]).map(drop)
     }
 
-    /// The product of each element with each: `y[i, j] = self[i] * other[j]`.
+    /// Computes the outer product: `y[i, j] = self[i] * other[j]`.
     ///
     /// # Shapes
     /// `[m], [n] -> [m, n]`
     ///
     /// # Errors
-    /// Operands that are no vectors, dtypes that differ, bool.
+    /// Returns an error if an operand is not a vector, if dtypes differ, or for bool.
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("outer")?, other.shape().to_array::<1>("outer")?);
         let both = precision::widened(&[self, other])?;
@@ -519,13 +545,13 @@ impl Tensor {
         in_function("outer", &[&both[0], &both[1]], || both[0].unsqueeze(1)?.mul(&both[1].unsqueeze(0)?))
     }
 
-    /// The sum of products of two vectors.
+    /// Computes the dot product of two vectors.
     ///
     /// # Shapes
     /// `[k], [k] -> []`
     ///
     /// # Errors
-    /// Operands that are no vectors or differ in length, dtypes that differ, bool.
+    /// Returns an error if an operand is not a vector, if lengths or dtypes differ, or for bool.
     pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("dot")?, other.shape().to_array::<1>("dot")?);
         if precision::current().is_none() {
@@ -535,7 +561,7 @@ impl Tensor {
         self.matmul(other)
     }
 
-    /// `[m, n]` of the product that is added to this tensor.
+    /// Returns the shape `[m, n]` of the product that is added to this tensor.
     fn addmm_shape(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Shape> {
         let (_, _): ([usize; 2], [usize; 2]) = (a.shape().to_array("addmm")?, b.shape().to_array("addmm")?);
         same_numbers("addmm", &[a, b, self])?;
@@ -545,13 +571,15 @@ impl Tensor {
     }
 }
 
-/// `factors[0] * summand + factors[1] * a b`, where the summand broadcasts to the product. What is scaled is not rounded to half precision before it is added.
+/// Computes `factors[0] * summand + factors[1] * a b`, where the summand broadcasts to the product.
+/// The scaled summand is not rounded to half precision before the addition.
 pub(crate) fn add_scaled(summand: &Tensor, a: &Tensor, b: &Tensor, factors: [f64; 2]) -> Result<Tensor> {
     let [beta, alpha] = factors;
     let dtype = summand.dtype();
     let wide = if beta == 0.0 || beta == 1.0 { dtype } else { dtype.accumulator() };
     let residual = match beta {
-        // What asks for a gradient gets zeros: it is read nowhere, and still in the graph.
+        // A summand that requires a gradient is replaced by zeros: its values are not read, but it
+        // stays in the graph.
         0.0 if summand.needs_grad() => {
             let everywhere = Tensor::ones([], DType::Bool, summand.device())?.expand(*summand.shape())?;
             Some(summand.masked_fill(&everywhere, 0)?)
@@ -565,7 +593,8 @@ pub(crate) fn add_scaled(summand: &Tensor, a: &Tensor, b: &Tensor, factors: [f64
         .to_dtype(dtype)
 }
 
-/// All are numbers of one dtype: told in the name of the method that was called, not of the product inside it.
+/// Checks that all tensors have one numeric dtype. The error contains the name of the method that
+/// the user called, not of the product in it.
 pub(crate) fn same_numbers(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
     for tensor in tensors {
         check::same_dtype(op, &tensors[0].meta(), &tensor.meta())?;

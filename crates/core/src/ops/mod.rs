@@ -1,5 +1,5 @@
-//! The ops by family. Each file holds the payload structs with their shape rules, compositions and gradients, and the
-//! `Tensor` methods that users call. Views (no kernel) are in `view`.
+//! The ops by family. Each file contains the payload structs with their shape rules, compositions
+//! and gradients, and the public `Tensor` methods. Views, which need no kernel, are in `view`.
 
 #[macro_use]
 mod list;

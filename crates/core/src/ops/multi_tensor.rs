@@ -1,4 +1,4 @@
-//! One number of many tensors together, fused: the norm of all gradients.
+//! Fused reductions over a list of tensors: the norm of all gradients.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -8,10 +8,12 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 
-/// `y = sqrt(sum of x^2)` over all elements of all inputs, also where that sum would overflow or vanish (Blue 1978).
+/// `y = sqrt(sum of x^2)` over all elements of all inputs, also if that sum would overflow or
+/// underflow (Blue 1978).
 ///
-/// Inputs: any number of tensors of one floating dtype, of any shapes. Output: `[]` in their accumulator dtype, in which squares are formed and added, in an order that the
-/// layouts alone decide. Of no elements: 0. Composite.
+/// Inputs: any number of tensors of one floating dtype, of any shapes. Output: `[]` in their
+/// accumulator dtype, in which squares are computed and added, in an order that depends only on the
+/// layouts. Without elements: 0. Composite.
 #[derive(Clone, Debug)]
 pub struct MultiTensorNorm;
 
@@ -29,7 +31,8 @@ impl Rule for MultiTensorNorm {
         }
         Ok(Outputs::from_buf([Output::fresh(Shape::unchecked(&[]), first.dtype.accumulator())]))
     }
-    /// The norm of norms, as squares of one of them may overflow where it does not.
+    /// Computes the norm of the norms, because the squares of one norm may overflow where the norm
+    /// does not.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let norms =
             inputs.iter().map(|input| input.to_accumulator()?.norm(..)).collect::<Result<Vec<_>>>()?;
@@ -53,7 +56,7 @@ impl Rule for MultiTensorNorm {
     }
 }
 
-/// The norm of all elements of tensors whose norms these are.
+/// Computes the norm of all elements of tensors from the tensors' norms.
 fn norm_of_norms(mut norms: Vec<Tensor>) -> Result<Tensor> {
     match norms.len() {
         1 => Ok(norms.swap_remove(0)),
@@ -61,13 +64,15 @@ fn norm_of_norms(mut norms: Vec<Tensor>) -> Result<Tensor> {
     }
 }
 
-/// The Euclidean norm of all elements of `tensors` taken as one vector (f64 if one of them is, else f32), also where their squares would overflow or vanish.
+/// Computes the Euclidean norm of all elements of `tensors` as one vector (f64 if one of them is,
+/// otherwise f32), also if their squares would overflow or underflow.
 ///
 /// # Shapes
-/// Any; the result has `[]`.
+/// Any; the result is `[]`.
 ///
 /// # Errors
-/// No tensors at all; a dtype that is not floating; tensors on several devices.
+/// Returns an error if there are no tensors, if a dtype is not floating, or if tensors are on
+/// several devices.
 pub fn total_norm(tensors: &[&Tensor]) -> Result<Tensor> {
     if tensors.is_empty() {
         return Err(Error::invalid("total_norm", "expected at least 1 tensor, got 0"));
@@ -78,7 +83,7 @@ pub fn total_norm(tensors: &[&Tensor]) -> Result<Tensor> {
     norm_of_norms(norms.collect::<Result<_>>()?)
 }
 
-/// `tensors` in groups of one device and dtype.
+/// Groups `tensors` by device and dtype.
 fn alike<'a>(tensors: &[&'a Tensor]) -> SmallVec<[Vec<&'a Tensor>; 1]> {
     let mut groups: SmallVec<[Vec<&Tensor>; 1]> = SmallVec::new();
     for &tensor in tensors {

@@ -1,4 +1,4 @@
-//! Normalisations.
+//! Normalization ops.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -16,11 +16,13 @@ pub use batch::{BatchNorm, BatchNormGrad};
 
 use batch::{channel_affine, per_channel};
 
-/// `y = (x - mean) / sqrt(var + eps) * weight + bias` over the last axis (Ba et al. 2016); var is the population's.
+/// `y = (x - mean) / sqrt(var + eps) * weight + bias` over the last axis (Ba et al. 2016); var is
+/// the biased (population) variance.
 ///
-/// Inputs: x `[.., width]` floating, then weight `[width]` and bias `[width]` of x's dtype if `weight` / `bias`. Outputs: y as x, or in `out_dtype`; mean and
-/// reciprocal deviation `1/sqrt(var + eps)`, `[..]` (auxiliary), in `accumulator()` of the dtype. Statistics are formed in two passes in
-/// the accumulator dtype.
+/// Inputs: x `[.., width]` floating, then weight `[width]` and bias `[width]` of x's dtype if
+/// `weight` / `bias`. Outputs: y with x's shape and dtype, or `out_dtype`; mean and reciprocal
+/// standard deviation `1/sqrt(var + eps)`, `[..]` (auxiliary), in the `accumulator()` dtype.
+/// Statistics are computed in two passes in the accumulator dtype.
 #[derive(Clone, Debug)]
 pub struct LayerNorm {
     /// Added to the variance.
@@ -29,56 +31,65 @@ pub struct LayerNorm {
     pub weight: bool,
     /// Whether a bias follows (after the weight).
     pub bias: bool,
-    /// The half precision that y of f32 is rounded to; none by default.
+    /// The half precision to which an f32 y is rounded. Default: not rounded.
     pub out_dtype: Option<DType>,
 }
 
-/// Gradient of [`LayerNorm`]: with `n = (x - mean) * rstd`, `g = dy * weight`: `dx = rstd * (g - mean(g) - n * mean(g * n))`,
-/// `dweight = sum(dy * n)`, `dbias = sum(dy)` over all rows.
+/// Gradient of [`LayerNorm`]: with `n = (x - mean) * rstd`, `g = dy * weight`:
+/// `dx = rstd * (g - mean(g) - n * mean(g * n))`, `dweight = sum(dy * n)`, `dbias = sum(dy)` over
+/// all rows.
 ///
-/// Inputs: x, mean, rstd, dy (as x, or half precision where x is f32), then weight if `weight`, then the residual's gradient, as x, if `residual`. Outputs: dx as x; then dweight
-/// `[width]` if `weight`; then dbias `[width]` if `bias`; then dx rounded to the half precision of dy if `rounds`.
+/// Inputs: x, mean, rstd, dy (x's dtype, or half precision if x is f32), then weight if `weight`,
+/// then the residual's gradient, with x's shape and dtype, if `residual`. Outputs: dx with x's
+/// shape and dtype; then dweight `[width]` if `weight`; then dbias `[width]` if `bias`; then dx
+/// rounded to the half precision of dy if `rounds`.
 #[derive(Clone, Debug)]
 pub struct LayerNormGrad {
     /// Whether there was a weight.
     pub weight: bool,
     /// Whether there was a bias.
     pub bias: bool,
-    /// Whether a gradient that came to x from elsewhere, as around a residual block, is added to dx.
+    /// Whether the gradient of x from another use, such as a residual connection, is added to dx.
     pub residual: bool,
-    /// Whether dx is given in the half precision of dy too, for the products whose gradients take it so.
+    /// Whether dx is also output in the half precision of dy, for matrix products whose gradients
+    /// read it in this dtype.
     pub rounds: bool,
 }
 
 /// `y = x / sqrt(mean(x^2) + eps) * weight` over the last axis (Zhang and Sennrich 2019, eq. 4).
 ///
-/// Inputs: x `[.., width]` floating, then weight `[width]` if `weight`. Outputs: y as x, or in `out_dtype`; reciprocal root mean square `[..]` (auxiliary), in
-/// `accumulator()` of the dtype.
+/// Inputs: x `[.., width]` floating, then weight `[width]` if `weight`. Outputs: y with x's shape
+/// and dtype, or `out_dtype`; reciprocal root mean square `[..]` (auxiliary), in the
+/// `accumulator()` dtype.
 #[derive(Clone, Debug)]
 pub struct RmsNorm {
     /// Added to the mean square.
     pub eps: f64,
     /// Whether a weight follows x.
     pub weight: bool,
-    /// The half precision that y of f32 is rounded to; none by default.
+    /// The half precision to which an f32 y is rounded. Default: not rounded.
     pub out_dtype: Option<DType>,
 }
 
-/// Gradient of [`RmsNorm`]: with `n = x * rrms`, `g = dy * weight`: `dx = rrms * (g - n * mean(g * n))`, `dweight = sum(dy * n)`.
+/// Gradient of [`RmsNorm`]: with `n = x * rrms`, `g = dy * weight`:
+/// `dx = rrms * (g - n * mean(g * n))`, `dweight = sum(dy * n)`.
 ///
-/// Inputs: x, rrms, dy (as x, or half precision where x is f32), then weight if `weight`, then the residual's gradient, as x, if `residual`. Outputs: dx as x; then dweight `[width]`
-/// if `weight`; then dx rounded to the half precision of dy if `rounds`.
+/// Inputs: x, rrms, dy (x's dtype, or half precision if x is f32), then weight if `weight`, then
+/// the residual's gradient, with x's shape and dtype, if `residual`. Outputs: dx with x's shape and
+/// dtype; then dweight `[width]` if `weight`; then dx rounded to the half precision of dy if
+/// `rounds`.
 #[derive(Clone, Debug)]
 pub struct RmsNormGrad {
     /// Whether there was a weight.
     pub weight: bool,
-    /// Whether a gradient that came to x from elsewhere, as around a residual block, is added to dx.
+    /// Whether the gradient of x from another use, such as a residual connection, is added to dx.
     pub residual: bool,
-    /// Whether dx is given in the half precision of dy too, for the products whose gradients take it so.
+    /// Whether dx is also output in the half precision of dy, for matrix products whose gradients
+    /// read it in this dtype.
     pub rounds: bool,
 }
 
-/// `[.., width]` -> `([..], [width])`.
+/// Splits `[.., width]` into `([..], [width])`.
 fn rows_and_width(op: &'static str, x: &Meta<'_>) -> Result<(Shape, Shape)> {
     check::float(op, "input", x)?;
     let shape = x.shape();
@@ -93,7 +104,7 @@ fn vector(op: &'static str, what: &'static str, meta: &Meta<'_>, dtype: DType, s
     check::shape(op, what, meta, shape)
 }
 
-/// The dtype of the normalized rows.
+/// Returns the dtype of the normalized rows.
 fn normal_dtype(op: &'static str, dtype: DType, out_dtype: Option<DType>) -> Result<DType> {
     match out_dtype {
         Some(out) if out != dtype && !(dtype == DType::F32 && out.is_half()) => {
@@ -105,19 +116,20 @@ fn normal_dtype(op: &'static str, dtype: DType, out_dtype: Option<DType>) -> Res
     }
 }
 
-/// dy of x: in its dtype, or in half precision, which f32 was rounded to.
+/// Checks dy: it has x's dtype, or half precision if an f32 output was rounded.
 fn output_grad(op: &'static str, meta: &Meta<'_>, x: &Meta<'_>) -> Result<()> {
     let is_rounded = x.dtype == DType::F32 && meta.dtype.is_half();
     vector(op, "grad_output", meta, if is_rounded { meta.dtype } else { x.dtype }, *x.shape())
 }
 
-/// What other uses of x have given, which a sum in f32 or f64 is added to.
+/// Takes the partial gradient of x from other uses, if it can be added in f32 or f64.
 fn partial_of(context: &Context<'_>, dtype: DType) -> Option<Tensor> {
     let is_added = context.needs(0) && !dtype.is_half();
     if is_added { context.take_partial(0, dtype) } else { None }
 }
 
-/// The residual's gradient fits: of f32 or f64, whose sums an addition of its own rounds in the same way.
+/// Checks the residual's gradient. Only f32 and f64 are supported: the sum is then rounded as by a
+/// separate addition.
 fn residual_grad(op: &'static str, meta: &Meta<'_>, x: &Meta<'_>) -> Result<()> {
     if x.dtype.is_half() {
         let expected = crate::text![DType::F32, " or ", DType::F64, ", where a residual's gradient is added"];
@@ -126,7 +138,7 @@ fn residual_grad(op: &'static str, meta: &Meta<'_>, x: &Meta<'_>) -> Result<()> 
     vector(op, "residual's gradient", meta, x.dtype, *x.shape())
 }
 
-/// dx in the half precision of dy, if it is asked for.
+/// Returns the output for dx in the half precision of dy, if requested.
 fn rounded_output(op: &'static str, rounds: bool, dy: &Meta<'_>, x: &Meta<'_>) -> Result<Option<Output>> {
     if rounds && (!dy.dtype.is_half() || x.dtype != DType::F32) {
         let expected = crate::text!["half precision, to which dx of ", DType::F32, " is rounded"];
@@ -135,7 +147,8 @@ fn rounded_output(op: &'static str, rounds: bool, dy: &Meta<'_>, x: &Meta<'_>) -
     Ok(rounds.then(|| Output::fresh(*x.shape(), dy.dtype)))
 }
 
-/// The outputs of a norm's gradient by an op without residual that takes dy as x is: `inputs` has dy at `dy`, and the residual's gradient last.
+/// Composes the outputs of a norm's gradient from `op`, which has no residual and whose dy has x's
+/// dtype. `dy` is the index of dy in `inputs`; the residual's gradient is the last input.
 fn composed_grad(
     op: impl Into<crate::Op>,
     inputs: &[Tensor],
@@ -155,7 +168,7 @@ fn composed_grad(
     Ok(outputs)
 }
 
-/// The outputs of a norm whose rows are rounded afterward to the half precision of `out_dtype`.
+/// Computes the outputs of a norm, and rounds the normalized rows to `out_dtype`.
 fn rounded(op: impl Into<crate::Op>, inputs: &[Tensor], out_dtype: DType) -> Result<Vec<Tensor>> {
     let mut outputs = apply(op, &inputs.iter().collect::<Vec<_>>())?.into_vec();
     outputs[0] = outputs[0].to_dtype(out_dtype)?;
@@ -203,7 +216,8 @@ impl Rule for LayerNorm {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 1 | u16::from(self.weight) << 1, outputs: 0b110 })
     }
-    /// The statistics have gradients too (`dmean / width` and `-drstd * rstd^2 * n / width`): those of [`LayerNormGrad`] lead there.
+    /// The statistics can have gradients too (`dmean / width` and `-drstd * rstd^2 * n / width`):
+    /// they come from the gradient of [`LayerNormGrad`].
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let (x, mean, rstd) = (context.input(0)?, context.output(1)?, context.output(2)?);
@@ -240,12 +254,12 @@ impl Rule for LayerNorm {
     }
 }
 
-/// In the accumulator dtype.
+/// Converts to the accumulator dtype.
 fn wide(x: &Tensor) -> Result<Tensor> {
     x.to_dtype(x.dtype().accumulator())
 }
 
-/// `normal * weight + bias`, in the dtype of `normal`.
+/// Computes `normal * weight + bias`, in the dtype of `normal`.
 fn affine(normal: Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
     let scaled = match weight {
         Some(weight) => normal.mul(&wide(weight)?)?,
@@ -257,12 +271,12 @@ fn affine(normal: Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Res
     }
 }
 
-/// The size of the last axis.
+/// Returns the size of the last axis.
 fn width_of(x: &Tensor) -> f64 {
     x.dims()[x.rank() - 1] as f64
 }
 
-/// Adds `share`, cast, to a gradient.
+/// Adds `share`, converted to `dtype`, to a gradient.
 fn add_share(grad: &mut Option<Tensor>, share: Tensor, dtype: DType) -> Result<()> {
     let share = share.to_dtype(dtype)?;
     *grad = Some(match grad.take() {
@@ -346,7 +360,8 @@ impl Rule for RmsNorm {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 1 | u16::from(self.weight) << 1, outputs: 0b10 })
     }
-    /// The statistic has a gradient too (`-drrms * rrms^2 * n / width`): that of [`RmsNormGrad`] leads there.
+    /// The statistic can have a gradient too (`-drrms * rrms^2 * n / width`): it comes from the
+    /// gradient of [`RmsNormGrad`].
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let (x, rrms) = (context.input(0)?, context.output(1)?);
@@ -414,21 +429,24 @@ impl Rule for RmsNormGrad {
 }
 
 impl Tensor {
-    /// Each row (the last axis) shifted to mean 0 and scaled to variance 1, then `* weight + bias`. See [`LayerNorm`].
+    /// Normalizes each row (the last axis) to mean 0 and variance 1, then computes
+    /// `* weight + bias`. See [`LayerNorm`].
     ///
     /// # Shapes
-    /// self `[.., width]`, weight and bias `[width]` -> as self
+    /// self `[.., width]`, weight and bias `[width]` -> this tensor's shape
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Returns an error if shapes or dtypes are incompatible, or if the dtype is not floating.
     pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         self.layer_norm_as(None, weight, bias, eps)
     }
 
-    /// As [`layer_norm`](Tensor::layer_norm), rounded to `out_dtype` in the same pass: half precision for f32, as products in mixed precision take it.
+    /// Computes [`layer_norm`](Tensor::layer_norm), rounded to `out_dtype` in the same kernel: half
+    /// precision for f32, as matrix products in mixed precision need it.
     ///
     /// # Errors
-    /// As [`layer_norm`](Tensor::layer_norm); an output dtype that is neither that of the rows nor half precision for f32.
+    /// Same as [`layer_norm`](Tensor::layer_norm), and an error if the output dtype is neither that
+    /// of the rows nor half precision for f32.
     pub fn layer_norm_as(
         &self,
         out_dtype: Option<DType>,
@@ -441,34 +459,39 @@ impl Tensor {
         apply_one(op, &inputs)
     }
 
-    /// Each row (the last axis) divided by its root mean square, then `* weight`. See [`RmsNorm`].
+    /// Divides each row (the last axis) by its root mean square, then multiplies by `weight`. See
+    /// [`RmsNorm`].
     ///
     /// # Shapes
-    /// self `[.., width]`, weight `[width]` -> as self
+    /// self `[.., width]`, weight `[width]` -> this tensor's shape
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Returns an error if shapes or dtypes are incompatible, or if the dtype is not floating.
     pub fn rms_norm(&self, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         self.rms_norm_as(None, weight, eps)
     }
 
-    /// As [`rms_norm`](Tensor::rms_norm), rounded to `out_dtype` in the same pass: half precision for f32, as products in mixed precision take it.
+    /// Computes [`rms_norm`](Tensor::rms_norm), rounded to `out_dtype` in the same kernel: half
+    /// precision for f32, as matrix products in mixed precision need it.
     ///
     /// # Errors
-    /// As [`rms_norm`](Tensor::rms_norm); an output dtype that is neither that of the rows nor half precision for f32.
+    /// Same as [`rms_norm`](Tensor::rms_norm), and an error if the output dtype is neither that of
+    /// the rows nor half precision for f32.
     pub fn rms_norm_as(&self, out_dtype: Option<DType>, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         let inputs: SmallVec<[&Tensor; 2]> = [Some(self), weight].into_iter().flatten().collect();
         apply_one(RmsNorm { eps, weight: weight.is_some(), out_dtype }, &inputs)
     }
 
-    /// Each channel shifted to mean 0 and scaled to variance 1 over batch and space, then `* weight + bias`; also that mean and variance
-    /// (the population's), f32 for halves. See [`BatchNorm`].
+    /// Normalizes each channel to mean 0 and variance 1 over batch and spatial axes, then computes
+    /// `* weight + bias`. Also returns the mean and the biased (population) variance, f32 for half
+    /// precision. See [`BatchNorm`].
     ///
     /// # Shapes
-    /// self `[batch, channels, ..]`, weight and bias `[channels]` -> as self, `[channels]`, `[channels]`
+    /// self `[batch, channels, ..]`, weight and bias `[channels]` -> this tensor's shape,
+    /// `[channels]`, `[channels]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Returns an error if shapes or dtypes are incompatible, or if the dtype is not floating.
     pub fn batch_norm_train(
         &self,
         weight: Option<&Tensor>,
@@ -486,13 +509,14 @@ impl Tensor {
         }
     }
 
-    /// `(x - mean) / sqrt(var + eps) * weight + bias` for each channel, with statistics that are given.
+    /// Computes `(x - mean) / sqrt(var + eps) * weight + bias` for each channel, with the given
+    /// statistics.
     ///
     /// # Shapes
-    /// self `[batch, channels, ..]`, all others `[channels]` -> as self
+    /// self `[batch, channels, ..]`, all others `[channels]` -> this tensor's shape
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Returns an error if shapes or dtypes are incompatible, or if the dtype is not floating.
     pub fn batch_norm_eval(
         &self,
         mean: &Tensor,
@@ -516,14 +540,15 @@ impl Tensor {
         channel_affine(normal, parameters)?.to_dtype(self.dtype())
     }
 
-    /// The channels in `groups` groups, each group of each sample shifted to mean 0 and scaled to variance 1, then `* weight + bias` for each
-    /// channel (Wu and He 2018).
+    /// Splits the channels into `groups` groups, normalizes each group of each sample to mean 0 and
+    /// variance 1, then computes `* weight + bias` for each channel (Wu and He 2018).
     ///
     /// # Shapes
-    /// self `[batch, channels, ..]`, weight and bias `[channels]` -> as self
+    /// self `[batch, channels, ..]`, weight and bias `[channels]` -> this tensor's shape
     ///
     /// # Errors
-    /// Channels that do not divide into `groups`; shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Returns an error if the number of channels is not divisible by `groups`, if shapes or dtypes
+    /// are incompatible, or if the dtype is not floating.
     pub fn group_norm(
         &self,
         groups: usize,
@@ -552,7 +577,7 @@ impl Tensor {
     }
 }
 
-/// Weight and bias for each channel, checked; ones or zeros in the place of one that is missing.
+/// Checks weight and bias for each channel, and returns ones or zeros for a missing one.
 fn scale_and_shift(
     op: &'static str,
     x: &Tensor,

@@ -1,4 +1,4 @@
-//! Pooling over windows of two axes.
+//! Pooling over windows along two axes.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -13,16 +13,19 @@ use crate::{DType, Shape};
 
 pub use crate::functions::pools::PoolOptions;
 
-/// Largest element of each window; NaN if there is one. Padding counts as -infinity and never wins a position. Input: x `[batch, channels, height,
-/// width]`, floating; padding at most half the kernel, and an element of the image in every window. Outputs: y `[batch, channels, oh, ow]`; position of the winner in its image plane (`row * width + col`, the first one, i32,
-/// auxiliary).
+/// The largest element of each window; NaN if the window contains one. Padding is -infinity and is
+/// never selected. Input: x `[batch, channels, height, width]`, floating; the padding is at most
+/// half the kernel, and every window contains an element of the image. Outputs: y
+/// `[batch, channels, oh, ow]`, and the index of the selected element in its image plane
+/// (`row * width + col`, the first one, i32, auxiliary).
 #[derive(Clone, Debug)]
 pub struct MaxPool2d {
     /// The window.
     pub window: Window,
 }
 
-/// Each `dy` goes to its winner. Inputs: positions (i32), dy. Output: `[batch, channels, height, width]`, dtype of dy.
+/// Gradient of [`MaxPool2d`]: adds each `dy` to the selected element. Inputs: indices (i32), dy.
+/// Output: `[batch, channels, height, width]`, with the dtype of dy.
 #[derive(Clone, Debug)]
 pub struct MaxPool2dGrad {
     /// The window of the forward pass.
@@ -31,22 +34,24 @@ pub struct MaxPool2dGrad {
     pub size: [usize; 2],
 }
 
-/// Mean of each window, with dilation 1. Input: x `[batch, channels, height, width]`, floating; padding at most half the kernel, and an element of
-/// the image in every window. Output: `[batch, channels, oh, ow]`. Halves accumulate in f32.
+/// The mean of each window, with dilation 1. Input: x `[batch, channels, height, width]`, floating;
+/// the padding is at most half the kernel, and every window contains an element of the image.
+/// Output: `[batch, channels, oh, ow]`. Half precision accumulates in f32.
 #[derive(Clone, Debug)]
 pub struct AvgPool2d {
     /// The window.
     pub window: Window,
-    /// Whether padding counts in the divisor (PyTorch's default).
+    /// Whether the divisor includes padding (PyTorch's default).
     pub count_include_pad: bool,
 }
 
-/// Each `dy` is shared among its window. Input: dy. Output: `[batch, channels, height, width]`.
+/// Gradient of [`AvgPool2d`]: distributes each `dy` equally over its window. Input: dy. Output:
+/// `[batch, channels, height, width]`.
 #[derive(Clone, Debug)]
 pub struct AvgPool2dGrad {
     /// The window of the forward pass.
     pub window: Window,
-    /// Whether padding counted in the divisor.
+    /// Whether the divisor included padding.
     pub count_include_pad: bool,
     /// Height and width of the input.
     pub size: [usize; 2],
@@ -73,7 +78,8 @@ fn at_most_half(op: &'static str, window: &Window) -> Result<()> {
 fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
     at_most_half(op, window)?;
     let output = window.output_size(op, size)?;
-    // Windows that start in the image reach less far into it than the last one.
+    // Of the windows that do not start in the padding before the image, the last one starts
+    // farthest, so that it is sufficient to check that one.
     let all_in_padding = (0..2).any(|axis| {
         let in_padding = window.padding[axis].div_ceil(window.stride[axis]).min(output[axis]);
         (0..in_padding).chain([output[axis] - 1]).any(|at| !sees_image(window, axis, at, size[axis]))
@@ -87,11 +93,11 @@ fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[u
     Ok(output)
 }
 
-/// Whether window `at` along `axis` has an element of the image.
+/// Returns whether window `at` along `axis` contains an element of the image.
 fn sees_image(window: &Window, axis: usize, at: usize, size: usize) -> bool {
     let start = at * window.stride[axis];
     let padding = window.padding[axis];
-    // The first element at or beyond the image's start.
+    // Number of window elements before the image's first element.
     let skipped = padding.saturating_sub(start).div_ceil(window.dilation[axis]);
     skipped < window.kernel[axis] && start + skipped * window.dilation[axis] < padding + size
 }
@@ -105,7 +111,8 @@ impl Rule for MaxPool2d {
         let shape = pooled("max_pool2d", &inputs[0], &self.window)?;
         Ok([Output::fresh(shape, inputs[0].dtype), Output::fresh(shape, DType::I32)].into_iter().collect())
     }
-    /// The winner's place in its window, then its place in the image, then its value.
+    /// Computes the index of the largest element in its window, then its index in the image, then
+    /// its value.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let x = &inputs[0];
         let windows = self.window.views(x, f64::NEG_INFINITY)?;
@@ -116,7 +123,8 @@ impl Rule for MaxPool2d {
             .expand([batch, channels, oh, ow, kh * kw])?
             .gather(4, &place.reshape([batch, channels, oh, ow, 1])?)?
             .squeeze(4)?;
-        // Where all are -infinity the padding, which is as large, may come first: the first element of the image wins instead.
+        // If all elements are -infinity, the first of the equal maxima may be padding. In this case
+        // the first element of the image is selected.
         let first = seen.gather(4, &first_inside(&seen)?)?.squeeze(4)?;
         let position = position.ge_scalar(0)?.where_(&position, &first)?;
         Ok(vec![
@@ -136,7 +144,8 @@ impl Rule for MaxPool2d {
 }
 
 impl MaxPool2d {
-    /// The position in the image of every element of every window, -1 in the padding: `[1, 1, oh, ow, kh, kw]`.
+    /// Returns the index in the image of every element of every window, -1 for padding:
+    /// `[1, 1, oh, ow, kh, kw]`.
     fn positions(&self, x: &Tensor) -> Result<Tensor> {
         let [_, _, height, width] = x.sizes()?;
         let position = Tensor::iota(height * width, DType::I32, 0, 1, x.device())?;
@@ -144,18 +153,18 @@ impl MaxPool2d {
     }
 }
 
-/// The first largest element of each window of a six-axis view.
+/// Returns the argmax over each window of a view with six axes.
 fn arg_max() -> Reduce {
     Reduce { op: ReduceOp::ArgMax, axes: AxisSet::one(4).with(5), keep: false }
 }
 
-/// The place in each window of its first element that is not padding: `[1, 1, oh, ow, 1]`.
+/// Returns the index in each window of its first element that is not padding: `[1, 1, oh, ow, 1]`.
 fn first_inside(seen: &Tensor) -> Result<Tensor> {
     let inside = seen.ge_scalar(0)?.to_dtype(DType::I32)?;
     apply_one(Reduce { op: ReduceOp::ArgMax, axes: AxisSet::one(4), keep: true }, &[&inside])
 }
 
-/// Each image plane in one axis: `[batch, channels, height * width]`.
+/// Flattens each image plane to one axis: `[batch, channels, height * width]`.
 fn in_planes(x: &Tensor) -> Result<Tensor> {
     let [batch, channels, height, width] = x.sizes()?;
     x.reshape([batch, channels, height * width])
@@ -184,7 +193,7 @@ impl Rule for MaxPool2dGrad {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0b01, outputs: 0 })
     }
-    /// Linear in dy: each gets what came to its winner.
+    /// The op is linear in dy: each element of dy gets the gradient of its selected element.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(grad), true) = (&grad_outputs[0], context.needs(1)) {
@@ -230,7 +239,8 @@ fn undilated(op: &'static str, window: &Window) -> Result<()> {
     }
 }
 
-/// By what the sum of each window is divided: a number, or `[1, 1, oh, ow]` where windows reach into padding that does not count.
+/// Returns the divisor of the sum of each window: a scalar, or `[1, 1, oh, ow]` if windows overlap
+/// padding that is not included.
 fn divisor(window: &Window, count_include_pad: bool, size: [usize; 2], like: &Tensor) -> Result<Tensor> {
     let [kh, kw] = window.kernel;
     if count_include_pad || window.padding == [0, 0] {
@@ -249,7 +259,8 @@ impl Rule for AvgPool2dGrad {
         undilated("avg_pool2d_grad", &self.window)?;
         grad("avg_pool2d_grad", &inputs[0], &self.window, self.size)
     }
-    /// Every element of a window gets the same share: columns that repeat it, added up.
+    /// Every element of a window gets the same value: columns that repeat it are summed into the
+    /// image.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let dy = inputs[0].to_dtype(inputs[0].dtype().accumulator())?;
         let [batch, channels, oh, ow] = dy.sizes()?;

@@ -1,8 +1,10 @@
-//! Random numbers from Philox4x32-10: a counter in, 128 random bits out, the same on every backend.
+//! Random numbers from Philox4x32-10: a counter gives 128 random bits, the same on every backend.
 //!
-//! Every op takes `state`, an i64 tensor `[seed, base]` on the device, and a static `offset`. Word `w` of the op's stream is word `w % 4` of
-//! `philox(counter = base + offset + w / 4, key = seed)`, both 64-bit: counter words 0 and 1 hold the block number (low first), words 2 and 3 are
-//! 0; key words are the seed's (low first). A captured step advances `base` between replays.
+//! Every op has an input `state`, an i64 tensor `[seed, base]` on the device, and a static
+//! `offset`. Word `w` of the op's stream is word `w % 4` of
+//! `philox(counter = base + offset + w / 4, key = seed)`, both 64-bit: counter words 0 and 1
+//! contain the block index (low word first), words 2 and 3 are 0; the key words are those of the
+//! seed (low word first). A captured step advances `base` between replays.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -16,61 +18,63 @@ use crate::{DType, Device, IntoShape, Shape, text};
 /// `y[i] = word[i] >> (32 - bits)` as i32, i in row-major order. Input: state. Primitive.
 #[derive(Clone, Debug)]
 pub struct RandomBits {
-    /// The sizes.
+    /// The shape of the output.
     pub shape: Shape,
-    /// How many random bits, 1 to 31.
+    /// The number of random bits, 1 to 31.
     pub bits: u8,
-    /// Blocks of four words to skip.
+    /// The number of blocks of four words to skip.
     pub offset: u64,
 }
 
-/// `y[i] = (word[i] >> 8) * 2^-24`: even over [0, 1). Input: state. dtype f32 or f64.
+/// `y[i] = (word[i] >> 8) * 2^-24`: uniform over [0, 1). Input: state. dtype f32 or f64.
 #[derive(Clone, Debug)]
 pub struct Uniform {
-    /// The sizes.
+    /// The shape of the output.
     pub shape: Shape,
-    /// f32 or f64.
+    /// The dtype: f32 or f64.
     pub dtype: DType,
-    /// Blocks of four words to skip.
+    /// The number of blocks of four words to skip.
     pub offset: u64,
 }
 
-/// The standard normal distribution (Box and Muller 1958): `y[i] = sqrt(-2 ln u) * cos(2 pi v)` with
-/// `u = ((word[2i] >> 8) + 1) * 2^-24`, `v = (word[2i + 1] >> 8) * 2^-24`. Input: state. dtype f32 or f64.
+/// The standard normal distribution (Box and Muller 1958): `y[i] = sqrt(-2 ln u) * cos(2 pi v)`
+/// with `u = ((word[2i] >> 8) + 1) * 2^-24`, `v = (word[2i + 1] >> 8) * 2^-24`. Input: state.
+/// dtype f32 or f64.
 #[derive(Clone, Debug)]
 pub struct Normal {
-    /// The sizes.
+    /// The shape of the output.
     pub shape: Shape,
-    /// f32 or f64.
+    /// The dtype: f32 or f64.
     pub dtype: DType,
-    /// Blocks of four words to skip.
+    /// The number of blocks of four words to skip.
     pub offset: u64,
 }
 
-/// `y = x / (1 - p)` where `word[i] >> 8 >= p * 2^24` (rounded up), else 0 (Srivastava et al. 2014). Inputs: x (floating), state. Output: as x, may take x's place.
+/// `y = x / (1 - p)` where `word[i] >> 8 >= p * 2^24` (rounded up), else 0 (Srivastava et al.
+/// 2014). Inputs: x (floating), state. Output: x's shape and dtype, may reuse x's buffer.
 ///
 /// Linear in x: its gradient is the same op with the same offset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
-    /// Probability of a zero, in `0..=1`.
+    /// The probability that an element is zeroed, in `0..=1`.
     pub p: f64,
-    /// Blocks of four words to skip.
+    /// The number of blocks of four words to skip.
     pub offset: u64,
 }
 
 impl Dropout {
-    /// The smallest 24-bit number that is kept: `ceil(p * 2^24)`.
+    /// Returns the smallest 24-bit number for which an element is kept: `ceil(p * 2^24)`.
     pub fn threshold(&self) -> u32 {
         (self.p * 16_777_216.0).ceil() as u32
     }
 
-    /// The factor of kept elements: `1 / (1 - p)`, 0 if none is kept.
+    /// Returns the factor of kept elements: `1 / (1 - p)`, 0 if none is kept.
     pub fn scale(&self) -> f64 {
         if self.p < 1.0 { 1.0 / (1.0 - self.p) } else { 0.0 }
     }
 }
 
-/// The distance of neighbouring 24-bit uniform numbers: exact in f32.
+/// The distance between neighboring 24-bit uniform numbers: exact in f32.
 const UNIT: f64 = 1.0 / 16_777_216.0;
 
 pub(super) fn check_state(op: &'static str, state: &Meta<'_>) -> Result<()> {
@@ -134,7 +138,7 @@ impl Rule for Normal {
         let pairs = Shape::new(&[self.shape.elements(), 2])?;
         let bits = RandomBits { shape: pairs, bits: 24, offset: self.offset };
         let numbers = apply_one(bits, &[&inputs[0]])?.to_dtype(self.dtype)?;
-        // From (0, 1]: the logarithm of 0 cannot come up.
+        // u is in (0, 1], so that its logarithm is finite.
         let u = numbers.select(1, 0)?.add_scalar(1.0)?.mul_scalar(UNIT)?;
         let v = numbers.select(1, 1)?.mul_scalar(UNIT)?;
         let radius = u.log()?.mul_scalar(-2.0)?.sqrt()?;
@@ -177,10 +181,11 @@ impl Rule for Dropout {
 }
 
 impl Tensor {
-    /// Random numbers, even over [0, 1). Halves are formed in f32 and rounded, and stay below 1. See [`Uniform`].
+    /// Returns random numbers, uniform over [0, 1). Half precision is computed in f32 and rounded,
+    /// and stays below 1. See [`Uniform`].
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
+    /// Returns an error if the dtype is not floating, or if there is not enough memory.
     pub fn rand(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         check_random_dtype("rand", dtype)?;
@@ -189,10 +194,11 @@ impl Tensor {
         if dtype.is_half() { y.minimum_scalar(below_one(dtype))?.to_dtype(dtype) } else { Ok(y) }
     }
 
-    /// Random numbers of the normal distribution with mean 0 and variance 1. Halves are formed in f32 and rounded. See [`Normal`].
+    /// Returns random numbers from the normal distribution with mean 0 and variance 1. Half
+    /// precision is computed in f32 and rounded. See [`Normal`].
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
+    /// Returns an error if the dtype is not floating, or if there is not enough memory.
     pub fn randn(shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         check_random_dtype("randn", dtype)?;
@@ -200,10 +206,12 @@ impl Tensor {
         apply_one(Normal { shape, dtype: dtype.accumulator(), offset }, &[&state])?.to_dtype(dtype)
     }
 
-    /// 1 with the probability that this tensor holds, else 0; shape and dtype as this. A number above 1 counts as 1, below 0 (and NaN) as 0. Has no gradient.
+    /// Returns 1 with the probability given by each element of this tensor, else 0, with this
+    /// tensor's shape and dtype. Values above 1 are treated as 1, negative values and NaN as 0. The
+    /// result has no gradient.
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
+    /// Returns an error if the dtype is not floating, or if there is not enough memory.
     pub fn bernoulli(&self) -> Result<Tensor> {
         check::float("bernoulli", "probability", &self.meta())?;
         let wide = self.detach().to_dtype(self.dtype().accumulator())?;
@@ -212,26 +220,28 @@ impl Tensor {
         uniform.lt(&wide)?.to_dtype(self.dtype())
     }
 
-    /// 1 with probability `p`, else 0.
+    /// Returns a tensor whose elements are 1 with probability `p`, else 0.
     ///
     /// # Errors
-    /// A probability outside `0..=1`, no memory.
+    /// Returns an error if the probability is outside `0..=1`, or if there is not enough memory.
     pub fn bernoulli_scalar(p: f64, shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         check_probability("bernoulli", p)?;
         let shape = shape.into_shape()?;
         let (state, offset) = device.draw(shape.elements())?;
-        // Of the 24-bit numbers those below p * 2^24, as in `Dropout`.
+        // The 24-bit numbers below p * 2^24 are selected, as in `Dropout`.
         let threshold = i64::from(Dropout { p, offset }.threshold());
         apply_one(RandomBits { shape, bits: 24, offset }, &[&state])?.lt_scalar(threshold)?.to_dtype(dtype)
     }
 
-    /// Random integers, even over `low..high`: equal bits on every backend.
+    /// Returns random integers, uniform over `low..high`, with the same bits on every backend.
     ///
-    /// A word of 31 bits is taken modulo the number of values, carried on with further bits, so that no value is favoured by more than one part in
-    /// a million (up to 2^20 values: in i32; above, up to 2^40: in i64).
+    /// A word of 31 bits is reduced modulo the number of values. The remainder is extended with
+    /// further random bits and reduced again, so that the probabilities of the values differ by at
+    /// most one part in a million (up to 2^20 values: in i32; above, up to 2^40: in i64).
     ///
     /// # Errors
-    /// An empty range, one of more than 2^40 values, bounds that the dtype cannot hold, a dtype that is no integer, no memory.
+    /// Returns an error if the range is empty or has more than 2^40 values, if the dtype cannot
+    /// represent the bounds, if the dtype is not an integer, or if there is not enough memory.
     pub fn randint(
         low: i64,
         high: i64,
@@ -255,14 +265,15 @@ impl Tensor {
             let upper = first.to_dtype(DType::I64)?.mul_scalar(1i64 << 31)?;
             upper.add(&bits_of(31)?.to_dtype(DType::I64)?)?.remainder_scalar(values)?
         };
-        // All values below 2^40 fit i64, and in a narrower dtype all differences of its values (wrapping) do too.
+        // All values are below 2^40 and fit i64. A narrower dtype can represent the difference of
+        // any two of its values, with wrapping.
         below.to_dtype(dtype)?.add_scalar(low)
     }
 
-    /// The numbers `0..count` in random order, i32.
+    /// Returns the numbers `0..count` in random order, i32.
     ///
     /// # Errors
-    /// More numbers than i32 holds, no memory.
+    /// Returns an error if `count` exceeds the maximum of i32, or if there is not enough memory.
     pub fn permutation(count: usize, device: &Device) -> Result<Tensor> {
         if i32::try_from(count).is_err() {
             return Err(Error::invalid(
@@ -274,16 +285,18 @@ impl Tensor {
             let (state, offset) = device.draw(count)?;
             apply_one(RandomBits { shape: Shape::new(&[count])?, bits: 31, offset }, &[&state])
         };
-        // Keys of 31 bits meet; the second sort leaves those in the order of the first.
+        // Keys of 31 bits can be equal; the second, stable sort leaves these in the random order of
+        // the first.
         let first = keys()?.sort(0, false)?.1;
         let second = keys()?.sort(0, false)?.1;
         first.index_select(0, &second)
     }
 
-    /// Each element 0 with probability `p`, else `x / (1 - p)`: for training. See [`Dropout`].
+    /// Sets each element to 0 with probability `p`, and to `x / (1 - p)` otherwise: for training.
+    /// See [`Dropout`].
     ///
     /// # Errors
-    /// A probability outside `0..=1`, a dtype that is not floating.
+    /// Returns an error if the probability is outside `0..=1`, or if the dtype is not floating.
     pub fn dropout(&self, p: f64) -> Result<Tensor> {
         check::float("dropout", "input", &self.meta())?;
         check_probability("dropout", p)?;
@@ -309,12 +322,12 @@ fn check_random_dtype(op: &'static str, dtype: DType) -> Result<()> {
     }
 }
 
-/// The largest number below 1 of a half dtype.
+/// Returns the largest number below 1 of a half-precision dtype.
 fn below_one(dtype: DType) -> f64 {
     1.0 - dtype.epsilon() / 2.0
 }
 
-/// The number of values in `low..high`.
+/// Returns the number of values in `low..high`.
 fn check_range(low: i64, high: i64, dtype: DType) -> Result<i64> {
     let fail = |detail: Text| Err(Error::invalid("randint", detail));
     let Some((least, most)) = integer_range(dtype) else {
@@ -323,7 +336,7 @@ fn check_range(low: i64, high: i64, dtype: DType) -> Result<i64> {
     if low >= high {
         return fail(format!("no integer from {low} up to, not including, {high}").into());
     }
-    // Of i64 the greatest is the one value that no range reaches.
+    // The maximum of i64 is the only value that no range can contain.
     if i128::from(low) < least || i128::from(high) > most + 1 {
         return fail(text![format!("{low}..{high} does not fit "), dtype]);
     }

@@ -1,4 +1,5 @@
-//! Reductions over axes, variance and running sums, with their methods. Formulas and derivatives are in `formulas`.
+//! Reductions over axes, variance and cumulative sums, with their methods. Formulas and derivatives
+//! are in `formulas`.
 
 mod formulas;
 mod methods;
@@ -14,41 +15,41 @@ use crate::shape::AxisSet;
 use crate::tensor::Tensor;
 
 op_enum! {
-    /// What a reduction computes.
+    /// The function that a reduction computes.
     pub enum ReduceOp: name {
-        /// Sum; of nothing: 0. f16 and bf16 accumulate in f32; integers wrap in their dtype
+        /// Sum; 0 without elements. f16 and bf16 accumulate in f32; integers wrap in their dtype
         /// ([`Tensor::sum`] widens them first); bool is rejected. Primitive.
         Sum: "sum";
-        /// Product; of nothing: 1. Dtypes as for the sum. Primitive.
+        /// Product; 1 without elements. Dtypes as for the sum. Primitive.
         Prod: "prod";
-        /// Largest element; NaN if there is one. bool: any. Of nothing: an error (bool: false).
-        /// Primitive.
+        /// Largest element; NaN if there is one. bool: any. Without elements: an error (bool:
+        /// false). Primitive.
         Max: "max";
-        /// Smallest element; NaN if there is one. bool: all. Of nothing: an error (bool: true).
-        /// Primitive.
+        /// Smallest element; NaN if there is one. bool: all. Without elements: an error (bool:
+        /// true). Primitive.
         Min: "min";
-        /// Index (i32, row-major within the reduced axes) of the first largest element; the first
-        /// NaN wins. Primitive.
+        /// Index (i32, row-major within the reduced axes) of the first largest element, or of the
+        /// first NaN. Primitive.
         ArgMax: "argmax";
-        /// Index (i32, row-major within the reduced axes) of the first smallest element; the first
-        /// NaN wins. Primitive.
+        /// Index (i32, row-major within the reduced axes) of the first smallest element, or of the
+        /// first NaN. Primitive.
         ArgMin: "argmin";
-        /// Sum divided by count; of nothing: NaN. Floats. Composite.
+        /// Sum divided by the number of elements; NaN without elements. Floats. Composite.
         Mean: "mean";
         /// Sum of squares. Floats. Composite.
         SumSquares: "sum_squares";
-        /// Largest absolute value; of nothing: an error. Floats. Composite.
+        /// Largest absolute value; an error without elements. Floats. Composite.
         MaxAbs: "max_abs";
         /// `sqrt(sum of squares)`. Gradient 0 at 0. Floats. Composite.
         Norm: "norm";
-        /// `log(sum(e^x))`, shifted by the maximum. All -infinity: -infinity, with gradient 0. Of
-        /// nothing: -infinity. Floats. Composite.
+        /// `log(sum(e^x))`, shifted by the maximum. If all elements are -infinity: -infinity, with
+        /// gradient 0. Without elements: -infinity. Floats. Composite.
         LogSumExp: "logsumexp";
     }
 }
 
 impl ReduceOp {
-    /// Whether every backend must have it.
+    /// Returns whether every backend must implement it.
     pub fn is_primitive(self) -> bool {
         !matches!(
             self,
@@ -56,7 +57,7 @@ impl ReduceOp {
         )
     }
 
-    /// Whether the input may be of this dtype.
+    /// Returns whether the input may have this dtype.
     pub fn takes(self, dtype: DType) -> bool {
         match self {
             ReduceOp::Max | ReduceOp::Min => true,
@@ -93,16 +94,17 @@ impl ReduceOp {
     }
 }
 
-/// `y = reduce(x)` over `axes`. Input: x. Output: reduced axes dropped, or kept with size 1; dtype of x (positions: i32).
+/// `y = reduce(x)` over `axes`. Input: x. Output: reduced axes removed, or kept with size 1; dtype
+/// of x (indices: i32).
 ///
-/// No axes at all: elementwise (each element reduced alone).
+/// With an empty set of axes, each element is reduced separately.
 #[derive(Clone, Debug)]
 pub struct Reduce {
-    /// What is formed.
+    /// The reduction.
     pub op: ReduceOp,
-    /// Over which axes.
+    /// The axes to reduce.
     pub axes: AxisSet,
-    /// Whether reduced axes stay, with size 1.
+    /// Whether reduced axes are kept, with size 1.
     pub keep: bool,
 }
 
@@ -154,7 +156,8 @@ impl Rule for Reduce {
                 let x = context.input(0)?.to_accumulator()?;
                 let y = match op {
                     ReduceOp::Prod | ReduceOp::SumSquares => None,
-                    // A rounded logarithm would be amplified by the exponential: halves form it anew.
+                    // In half precision the log-sum-exp is recomputed, because exp would amplify
+                    // its rounding error.
                     ReduceOp::LogSumExp if context.dtype(0).is_half() => {
                         Some(formulas::compose(op, &x, self.axes)?)
                     }
@@ -167,16 +170,17 @@ impl Rule for Reduce {
     }
 }
 
-/// `y = sum((x - mean)^2) / (n - correction)` over `axes`, in two passes, finite wherever the quotient is. Input: x, floating. Output as [`Reduce`].
+/// `y = sum((x - mean)^2) / (n - correction)` over `axes`, in two passes, finite if the quotient
+/// is. Input: x, floating. Output as for [`Reduce`].
 ///
-/// The divisor is at least 0: `n <= correction` gives NaN (0/0) or infinity.
+/// The divisor is clamped to at least 0: `n <= correction` gives NaN (0/0) or infinity.
 #[derive(Clone, Debug)]
 pub struct Variance {
-    /// Over which axes.
+    /// The axes to reduce.
     pub axes: AxisSet,
-    /// Whether reduced axes stay, with size 1.
+    /// Whether reduced axes are kept, with size 1.
     pub keep: bool,
-    /// 1 for the unbiased estimate, 0 for the population's.
+    /// 1 for the unbiased estimate, 0 for the biased (population) variance.
     pub correction: f64,
 }
 
@@ -206,7 +210,7 @@ impl Rule for Variance {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::INPUTS)
     }
-    /// `dx = dy * 2 / (n - correction) * (x - mean)`; the mean's own share sums to 0.
+    /// `dx = dy * 2 / (n - correction) * (x - mean)`; the gradient through the mean sums to 0.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
         let shape = context.shape(0);
@@ -223,7 +227,9 @@ impl Variance {
     }
 }
 
-/// `y[i] = x[0] + .. + x[i]` along `axis`. Input: x, a number. Output: same shape and dtype, in which integers wrap ([`Tensor::cumsum`] widens them first). Halves accumulate in f32. Primitive.
+/// `y[i] = x[0] + .. + x[i]` along `axis`. Input: x, numeric. Output: same shape and dtype;
+/// integers wrap ([`Tensor::cumsum`] widens them first). Half precision accumulates in f32.
+/// Primitive.
 #[derive(Clone, Debug)]
 pub struct CumulativeSum {
     /// The axis.
@@ -248,7 +254,8 @@ impl Rule for CumulativeSum {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::NOTHING)
     }
-    /// Element i is part of every sum from i on: a running sum from the end.
+    /// Element i is part of every sum from index i, so the gradient is the cumulative sum from the
+    /// end.
     fn backward(&self, _: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
         let dx = dy.flip(self.axis)?.cumsum(self.axis)?.flip(self.axis)?;
@@ -256,7 +263,7 @@ impl Rule for CumulativeSum {
     }
 }
 
-/// `shape` after a reduction over `axes`.
+/// Returns `shape` after a reduction over `axes`.
 pub(crate) fn reduced(shape: &crate::Shape, axes: AxisSet, keep: bool) -> crate::Shape {
     if keep { axes.keep(shape) } else { axes.drop_from(shape) }
 }

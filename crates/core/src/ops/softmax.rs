@@ -1,4 +1,4 @@
-//! Softmax and its logarithm.
+//! Softmax and log-softmax.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -7,33 +7,37 @@ use crate::error::Result;
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::{Axis, Tensor};
 
-/// `y = exp(x - max x) / sum exp(x - max x)` along `axis`. Input: x, floating. Output: same shape and dtype, may take x's place.
+/// `y = exp(x - max x) / sum exp(x - max x)` along `axis`. Input: x, floating. Output: same shape
+/// and dtype, may reuse x's buffer.
 ///
-/// A slice of only -infinity gives NaN, as 0/0 says.
+/// A slice in which all elements are -infinity gives NaN (0/0).
 #[derive(Clone, Debug)]
 pub struct Softmax {
-    /// The axis that sums to 1.
+    /// The axis along which the result sums to 1.
     pub axis: usize,
 }
 
-/// `dx = y * (dy - sum(y * dy))` along `axis`. Inputs: y, dy. Output: as y, may take dy's place.
+/// `dx = y * (dy - sum(y * dy))` along `axis`. Inputs: y, dy. Output: y's shape and dtype, may
+/// reuse dy's buffer.
 #[derive(Clone, Debug)]
 pub struct SoftmaxGrad {
-    /// The axis that sums to 1.
+    /// The axis along which y sums to 1.
     pub axis: usize,
 }
 
-/// `y = (x - max x) - log sum exp(x - max x)` along `axis`. Input: x, floating. Output: same shape and dtype, may take x's place.
+/// `y = (x - max x) - log sum exp(x - max x)` along `axis`. Input: x, floating. Output: same shape
+/// and dtype, may reuse x's buffer.
 #[derive(Clone, Debug)]
 pub struct LogSoftmax {
-    /// The axis whose exponentials sum to 1.
+    /// The axis along which the exponentials of the result sum to 1.
     pub axis: usize,
 }
 
-/// `dx = dy - exp(y) * sum(dy)` along `axis`. Inputs: y, dy. Output: as y, may take dy's place.
+/// `dx = dy - exp(y) * sum(dy)` along `axis`. Inputs: y, dy. Output: y's shape and dtype, may reuse
+/// dy's buffer.
 #[derive(Clone, Debug)]
 pub struct LogSoftmaxGrad {
-    /// The axis whose exponentials sum to 1.
+    /// The axis along which the exponentials of y sum to 1.
     pub axis: usize,
 }
 
@@ -53,7 +57,7 @@ fn gradient(op: &'static str, axis: usize, inputs: &[Meta<'_>]) -> Result<Output
     Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 1)]))
 }
 
-/// `x - max x` in the accumulator dtype; none if there is no element to take a maximum of.
+/// Computes `x - max x` in the accumulator dtype; `None` if there are no elements.
 fn shifted(x: &Tensor, axis: usize) -> Result<Option<Tensor>> {
     if x.elements() == 0 {
         return Ok(None);
@@ -63,7 +67,7 @@ fn shifted(x: &Tensor, axis: usize) -> Result<Option<Tensor>> {
     x.sub(&x.max_keep(axis)?.detach()).map(Some)
 }
 
-/// Output and its gradient in the accumulator dtype.
+/// Converts the output and its gradient to the accumulator dtype.
 fn wide(inputs: &[Tensor]) -> Result<[Tensor; 2]> {
     let dtype = inputs[0].dtype().accumulator();
     Ok([inputs[0].to_dtype(dtype)?, inputs[1].to_dtype(dtype)?])
@@ -140,21 +144,23 @@ impl Rule for LogSoftmaxGrad {
 }
 
 impl Tensor {
-    /// Positive weights that sum to 1 along `axis`: `exp(x) / sum(exp(x))`.
+    /// Computes the softmax along `axis`: `exp(x) / sum(exp(x))`, positive weights that sum to 1.
     ///
-    /// Each slice's maximum is subtracted first, so large logits do not overflow. A slice of only -infinity gives NaN.
+    /// Each slice's maximum is subtracted first, so that large logits do not overflow. A slice in
+    /// which all elements are -infinity gives NaN.
     ///
     /// # Errors
-    /// If `axis` does not exist or the dtype is not floating.
+    /// Returns an error if `axis` does not exist, or if the dtype is not floating.
     pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "softmax")?;
         apply_one(Softmax { axis }, &[self])
     }
 
-    /// The logarithm of [`softmax`](Tensor::softmax), accurate where that is close to 0.
+    /// Computes the logarithm of [`softmax`](Tensor::softmax), accurately also where the softmax is
+    /// close to 0.
     ///
     /// # Errors
-    /// If `axis` does not exist or the dtype is not floating.
+    /// Returns an error if `axis` does not exist, or if the dtype is not floating.
     pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "log_softmax")?;
         apply_one(LogSoftmax { axis }, &[self])

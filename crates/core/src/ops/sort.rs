@@ -1,4 +1,4 @@
-//! Sorting along an axis, and counting of values. The op itself is [`Sort`].
+//! Sorting along an axis, and counting of values. The op is [`Sort`].
 
 use super::index::{Sort, index_dtype};
 use crate::dispatch::apply;
@@ -8,12 +8,13 @@ use crate::tensor::Tensor;
 use crate::{DType, Scalar};
 
 impl Tensor {
-    /// The values sorted along `axis`, and where they came from (i32).
+    /// Returns the values sorted along `axis`, and their original indices (i32).
     ///
-    /// Stable: equal elements keep their order, also when descending. NaN counts as larger than everything.
+    /// Stable: equal elements keep their order, also when descending. NaN is larger than all
+    /// numbers.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns an error if the axis does not exist.
     pub fn sort(&self, axis: impl Into<Axis>, descending: bool) -> Result<(Tensor, Tensor)> {
         let axis = axis.into().resolve(self.shape(), "sort")?;
         let mut outputs = apply(Sort { axis, descending }, &[self])?.into_iter();
@@ -23,21 +24,23 @@ impl Tensor {
         }
     }
 
-    /// The positions (i32) that sort this tensor along `axis`, as told by [`sort`](Tensor::sort).
+    /// Returns the indices (i32) that sort this tensor along `axis`, as [`sort`](Tensor::sort)
+    /// returns them.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns an error if the axis does not exist.
     pub fn argsort(&self, axis: impl Into<Axis>, descending: bool) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "argsort")?;
         Ok(self.detach().sort(axis, descending)?.1)
     }
 
-    /// The `k` largest (or smallest) values along `axis`, in order, and where they came from (i32).
+    /// Returns the `k` largest (or smallest) values along `axis`, in order, and their original
+    /// indices (i32).
     ///
-    /// NaN counts as larger than everything.
+    /// NaN is larger than all numbers.
     ///
     /// # Errors
-    /// An axis that does not exist, or has fewer than `k` elements.
+    /// Returns an error if the axis does not exist, or if it has fewer than `k` elements.
     pub fn topk(&self, k: usize, axis: impl Into<Axis>, largest: bool) -> Result<(Tensor, Tensor)> {
         let axis = axis.into().resolve(self.shape(), "topk")?;
         if k > self.shape().dim(axis) {
@@ -50,13 +53,14 @@ impl Tensor {
         Ok((values.narrow(axis, 0, k)?, positions.narrow(axis, 0, k)?))
     }
 
-    /// How often each of 0, 1, 2, .. occurs: `[max(min_length, largest + 1)]`, i32. Reads the largest value back to the host.
+    /// Counts the occurrences of each of 0, 1, 2, ..: `[max(min_length, largest + 1)]`, i32. Copies
+    /// the smallest and largest value to the host.
     ///
     /// # Shapes
-    /// `[count]` (integers, none negative).
+    /// `[count]` (nonnegative integers).
     ///
     /// # Errors
-    /// Another rank or dtype, a negative value.
+    /// Returns an error if the tensor is not a vector of integers, or if a value is negative.
     pub fn bincount(&self, min_length: usize) -> Result<Tensor> {
         let [count] = self.shape().to_array("bincount")?;
         if !self.dtype().is_int() {
@@ -79,13 +83,16 @@ impl Tensor {
         zeros.scatter_add(0, &index, &Tensor::ones([count], DType::I32, self.device())?)
     }
 
-    /// How many elements fall into each of `bins` equal intervals between `low` and `high`: `[bins]`, i32.
+    /// Counts the elements in each of `bins` equal intervals between `low` and `high`: `[bins]`,
+    /// i32.
     ///
-    /// The last interval is closed, the others are half open. Elements outside, and NaN, are not counted. Boundaries are rounded to the
-    /// tensor's dtype (f32 for halves) and decide exactly, as in NumPy.
+    /// The last interval is closed, the others are half-open. Elements outside, and NaN, are not
+    /// counted. The boundaries are rounded to the tensor's dtype (f32 for half precision), and
+    /// elements are compared with them exactly, as in NumPy.
     ///
     /// # Errors
-    /// A dtype that is not floating, no bins, bounds that are not finite or not in order.
+    /// Returns an error if the dtype is not floating, if there are no bins, or if bounds are not
+    /// finite or not in order.
     pub fn histogram(&self, bins: usize, low: f64, high: f64) -> Result<Tensor> {
         if !self.dtype().is_float() {
             return Err(Error::dtype("histogram", "input", self.dtype(), "a floating dtype"));
@@ -97,7 +104,7 @@ impl Tensor {
         let edges = bin_edges(bins, low, high, &x)?;
         let inside = x.ge(&edges.narrow(0, 0, 1)?)?.logical_and(&x.le(&edges.narrow(0, bins, 1)?)?)?;
         let bin = bin_of(&x, &edges, bins, low, high)?;
-        // What is not counted goes into one more bin, which is dropped.
+        // Elements outside are counted in an additional bin, which is removed.
         let outside = Tensor::full((), bins as i64, DType::I32, self.device())?;
         let index = inside.where_(&bin, &outside)?;
         let zeros = Tensor::zeros([bins + 1], DType::I32, self.device())?;
@@ -106,14 +113,15 @@ impl Tensor {
     }
 }
 
-/// The `bins + 1` boundaries in x's dtype; both ends are exact.
+/// Returns the `bins + 1` boundaries in x's dtype; both ends are exact.
 fn bin_edges(bins: usize, low: f64, high: f64, x: &Tensor) -> Result<Tensor> {
     let width = (high - low) / bins as f64;
     let edges = Tensor::iota(bins, x.dtype(), low, width, x.device())?;
     Tensor::concat(&[&edges, &Tensor::full([1usize], high, x.dtype(), x.device())?], 0)
 }
 
-/// The bin of each element by arithmetic, then moved by one where the boundaries say so: rounding is never off by more.
+/// Computes the bin of each element arithmetically, and corrects it by comparison with the
+/// boundaries: rounding shifts it by at most one bin.
 fn bin_of(x: &Tensor, edges: &Tensor, bins: usize, low: f64, high: f64) -> Result<Tensor> {
     let last = Scalar::Int(bins as i64 - 1);
     let scaled = x.sub_scalar(low)?.mul_scalar(bins as f64 / (high - low))?;
@@ -123,7 +131,8 @@ fn bin_of(x: &Tensor, edges: &Tensor, bins: usize, low: f64, high: f64) -> Resul
     guess.sub(&below)?.add(&above)?.maximum_scalar(0)?.minimum_scalar(last)
 }
 
-/// Positions `start, start + step, ..` along an axis of `size` elements, as an index tensor.
+/// Returns the indices `start, start + step, ..` along an axis of `size` elements, as an index
+/// tensor.
 pub(crate) fn positions(
     count: usize,
     start: usize,

@@ -1,50 +1,59 @@
-//! Optimiser steps, fused: one pass over parameter, gradient and state.
+//! Fused optimizer steps: one pass over parameter, gradient and state.
 //!
-//! What changes from step to step is a tensor `hyper`, so that a captured step goes on training. It and all arithmetic are in the accumulator dtype
-//! of the parameter (f64 for f64, else f32). One op takes any number of parameters of one dtype, each with its gradient, its `hyper` and its states.
+//! The values that change from step to step are in a tensor `hyper`, so that a captured step can be
+//! replayed with new values. This tensor and all arithmetic are in the accumulator dtype of the
+//! parameter (f64 for f64, else f32). One op updates any number of parameters of one dtype, each
+//! with its gradient, its `hyper` and its states.
 
 use crate::backend::Meta;
 use crate::error::{Error, Result};
 use crate::op::{Differentiability, Output, Outputs, Role, Rule, check};
 use crate::{DType, Tensor};
 
-/// `g = grad * clip + weight_decay * p` (coupled); with momentum: `v = momentum * v + (1 - dampening) * g` (on the first step `v = g`), `g = g + momentum * v` if nesterov else `v`;
-/// `p -= lr * g` (Sutskever et al. 2013, in PyTorch's form).
+/// SGD (Sutskever et al. 2013, as in PyTorch): `g = grad * clip + weight_decay * p` (coupled); with
+/// momentum: `v = momentum * v + (1 - dampening) * g` (on the first step `v = g`),
+/// `g = g + momentum * v` if nesterov, else `g = v`; `p -= lr * g`.
 ///
-/// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[3]` (accumulator dtype) = (lr, clip factor, 1 on the first step else 0), then velocity
-/// (parameter's shape, accumulator dtype) if `momentum != 0`, with `half_copy` one more, as of [`AdamStep`]. Outputs, for each: parameter, velocity if any, half copy if any, all in
-/// place.
+/// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[3]`
+/// (accumulator dtype) = (lr, clip factor, 1 on the first step else 0), then velocity (parameter's
+/// shape, accumulator dtype) if `momentum != 0`, then the half-precision copy if `half_copy`, as in
+/// [`AdamStep`]. Outputs, for each parameter, all in place: parameter, velocity if any,
+/// half-precision copy if any.
 #[derive(Clone, Debug)]
 pub struct SgdStep {
-    /// Share of the old velocity that stays.
+    /// Factor of the previous velocity.
     pub momentum: f64,
-    /// Share of the gradient that does not enter the velocity.
+    /// Fraction of the gradient that is not added to the velocity.
     pub dampening: f64,
-    /// Factor of the parameter added to its gradient.
+    /// Factor of the parameter that is added to its gradient.
     pub weight_decay: f64,
-    /// Nesterov's look-ahead.
+    /// Whether to use Nesterov momentum.
     pub nesterov: bool,
-    /// Whether each parameter has a copy in half precision, which is written along.
+    /// Whether each parameter has a half-precision copy, which the step writes too.
     pub half_copy: bool,
 }
 
-/// How weight decay acts.
+/// How weight decay is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecayMode {
     /// Added to the gradient (Adam, L2 penalty).
     Coupled,
-    /// Taken off the parameter directly (AdamW).
+    /// Subtracted from the parameter directly (AdamW).
     Decoupled,
 }
 
-/// Adam (Kingma and Ba 2015, algorithm 1) and AdamW (Loshchilov and Hutter 2019, algorithm 2), in PyTorch's form:
+/// Adam (Kingma and Ba 2015, algorithm 1) and AdamW (Loshchilov and Hutter 2019, algorithm 2), as
+/// in PyTorch:
 /// `g = grad * clip (+ weight_decay * p if coupled)`; decoupled: `p *= 1 - lr * weight_decay`;
 /// `m = beta1 m + (1 - beta1) g`; `v = beta2 v + (1 - beta2) g^2`;
 /// `p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)`.
 ///
-/// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[4]` (accumulator dtype) = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's
-/// shape, accumulator dtype), with `half_copy` one more: the half copy (parameter's shape; f16 or bf16, the same for all parameters, which are f32). Outputs, for each: parameter, m, v,
-/// half copy if any, all in place. What the half copy held before counts nothing; afterwards it holds the new parameter, rounded as a cast rounds it.
+/// Inputs, for each parameter: parameter, gradient (same shape and floating dtype), hyper `[4]`
+/// (accumulator dtype) = (lr, clip factor, 1 - beta1^t, sqrt(1 - beta2^t)), m and v (parameter's
+/// shape, accumulator dtype), then the half-precision copy if `half_copy` (parameter's shape; f16
+/// or bf16, the same for all parameters, which are f32). Outputs, for each parameter, all in place:
+/// parameter, m, v, half-precision copy if any. The previous values of the half-precision copy are
+/// ignored. The step overwrites them with the new parameter, rounded as by a cast.
 #[derive(Clone, Debug)]
 pub struct AdamStep {
     /// Decay of the first moment.
@@ -53,29 +62,30 @@ pub struct AdamStep {
     pub beta2: f64,
     /// Added to the denominator.
     pub eps: f64,
-    /// Strength of weight decay.
+    /// Coefficient of weight decay.
     pub weight_decay: f64,
-    /// How it acts.
+    /// How weight decay is applied.
     pub decay_mode: DecayMode,
-    /// Whether each parameter has a copy in half precision, which is written along: the next forward in mixed precision finds its casts done.
+    /// Whether each parameter has a half-precision copy, which the step writes too, so that the
+    /// next forward pass in mixed precision needs no casts.
     pub half_copy: bool,
 }
 
-/// The inputs of a parameter that come first: it, its gradient, hyper.
+/// The number of required inputs of a parameter: the parameter, its gradient, hyper.
 const FIRST: usize = 3;
 
-/// What belongs to each parameter of a step.
+/// The layout of the inputs of one parameter.
 #[derive(Clone, Copy)]
 struct Group {
     op: &'static str,
-    /// Numbers in hyper.
+    /// Number of elements of hyper.
     hyper: usize,
     states: usize,
     half_copy: bool,
 }
 
 impl Group {
-    /// How many inputs a parameter has.
+    /// Returns the number of inputs per parameter.
     fn width(self) -> usize {
         FIRST + self.states + usize::from(self.half_copy)
     }
@@ -97,7 +107,7 @@ impl Group {
         Ok(outputs)
     }
 
-    /// The outputs of one parameter, whose inputs stand from `first` on.
+    /// Appends the outputs of one parameter, whose inputs begin at index `first`.
     fn one_parameter(self, inputs: &[Meta<'_>], first: usize, outputs: &mut Outputs) -> Result<()> {
         let (op, parameter) = (self.op, &inputs[0]);
         check::float(op, "parameter", parameter)?;
@@ -127,7 +137,8 @@ impl Group {
         Ok(())
     }
 
-    /// What of these inputs is changed in place: every parameter, its states and its half copy.
+    /// Returns the inputs that are changed in place: every parameter, its states and its
+    /// half-precision copy.
     fn changed(self, inputs: &[Tensor]) -> Vec<Tensor> {
         let is_changed = |index: &usize| !matches!(index % self.width(), 1 | 2);
         (0..inputs.len()).filter(is_changed).map(|index| inputs[index].clone()).collect()
@@ -135,12 +146,13 @@ impl Group {
 }
 
 impl SgdStep {
-    /// How many states a parameter has.
+    /// Returns the number of states per parameter.
     pub fn states(&self) -> usize {
         usize::from(self.momentum != 0.0)
     }
 
-    /// How many inputs a parameter has: it, its gradient, hyper, its state and its half copy if any.
+    /// Returns the number of inputs per parameter: parameter, gradient, hyper, state and
+    /// half-precision copy if any.
     pub fn width(&self) -> usize {
         self.group().width()
     }
@@ -149,7 +161,7 @@ impl SgdStep {
         Group { op: "sgd_step", hyper: 3, states: self.states(), half_copy: self.half_copy }
     }
 
-    /// The step of one parameter, composed.
+    /// Updates one parameter, by composition.
     fn compose_one(&self, inputs: &[Tensor]) -> Result<()> {
         let dtype = inputs[0].dtype().accumulator();
         let hyper = |index| inputs[2].select(0, index);
@@ -171,10 +183,11 @@ impl SgdStep {
 }
 
 impl AdamStep {
-    /// How many states a parameter has: its first and second moment.
+    /// The number of states per parameter: its first and second moment.
     pub const STATES: usize = 2;
 
-    /// How many inputs a parameter has: it, its gradient, hyper, its states and its half copy if any.
+    /// Returns the number of inputs per parameter: parameter, gradient, hyper, states and
+    /// half-precision copy if any.
     pub fn width(&self) -> usize {
         self.group().width()
     }
@@ -183,7 +196,7 @@ impl AdamStep {
         Group { op: "adam_step", hyper: 4, states: AdamStep::STATES, half_copy: self.half_copy }
     }
 
-    /// The step of one parameter, composed.
+    /// Updates one parameter, by composition.
     fn compose_one(&self, inputs: &[Tensor]) -> Result<()> {
         let dtype = inputs[0].dtype().accumulator();
         let hyper = |index| inputs[2].select(0, index);

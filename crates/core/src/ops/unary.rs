@@ -1,5 +1,5 @@
-//! Functions of one element: the list of them, with formulas and gradients, and their shape rule.
-//! Formulas of more than a line are in `formulas`.
+//! Unary elementwise functions: their list, with formulas and gradients, and their shape rule.
+//! Formulas longer than a line are in `formulas`.
 
 mod formulas;
 
@@ -30,7 +30,7 @@ unary_ops! {
         autocast: Unchanged,
         grad: FromInput |x, dy| dy.mul(&x.sign()?),
     }
-    /// -1, 0 or 1; NaN stays. Gradient 0.
+    /// -1, 0 or 1; NaN stays NaN. Gradient 0.
     Sign = "sign" (sign sign_) {
         takes: Numbers,
         autocast: Unchanged,
@@ -70,7 +70,7 @@ unary_ops! {
     Rsqrt = "rsqrt" (rsqrt rsqrt_) {
         takes: Floats,
         autocast: ToF32,
-        // y^3 in factors: d/dx x^-1/2 = -y^3 / 2
+        // d/dx x^-1/2 = -y^3 / 2, with y^3 as a product
         grad: FromOutput |y, dy| dy.mul(&y.square()?.mul(y)?.mul_scalar(-0.5)?),
     }
     /// Sine, x in radians.
@@ -97,7 +97,7 @@ unary_ops! {
         autocast: Unchanged,
         grad: FromOutput |y, dy| dy.mul(&y.mul(&y.rsub_scalar(1i64)?)?),
     }
-    /// `max(x, 0)`; NaN stays. Gradient 0 at 0.
+    /// `max(x, 0)`; NaN stays NaN. Gradient 0 at 0.
     Relu = "relu" (relu relu_) {
         takes: Numbers,
         autocast: Unchanged,
@@ -113,7 +113,7 @@ unary_ops! {
     Square = "square" (square square_) {
         takes: Numbers,
         autocast: Unchanged,
-        // Doubled last: twice a large x could overflow where the product does not.
+        // Doubled last: 2x could overflow where the product does not.
         grad: FromInput |x, dy| dy.mul(x)?.mul_scalar(2i64),
     }
     /// `1 / x`.
@@ -166,7 +166,7 @@ unary_ops! {
         value: |x| x.gt_scalar(0i64)?.where_(x, &x.expm1()?.mul_scalar(alpha)?),
         grad: FromInput |x, dy| formulas::elu_grad(x, dy, alpha),
     }
-    /// `x * Phi(x)` with the normal distribution function `Phi`: `x/2 * (1 + erf(x / sqrt 2))`
+    /// `x * Phi(x)` with the cumulative normal distribution `Phi`: `x/2 * (1 + erf(x / sqrt 2))`
     /// (Hendrycks and Gimpel 2016).
     GeluErf = "gelu_erf" (gelu gelu_) {
         takes: Floats,
@@ -196,8 +196,9 @@ unary_ops! {
         value: |x| x.relu()?.add(&x.abs()?.neg()?.exp()?.log1p()?),
         grad: FromInput |x, dy| dy.mul(&x.sigmoid()?),
     }
-    /// `min(max(x, low), high)`; NaN stays. Gradient 1 inside and at the bounds, 0 outside.
-    /// Integers: bounds are integers or infinite; one beyond the dtype is the dtype's own extreme.
+    /// `min(max(x, low), high)`; NaN stays NaN. Gradient 1 inside and at the bounds, 0 outside.
+    /// Integers: bounds must be integers or infinite; a bound outside the range of the dtype is
+    /// replaced by the dtype's minimum or maximum.
     Clamp {
         /// Lower bound, possibly -infinity.
         low: 0.0,
@@ -212,60 +213,62 @@ unary_ops! {
 }
 
 impl UnaryOp {
-    /// The stem.
+    /// Returns the name of the function.
     pub const fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The name of the gradient's op.
+    /// Returns the name of the gradient op.
     pub const fn grad_name(self) -> &'static str {
         self.facts().grad_name
     }
 
-    /// Whether this is one of the functions that every backend must have.
+    /// Returns whether every backend must implement this function.
     pub const fn is_primitive(self) -> bool {
         self.facts().is_primitive
     }
 
-    /// Whether integers are taken as well as floats.
+    /// Returns whether integers are supported in addition to floats.
     pub const fn takes_integers(self) -> bool {
         matches!(self.facts().domain, Domain::Numbers)
     }
 
-    /// Whether the derivative is formed from the output (else from the input).
+    /// Returns whether the derivative is computed from the output instead of the input.
     pub const fn saves_output(self) -> bool {
         matches!(self.facts().derivative, Derivative::FromOutput)
     }
 
-    /// Whether the function is constant between jumps, so that its gradient is 0 wherever it exists.
+    /// Returns whether the function is piecewise constant, so that its gradient is 0 wherever it
+    /// exists.
     pub const fn is_stepwise(self) -> bool {
         matches!(self.facts().derivative, Derivative::Zero)
     }
 
-    /// Whether there is a [`UnaryGrad`] of this function: not where the gradient is 0 or does not
-    /// exist.
+    /// Returns whether there is a [`UnaryGrad`] of this function. There is none if the gradient is
+    /// 0 or does not exist.
     pub const fn has_grad_op(self) -> bool {
         !matches!(self.facts().derivative, Derivative::Zero | Derivative::None)
     }
 
-    /// Whether a scope of mixed precision computes the function in f32.
+    /// Returns whether a precision scope computes the function in f32.
     pub(crate) const fn autocasts_to_f32(self) -> bool {
         matches!(self.facts().autocast, Autocast::ToF32)
     }
 }
 
-/// What there is to know of a function besides its formulas.
+/// The properties of a function other than its formulas.
 struct Facts {
     name: &'static str,
     grad_name: &'static str,
-    /// Every backend must have it; a composite one is composed where a backend lacks it.
+    /// Whether every backend must implement it. Otherwise it is composed on backends without a
+    /// kernel.
     is_primitive: bool,
     domain: Domain,
     autocast: Autocast,
     derivative: Derivative,
 }
 
-/// What inputs a function takes.
+/// The input dtypes that a function supports.
 enum Domain {
     Floats,
     /// Floats and integers.
@@ -273,30 +276,31 @@ enum Domain {
     Bools,
 }
 
-/// What a scope of mixed precision does with the input.
+/// The effect of a precision scope on the input.
 enum Autocast {
     Unchanged,
     ToF32,
 }
 
-/// What the derivative is formed from.
+/// The tensor from which the derivative is computed.
 enum Derivative {
     FromInput,
     FromOutput,
-    /// The same everywhere.
+    /// The derivative is constant.
     Constant,
-    /// 0 wherever it exists.
+    /// The derivative is 0 wherever it exists.
     Zero,
-    /// There is none.
+    /// There is no derivative.
     None,
 }
 
-/// `constants`, at most two, and zeros.
+/// Pads `constants`, at most two, with zeros.
 fn pad_with_zeros(constants: &[f64]) -> [f64; 2] {
     [constants.first().copied().unwrap_or(0.0), constants.get(1).copied().unwrap_or(0.0)]
 }
 
-/// `y = f(x)`. Input: x. Output: y, same shape and dtype, may take x's place. Halves are computed in f32 and rounded once.
+/// `y = f(x)`. Input: x. Output: y, same shape and dtype, may reuse x's buffer. Half precision is
+/// computed in f32 and rounded once.
 #[derive(Clone, Debug)]
 pub struct Unary {
     /// The function.
@@ -366,11 +370,11 @@ fn whole_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
     }
 }
 
-/// `dx = f'(x) * dy`. Inputs: saved (y if [`UnaryOp::saves_output`], else x), dy. Output: dx, same shape and dtype, may take dy's
-/// place. Floating dtypes only.
+/// `dx = f'(x) * dy`. Inputs: saved (y if [`UnaryOp::saves_output`], else x), dy. Output: dx, same
+/// shape and dtype, may reuse dy's buffer. Floating dtypes only.
 #[derive(Clone, Debug)]
 pub struct UnaryGrad {
-    /// The function whose gradient this is.
+    /// The function that is differentiated.
     pub op: UnaryOp,
 }
 
@@ -400,24 +404,25 @@ impl Rule for UnaryGrad {
 }
 
 impl Tensor {
-    /// `log(1 + e^(beta x)) / beta`: [`softplus`](Tensor::softplus) that comes the closer to `max(x, 0)` the larger `beta` is; `x` itself, whose gradient is 1,
-    /// where `beta x` is above `threshold`.
+    /// Computes `log(1 + e^(beta x)) / beta`: [`softplus`](Tensor::softplus), which approaches
+    /// `max(x, 0)` as `beta` increases. Where `beta x` is above `threshold`, the result is `x`,
+    /// with gradient 1.
     ///
-    /// Nothing overflows with an infinite threshold; PyTorch's is 20.
+    /// With an infinite threshold nothing overflows. PyTorch's default is 20.
     ///
     /// # Errors
-    /// As [`softplus`](Tensor::softplus); a `beta` that is not finite and above 0.
+    /// Same as [`softplus`](Tensor::softplus), and an error if `beta` is not finite and above 0.
     pub fn softplus_with(&self, beta: f64, threshold: f64) -> Result<Tensor> {
         check::float("softplus", "input", &self.meta())?;
         if !(beta.is_finite() && beta > 0.0) {
             return Err(Error::invalid("softplus", format!("beta {beta}, expected a finite number above 0")));
         }
-        // In the accumulator dtype: halves are rounded once, at the end.
+        // In the accumulator dtype: half precision is rounded once, at the end.
         let input = precision::full(self)?;
         let x = input.to_dtype(input.dtype().accumulator())?;
         let scaled = x.mul_scalar(beta)?;
         let y = scaled.softplus()?.div_scalar(beta)?;
-        // Beyond this the function and its derivative are rounded to x and 1.
+        // Above this value the function and its derivative round to x and 1.
         let rounded = if x.dtype() == DType::F64 { 37.0 } else { 20.0 };
         if threshold == f64::INFINITY || (beta == 1.0 && threshold >= rounded) {
             return y.to_dtype(input.dtype());
@@ -426,8 +431,8 @@ impl Tensor {
     }
 }
 
-/// A function of one element, whatever its constants are: what a kernel is compiled for, which gets
-/// the constants when it runs.
+/// A unary function, regardless of its constants. Kernels are compiled for it and receive the
+/// constants as launch parameters.
 #[derive(Clone, Copy)]
 pub struct UnaryFunction(pub UnaryOp);
 

@@ -1,4 +1,4 @@
-//! Views: other layouts of the same memory. No kernel runs, but reshape may copy.
+//! Views: other layouts of the same buffer. They run no kernel, except that reshape may copy.
 
 use super::index::{IndexAdd, added_to_zeros, index_dtype};
 use super::sort::positions;
@@ -10,10 +10,11 @@ use crate::{Device, Layout, Shape};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// The same elements in another shape; one size may be -1. A view where strides allow it, else a copy.
+    /// Returns the same elements in another shape, of which one size may be -1. The result is a
+    /// view if the strides permit it, otherwise a copy.
     ///
     /// # Errors
-    /// Sizes that do not multiply to the number of elements.
+    /// Returns an error if the product of the sizes differs from the number of elements.
     pub fn reshape(&self, shape: impl Into<ReshapeDims>) -> Result<Tensor> {
         let shape = shape.into().resolve(self.shape())?;
         match self.layout().reshape(&shape) {
@@ -25,10 +26,10 @@ impl Tensor {
         }
     }
 
-    /// Axes `first..=last` as one.
+    /// Flattens axes `first..=last` to one axis.
     ///
     /// # Errors
-    /// Axes that do not exist or are in the wrong order.
+    /// Returns an error if an axis does not exist, or if the axes are in the wrong order.
     pub fn flatten(&self, first: impl Into<Axis>, last: impl Into<Axis>) -> Result<Tensor> {
         if self.rank() == 0 {
             return self.reshape([1usize]);
@@ -48,10 +49,10 @@ impl Tensor {
         self.reshape(flat)
     }
 
-    /// The axes in a new order: axis `i` of the result is axis `order[i]` of this.
+    /// Permutes the axes: axis `i` of the result is axis `order[i]` of this tensor.
     ///
     /// # Errors
-    /// If `order` does not name every axis once.
+    /// Returns an error if `order` does not contain every axis exactly once.
     pub fn permute(&self, order: impl Into<Axes>) -> Result<Tensor> {
         let Axes::List(list) = order.into() else { return Ok(self.clone()) };
         let order = list
@@ -66,10 +67,10 @@ impl Tensor {
         Ok(record_view(self, layout, || ViewOp::Permute(order.iter().map(|&axis| axis as u8).collect())))
     }
 
-    /// Two axes exchanged.
+    /// Swaps two axes.
     ///
     /// # Errors
-    /// Axes that do not exist.
+    /// Returns an error if an axis does not exist.
     pub fn transpose(&self, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
         let (first, second) = (
             first.into().resolve(self.shape(), "transpose")?,
@@ -80,10 +81,10 @@ impl Tensor {
         self.permute_axes(&order)
     }
 
-    /// The matrix transposed: the last two axes exchanged.
+    /// Transposes the matrix: swaps the last two axes.
     ///
     /// # Errors
-    /// Fewer than two axes.
+    /// Returns an error if there are fewer than two axes.
     pub fn t(&self) -> Result<Tensor> {
         if self.rank() < 2 {
             return Err(Error::Rank {
@@ -95,21 +96,21 @@ impl Tensor {
         self.transpose(-2, -1)
     }
 
-    /// Every `step`-th element along `axis` from `start` on, as [`Layout::slice`]: `end` is exclusive; a negative step runs backwards and takes
-    /// -1 for "to the first element".
+    /// Selects every `step`-th element along an axis, as [`Layout::slice`]: `end` is exclusive.
+    /// With a negative step the order is reversed, and -1 as `end` includes the first element.
     ///
     /// # Errors
-    /// An axis or bound that does not exist, a step of 0.
+    /// Returns an error if an axis or bound is out of range, or if the step is 0.
     pub fn slice_axis(&self, axis: impl Into<Axis>, start: usize, end: isize, step: isize) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "slice")?;
         let layout = self.layout().slice(axis, start, end, step)?;
         Ok(record_view(self, layout, || ViewOp::Slice { axis, start, end, step }))
     }
 
-    /// `length` elements along `axis` from `start` on.
+    /// Selects `length` elements along `axis`, beginning at `start`.
     ///
     /// # Errors
-    /// If they leave the axis.
+    /// Returns an error if the range exceeds the axis.
     pub fn narrow(&self, axis: impl Into<Axis>, start: usize, length: usize) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "narrow")?;
         let end = start.checked_add(length).filter(|&end| end <= self.shape().dim(axis));
@@ -122,7 +123,7 @@ impl Tensor {
         self.slice_axis(axis, start, end as isize, 1)
     }
 
-    /// Parts of these sizes, which add up to the length of `axis`.
+    /// Splits into parts of these sizes, which sum to the length of `axis`.
     pub(crate) fn parts(&self, axis: usize, sizes: Vec<usize>) -> Result<Vec<Tensor>> {
         let mut end = 0;
         let layouts = sizes.iter().map(|size| {
@@ -133,10 +134,10 @@ impl Tensor {
         record_views(self, layouts, || ViewOp::Split { axis, sizes: sizes.as_slice().into() })
     }
 
-    /// One element of `axis`, which disappears.
+    /// Selects one element along `axis`, and removes the axis.
     ///
     /// # Errors
-    /// If there is no such element.
+    /// Returns an error if the index is out of range.
     pub fn select(&self, axis: impl Into<Axis>, index: usize) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "select")?;
         if index >= self.shape().dim(axis) {
@@ -149,10 +150,10 @@ impl Tensor {
         self.narrow(axis, index, 1)?.squeeze(axis)
     }
 
-    /// Axes of size 1 removed: these, or all (`..`).
+    /// Removes axes of size 1: the given ones, or all (`..`).
     ///
     /// # Errors
-    /// A named axis that does not exist or has another size.
+    /// Returns an error if a given axis does not exist or has another size.
     pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let drop = match axes.into() {
             Axes::All => (0..self.rank())
@@ -169,10 +170,10 @@ impl Tensor {
         Ok(record_view(self, self.layout().squeeze(drop), || ViewOp::Reshape))
     }
 
-    /// A new axis of size 1 before position `axis`; -1 is after the last.
+    /// Inserts an axis of size 1 before position `axis`; -1 appends it.
     ///
     /// # Errors
-    /// A position beyond the end, or too many axes.
+    /// Returns an error if the position is out of range, or if there would be too many axes.
     pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let Axis(axis) = axis.into();
         let position = if axis < 0 { axis + self.rank() as isize + 1 } else { axis };
@@ -182,10 +183,11 @@ impl Tensor {
         Ok(record_view(self, self.layout().unsqueeze(position as usize)?, || ViewOp::Reshape))
     }
 
-    /// Repeats axes of size 1, and the whole along new leading axes, up to `shape`. No copy is made.
+    /// Broadcasts to `shape`: repeats axes of size 1, and the whole tensor along new leading axes.
+    /// No copy is made.
     ///
     /// # Errors
-    /// If this shape does not broadcast to `shape`.
+    /// Returns an error if this shape does not broadcast to `shape`.
     pub fn expand(&self, shape: impl IntoShape) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         if shape == *self.shape() {
@@ -194,35 +196,42 @@ impl Tensor {
         Ok(record_view(self, self.layout().expand(&shape)?, || ViewOp::Expand))
     }
 
-    /// Windows of `size` along `axis`, `step` apart, as a new last axis. No copy is made.
+    /// Returns windows of `size` along `axis`, with distance `step`, as a new last axis. No copy is
+    /// made.
     ///
     /// # Errors
-    /// A step of 0, a size larger than the axis, too many axes.
+    /// Returns an error if the step is 0, if the size is larger than the axis, or if there would be
+    /// too many axes.
     pub fn unfold(&self, axis: impl Into<Axis>, size: usize, step: usize) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "unfold")?;
         Ok(record_view(self, self.layout().unfold(axis, size, step)?, || ViewOp::Unfold { axis, size, step }))
     }
 
-    /// A diagonal of the matrices of two axes, as a last axis: `offset` 0 is the main one, positive ones are above it. No copy is made.
+    /// Returns a diagonal of the matrices that two axes form, as the last axis. `offset` 0 is the
+    /// main diagonal, positive offsets are above it. No copy is made.
     ///
     /// # Shapes
     /// `[.., rows, columns]` -> `[.., length]` for the last two axes
     ///
     /// # Errors
-    /// Axes that do not exist or are the same.
+    /// Returns an error if an axis does not exist, or if both axes are the same.
     pub fn diagonal(&self, offset: isize, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
         diagonal_of("diagonal", self, offset, [first.into(), second.into()])
     }
 
-    /// The elements `offset + i * strides[0] + j * strides[1] + ..` of this tensor's row-major order, at `[i, j, ..]`. A view of a contiguous tensor, else one of a
-    /// copy; gradients of elements that are there more than once are summed. (PyTorch's counts in memory, which for a contiguous tensor comes to the same.)
+    /// Returns the elements at indices `offset + i * strides[0] + j * strides[1] + ..` of this
+    /// tensor's row-major order, at `[i, j, ..]`. The result is a view of this tensor if it is
+    /// contiguous, otherwise of a copy. Gradients of elements that occur more than once are summed.
+    /// (PyTorch's strides are those in memory, which is equivalent for a contiguous tensor.)
     ///
     /// # Errors
-    /// As many strides as neither sizes, an element beyond the last.
+    /// Returns an error if the numbers of strides and sizes differ, or if an element is out of
+    /// range.
     pub fn as_strided(&self, size: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
         let shape = strided_shape("as_strided", self.elements(), (size, strides, offset))?;
         let dense = self.contiguous()?;
-        // What no step is taken along, and so was not checked, may be larger than a stride can be.
+        // Strides of axes with fewer than two elements are not checked, and may be larger than a
+        // stride can be.
         let steps: SmallVec<[isize; MAX_RANK]> =
             strides.iter().map(|&stride| stride.min(self.elements()) as isize).collect();
         let skipped = if shape.elements() > 0 { offset } else { 0 };
@@ -230,10 +239,10 @@ impl Tensor {
         Ok(record_view(&dense, layout, || ViewOp::Strided { strides: strides.into(), offset }))
     }
 
-    /// The order of elements reversed along `axes`. No copy is made.
+    /// Reverses the order of elements along `axes`. No copy is made.
     ///
     /// # Errors
-    /// Axes that do not exist.
+    /// Returns an error if an axis does not exist.
     pub fn flip(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let mut flipped = self.clone();
         for axis in axes.into().resolve(self.shape(), "flip")?.iter() {
@@ -246,7 +255,7 @@ impl Tensor {
     }
 }
 
-/// Zeros of `shape` with `grad` in the place that the slice showed.
+/// Returns zeros of `shape` with `grad` at the elements that the slice selected.
 pub(crate) fn slice_adjoint(
     grad: &Tensor,
     shape: &Shape,
@@ -275,7 +284,8 @@ pub(crate) fn slice_adjoint(
     crate::dispatch::apply_one(super::indexing::SliceAssign { slices }, &[&zeros, grad])
 }
 
-/// The gradients of the parts of `shape` one after another along `axis`, zeros where a part has none.
+/// Concatenates the gradients of the parts of `shape` along `axis`, with zeros for parts without a
+/// gradient.
 pub(crate) fn split_adjoint(
     grads: &[Option<Tensor>],
     shape: &Shape,
@@ -297,7 +307,8 @@ pub(crate) fn split_adjoint(
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
 }
 
-/// The tensor of `shape` of which these are the parts along `axis`, if they are stored as such, and none of them has a history.
+/// Returns the tensor of `shape` whose parts along `axis` these are, if they are adjacent in one
+/// buffer and need no gradient.
 fn joined(parts: &[Tensor], shape: &Shape, axis: usize) -> Result<Option<Tensor>> {
     let [first, ..] = parts else { return Ok(None) };
     let (strides, mut start) = (first.layout().strides(), first.layout().offset() as isize);
@@ -317,7 +328,8 @@ fn joined(parts: &[Tensor], shape: &Shape, axis: usize) -> Result<Option<Tensor>
     Ok(Some(Tensor::from_parts(first.buffer().clone(), layout, first.dtype(), first.device().clone())))
 }
 
-/// Zeros of `shape` to which each window of `grad` is added where it was seen.
+/// Returns zeros of `shape` to which the elements of each window of `grad` are added at their
+/// original indices.
 pub(crate) fn unfold_adjoint(
     grad: &Tensor,
     shape: &Shape,
@@ -329,14 +341,14 @@ pub(crate) fn unfold_adjoint(
     let (length, device) = (shape.dim(axis), grad.device());
     let starts = positions(windows, 0, step as isize, length, device)?.unsqueeze(1)?;
     let index = starts.add(&positions(size, 0, 1, length, device)?)?.reshape([windows * size])?;
-    // The last axis, which runs inside a window, comes next to that of the windows.
+    // The last axis, which is the index in a window, is moved after the axis of the windows.
     let mut order: SmallVec<[usize; MAX_RANK]> = (0..shape.rank()).collect();
     order.insert(axis + 1, shape.rank());
     let source = grad.permute_axes(&order)?.flatten(axis, axis + 1)?;
     added_to_zeros(IndexAdd { axis }, shape, &index, &source)
 }
 
-/// The diagonal of two axes as a last axis, for the op of this name.
+/// Returns the diagonal of two axes as the last axis; `name` is the op for errors.
 pub(crate) fn diagonal_of(
     name: &'static str,
     x: &Tensor,
@@ -351,7 +363,7 @@ pub(crate) fn diagonal_of(
     Ok(record_view(x, layout, || ViewOp::Diagonal { offset, first, second }))
 }
 
-/// Zeros of `shape` with `grad` on the diagonals that it was seen on.
+/// Returns zeros of `shape` with `grad` on the diagonals that were selected.
 pub(crate) fn diagonal_adjoint(
     grad: &Tensor,
     shape: &Shape,
@@ -375,7 +387,7 @@ pub(crate) fn diagonal_adjoint(
     matrices.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
 }
 
-/// The shape of elements of a row of `count` by their distances, if there are all.
+/// Checks sizes, strides and offset for a tensor of `count` elements, and returns the shape.
 pub(crate) fn strided_shape(
     name: &'static str,
     count: usize,
@@ -396,7 +408,8 @@ pub(crate) fn strided_shape(
     Ok(shape)
 }
 
-/// The places of these elements in a row of `count`, of their shape.
+/// Returns the indices of the strided elements in a tensor of `count` elements, in the strided
+/// shape.
 pub(crate) fn strided_places(
     count: usize,
     (shape, strides, offset): (Shape, &[usize], usize),
@@ -405,7 +418,7 @@ pub(crate) fn strided_places(
     let offset = if shape.elements() > 0 { offset as i64 } else { 0 };
     let mut places = Tensor::full((), offset, index_dtype(count), device)?;
     for (&size, &stride) in shape.dims().iter().zip(strides) {
-        // Of one element the stride, which may be beyond all, does not count.
+        // The stride of an axis of size 1 is ignored; it may be out of range.
         let stride = if size > 1 { stride as i64 } else { 0 };
         let along = Tensor::iota(size, places.dtype(), 0, stride, device)?;
         places = places.unsqueeze(places.rank())?.add(&along)?;
@@ -413,7 +426,7 @@ pub(crate) fn strided_places(
     Ok(places)
 }
 
-/// Zeros of `shape` to which each element of `grad` is added where it was seen.
+/// Returns zeros of `shape` to which each element of `grad` is added at its original index.
 pub(crate) fn strided_adjoint(
     grad: &Tensor,
     shape: &Shape,

@@ -1,4 +1,5 @@
-//! Casts that a scope keeps: those of leaves, which are parameters, one for each version of their values.
+//! The cached casts of a scope: those of leaves, which are parameters, one for each version of
+//! their values.
 
 use super::half_copy;
 use crate::autograd::{TensorId, record_copy, wants_record};
@@ -8,22 +9,22 @@ use crate::{DType, Tensor};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// So many casts are kept before those of tensors that are gone are looked for.
+/// The number of cached casts above which casts of tensors that no longer exist are removed.
 const FEW: usize = 64;
 
 /// The casts of one outermost scope.
 #[derive(Default)]
 pub(super) struct Casts {
     kept: HashMap<(TensorId, DType), Cast>,
-    /// How many there may be before the useless ones go.
+    /// The number of casts above which outdated ones are removed.
     most: usize,
 }
 
 struct Cast {
     source: WeakBuffer,
     version: u64,
-    /// Without history: each use records a cast of its own, so that the gradients of several uses are added in f32, and so that it does not matter whether the first
-    /// one was recorded.
+    /// Without history: each use records a separate cast, so that the gradients of several uses are
+    /// added in f32, and so that it does not matter whether the first use was recorded.
     values: Tensor,
 }
 
@@ -47,7 +48,8 @@ impl Casts {
     }
 }
 
-/// `tensor` in `dtype`, recorded. The values are cast once for each version of a leaf, or not at all where its optimizer has written them.
+/// Casts `tensor` to `dtype`, with recording. The values are cast once for each version of a leaf,
+/// or not at all if its optimizer has written a copy.
 pub(super) fn cast(
     casts: &'static std::thread::LocalKey<RefCell<Casts>>,
     tensor: &Tensor,
@@ -57,7 +59,7 @@ pub(super) fn cast(
     if let Some(values) = casts.with_borrow(|casts| casts.find(id, dtype)) {
         return Ok(if wants_record(&[tensor]) { record_copy(tensor, values) } else { values });
     }
-    // Read first: whoever changes the values while they are cast makes the cast an old one.
+    // Read before the cast: if the values are changed during the cast, it is outdated.
     let version = tensor.buffer().version();
     let result = match half_copy::find(tensor, dtype)? {
         Some(found) => found,

@@ -1,15 +1,17 @@
-//! Copies of parameters in half precision that an optimizer's step writes along, so that scopes find their casts done.
+//! Half-precision copies of parameters, which an optimizer step writes together with the
+//! parameters, so that precision scopes need no casts.
 //!
 //! ```text
-//!            cast                          finds the copy
+//!            cast                          uses the copy
 //!   forward --------> scope     forward ------------------> scope
-//!      |   notes the use          |    notes the use
+//!      |   records the use        |    records the use
 //!      v                          v
-//!   step: makes the copy,      step: writes parameter and copy     ..
+//!   step: creates the copy,    step: writes parameter and copy     ..
 //!         writes both
 //! ```
 //!
-//! The optimizer owns the copy; the leaf knows it only as long as it is there. A leaf that no scope has cast since the last step has none.
+//! The optimizer owns the copy; the leaf has only a weak reference. A leaf that no scope has cast
+//! since the last step has no copy.
 
 use crate::autograd::{is_fusing, no_grad, record_copy, wants_record};
 use crate::backend::{Buffer, WeakBuffer};
@@ -24,25 +26,31 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The values of a leaf of f32 in f16 or bf16, in memory of their own, which whoever changes the leaf writes along.
+/// The values of an f32 leaf in f16 or bf16, in separate memory. Code that changes the leaf also
+/// writes the copy.
 ///
-/// A scope of precision takes them instead of a cast as long as nobody else has changed the leaf since.
+/// A precision scope uses them instead of a cast as long as no other code has changed the leaf
+/// since.
 pub struct HalfCopy {
     values: Tensor,
     source: WeakBuffer,
-    /// By how much the version of the source is ahead of that of the copy while they agree. A step, and each replay of a recorded one, counts up both; whoever changes only
-    /// the source makes another difference.
+    /// The difference between the version of the source and that of the copy while they are equal
+    /// in value. A step, and each replay of a captured one, increments both. Code that changes only
+    /// the source changes the difference.
     lead: AtomicU64,
 }
 
-/// The lead of a copy that was not written yet.
+/// The lead of a copy that has not been written.
 const UNWRITTEN: u64 = 1 << 63;
 
 impl HalfCopy {
-    /// Memory for a copy of `leaf` in `dtype`, of unspecified values: `leaf` knows it when it is [`written`](HalfCopy::written).
+    /// Allocates a copy of `leaf` in `dtype`, with unspecified values. `leaf` refers to it after
+    /// [`written`](HalfCopy::written).
     ///
     /// # Errors
-    /// What [`half_copy_wanted`] does not ask for: another dtype than f16 and bf16, a tensor that is no dense leaf of f32. No memory.
+    /// Returns an error for cases that [`half_copy_wanted`] excludes: a dtype other than f16 and
+    /// bf16, or a tensor that is not a contiguous f32 leaf. Returns an error if there is not enough
+    /// memory.
     pub fn new(leaf: &Tensor, dtype: DType) -> Result<Arc<HalfCopy>> {
         if !dtype.is_half() {
             let expected = crate::text![DType::F16, " or ", DType::BF16];
@@ -57,19 +65,19 @@ impl HalfCopy {
         Ok(Arc::new(HalfCopy { values, source, lead }))
     }
 
-    /// The values, to be written along with those of the leaf.
+    /// Returns the values, which must be written together with those of the leaf.
     pub fn values(&self) -> &Tensor {
         &self.values
     }
 
-    /// Whether this is a copy of what `leaf` is now, in `dtype`.
+    /// Returns whether this is a copy in `dtype` for the current buffer of `leaf`.
     pub fn serves(&self, leaf: &Tensor, dtype: DType) -> bool {
         self.values.dtype() == dtype
             && self.values.shape() == leaf.shape()
             && self.source.upgrade().is_some_and(|source| source.is(leaf.buffer()))
     }
 
-    /// Notes that the copy now holds the values of `leaf`, whose scopes take it from now on.
+    /// Records that the copy now has the values of `leaf`. Scopes use it from now on.
     pub fn written(self: &Arc<Self>, leaf: &Tensor) {
         self.lead.store(self.lead_now(leaf.buffer()), Ordering::Release);
         if let Some(node) = leaf.node() {
@@ -85,7 +93,7 @@ impl HalfCopy {
         self.lead.load(Ordering::Acquire) == self.lead_now(source) && !source.is_shared_outside()
     }
 
-    /// Casts `leaf` anew if somebody else has changed it.
+    /// Casts `leaf` again if other code has changed it.
     fn refresh(self: &Arc<Self>, leaf: &Tensor) -> Result<()> {
         if !self.is_current(leaf.buffer()) {
             unobserved(|| no_grad(|| without_precision(|| self.values.copy_(leaf))))?;
@@ -101,11 +109,12 @@ impl fmt::Debug for HalfCopy {
     }
 }
 
-/// What a leaf knows of its half copy.
+/// The state of a leaf's half-precision copy.
 #[derive(Default)]
 pub(crate) struct HalfCopyOfLeaf {
     copy: Weak<HalfCopy>,
-    /// The dtypes to which scopes have cast the leaf since its optimizer asked, as bits of [`bit`].
+    /// The dtypes to which scopes have cast the leaf since its optimizer last queried them, as bits
+    /// of [`bit`].
     uses: u8,
 }
 
@@ -117,7 +126,8 @@ const fn bit(dtype: DType) -> u8 {
     }
 }
 
-/// Whether a copy of this tensor can be kept: it is a leaf, dense, of f32, and no other library may write to its memory.
+/// Returns whether this tensor can have a copy: it must be a contiguous f32 leaf, and no other
+/// library may write to its memory.
 fn may_have_copy(tensor: &Tensor) -> bool {
     tensor.dtype() == DType::F32
         && tensor.is_leaf()
@@ -125,8 +135,10 @@ fn may_have_copy(tensor: &Tensor) -> bool {
         && !tensor.buffer().is_shared_outside()
 }
 
-/// The half precision to which scopes have cast `leaf` since this was last asked: that of `present`, the copy that there is, if it is among them. `None` if there was no use,
-/// or no copy can be kept: of what is not dense, not f32, or in memory that other libraries may write to.
+/// Returns the half precision to which scopes have cast `leaf` since the last call: that of
+/// `present`, the existing copy, if it is among them. `None` if there was no use, or if the tensor
+/// cannot have a copy because it is not contiguous, not f32, or in memory to which other libraries
+/// may write.
 pub fn half_copy_wanted(leaf: &Tensor, present: Option<&HalfCopy>) -> Option<DType> {
     let uses = leaf.node()?.with_half_copy(|of_leaf| std::mem::take(&mut of_leaf.uses))?;
     let present = present.map(|copy| copy.values.dtype());
@@ -134,7 +146,7 @@ pub fn half_copy_wanted(leaf: &Tensor, present: Option<&HalfCopy>) -> Option<DTy
     dtypes.filter(|_| may_have_copy(leaf)).find(|&dtype| uses & bit(dtype) != 0)
 }
 
-/// The current copy of a leaf in `dtype`; whether or not there is one, the use is noted.
+/// Returns the current copy of a leaf in `dtype`, and records the use even if there is none.
 fn used(leaf: &Tensor, dtype: DType) -> Option<Arc<HalfCopy>> {
     if leaf.dtype() != DType::F32 || !dtype.is_half() {
         return None;
@@ -146,9 +158,11 @@ fn used(leaf: &Tensor, dtype: DType) -> Option<Arc<HalfCopy>> {
     copy.filter(|copy| copy.serves(leaf, dtype) && copy.is_current(leaf.buffer()))
 }
 
-/// The values of a leaf in `dtype` as its optimizer wrote them, recorded as the cast that they stand for; `None` if they must be cast.
+/// Returns the values of a leaf in `dtype` as its optimizer wrote them, recorded as the cast that
+/// they replace; `None` if they must be cast.
 pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
-    // Unfused, a cast is an op of its own: the step that would write it along is not asked to.
+    // Without fusion, a cast is a separate op, and the use is not recorded, so that the step does
+    // not write a copy.
     let Some(copy) = is_fusing().then(|| used(leaf, dtype)).flatten() else { return Ok(None) };
     let values = copy.values.clone();
     let cast = || match wants_record(&[leaf]) {
@@ -156,14 +170,14 @@ pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
         false => values,
     };
     let cast = match observe::is_watched() {
-        // Who watches sees the same ops with a copy as without.
+        // Observers see the same ops with a copy as without.
         true => apply_observed(&Op::Copy(Copy { dtype }), &[leaf], || Ok(cast()), std::slice::from_ref)?,
         false => cast(),
     };
     if is_recording_step() {
         let leaf = leaf.clone();
         before_replay(move || {
-            // Replays cast nothing themselves, but are uses all the same.
+            // Replays do not cast, but count as uses.
             used(&leaf, dtype);
             copy.refresh(&leaf)
         })?;
@@ -171,7 +185,7 @@ pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
     Ok(Some(cast))
 }
 
-/// Whether a call stands for a cast that was found done: it wrote nothing.
+/// Returns whether a call represents a cast that an existing copy replaced: it wrote nothing.
 pub(crate) fn is_found(call: &OpCall<'_>) -> bool {
     let ([leaf], [output]) = (call.inputs, call.outputs) else { return false };
     if !matches!(call.op, Op::Copy(_)) || !output.dtype().is_half() || !leaf.is_leaf() {

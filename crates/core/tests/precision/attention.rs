@@ -1,11 +1,11 @@
-//! What attention of f32 is permitted: as products of matrices are.
+//! The permissions of f32 attention: the same as those of matrix products.
 
 use super::{device, leaf, ops_of};
 use ternion_core::dispatch::apply_one;
 use ternion_core::ops::attention::{Attention, AttentionConfig, CumulativeLengths};
 use ternion_core::{AttentionOptions, Op, Precision, Result, Tensor, with_precision};
 
-/// What attention and its gradient are permitted: TF32, and parts of bf16.
+/// Returns the permissions of attention and its gradient: TF32 and bf16x6.
 fn attention_permissions(run: &dyn Fn() -> Result<Tensor>) -> Result<Vec<[bool; 2]>> {
     let (_, ops) = ops_of(|| run()?.sum(..)?.backward())?;
     let permissions = |op: &Op| match op {
@@ -54,7 +54,7 @@ fn attention_has_the_permissions_of_products() -> Result<()> {
             "f32 is the exception within a scope"
         );
     }
-    // A backend without such units computes what it always does.
+    // A backend without such units computes the same as always.
     let plain = function()?.to_vec::<f32>()?;
     for scope in [Precision::F32, Precision::Ieee, Precision::Tf32] {
         assert_eq!(with_precision(scope, function)?.to_vec::<f32>()?, plain, "{scope:?}");

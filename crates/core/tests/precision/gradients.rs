@@ -1,4 +1,5 @@
-//! Gradients of what was computed in a scope: their dtypes, and in which they are added.
+//! Gradients of results that were computed in a precision scope: their dtypes, and the dtype in
+//! which they are added.
 
 use super::*;
 
@@ -35,7 +36,8 @@ fn the_gradient_of_a_weight_is_not_rounded_to_the_half() -> Result<()> {
     for (found, expected) in found.iter().flatten().zip([dy.matmul(&w)?, dy.t()?.matmul(&x)?]) {
         let (found, expected) = (found.to_vec::<f32>()?, expected.to_vec::<f32>()?);
         for (found, expected) in found.iter().zip(&expected) {
-            // Products of halves are exact in f32: the order of at most 8 sums is all that may differ.
+            // Products of half-precision values are exact in f32: only the order of at most 8
+            // additions may differ.
             assert!((found - expected).abs() <= 8.0 * f32::EPSILON * 8.0, "{found} {expected}");
         }
     }
@@ -54,7 +56,7 @@ fn gradients_of_many_uses_are_added_in_f32() -> Result<()> {
         }
         sum.sum(..)
     })?;
-    // A sum of ones in bf16 would stop at 256.
+    // A sum of ones in bf16 would stop increasing at 256.
     let gradients = sum.backward()?;
     assert_eq!(gradients.get(&w).map(Tensor::to_vec::<f32>).transpose()?, Some(vec![300.0]));
     Ok(())
@@ -65,7 +67,7 @@ fn mixed_uses_of_one_cast_are_added_in_f32() -> Result<()> {
     let device = device();
     let w = leaf(&[2, 2], &device)?;
     let (x, half) = (numbers(&[3, 2], &device).to_dtype(BF16)?, w.to_dtype(BF16)?);
-    // A product, whose gradient comes in f32, and an elementwise use, whose does not.
+    // A product, whose gradient is f32, and an elementwise use, whose gradient is not.
     let loss =
         x.matmul(&half)?.to_dtype(F32)?.sum(..)?.add(&half.mul_scalar(3.0)?.to_dtype(F32)?.sum(..)?)?;
     let gradients = loss.backward()?;

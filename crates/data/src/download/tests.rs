@@ -1,4 +1,4 @@
-//! Downloads from a server on this machine that is well and badly behaved.
+//! Downloads from a local server, with correct and faulty replies.
 
 use super::*;
 use crate::catalog::Subject;
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What the server sends for a path.
+/// The reply of the server for a path.
 #[derive(Clone)]
 enum Reply {
     Body(Vec<u8>),
@@ -16,12 +16,12 @@ enum Reply {
         announced: usize,
         sent: Vec<u8>,
     },
-    /// No announced length: the end of the connection is the end of the body.
+    /// No announced length: the body ends when the connection is closed.
     UntilClosed(Vec<u8>),
     NotFound,
 }
 
-/// A web server that answers each path by a fixed reply and writes down what it was asked for.
+/// A web server that answers each path with a fixed reply and records the requested paths.
 struct Server {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -60,14 +60,14 @@ fn answer(mut stream: TcpStream, replies: &HashMap<&str, Reply>, log: &Mutex<Vec
         Reply::NotFound => ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n".to_string(), vec![]),
     };
     log.lock().unwrap().push(path);
-    // The client may hang up early: that is its right.
+    // The client may close the connection early.
     let _ = stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes());
     let _ = stream.write_all(&body);
 }
 
 const NAMES: [&str; 4] = ["a.gz", "b.gz", "c.gz", "d.gz"];
 
-/// The right content of a file.
+/// Returns the correct content of a file.
 fn content(name: &str) -> Vec<u8> {
     name.bytes().cycle().take(200_000).collect()
 }
@@ -89,7 +89,7 @@ fn good_server() -> Server {
     Server::start(NAMES.map(|name| (name, Reply::Body(content(name)))))
 }
 
-/// A server that gives `reply` for the first file.
+/// Starts a server that sends `reply` for the first file.
 fn server_with(reply: Reply) -> Server {
     Server::start([("a.gz", reply)])
 }
@@ -101,7 +101,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Downloads into a fresh folder from one server that fails at the first file; gives the message.
+/// Downloads into a new folder from one server that fails at the first file. Returns the message.
 fn failure(reply: Reply) -> String {
     let folder = tempfile::tempdir().unwrap();
     let server = server_with(reply);

@@ -1,4 +1,4 @@
-//! IDX files, whole and broken.
+//! Valid and invalid IDX files.
 
 use super::*;
 use crate::random::Philox;
@@ -101,7 +101,7 @@ fn a_gigantic_header_is_refused_without_an_allocation() {
             other => panic!("{other}"),
         }
     }
-    // Just below the limit: the file is short, so little is read and the error tells how little.
+    // Just below the limit: the file is short, so little is read, and the error reports how much.
     bytes[4..16].copy_from_slice(&[0, 0, 64, 0, 0, 0, 1, 0, 0, 0, 0, 255]);
     let message = images_of(&bytes).unwrap_err().to_string();
     assert_eq!(message, "folder/images: truncated: expected 1069547536 bytes, found 40");
@@ -116,7 +116,8 @@ fn a_damaged_gzip_checksum_is_found() {
     assert!(matches!(error, DataError::CorruptGzip { unpacked_bytes: 40, .. }), "{error}");
 }
 
-/// Every length, and thousands of random damages: an error or the right content, never a panic.
+/// Every length, and thousands of random corruptions: the result is an error or correct content,
+/// never a panic.
 #[test]
 fn no_bytes_make_the_reader_panic_or_accept_what_is_cut_off() {
     let (plain, packed) = (image_file(), gzip(&image_file()));
@@ -140,6 +141,6 @@ fn no_bytes_make_the_reader_panic_or_accept_what_is_cut_off() {
             accepted += 1;
         }
     }
-    // Damaged pixels of a plain file are beyond detection: so some are accepted, but not most.
+    // Corrupt pixels of a plain file cannot be detected, so some files are accepted, but not most.
     assert!((1..15_000).contains(&accepted), "{accepted}");
 }

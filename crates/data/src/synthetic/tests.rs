@@ -1,5 +1,5 @@
-//! Synthetic digits: pinned bits, independence of size and threads, and a task that can be learned but not
-//! trivially.
+//! Synthetic digits: pinned bits, independence of set size and threads, and a task that can be
+//! learned but is not trivial.
 
 use super::*;
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ fn digits(count: usize, seed: u64, part: Part) -> Split {
     synthetic_digits(count, seed, part).unwrap()
 }
 
-/// Distance of an image to each class's mean image decides.
+/// Classifies by the distance of an image to the mean image of each class.
 fn nearest_mean_accuracy(train: &Split, test: &Split) -> f64 {
     let mut means = vec![[0.0_f64; PIXELS]; 10];
     for index in 0..train.len() {
@@ -28,7 +28,8 @@ fn nearest_mean_accuracy(train: &Split, test: &Split) -> f64 {
     right.count() as f64 / test.len() as f64
 }
 
-/// The first 1000 images of seed 0, bit for bit: a promise on every platform and in every version.
+/// The first 1000 images of seed 0, bit for bit. They must not change on any platform or in any
+/// version.
 #[test]
 fn the_drawn_bits_are_pinned() {
     let hash = |part| {

@@ -1,4 +1,5 @@
-//! Reading a CSV file into a table: the `csv` crate splits lines into cells, and what it would forgive is refused here.
+//! Reads a CSV file into a table. The `csv` crate splits lines into cells; errors that it would
+//! ignore are reported here.
 
 use super::{CsvConfig, MissingCells, Table, check_names, index_of};
 use crate::error::{CellFault, DataError, Result};
@@ -12,11 +13,11 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The table that `content` is.
+    /// Parses `content` into a table.
     pub fn read(&self, content: &str) -> Result<Table> {
         let delimiter = self.delimiter()?;
         let lines = Lines::of(content, self.config.delimiter);
-        // Flexible: a line of another length is told below, with the column where it differs.
+        // Flexible: a line of another length is reported below, with the column where it differs.
         let mut reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .terminator(Terminator::Any(b'\n'))
@@ -52,7 +53,8 @@ impl Reading<'_> {
         }
     }
 
-    /// A line of numbers alone, of which some may be infinite or NaN, is no header: it would be lost without a word.
+    /// Checks the header. A line that has only numbers (including infinity and NaN) is not a
+    /// header: its data would be lost without an error.
     fn check_is_header(&self, header: &[String], line: usize) -> Result<()> {
         match header.iter().all(|name| name.parse::<f64>().is_ok()) {
             true if !header.is_empty() => {
@@ -70,7 +72,8 @@ impl Reading<'_> {
         }
     }
 
-    /// What the crate can say of a text in memory is about the reader alone.
+    /// Converts the result of the `csv` crate. For a text in memory, its errors come only from the
+    /// reader.
     fn record(&self, record: csv::Result<StringRecord>) -> Result<StringRecord> {
         record.map_err(|error| DataError::Io { file: self.file.to_path_buf(), source: error.into() })
     }
@@ -84,7 +87,8 @@ impl Reading<'_> {
         Some(self.fault(line, column, header, CellFault::Quotation))
     }
 
-    /// What is wrong with a line that has no number, where its header is one name with another delimiter in it.
+    /// Returns the error for an invalid line if the header is a single name that contains another
+    /// delimiter.
     fn separated_otherwise(&self, line: usize, header: &[String]) -> Option<DataError> {
         let expected = self.config.delimiter;
         let [name] = header else { return None };
@@ -93,7 +97,7 @@ impl Reading<'_> {
         Some(self.fault(line, 0, header, CellFault::Delimiter { expected, found }))
     }
 
-    /// Appends the `chosen` cells of a line, unless it is left out.
+    /// Appends the `chosen` cells of a line. Returns false if the line is dropped.
     fn read_row(
         &self,
         record: &StringRecord,
@@ -139,20 +143,21 @@ fn parse(cell: &str) -> std::result::Result<f64, CellFault> {
     }
 }
 
-/// The lines that hold something, as the `csv` crate is to have them: without blanks around cells, which hide a
-/// quotation mark from it.
+/// The non-empty lines, prepared for the `csv` crate: without blanks around cells, because the
+/// crate does not recognize a quotation mark after a blank.
 struct Lines {
     text: String,
-    /// The number of each in the file, from 1. The crate's own numbers do not count the empty lines before them.
+    /// The line number of each line in the file, from 1. The crate's line numbers do not count the
+    /// empty lines before them.
     numbers: Vec<usize>,
-    /// Line and column (from 1 and from 0) of the first cell whose quotation marks do not pair up, which the crate
-    /// would forgive; `text` ends before that line.
+    /// Line (from 1) and column (from 0) of the first cell with unbalanced quotation marks, which
+    /// the crate would accept. `text` ends before that line.
     unpaired: Option<(usize, usize)>,
 }
 
 impl Lines {
     fn of(content: &str, delimiter: char) -> Lines {
-        // Spreadsheets put a byte order mark before the first name.
+        // Spreadsheets write a byte order mark before the first name.
         let content = content.strip_prefix('\u{feff}').unwrap_or(content);
         let mut lines =
             Lines { text: String::with_capacity(content.len()), numbers: Vec::new(), unpaired: None };
@@ -170,23 +175,23 @@ impl Lines {
     }
 }
 
-/// Where in a cell a character stands.
+/// The state of the parser within a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
     Plain,
     Quoted,
-    /// Right behind a quotation mark that closes the cell, unless another follows.
+    /// Directly after a quotation mark that closes the cell, unless another one follows.
     Closed,
-    /// In blanks behind the closed cell.
+    /// In blanks after the closed cell.
     Behind,
 }
 
-/// Appends a line without the blanks around its cells; the column of the cell that is at fault if quotation marks do not
-/// pair up, or text follows them.
+/// Appends a line without the blanks around its cells. If quotation marks are unbalanced, or text
+/// follows a closing one, the error is the column of that cell.
 fn append_tidied(line: &str, delimiter: char, text: &mut String) -> std::result::Result<(), usize> {
     let (mut place, mut column) = (Place::Start, 0);
-    // Blanks in a plain cell, as long as nothing follows them there.
+    // Blanks in an unquoted cell, pending until another character follows them.
     let mut blanks = String::new();
     for character in line.chars() {
         let is_delimiter = character == delimiter && place != Place::Quoted;

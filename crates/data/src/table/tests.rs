@@ -1,6 +1,6 @@
 use super::*;
 
-/// Reads a file of this content; messages come without the folder's name.
+/// Reads a file with this content. Error messages omit the folder name.
 fn read_as(content: &str, config: &CsvConfig) -> std::result::Result<Table, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data.csv");
@@ -96,7 +96,7 @@ fn cells_at_fault_are_named_by_line_and_column() {
         ("a,b\n1,\"2\" \"\n", "data.csv: line 2, column 2 (b): quotation marks do not pair up"),
         ("\na,\"b\n1,2\n", "data.csv: line 2, column 2 (no name): quotation marks do not pair up"),
         ("a,b\n1,\"2\n3\"\n", "data.csv: line 2, column 2 (b): quotation marks do not pair up"),
-        // The first fault of the file, not that of its quotation marks.
+        // The first error of the file is reported, not the quotation marks.
         ("a,b\nx,2\n1,\"2\n", "data.csv: line 2, column 1 (a): expected a number, found \"x\""),
         ("a\n1\r2\n", "data.csv: line 2, column 1 (a): expected a number, found \"1\\r2\""),
         ("a\n\"\"\n", "data.csv: line 2, column 1 (a): expected a number, found an empty cell"),
@@ -106,7 +106,7 @@ fn cells_at_fault_are_named_by_line_and_column() {
             "data.csv: line 2, column 1 (a;b): the cells seem to be separated by ';', expected ','",
         ),
         (
-            // Commas of decimals.
+            // Decimal commas.
             "a\tb\n1,5\t2,5\n",
             "data.csv: line 2, column 1 (a\tb): the cells seem to be separated by '\\t', expected ','",
         ),
@@ -191,10 +191,12 @@ fn numbers_that_become_0_are_errors_and_half_precision_is_rounded_once() {
     let of = |number: f64, dtype| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
     let told = of(1e-60, DType::F32).unwrap_err().to_string();
     assert!(told.contains("becomes infinite, 0 or equal to another number in f32"), "{told}");
-    // Half the smallest number of f32 is rounded to even, which is 0.
+    // Half the smallest f32 number is rounded to even, which is 0.
     assert!(of(2f64.powi(-150), DType::F32).is_err() && of(2f64.powi(-150) * 1.01, DType::F32).is_ok());
     assert!(of(0.0, DType::F32).is_ok() && of(-0.0, DType::F32).is_ok() && of(1e-60, DType::F64).is_ok());
-    // A hair above the middle of two neighbors, in f64 alone: by way of f32 it is the middle, which goes to the even one below.
+    // Slightly above the midpoint of two adjacent numbers, by a difference that only f64 can
+    // represent. Rounded to f32 first, the number would be the midpoint, which rounds to the even
+    // neighbor below.
     for (dtype, step, low) in [
         (DType::F16, 2f64.powi(-10), 1.0),
         (DType::BF16, 2f64.powi(-7), 1.0),
@@ -224,7 +226,8 @@ fn whole_numbers_that_become_equal_are_errors_from_the_first_on() {
         assert!(of([last, last + 2.0]).is_ok() && of([last - 1.0, last]).is_ok(), "{dtype}");
         assert!(of([last + 2.0, last + 3.0]).is_ok() && of([last + 3.0, last + 4.0]).is_err(), "{dtype}");
     }
-    // In half precision numbers with digits behind the point are measurements.
+    // In half precision, numbers with digits after the point are measurements, and may become
+    // equal.
     let measured = Table::new(&["a"], vec![300.25, 300.5]).unwrap();
     assert!(measured.to_tensor_of(DType::BF16, &device).is_ok());
 }

@@ -1,5 +1,5 @@
-//! Formats of files: safetensors, and the names and layouts that GPT-2 has in it. They stand above
-//! layers and models, which know no file.
+//! File formats: safetensors, and the tensor names and layouts of GPT-2 in it. They depend on
+//! layers and models, which do not depend on file formats.
 
 pub mod checkpoint;
 pub mod huggingface;

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Atomic writes of files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Chains of symbolic links above this are taken for circles, as by Linux.
+/// Longer chains of symbolic links are assumed to be cyclic, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Writes a file under a temporary name beside `path` and renames it when it is complete and on
-/// disk: a crash leaves the old file. Who may read and write that stays as it was. Temporary files that
-/// processes left behind which were killed are removed.
+/// Writes a file under a temporary name next to `path`, and renames it when it is complete and on
+/// disk: a crash leaves the old file. The permissions of an existing file are kept. Temporary files
+/// left by killed processes are removed.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A pipe or a device keeps nothing that could be half written, and would be gone if a file took
-    // its place.
+    // A pipe or a device cannot contain a half-written file, and a rename would replace it by a
+    // file.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
@@ -24,20 +24,19 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let temporary = temporary_beside(path)?;
     let written = write_through(&temporary, path, bytes).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // The error that counts is the first one; what is left behind is at worst a stray temporary
-        // file.
+        // Return the first error. If the removal fails, a stray temporary file is the worst result.
         let _ = fs::remove_file(&temporary);
         return written;
     }
     sync_folder(path)
 }
 
-/// The file that a path stands for, which may be yet to come: renaming onto a symbolic link would
-/// replace the link.
+/// Returns the file that a path refers to, which need not exist: renaming onto a symbolic link
+/// would replace the link.
 fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     for _ in 0..MAX_LINKS {
-        // Whatever is no link, or is not there, cannot be read as one.
+        // `read_link` fails if the path is not a link or does not exist.
         let Ok(target) = fs::read_link(&path) else { return Ok(path) };
         path.pop();
         path.push(target);
@@ -45,7 +44,7 @@ fn behind_links(path: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other(format!("more than {MAX_LINKS} symbolic links")))
 }
 
-/// A name in the same folder that no other thread or process uses.
+/// Returns a name in the same folder that no other thread or process uses.
 fn temporary_beside(path: &Path) -> std::io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or_else(|| std::io::Error::other("this is no file name"))?;
@@ -55,7 +54,7 @@ fn temporary_beside(path: &Path) -> std::io::Result<PathBuf> {
     Ok(path.with_file_name(temporary))
 }
 
-/// What the names of all temporary files for a file of this name begin with.
+/// Returns the common prefix of the names of all temporary files for a file of this name.
 fn begin_of_temporaries(name: &OsStr) -> OsString {
     let mut begin = OsString::from(".");
     begin.push(name);
@@ -63,10 +62,10 @@ fn begin_of_temporaries(name: &OsStr) -> OsString {
     begin
 }
 
-/// Writes a new file, locked meanwhile, with the permissions of `old` if that is there.
+/// Writes a new file, locked while it is written, with the permissions of `old` if that exists.
 fn write_through(path: &Path, old: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    // Where files cannot be locked, nothing that is left behind is removed either.
+    // If files cannot be locked, leftover files are not removed either.
     let _ = file.lock_shared();
     if let Ok(metadata) = fs::metadata(old) {
         file.set_permissions(metadata.permissions())?;
@@ -75,7 +74,8 @@ fn write_through(path: &Path, old: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Removes the temporary files for `path` that nobody writes any more: a process that is killed leaves them, and its locks are gone.
+/// Removes temporary files for `path` that no process is writing any longer. A killed process
+/// leaves its temporary file, but its lock is released.
 fn remove_left_behind(path: &Path) {
     let Some(name) = path.file_name() else { return };
     let begin = begin_of_temporaries(name);
@@ -88,7 +88,7 @@ fn remove_left_behind(path: &Path) {
     }
 }
 
-/// Whether a name is `begin`, the number of a process, a count and `.tmp`.
+/// Whether a name consists of `begin`, a process id, a count and `.tmp`.
 fn is_temporary(name: &OsStr, begin: &OsStr) -> bool {
     let rest = name.as_encoded_bytes().strip_prefix(begin.as_encoded_bytes());
     let Some(numbers) = rest.and_then(|rest| rest.strip_suffix(b".tmp")) else { return false };
@@ -96,10 +96,10 @@ fn is_temporary(name: &OsStr, begin: &OsStr) -> bool {
     parts.len() == 2 && parts.iter().all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
 }
 
-/// Files of the last seconds may be new ones that are about to be locked.
+/// Younger files may be new ones that are about to be locked.
 const NEW: Duration = Duration::from_secs(10);
 
-/// What cannot be opened, locked or removed is left there: a save does not fail for it.
+/// Skips a file that cannot be opened, locked or removed: saving does not fail because of it.
 fn remove_unless_locked(path: &Path) {
     let age = || fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
     if age().is_none_or(|age| age < NEW) {
@@ -112,7 +112,7 @@ fn remove_unless_locked(path: &Path) {
     }
 }
 
-/// Makes the renaming itself durable, where a folder can be opened for that.
+/// Makes the rename itself durable, on systems where a folder can be synced.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }

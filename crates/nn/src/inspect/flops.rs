@@ -1,17 +1,23 @@
-//! The arithmetic of an op: how many floating-point operations it takes by its definition, whichever kernel runs it.
+//! The number of floating-point operations of an op according to its definition, independent of the
+//! kernel that runs it.
 
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::ops::reduce::ReduceOp;
 use ternion_core::{Op, OpCall, Tensor};
 
-/// The floating-point operations of an op that was applied, to be called from [`observe_ops`](ternion_core::observe_ops).
+/// Returns the number of floating-point operations of an op that was applied. Call it from
+/// [`observe_ops`](ternion_core::observe_ops).
 ///
-/// A multiplication and the addition of its product count 2. So a product of `[m, k]` and `[k, n]` takes `2 m k n`; a convolution 2 for each output and each weight that forms it; attention 2
-/// for each score and each element of a key, and of a value, whether or not a mask hides the score. A function of one element, a comparison, a sum of two count 1 for each output;
-/// fused ones as many as they fuse. Reductions count 1 for each input (2 where it is squared), softmax 5 for each element (maximum, difference, exponential, sum, quotient),
-/// norms 5 (sum, difference, square, sum, product; RMS norm 3) and 1 each for weight and bias, windows of a pooling 1 for each of their elements, a step of Adam 14 for each
-/// number. Copies, gathers, sorting and random numbers count nothing; nor do ops of other crates, of which nothing is known.
+/// A multiply-add counts 2. A product of `[m, k]` and `[k, n]` therefore takes `2 m k n`; a
+/// convolution takes 2 for each output and each weight that contributes to it; attention takes 2
+/// for each score and each element of a key and of a value, whether or not the score is masked. A
+/// function of one element, a comparison, or a sum of two counts 1 for each output; fused ops count
+/// as many as they fuse. Reductions count 1 for each input (2 for sums of squares, norms and the
+/// maximum absolute value, 4 for log-sum-exp), softmax 5 for each element (maximum, difference,
+/// exponential, sum, quotient), norms 5 (sum, difference, square, sum, product; RMS norm 3) and 1
+/// each for weight and bias, pooling 1 for each element of each window, an Adam step 14 for each
+/// parameter element. Copies, gathers, sorting, random numbers and custom ops count 0.
 pub fn op_flops(call: &OpCall<'_>) -> u64 {
     let input = |at: usize| call.inputs.get(at).map_or(0, |tensor| count(tensor));
     let inputs = || call.inputs.iter().map(|tensor| count(tensor)).sum::<u64>();
@@ -37,14 +43,16 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::LayerNorm(norm) => input(0) * (5 + u64::from(norm.weight) + u64::from(norm.bias)),
         Op::RmsNorm(norm) => input(0) * (3 + u64::from(norm.weight)),
         Op::BatchNorm(norm) => input(0) * (5 + 2 * u64::from(norm.affine)),
-        // Two sums, and an output of both and the input; those of weight and bias.
+        // Two sums, an output that depends on both and on the input, and the sums for weight and
+        // bias.
         Op::LayerNormGrad(norm) => input(0) * (10 + 2 * u64::from(norm.weight) + u64::from(norm.bias)),
         Op::RmsNormGrad(norm) => input(0) * (6 + 2 * u64::from(norm.weight)),
         Op::BatchNormGrad(norm) => input(0) * (10 + 3 * u64::from(norm.affine)),
         Op::Attention(attention) => of_attention(&attention.config, call, 1, 1, 6),
-        // The scores again, dq and dk; dv and the gradient of the weights; five elementwise steps more.
+        // The recomputed scores, dq and dk; dv and the gradient of the weights; five more
+        // elementwise steps.
         Op::AttentionGrad(attention) => of_attention(&attention.config, call, 3, 2, 11),
-        // The scores again, and the gradient of the weights.
+        // The recomputed scores, and the gradient of the weights.
         Op::AttentionGradMask(attention) => of_attention(&attention.config, call, 1, 1, 9),
         Op::Conv2d(conv) => 2 * output * row(call.inputs.get(1)) + u64::from(conv.bias) * output,
         Op::Conv2dGradInput(_) => 2 * input(1) * row(call.inputs.first()),
@@ -53,12 +61,13 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::AvgPool2d(pool) => output * window(pool.window.kernel),
         Op::MaxPool2dGrad(_) => input(1),
         Op::AvgPool2dGrad(pool) => input(0) * window(pool.window.kernel),
-        // Per element of the parameter 3, 6 with a velocity; beside those come half copies, which are no arithmetic.
+        // For each parameter element 3, or 6 with a velocity. Half-precision copies are additional
+        // outputs without arithmetic.
         Op::SgdStep(step) => {
             let changed = 1 + step.states() as u64;
             3 * outputs() * changed / (changed + u64::from(step.half_copy))
         }
-        // Parameter and both moments come out, and the half copy if any.
+        // The outputs are the parameter, both moments, and the half-precision copy if there is one.
         Op::AdamStep(step) => 14 * outputs() / (3 + u64::from(step.half_copy)),
         Op::MultiTensorNorm(_) => 2 * inputs(),
     }
@@ -68,7 +77,7 @@ fn count(tensor: &Tensor) -> u64 {
     tensor.elements() as u64
 }
 
-/// Elements of a weight that form one output.
+/// Returns the number of elements of a weight that contribute to one output.
 fn row(weight: Option<&&Tensor>) -> u64 {
     weight.map_or(0, |weight| weight.dims().iter().skip(1).map(|&dim| dim as u64).product())
 }
@@ -96,7 +105,8 @@ fn of_product(epilogue: &Epilogue, left: u64, output: u64, call: &OpCall<'_>) ->
     2 * rows * inner * columns + sums + output * after.iter().sum::<u64>()
 }
 
-/// `keys` and `values`: how often a product of scores with keys or queries, and with values, is formed; `elementwise`: steps for each score.
+/// `keys` and `values` are the numbers of products of scores with keys or queries, and with values.
+/// `elementwise` is the number of steps for each score.
 fn of_attention(
     config: &AttentionConfig,
     call: &OpCall<'_>,

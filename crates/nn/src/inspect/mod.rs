@@ -1,5 +1,5 @@
-//! Tools that look at a model and change nothing: its layers and their cost, statistics of a
-//! training, where the time goes.
+//! Tools that inspect a model without changing it: its layers and their cost, statistics of a
+//! training run, and a timeline.
 
 mod flops;
 mod model_stats;

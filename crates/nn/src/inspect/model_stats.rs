@@ -9,22 +9,23 @@ use ternion_core::{Gradients, Result, Stats};
 pub struct ParamStats {
     /// The parameter's key in the state dict.
     pub name: String,
-    /// Of its values.
+    /// Statistics of its values.
     pub values: Stats,
-    /// Of its gradient: `None` if there is none.
+    /// Statistics of its gradient; `None` if there is none.
     pub gradient: Option<Stats>,
 }
 
-/// Statistics of every parameter of a model, made by [`model_stats`]. Prints as one line for each parameter and each gradient.
+/// Statistics of every parameter of a model, created by [`model_stats`]. Prints one line for each
+/// parameter and each gradient.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelStats {
-    /// In the order of [`Module::parameters`].
+    /// The parameters, in the order of [`Module::parameters`].
     pub parameters: Vec<ParamStats>,
     with_gradients: bool,
 }
 
 impl ModelStats {
-    /// The names of parameters of which a value or a gradient is NaN or infinite.
+    /// Returns the names of parameters whose values or gradients contain NaN or infinity.
     pub fn not_finite(&self) -> Vec<&str> {
         let broken = |stats: &Stats| stats.nan + stats.infinite > 0;
         self.parameters
@@ -53,10 +54,11 @@ impl fmt::Display for ModelStats {
     }
 }
 
-/// Mean, spread, extremes and counts of special values of each parameter of `model` and, given `gradients`, of each gradient.
+/// Returns mean, standard deviation, min, max, and counts of special values of each parameter of
+/// `model` and, if `gradients` is given, of each gradient.
 ///
 /// # Errors
-/// If an earlier op failed on the device.
+/// Returns an error if an earlier op failed on the device.
 pub fn model_stats<M: Module + ?Sized>(model: &M, gradients: Option<&Gradients>) -> Result<ModelStats> {
     let mut stats = ModelStats { parameters: Vec::new(), with_gradients: gradients.is_some() };
     for param in model.parameters() {

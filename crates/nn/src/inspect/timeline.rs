@@ -1,4 +1,5 @@
-//! When what ran: layers, ops, backward passes and steps of optimisers as spans of time, for a timeline that browsers show, or for `tracing`.
+//! Timelines of layers, ops, backward passes and optimizer steps, as spans for trace viewers or for
+//! `tracing`.
 
 use crate::formats::whole_file::write_whole;
 use crate::module::{Module, observe_layer_events};
@@ -12,7 +13,8 @@ use ternion_core::trace::{Span, SpanKind, SpanSink, with_sink};
 use ternion_core::{Error, Result};
 use tracing::span::EnteredSpan;
 
-/// Runs `f`; `sink` is told of the layers of `model`, by their keys, and of all else that [`with_sink`] tells, on this thread.
+/// Runs `f`. `sink` receives the layers of `model`, with their keys, and all other spans of
+/// [`with_sink`] on this thread.
 ///
 /// ```
 /// use std::rc::Rc;
@@ -35,13 +37,13 @@ pub fn trace<M: Module + ?Sized, T>(model: &M, sink: Rc<dyn SpanSink>, f: impl F
     observe_layer_events(model, |_| Ok(()), || with_sink(sink, f))
 }
 
-/// The begin of a span by its place among the names, or the end of the last that has not ended.
+/// The beginning of a span, with the index of its name, or (`None`) the end of the last open span.
 struct Event {
     at_ns: u64,
     name: Option<usize>,
 }
 
-/// A name that spans have.
+/// A name that several spans can share.
 struct Name {
     kind: SpanKind,
     name: String,
@@ -55,7 +57,8 @@ struct Events {
     events: Vec<Event>,
 }
 
-/// Spans with their times, kept in memory: about 32 bytes for each. Times are the host's: see [`SpanSink`].
+/// Spans with their times, stored in memory: about 32 bytes for each. Times are the host's: see
+/// [`SpanSink`].
 pub struct Timeline {
     start: Instant,
     events: RefCell<Events>,
@@ -70,35 +73,35 @@ impl Default for Timeline {
 /// How often spans of one name ran, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanTotal {
-    /// What they are of.
+    /// What the spans represent.
     pub kind: SpanKind,
-    /// As in the timeline: `layers.0 (Linear)`, `matmul`, `matmul backward`.
+    /// The label, as in the timeline: `layers.0 (Linear)`, `matmul`, `matmul backward`.
     pub label: String,
-    /// How many ended.
+    /// The number of spans that ended.
     pub count: usize,
-    /// Time from their begins to their ends, in nanoseconds.
+    /// The time from beginning to end, in nanoseconds, summed over the spans.
     pub total_ns: u64,
-    /// The same without what ran in spans inside.
+    /// The same without the time in nested spans.
     pub own_ns: u64,
 }
 
 impl Timeline {
-    /// One that begins now, with nothing in it.
+    /// Creates an empty timeline that starts now.
     pub fn new() -> Timeline {
         Timeline::default()
     }
 
-    /// How many spans have ended.
+    /// Returns the number of spans that have ended.
     pub fn len(&self) -> usize {
         self.events.borrow().events.iter().filter(|event| event.name.is_none()).count()
     }
 
-    /// Whether none has.
+    /// Whether no span has ended.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The times by name, most time of its own first.
+    /// Returns the times by name, in descending order of [`own_ns`](SpanTotal::own_ns).
     pub fn totals(&self) -> Vec<SpanTotal> {
         let Events { names, events, .. } = &*self.events.borrow();
         let total = |name: &Name| SpanTotal {
@@ -109,7 +112,7 @@ impl Timeline {
             own_ns: 0,
         };
         let mut totals: Vec<SpanTotal> = names.iter().map(total).collect();
-        // Of each open span: its name, its begin, and the time of the spans inside.
+        // For each open span: its name, its beginning, and the time in nested spans.
         let mut open: Vec<(usize, u64, u64)> = Vec::new();
         for event in events {
             if let Some(name) = event.name {
@@ -127,11 +130,13 @@ impl Timeline {
         totals
     }
 
-    /// Writes the spans as a Chrome trace (Google, "Trace Event Format": a begin and an end for each), which ui.perfetto.dev and chrome://tracing show. Spans that are still open end with
-    /// the last event. The file is written under a temporary name and renamed when it is complete.
+    /// Writes the spans as a Chrome trace (Google, "Trace Event Format": a begin and an end event
+    /// for each), which ui.perfetto.dev and chrome://tracing display. Spans that are still open end
+    /// with the last event. The file is written under a temporary name and renamed when it is
+    /// complete.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write_chrome(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let text = self.chrome().to_string();
@@ -169,7 +174,8 @@ impl Timeline {
     fn note(&self, name: impl FnOnce(&mut Events) -> Option<usize>) {
         let mut events = self.events.borrow_mut();
         let name = name(&mut events);
-        // Read last for a begin: what it takes to note one is not the span's own.
+        // Read the clock last, so that the time for recording the beginning is not part of the
+        // span.
         let at_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         events.events.push(Event { at_ns, name });
     }
@@ -201,7 +207,9 @@ impl SpanSink for Timeline {
     }
 }
 
-/// Passes spans on to the subscriber of the `tracing` crate: target `ternion`, named by their kind, with the fields `name` and `key`. Ops and nodes are at level TRACE, all else at DEBUG.
+/// Passes spans on to the subscriber of the `tracing` crate: the target is `ternion`, the span name
+/// is their kind, and the fields are `name` and `key`. Ops and nodes have the level TRACE, all
+/// others DEBUG.
 #[derive(Default)]
 pub struct TracingSpans(RefCell<Vec<EnteredSpan>>);
 

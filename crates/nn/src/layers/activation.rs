@@ -3,7 +3,7 @@
 use crate::module::{Forward, Module, in_layer};
 use ternion_core::{Result, Tensor};
 
-/// One struct for each activation without settings: name, doc, method.
+/// Defines one struct for each activation without settings, from name, doc and method.
 macro_rules! activations {
     ($($(#[$doc:meta])* $name:ident => $method:ident;)*) => {
         $($(#[$doc])*
@@ -51,7 +51,7 @@ impl Forward for LeakyReLU {
 /// `log(1 + e^(beta x)) / beta`.
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct Softplus {
-    /// The larger, the closer to `max(x, 0)`; 1 by default.
+    /// The larger, the closer the function is to `max(x, 0)`; 1 by default.
     pub beta: f64,
 }
 
@@ -63,7 +63,7 @@ impl Default for Softplus {
 
 impl Forward for Softplus {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        // The plain form is one op.
+        // `softplus` is a single op.
         in_layer(self, "Softplus", || match self.beta {
             1.0 => input.softplus(),
             beta => input.softplus_with(beta, f64::INFINITY),
@@ -93,14 +93,14 @@ impl Forward for ELU {
 /// How [`GELU`] computes the normal distribution function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GeluForm {
-    /// Exactly, by the error function; PyTorch's `approximate="none"`.
+    /// Exactly, with the error function; PyTorch's `approximate="none"`.
     #[default]
     Erf,
-    /// By a hyperbolic tangent; PyTorch's `approximate="tanh"`.
+    /// Approximately, with a hyperbolic tangent; PyTorch's `approximate="tanh"`.
     Tanh,
 }
 
-/// `x * Phi(x)` with the normal distribution function (Hendrycks and Gimpel 2016).
+/// `x * Phi(x)`, where `Phi` is the normal distribution function (Hendrycks and Gimpel 2016).
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GELU {
     /// Exact by default.

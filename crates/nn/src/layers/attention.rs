@@ -12,17 +12,19 @@ use ternion_core::{
     positions_in_sequences,
 };
 
-/// Attention with several heads, as PyTorch's `nn.MultiheadAttention` with `batch_first` (Vaswani et al. 2017, section 3.2.2).
+/// Attention with several heads, as PyTorch's `nn.MultiheadAttention` with `batch_first` (Vaswani
+/// et al. 2017, section 3.2.2).
 ///
-/// `in_proj_weight` makes queries, keys and values, in this order; with fewer heads of keys and values than of queries (Ainslie et al. 2023) it has fewer rows.
-/// It starts from [`Init::XavierUniform`], `out_proj.weight` as a [`Linear`], the biases from 0.
+/// `in_proj_weight` computes queries, keys and values, in this order. With fewer heads of keys and
+/// values than of queries (Ainslie et al. 2023) it has fewer rows. It is initialized with
+/// [`Init::XavierUniform`], `out_proj.weight` as in a [`Linear`], and the biases with 0.
 #[derive(Module, Debug)]
 pub struct MultiHeadAttention {
     /// `[(heads + 2 kv_heads) head_dim, width]`.
     pub in_proj_weight: Param,
     /// `[(heads + 2 kv_heads) head_dim]`.
     pub in_proj_bias: Option<Param>,
-    /// From the heads side by side to the output.
+    /// The projection from the concatenated heads to the output.
     pub out_proj: Linear,
     heads: usize,
     kv_heads: usize,
@@ -33,16 +35,17 @@ pub struct MultiHeadAttention {
     rotary: Option<Arc<Rotary>>,
 }
 
-/// How a [`MultiHeadAttention`] is made.
+/// Configuration of a [`MultiHeadAttention`].
 #[derive(Clone, Debug)]
 pub struct MultiHeadAttentionConfig {
-    /// Heads of keys and values, which the query heads share in groups; as many as heads of queries by default.
+    /// Number of heads of keys and values, which the query heads share in groups; as many as query
+    /// heads by default.
     pub kv_heads: Option<usize>,
-    /// Whether the projections have a bias; yes by default.
+    /// Whether the projections have a bias; true by default.
     pub bias: bool,
-    /// In training, the probability that a weight of a key becomes 0; 0 by default.
+    /// The probability that an attention weight is set to 0 in training mode; 0 by default.
     pub dropout: f64,
-    /// Turns queries and keys by their positions; not by default.
+    /// Rotary embedding of queries and keys; none by default.
     pub rotary: Option<Arc<Rotary>>,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
@@ -54,26 +57,30 @@ impl Default for MultiHeadAttentionConfig {
     }
 }
 
-/// Which keys a query sees: those that nothing here hides.
+/// Which keys a query attends to: those that no field of this mask excludes.
 #[derive(Clone, Copy, Default)]
 pub struct Seen<'a> {
-    /// Whether only keys at or before the query.
+    /// Whether to attend only to keys at or before the query.
     pub causal: Causal,
-    /// Only so many positions back (and ahead, where not causal), the query's own counted.
+    /// The number of positions that a query attends to, its own included: that many back, and if
+    /// not causal that many ahead.
     pub window: Option<usize>,
-    /// `[batch, keys]` bool: true where there is a token, false at padding (PyTorch's `key_padding_mask` says it the other way round).
+    /// `[batch, keys]` bool: true for a token, false for padding (the inverse of PyTorch's
+    /// `key_padding_mask`).
     pub tokens: Option<&'a Tensor>,
-    /// Broadcast to `[batch, heads, queries, keys]`: bool (true: seen), or floating (added to the scores).
+    /// Broadcast to `[batch, heads, queries, keys]`: bool (true: attend), or floating (added to the
+    /// scores).
     pub mask: Option<&'a Tensor>,
 }
 
 impl Seen<'_> {
-    /// Keys at or before the query, the last query at the last key: [`Causal::LowerRight`].
+    /// Returns a causal mask in which the last query is aligned with the last key:
+    /// [`Causal::LowerRight`].
     pub fn causal() -> Seen<'static> {
         Seen { causal: Causal::LowerRight, ..Seen::default() }
     }
 
-    /// The mask for all heads, of padding and of `mask` together.
+    /// Returns the mask for all heads that combines padding and `mask`.
     fn mask(&self) -> Result<Option<Tensor>> {
         let Some(tokens) = self.tokens else { return Ok(self.mask.cloned()) };
         let [batch, keys] = tokens.shape().to_array("attention")?;
@@ -93,8 +100,8 @@ impl Seen<'_> {
     }
 }
 
-/// Keys and values of tokens that were seen before, so that a step of generation computes those of new tokens alone. Memory for `capacity` tokens is taken once, by the
-/// first step, and steps write behind what is there.
+/// Keys and values of earlier tokens, so that a step of generation computes only those of new
+/// tokens. The first step allocates memory for `capacity` tokens, and each step appends to it.
 #[derive(Debug)]
 pub struct KeyValueCache {
     capacity: usize,
@@ -104,32 +111,32 @@ pub struct KeyValueCache {
 }
 
 impl KeyValueCache {
-    /// An empty one for up to `capacity` tokens.
+    /// Creates an empty cache for up to `capacity` tokens.
     pub fn new(capacity: usize) -> KeyValueCache {
         KeyValueCache { capacity, length: 0, tensors: None }
     }
 
-    /// Tokens that are kept.
+    /// Returns the number of cached tokens.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether no token is kept.
+    /// Whether no token is cached.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The most tokens that it keeps.
+    /// Returns the maximum number of tokens.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Forgets all tokens, and keeps the memory.
+    /// Removes all tokens, but keeps the memory.
     pub fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// Keys and values of all tokens, those given at the end.
+    /// Appends `new` and returns the keys and values of all tokens.
     fn append(&mut self, new: [&Tensor; 2]) -> Result<[Tensor; 2]> {
         let op = "key_value_cache";
         let [batch, heads, count, head_dim] = new[0].shape().to_array(op)?;
@@ -163,19 +170,20 @@ impl KeyValueCache {
 }
 
 impl MultiHeadAttention {
-    /// With `heads` heads on rows of `width`, with PyTorch's defaults.
+    /// Creates a layer with `heads` heads for rows of `width` columns, with PyTorch's defaults.
     ///
     /// # Errors
-    /// A width that is no multiple of the heads, no memory.
+    /// Returns an error if the width is not a multiple of the heads, or if memory is exhausted.
     pub fn new(width: usize, heads: usize, device: &Device) -> Result<MultiHeadAttention> {
         MultiHeadAttention::with_config(width, heads, MultiHeadAttentionConfig::default(), device)
     }
 
-    /// With `heads` heads on rows of `width`.
+    /// Creates a layer with `heads` heads for rows of `width` columns.
     ///
     /// # Errors
-    /// A width that is no multiple of the heads, heads that are no multiple of those of keys and values, a dropout outside `0..1`, a dtype that is not floating,
-    /// no memory.
+    /// Returns an error if the width is not a multiple of the heads, the heads are not a multiple
+    /// of `kv_heads`, the dropout is outside `0..1`, the dtype is not floating, or memory is
+    /// exhausted.
     pub fn with_config(
         width: usize,
         heads: usize,
@@ -204,13 +212,15 @@ impl MultiHeadAttention {
         })
     }
 
-    /// Attention of each token to the tokens of the same sequence; with a cache also to those that came before, which it then keeps with these.
+    /// Returns the attention of each token to the tokens of the same sequence. With a cache, tokens
+    /// also attend to the cached ones, and are then appended to the cache.
     ///
     /// # Shapes
     /// `[batch, length, width] -> ` same
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, more tokens than the cache keeps.
+    /// Returns an error if shapes or dtypes do not match, or if there are more tokens than the
+    /// cache can store.
     pub fn attend_self(
         &self,
         input: &Tensor,
@@ -220,13 +230,15 @@ impl MultiHeadAttention {
         in_layer(self, "MultiHeadAttention", || self.out_proj.forward(&self.heads_of(input, seen, cache)?))
     }
 
-    /// `residual + attend_self(input)`, with the residual added by the last product where nobody looks at what layers give.
+    /// Returns `residual + attend_self(input)`. The sum is fused into the last matrix product,
+    /// unless layers are observed.
     ///
     /// # Shapes
     /// `[batch, length, width] -> ` same
     ///
     /// # Errors
-    /// As [`attend_self`](MultiHeadAttention::attend_self); a residual of another shape.
+    /// Same as [`attend_self`](MultiHeadAttention::attend_self); also if the residual has another
+    /// shape.
     pub fn attend_self_add(
         &self,
         input: &Tensor,
@@ -240,14 +252,16 @@ impl MultiHeadAttention {
         }
     }
 
-    /// Attention of each token to the tokens of its own sequence, of sequences of different lengths that are stored one after another without padding:
-    /// `cu_seqlens` says where they end (0, then the end of each). Rotary positions count from the start of each sequence.
+    /// Returns the attention of each token to the tokens of the same sequence, for sequences of
+    /// different lengths that are packed without padding. `cu_seqlens` contains the cumulative
+    /// lengths (0, then the end of each sequence). Rotary positions are counted from the start of
+    /// each sequence.
     ///
     /// # Shapes
     /// input `[rows, width]`, cu_seqlens i32 `[sequences + 1] -> [rows, width]`
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit; a mask, or [`Causal::UpperLeft`].
+    /// Returns an error if shapes or dtypes do not match, or for a mask or [`Causal::UpperLeft`].
     pub fn attend_self_varlen(&self, input: &Tensor, cu_seqlens: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
         in_layer(self, "MultiHeadAttention", || {
             let [rows, _] = input.shape().to_array("attention")?;
@@ -270,7 +284,8 @@ impl MultiHeadAttention {
         })
     }
 
-    /// What the heads give for the tokens of one sequence, before the output layer: `[batch, length, width]`.
+    /// Returns the outputs of the heads for the tokens of one sequence, before the output
+    /// projection: `[batch, length, width]`.
     fn heads_of(&self, input: &Tensor, seen: Seen<'_>, cache: Option<&mut KeyValueCache>) -> Result<Tensor> {
         let bias = self.in_proj_bias.as_ref().map(Param::tensor);
         let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
@@ -286,13 +301,14 @@ impl MultiHeadAttention {
         self.attended(&q, [&k, &v], seen)
     }
 
-    /// Attention of each row of `query` to the rows of `key`, whose values are made of `value`.
+    /// Returns the attention of each row of `query` to the rows of `key`, with values computed from
+    /// `value`.
     ///
     /// # Shapes
-    /// query `[batch, queries, width]`, key and value `[batch, keys, width] -> ` as query
+    /// query `[batch, queries, width]`, key and value `[batch, keys, width] -> ` same as query
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit.
+    /// Returns an error if shapes or dtypes do not match.
     pub fn attend(&self, query: &Tensor, key: &Tensor, value: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
         in_layer(self, "MultiHeadAttention", || {
             let [q_rows, k_rows, v_rows] = self.rows();
@@ -309,12 +325,12 @@ impl MultiHeadAttention {
         })
     }
 
-    /// Rows of `in_proj_weight` for queries, keys and values.
+    /// Returns the number of rows of `in_proj_weight` for queries, keys and values.
     fn rows(&self) -> [usize; 3] {
         [self.heads, self.kv_heads, self.kv_heads].map(|heads| heads * self.head_dim)
     }
 
-    /// `[batch, length, heads * head_dim]` as `[batch, heads, length, head_dim]`.
+    /// Reshapes `[batch, length, heads * head_dim]` to `[batch, heads, length, head_dim]`.
     fn split(&self, x: &Tensor, heads: usize) -> Result<Tensor> {
         let [batch, length, _] = x.shape().to_array("attention")?;
         x.reshape([batch, length, heads, self.head_dim])?.transpose(1, 2)
@@ -351,7 +367,7 @@ fn check_heads(width: usize, heads: usize, kv_heads: usize, dropout: f64) -> Res
 }
 
 impl Forward for MultiHeadAttention {
-    /// Attention of each token to all tokens of its sequence.
+    /// Returns the attention of each token to all tokens of its sequence.
     ///
     /// # Shapes
     /// `[batch, length, width] -> ` same

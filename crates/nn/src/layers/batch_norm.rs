@@ -4,16 +4,18 @@ use super::norm::constant;
 use crate::module::{Forward, Mode, Module, Param, StateTensor, in_layer};
 use ternion_core::{DType, Device, Error, Result, RunningStatistics, Tensor, no_grad};
 
-/// How a [`BatchNorm1d`] or a [`BatchNorm2d`] is made.
+/// Configuration of a [`BatchNorm1d`] or a [`BatchNorm2d`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchNormConfig {
     /// Added to the variance; 1e-5 by default.
     pub eps: f64,
-    /// Weight of a new batch in the running statistics; 0.1 by default. `None`: they are the means over all batches.
+    /// Weight of a new batch in the running statistics; 0.1 by default. With `None` they are
+    /// cumulative averages over all batches.
     pub momentum: Option<f64>,
-    /// Whether there are weight and bias; yes by default.
+    /// Whether the layer has a weight and a bias; true by default.
     pub affine: bool,
-    /// Whether there are running statistics; yes by default. Without them the statistics are the batch's in use, too.
+    /// Whether the layer has running statistics; true by default. Without them it uses the
+    /// statistics of the batch in evaluation mode, too.
     pub track_running_stats: bool,
     /// Element type of weight and bias; f32 by default.
     pub dtype: DType,
@@ -31,25 +33,28 @@ impl Default for BatchNormConfig {
     }
 }
 
-/// A batch norm of inputs of certain ranks: their shapes as a text, and those ranks.
+/// Defines a batch norm from a text with the shapes of its inputs, and their ranks.
 macro_rules! batch_norm {
     ($(#[$doc:meta])* $name:ident, $shapes:literal, $ranks:expr, $of_ranks:literal) => {
         $(#[$doc])*
         ///
-        /// In training the statistics are the batch's, and running statistics follow them; in use they are the running ones, if there are any. The running
-        /// variance is the unbiased one, as in PyTorch. Each forward in training moves them once; in a [`checkpoint`](ternion_core::checkpoint) the layer
-        /// runs a second time in backward, and moves them again.
+        /// In training mode the layer normalizes with the statistics of the batch, and updates the
+        /// running statistics. In evaluation mode it normalizes with the running statistics, if it
+        /// has any. The running variance is unbiased, as in PyTorch. Each forward pass in training
+        /// mode updates the running statistics once. In a [`checkpoint`](ternion_core::checkpoint)
+        /// the layer runs again in the backward pass and updates them a second time.
         #[derive(Module, Debug)]
         pub struct $name {
-            /// `[channels]`, ones at first.
+            /// `[channels]`, initialized to 1.
             pub weight: Option<Param>,
-            /// `[channels]`, zeros at first.
+            /// `[channels]`, initialized to 0.
             pub bias: Option<Param>,
-            /// `[channels]`, f32, zeros at first; none without [`track_running_stats`](BatchNormConfig::track_running_stats), as the next two.
+            /// `[channels]`, f32, initialized to 0. Like the next two fields, `None` without
+            /// [`track_running_stats`](BatchNormConfig::track_running_stats).
             pub running_mean: Option<StateTensor>,
-            /// `[channels]`, f32, ones at first.
+            /// `[channels]`, f32, initialized to 1.
             pub running_var: Option<StateTensor>,
-            /// `[]`, i64: the number of batches that entered the running statistics.
+            /// `[]`, i64: the number of batches that the running statistics cover.
             pub num_batches_tracked: Option<StateTensor>,
             mode: Mode,
             #[module(skip)]
@@ -57,18 +62,18 @@ macro_rules! batch_norm {
         }
 
         impl $name {
-            /// For `channels` channels, with PyTorch's defaults.
+            /// Creates a layer for `channels` channels, with PyTorch's defaults.
             ///
             /// # Errors
-            /// No memory.
+            /// Returns an error if memory is exhausted.
             pub fn new(channels: usize, device: &Device) -> Result<$name> {
                 $name::with_config(channels, BatchNormConfig::default(), device)
             }
 
-            /// For `channels` channels.
+            /// Creates a layer for `channels` channels.
             ///
             /// # Errors
-            /// A dtype that is not floating, no memory.
+            /// Returns an error if the dtype is not floating, or if memory is exhausted.
             pub fn with_config(channels: usize, config: BatchNormConfig, device: &Device) -> Result<$name> {
                 let affine =
                     |value| config.affine.then(|| constant(value, channels, config.dtype, device)).transpose();
@@ -116,17 +121,18 @@ macro_rules! batch_norm {
 }
 
 batch_norm! {
-    /// Each channel of rows or of sequences shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.BatchNorm1d` (Ioffe and Szegedy
-    /// 2015).
+    /// Shifts each channel of rows or sequences to mean 0 and scales it to variance 1, then
+    /// computes `* weight + bias`, as PyTorch's `nn.BatchNorm1d` (Ioffe and Szegedy 2015).
     BatchNorm1d, "`[batch, channels] -> ` same; `[batch, channels, length] -> ` same", [2, 3], "2 or 3"
 }
 
 batch_norm! {
-    /// Each channel of images shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.BatchNorm2d` (Ioffe and Szegedy 2015).
+    /// Shifts each channel of images to mean 0 and scales it to variance 1, then computes `* weight
+    /// + bias`, as PyTorch's `nn.BatchNorm2d` (Ioffe and Szegedy 2015).
     BatchNorm2d, "`[batch, channels, height, width] -> ` same", [4], "4"
 }
 
-/// What a layer knows of the batches that it has seen.
+/// The running statistics of a layer.
 struct Statistics {
     mean: Tensor,
     var: Tensor,
@@ -153,7 +159,8 @@ impl Statistics {
         RunningStatistics::new("batch_norm", input, &self.mean, &self.var)
     }
 
-    /// Moves the running statistics towards those of a batch of `count` elements a channel, on the device.
+    /// Updates the running statistics with those of a batch of `count` elements per channel, on the
+    /// device.
     fn follow(
         &self,
         running: RunningStatistics<'_>,
@@ -169,7 +176,7 @@ impl Statistics {
     }
 }
 
-/// By the statistics of the batch itself, which the running ones follow.
+/// Normalizes with the statistics of the batch itself, and updates the running statistics.
 fn by_the_batch(
     input: &Tensor,
     [weight, bias]: [Option<&Tensor>; 2],

@@ -1,9 +1,10 @@
-//! Layers of channels: in another order, as pixels, divided by their neighbours.
+//! Layers that reorder channels, convert channels to pixels, or normalize over neighboring
+//! channels.
 
 use crate::module::{Forward, Module, in_layer};
 use ternion_core::{Result, Tensor};
 
-/// Layers that move elements by one number.
+/// Defines layers that move elements and have a single integer setting.
 macro_rules! moved {
     ($($(#[$doc:meta])* $name:ident, $field:ident, $(#[$told:meta])* $op:ident, $shapes:literal;)*) => {$(
         $(#[$doc])*
@@ -24,35 +25,36 @@ macro_rules! moved {
 }
 
 moved! {
-    /// Channels as pixels, as PyTorch's `nn.PixelShuffle`.
+    /// Rearranges channels into pixels, as PyTorch's `nn.PixelShuffle`.
     PixelShuffle, factor,
-    /// How many times as many rows and columns there are.
+    /// The factor by which height and width grow.
     pixel_shuffle, "`[.., channels * factor^2, height, width] -> [.., channels, height * factor, width * factor]`";
-    /// Pixels as channels, as PyTorch's `nn.PixelUnshuffle`.
+    /// Rearranges pixels into channels, as PyTorch's `nn.PixelUnshuffle`.
     PixelUnshuffle, factor,
-    /// By what rows and columns are divided.
+    /// The factor by which height and width are divided.
     pixel_unshuffle, "`[.., channels, height * factor, width * factor] -> [.., channels * factor^2, height, width]`";
-    /// The channels of groups in turn, as PyTorch's `nn.ChannelShuffle`.
+    /// Interleaves the channels of the groups, as PyTorch's `nn.ChannelShuffle`.
     ChannelShuffle, groups,
-    /// How many groups there are.
+    /// The number of groups.
     channel_shuffle, "`[batch, channels, ..] -> the same`";
 }
 
-/// Elements divided by the activity of neighbouring channels, as PyTorch's `nn.LocalResponseNorm`.
+/// Divides elements by a function of the squares of neighboring channels, as PyTorch's
+/// `nn.LocalResponseNorm`.
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct LocalResponseNorm {
-    /// How many channels count.
+    /// The number of neighboring channels.
     pub size: usize,
     /// The factor of the mean of squares.
     pub alpha: f64,
-    /// The power of the divisor.
+    /// The exponent of the divisor.
     pub beta: f64,
-    /// What is added to the mean.
+    /// The constant that is added to the scaled mean.
     pub k: f64,
 }
 
 impl LocalResponseNorm {
-    /// Of `size` channels, with PyTorch's defaults.
+    /// Creates a layer over `size` channels, with PyTorch's defaults.
     pub fn new(size: usize) -> LocalResponseNorm {
         LocalResponseNorm { size, alpha: 1e-4, beta: 0.75, k: 1.0 }
     }

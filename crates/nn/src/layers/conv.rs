@@ -1,4 +1,4 @@
-//! Convolutions over images and sequences, and the transposed one.
+//! Convolutions over sequences, images and volumes, and transposed convolutions.
 
 use super::linear::bias_default;
 use crate::init::Init;
@@ -8,7 +8,7 @@ use ternion_core::{
     ConvTranspose3dOptions, DType, Device, Error, Result, Tensor,
 };
 
-/// A layer and its configuration: names, options, shape of the weight, fan-in.
+/// Defines a layer and its configuration from names, options, shape of the weight and fan-in.
 macro_rules! convolution {
     ($(#[$doc:meta])* $name:ident, $config:ident, $options:ident, $weight:literal, $fan:literal) => {
         $(#[$doc])*
@@ -29,13 +29,14 @@ macro_rules! convolution {
         pub struct $config {
             /// Stride, padding, dilation and groups.
             pub options: $options,
-            /// Whether there is a bias; yes by default.
+            /// Whether the layer has a bias; true by default.
             pub bias: bool,
             /// Element type of the parameters; f32 by default.
             pub dtype: DType,
-            /// First values of the weight; [`Init::layer_default`] by default.
+            /// Initialization of the weight; [`Init::layer_default`] by default.
             pub weight_init: Init,
-            /// First values of the bias; `None`, the default, is even over `-1/sqrt(fan_in)..1/sqrt(fan_in)`.
+            /// Initialization of the bias; `None`, the default, is uniform on
+            /// `-1/sqrt(fan_in)..1/sqrt(fan_in)`.
             pub bias_init: Option<Init>,
         }
 
@@ -54,43 +55,50 @@ macro_rules! convolution {
 }
 
 convolution! {
-    /// Cross-correlation over two axes, as PyTorch's `nn.Conv2d`: weight `[out, in / groups, kh, kw]`, bias `[out]`.
+    /// Cross-correlation over two axes, as PyTorch's `nn.Conv2d`: weight `[out, in / groups, kh,
+    /// kw]`, bias `[out]`.
     Conv2d, Conv2dConfig, Conv2dOptions, "[out, in / groups, kh, kw]", "in / groups * kh * kw"
 }
 
 convolution! {
-    /// Cross-correlation over one axis, as PyTorch's `nn.Conv1d`: weight `[out, in / groups, kernel]`, bias `[out]`.
+    /// Cross-correlation over one axis, as PyTorch's `nn.Conv1d`: weight `[out, in / groups,
+    /// kernel]`, bias `[out]`.
     Conv1d, Conv1dConfig, Conv1dOptions, "[out, in / groups, kernel]", "in / groups * kernel"
 }
 
 convolution! {
-    /// The transposed convolution over two axes, as PyTorch's `nn.ConvTranspose2d`: weight `[in, out / groups, kh, kw]`, bias `[out]`.
+    /// Transposed convolution over two axes, as PyTorch's `nn.ConvTranspose2d`: weight `[in, out /
+    /// groups, kh, kw]`, bias `[out]`.
     ConvTranspose2d, ConvTranspose2dConfig, ConvTranspose2dOptions, "[in, out / groups, kh, kw]", "out / groups * kh * kw"
 }
 
 convolution! {
-    /// Cross-correlation over three axes, as PyTorch's `nn.Conv3d`: weight `[out, in / groups, kd, kh, kw]`, bias `[out]`.
+    /// Cross-correlation over three axes, as PyTorch's `nn.Conv3d`: weight `[out, in / groups, kd,
+    /// kh, kw]`, bias `[out]`.
     Conv3d, Conv3dConfig, Conv3dOptions, "[out, in / groups, kd, kh, kw]", "in / groups * kd * kh * kw"
 }
 
 convolution! {
-    /// The transposed convolution over one axis, as PyTorch's `nn.ConvTranspose1d`: weight `[in, out / groups, kernel]`, bias `[out]`.
+    /// Transposed convolution over one axis, as PyTorch's `nn.ConvTranspose1d`: weight `[in, out /
+    /// groups, kernel]`, bias `[out]`.
     ConvTranspose1d, ConvTranspose1dConfig, ConvTranspose1dOptions, "[in, out / groups, kernel]", "out / groups * kernel"
 }
 
 convolution! {
-    /// The transposed convolution over three axes, as PyTorch's `nn.ConvTranspose3d`: weight `[in, out / groups, kd, kh, kw]`, bias `[out]`.
+    /// Transposed convolution over three axes, as PyTorch's `nn.ConvTranspose3d`: weight `[in, out
+    /// / groups, kd, kh, kw]`, bias `[out]`.
     ConvTranspose3d, ConvTranspose3dConfig, ConvTranspose3dOptions, "[in, out / groups, kd, kh, kw]", "out / groups * kd * kh * kw"
 }
 
-/// How the layers of the three are made and called: kernel, the channels of the weight, the shapes.
+/// Implements constructors and forward of `Conv3d`, `ConvTranspose1d` and `ConvTranspose3d`, from
+/// kernel type, channels of the weight and shapes.
 macro_rules! layer {
     ($name:ident, $config:ident, $op:ident, $kernel:ty, $windows:literal, |$inputs:ident, $outputs:ident, $groups:ident| $channels:expr, $shapes:literal) => {
         impl $name {
             #[doc = concat!("From `inputs` to `outputs` channels by windows of `kernel` ", $windows, ", with PyTorch's defaults.")]
             ///
             /// # Errors
-            /// No memory.
+            /// Returns an error if memory is exhausted.
             pub fn new(inputs: usize, outputs: usize, kernel: $kernel, device: &Device) -> Result<$name> {
                 $name::with_config([inputs, outputs], kernel, $config::default(), device)
             }
@@ -98,7 +106,8 @@ macro_rules! layer {
             #[doc = concat!("From `inputs` to `outputs` channels by windows of `kernel` ", $windows, ".")]
             ///
             /// # Errors
-            /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+            /// Returns an error if the channels are not multiples of the groups, the dtype is not
+            /// floating, or memory is exhausted.
             pub fn with_config(
                 [$inputs, $outputs]: [usize; 2],
                 kernel: $kernel,
@@ -146,7 +155,8 @@ layer! {
     "`[batch, in, depth, height, width] -> [batch, out, od, oh, ow]`"
 }
 
-/// Weight and bias of a convolution: the weight has this shape, all of whose axes but the first make the fan-in.
+/// Returns weight and bias of a convolution. `shape` is that of the weight; the product of its axes
+/// except the first is the fan-in.
 fn parameters(
     shape: &[usize],
     outputs: Option<usize>,
@@ -160,7 +170,7 @@ fn parameters(
     Ok((Param::new(&weight)?, bias))
 }
 
-/// Input and output channels fit the groups.
+/// Checks that input and output channels are multiples of the groups.
 fn check_groups(op: &'static str, [inputs, outputs]: [usize; 2], groups: usize) -> Result<()> {
     if groups == 0 || inputs % groups != 0 || outputs % groups != 0 {
         let detail = format!("{inputs} and {outputs} channels are no multiples of {groups} groups");
@@ -170,7 +180,7 @@ fn check_groups(op: &'static str, [inputs, outputs]: [usize; 2], groups: usize) 
 }
 
 impl Conv2dConfig {
-    /// The defaults with this padding on both sides of both axes.
+    /// Returns the defaults with this padding on both sides of both axes.
     pub fn padded(padding: usize) -> Conv2dConfig {
         let options = Conv2dOptions { padding: [padding; 2], ..Default::default() };
         Conv2dConfig { options, ..Default::default() }
@@ -178,18 +188,21 @@ impl Conv2dConfig {
 }
 
 impl Conv2d {
-    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`, with PyTorch's defaults.
+    /// Creates a layer from `inputs` to `outputs` channels with windows of `kernel` `[height,
+    /// width]`, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(inputs: usize, outputs: usize, kernel: [usize; 2], device: &Device) -> Result<Conv2d> {
         Conv2d::with_config([inputs, outputs], kernel, Conv2dConfig::default(), device)
     }
 
-    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`.
+    /// Creates a layer from `inputs` to `outputs` channels with windows of `kernel` `[height,
+    /// width]`.
     ///
     /// # Errors
-    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    /// Returns an error if the channels are not multiples of the groups, the dtype is not floating,
+    /// or memory is exhausted.
     pub fn with_config(
         [inputs, outputs]: [usize; 2],
         kernel: [usize; 2],
@@ -216,18 +229,20 @@ impl Forward for Conv2d {
 }
 
 impl Conv1d {
-    /// From `inputs` to `outputs` channels by windows of `kernel` elements, with PyTorch's defaults.
+    /// Creates a layer from `inputs` to `outputs` channels with windows of `kernel` elements, with
+    /// PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(inputs: usize, outputs: usize, kernel: usize, device: &Device) -> Result<Conv1d> {
         Conv1d::with_config([inputs, outputs], kernel, Conv1dConfig::default(), device)
     }
 
-    /// From `inputs` to `outputs` channels by windows of `kernel` elements.
+    /// Creates a layer from `inputs` to `outputs` channels with windows of `kernel` elements.
     ///
     /// # Errors
-    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    /// Returns an error if the channels are not multiples of the groups, the dtype is not floating,
+    /// or memory is exhausted.
     pub fn with_config(
         [inputs, outputs]: [usize; 2],
         kernel: usize,
@@ -252,10 +267,11 @@ impl Forward for Conv1d {
 }
 
 impl ConvTranspose2d {
-    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`, with PyTorch's defaults.
+    /// Creates a layer from `inputs` to `outputs` channels with windows of `kernel` `[height,
+    /// width]`, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(
         inputs: usize,
         outputs: usize,
@@ -265,10 +281,12 @@ impl ConvTranspose2d {
         ConvTranspose2d::with_config([inputs, outputs], kernel, ConvTranspose2dConfig::default(), device)
     }
 
-    /// From `inputs` to `outputs` channels by windows of `kernel` `[height, width]`.
+    /// Creates a layer from `inputs` to `outputs` channels with windows of `kernel` `[height,
+    /// width]`.
     ///
     /// # Errors
-    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    /// Returns an error if the channels are not multiples of the groups, the dtype is not floating,
+    /// or memory is exhausted.
     pub fn with_config(
         [inputs, outputs]: [usize; 2],
         kernel: [usize; 2],
@@ -286,7 +304,8 @@ impl ConvTranspose2d {
 
 impl Forward for ConvTranspose2d {
     /// # Shapes
-    /// `[batch, in, height, width] -> [batch, out, oh, ow]` with `oh = (height - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1`
+    /// `[batch, in, height, width] -> [batch, out, oh, ow]` with `oh = (height - 1) stride - 2
+    /// padding + dilation (kh - 1) + output_padding + 1`
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
         let compute = || input.conv_transpose2d(&self.weight.tensor(), bias.as_ref(), self.options);

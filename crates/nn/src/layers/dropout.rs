@@ -1,21 +1,21 @@
-//! Random zeros in training.
+//! Dropout layers.
 
 use crate::module::{Forward, Mode, Module, in_layer};
 use ternion_core::autograd::are_layers_apart;
 use ternion_core::{Error, Result, Tensor};
 
-/// In training, each element becomes 0 with probability `p`, and the others are scaled by `1 / (1 - p)`; in use, nothing happens: as PyTorch's `nn.Dropout`
-/// (Srivastava et al. 2014).
+/// In training mode, sets each element to 0 with probability `p` and scales the others by `1 / (1 -
+/// p)`; in evaluation mode, returns the input: as PyTorch's `nn.Dropout` (Srivastava et al. 2014).
 #[derive(Module, Debug)]
 pub struct Dropout {
     p: f64,
     mode: Mode,
 }
 
-/// How a [`Dropout`] is made.
+/// Configuration of a [`Dropout`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DropoutConfig {
-    /// The probability of a zero; 0.5 by default.
+    /// The probability that an element is set to 0; 0.5 by default.
     pub p: f64,
 }
 
@@ -26,18 +26,18 @@ impl Default for DropoutConfig {
 }
 
 impl Dropout {
-    /// With probability `p` of a zero.
+    /// Creates a layer that sets elements to 0 with probability `p`.
     ///
     /// # Errors
-    /// If `p` is not within `0..=1`.
+    /// Returns an error if `p` is outside `0..=1`.
     pub fn new(p: f64) -> Result<Dropout> {
         Dropout::with_config(DropoutConfig { p })
     }
 
-    /// With the probability of a zero that `config` tells.
+    /// Creates a layer with this configuration.
     ///
     /// # Errors
-    /// If it is not within `0..=1`.
+    /// Returns an error if the probability is outside `0..=1`.
     pub fn with_config(config: DropoutConfig) -> Result<Dropout> {
         let DropoutConfig { p } = config;
         if (0.0..=1.0).contains(&p) {
@@ -53,7 +53,7 @@ impl Dropout {
         self.mode.is_training() && self.p > 0.0
     }
 
-    /// Whether it may be left out: it changes nothing, and nobody looks at what layers give.
+    /// Whether a caller may skip this layer: it changes nothing, and layers are not observed.
     pub(crate) fn may_be_skipped(&self) -> bool {
         !self.drops() && !are_layers_apart()
     }
@@ -67,7 +67,7 @@ impl Forward for Dropout {
     }
 }
 
-/// Dropout that keeps mean and variance: name, doc, method.
+/// Defines dropout layers that preserve mean and variance, from name, doc and method.
 macro_rules! alpha_dropouts {
     ($($(#[$doc:meta])* $name:ident => $method:ident;)*) => {
         $($(#[$doc])*
@@ -78,10 +78,10 @@ macro_rules! alpha_dropouts {
         }
 
         impl $name {
-            /// With probability `p` of an element, or a channel, that is left out.
+            /// Creates a layer that drops an element, or a channel, with probability `p`.
             ///
             /// # Errors
-            /// If `p` is not within `0..=1`.
+            /// Returns an error if `p` is outside `0..=1`.
             pub fn new(p: f64) -> Result<$name> {
                 match (0.0..=1.0).contains(&p) {
                     true => Ok($name { p, mode: Mode::default() }),
@@ -102,8 +102,10 @@ macro_rules! alpha_dropouts {
 }
 
 alpha_dropouts! {
-    /// In training [`Tensor::alpha_dropout`], for networks of `selu`; in use, nothing happens.
+    /// In training mode [`Tensor::alpha_dropout`], for networks with `selu`; in evaluation mode,
+    /// returns the input.
     AlphaDropout => alpha_dropout;
-    /// In training [`Tensor::feature_alpha_dropout`], of whole channels; in use, nothing happens.
+    /// In training mode [`Tensor::feature_alpha_dropout`], which drops whole channels; in
+    /// evaluation mode, returns the input.
     FeatureAlphaDropout => feature_alpha_dropout;
 }

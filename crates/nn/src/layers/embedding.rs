@@ -1,12 +1,13 @@
-//! Rows of a table by index.
+//! Lookup of table rows by index.
 
 use crate::init::Init;
 use crate::module::{Forward, Module, Param, in_layer};
 use ternion_core::{BagMode, DType, Device, EmbeddingBagOptions, EmbeddingOptions, Error, Result, Tensor};
 
-/// A row of the table for each index, as PyTorch's `nn.Embedding`: weight `[rows, width]`, standard normal at first.
+/// Looks up a row of a table for each index, as PyTorch's `nn.Embedding`: weight `[rows, width]`,
+/// initialized from the standard normal distribution.
 ///
-/// Of PyTorch's settings `max_norm`, `scale_grad_by_freq` and `sparse` are not there.
+/// PyTorch's settings `max_norm`, `scale_grad_by_freq` and `sparse` are not supported.
 #[derive(Module, Debug)]
 pub struct Embedding {
     /// `[rows, width]`.
@@ -15,14 +16,14 @@ pub struct Embedding {
     padding_idx: Option<usize>,
 }
 
-/// How an [`Embedding`] is made.
+/// Configuration of an [`Embedding`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EmbeddingConfig {
     /// Element type of the table; f32 by default.
     pub dtype: DType,
-    /// First values; standard normal by default.
+    /// Initialization of the table; standard normal by default.
     pub weight_init: Init,
-    /// The index of padding, whose row starts as zeros and gets no gradient; none by default.
+    /// The index of padding, whose row is initialized to 0 and gets no gradient; none by default.
     pub padding_idx: Option<usize>,
 }
 
@@ -34,18 +35,19 @@ impl Default for EmbeddingConfig {
 }
 
 impl Embedding {
-    /// A table of `rows` rows of `width` numbers, with PyTorch's defaults.
+    /// Creates a table of `rows` rows with `width` columns, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(rows: usize, width: usize, device: &Device) -> Result<Embedding> {
         Embedding::with_config(rows, width, EmbeddingConfig::default(), device)
     }
 
-    /// A table of `rows` rows of `width` numbers.
+    /// Creates a table of `rows` rows with `width` columns.
     ///
     /// # Errors
-    /// A dtype that is not floating, padding that is no row, no memory.
+    /// Returns an error if the dtype is not floating, `padding_idx` is not below `rows`, or memory
+    /// is exhausted.
     pub fn with_config(
         rows: usize,
         width: usize,
@@ -77,7 +79,8 @@ impl Forward for Embedding {
     }
 }
 
-/// The rows of a table for bags of indices, reduced, as PyTorch's `nn.EmbeddingBag`: [`Tensor::embedding_bag`].
+/// Looks up and reduces the rows of a table for bags of indices, as PyTorch's `nn.EmbeddingBag`:
+/// [`Tensor::embedding_bag`].
 #[derive(Module, Debug)]
 pub struct EmbeddingBag {
     /// `[rows, width]`.
@@ -89,10 +92,10 @@ pub struct EmbeddingBag {
 }
 
 impl EmbeddingBag {
-    /// A table of `rows` rows of `width` numbers.
+    /// Creates a table of `rows` rows with `width` columns.
     ///
     /// # Errors
-    /// As [`Embedding::with_config`].
+    /// Same as [`Embedding::with_config`].
     pub fn new(
         rows: usize,
         width: usize,
@@ -104,10 +107,10 @@ impl EmbeddingBag {
         Ok(EmbeddingBag { weight, padding_idx, mode })
     }
 
-    /// The reduced rows of bags, `[bags, width]`.
+    /// Returns the reduced rows of the bags, `[bags, width]`.
     ///
     /// # Errors
-    /// As [`Tensor::embedding_bag`].
+    /// Same as [`Tensor::embedding_bag`].
     pub fn forward(
         &self,
         indices: &Tensor,

@@ -1,4 +1,4 @@
-//! The part of a transformer that looks at each token by itself.
+//! The feed-forward part of a transformer, which processes each token independently.
 
 use super::dropout::Dropout;
 use super::linear::{Linear, LinearConfig};
@@ -7,7 +7,7 @@ use ternion_core::autograd::are_layers_apart;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{DType, Device, Result, Tensor, UnaryOp};
 
-/// What a [`FeedForward`] computes of its input `x`.
+/// The function that a [`FeedForward`] computes of its input `x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedForwardForm {
     /// `linear2(relu(linear1(x)))` (Vaswani et al. 2017, eq. 2).
@@ -15,36 +15,37 @@ pub enum FeedForwardForm {
     /// `linear2(gelu(linear1(x)))`.
     #[default]
     GELU,
-    /// As GELU, in the form of the hyperbolic tangent, as in GPT-2.
+    /// Like GELU, with the tanh approximation, as in GPT-2.
     GELUTanh,
     /// `linear2(silu(linear_gate(x)) * linear1(x))` (Shazeer 2020).
     SwiGLU,
 }
 
-/// Two layers with an activation between, for each token by itself.
+/// Two linear layers with an activation between them, applied to each token independently.
 #[derive(Module, Debug)]
 pub struct FeedForward {
     /// From the width to the hidden width.
     pub linear1: Linear,
-    /// Of [`FeedForwardForm::SwiGLU`]: from the width to the hidden width.
+    /// From the width to the hidden width; only for [`FeedForwardForm::SwiGLU`].
     pub linear_gate: Option<Linear>,
     dropout: Dropout,
-    /// From the hidden width back.
+    /// From the hidden width back to the width.
     pub linear2: Linear,
     #[module(skip)]
     form: FeedForwardForm,
 }
 
-/// How a [`FeedForward`] is made.
+/// Configuration of a [`FeedForward`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeedForwardConfig {
     /// GELU by default.
     pub form: FeedForwardForm,
-    /// The hidden width. By default four times the width; of SwiGLU, which has a third matrix, 8/3 of it, rounded up to a multiple of 8.
+    /// The hidden width. By default four times the width; for SwiGLU, which has a third matrix, 8/3
+    /// of the width, rounded up to a multiple of 8.
     pub hidden: Option<usize>,
-    /// Whether the layers have a bias; yes by default.
+    /// Whether the layers have a bias; true by default.
     pub bias: bool,
-    /// In training, the probability that a hidden number becomes 0; 0 by default.
+    /// The probability that a hidden activation is set to 0 in training mode; 0 by default.
     pub dropout: f64,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
@@ -63,10 +64,11 @@ impl Default for FeedForwardConfig {
 }
 
 impl FeedForward {
-    /// On rows of `width`.
+    /// Creates a layer for rows of `width` columns.
     ///
     /// # Errors
-    /// A dropout outside `0..=1`, a dtype that is not floating, no memory.
+    /// Returns an error if the dropout is outside `0..=1`, the dtype is not floating, or memory is
+    /// exhausted.
     pub fn new(width: usize, config: FeedForwardConfig, device: &Device) -> Result<FeedForward> {
         let FeedForwardConfig { form, hidden, bias, dropout, dtype } = config;
         let is_gated = form == FeedForwardForm::SwiGLU;
@@ -97,7 +99,7 @@ impl FeedForward {
 }
 
 impl FeedForward {
-    /// The activation between the layers; none of SwiGLU, which has a product there.
+    /// Returns the activation between the layers; `None` for SwiGLU, which has a product there.
     fn activation(&self) -> Option<UnaryOp> {
         match self.form {
             FeedForwardForm::ReLU => Some(UnaryOp::Relu),
@@ -107,13 +109,14 @@ impl FeedForward {
         }
     }
 
-    /// `residual + forward(input)`, with the residual added by the last product where nobody looks at what layers give.
+    /// Returns `residual + forward(input)`. The sum is fused into the last matrix product, unless
+    /// layers are observed.
     ///
     /// # Shapes
     /// input `[.., width]`, residual the same ` -> ` same
     ///
     /// # Errors
-    /// As [`forward`](Forward::forward); a residual of another shape.
+    /// Same as [`forward`](Forward::forward); also if the residual has another shape.
     pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
         match are_layers_apart() {
             true => residual.add(&self.forward(input)?),
@@ -121,7 +124,7 @@ impl FeedForward {
         }
     }
 
-    /// The output, added to a residual.
+    /// Returns the output, plus the residual if there is one.
     fn output(&self, input: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
         if let (Some(activation), true) = (self.activation(), self.dropout.may_be_skipped()) {
             let [(w1, b1), (w2, b2)] = [self.linear1.tensors(), self.linear2.tensors()];

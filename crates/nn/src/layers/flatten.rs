@@ -1,14 +1,14 @@
-//! Layers that change no value.
+//! Layers that change no values.
 
 use crate::module::{Forward, Module, in_layer};
 use ternion_core::{Result, Tensor};
 
-/// Axes `start..=end` as one; by default all but the first, as PyTorch's `nn.Flatten`.
+/// Merges the axes `start..=end` into one, by default all but the first, as PyTorch's `nn.Flatten`.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flatten {
     /// First axis; negative numbers count from the end.
     pub start: isize,
-    /// Last axis, included.
+    /// Last axis, inclusive.
     pub end: isize,
 }
 
@@ -26,7 +26,7 @@ impl Forward for Flatten {
     }
 }
 
-/// The input itself: a place for a layer.
+/// Returns its input: a placeholder for a layer.
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity;
 

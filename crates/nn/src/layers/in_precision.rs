@@ -1,11 +1,13 @@
-//! A module that computes in a precision of its own.
+//! A module that computes in a separate precision.
 
 use crate::module::{Forward, Module, Walk};
 use ternion_core::{Precision, Result, Tensor, with_precision};
 
-/// A module whose forward runs in a [scope of precision](with_precision). Its parameters keep their dtype and their keys.
+/// A module whose forward runs in a [precision scope](with_precision). Its parameters keep their
+/// dtype and their keys.
 ///
-/// Inside the scope of another precision this is the exception: a layer that must stay in f32, or the only part that is computed in a half.
+/// Within a scope of another precision it makes an exception: for a layer that must stay in f32, or
+/// for the only part that is computed in half precision.
 ///
 /// ```
 /// use ternion_core::{DType, Precision, Result, Tensor};
@@ -17,7 +19,7 @@ use ternion_core::{Precision, Result, Tensor, with_precision};
 /// let model = InPrecision::new(Precision::Bf16, layers);
 /// let output = model.forward(&Tensor::ones([3, 4], DType::F32, &device)?)?;
 /// assert_eq!(output.dtype(), DType::BF16);
-/// assert_eq!(model.named_parameters()[0].0, "0.weight"); // as without it
+/// assert_eq!(model.named_parameters()[0].0, "0.weight"); // same key as without the wrapper
 /// assert_eq!(model.parameters()[0].dtype(), DType::F32);
 /// # Ok(())
 /// # }
@@ -29,27 +31,28 @@ pub struct InPrecision<M> {
 }
 
 impl<M> InPrecision<M> {
-    /// `module` in `precision`.
+    /// Wraps `module` so that it runs in `precision`.
     pub fn new(precision: Precision, module: M) -> InPrecision<M> {
         InPrecision { precision, module }
     }
 
-    /// The precision.
+    /// Returns the precision.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// The module itself, to which no precision is given.
+    /// Returns the wrapped module, which does not open a scope itself.
     pub fn module(&self) -> &M {
         &self.module
     }
 
-    /// The module without its precision.
+    /// Returns the module without the wrapper.
     pub fn into_module(self) -> M {
         self.module
     }
 
-    /// Runs `f` on the module in its precision: for modules that have more to run than a forward of one tensor.
+    /// Runs `f` on the module in its precision, for modules with other methods than a forward of
+    /// one tensor.
     pub fn run<T>(&self, f: impl FnOnce(&M) -> T) -> T {
         with_precision(self.precision, || f(&self.module))
     }
@@ -63,7 +66,7 @@ impl<M: Module> Module for InPrecision<M> {
 
 impl<M: Forward> Forward for InPrecision<M> {
     /// # Shapes
-    /// Those of the module.
+    /// Same as the module.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         self.run(|module| module.forward(input))
     }

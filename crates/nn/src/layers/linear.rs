@@ -8,9 +8,10 @@ use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::ops::unary::Unary;
 use ternion_core::{DType, Device, Result, Tensor, UnaryOp};
 
-/// `y = x weightT + bias` over the last axis, as PyTorch's `nn.Linear`: weight `[out, in]`, bias `[out]`.
+/// `y = x weightT + bias` over the last axis, as PyTorch's `nn.Linear`: weight `[out, in]`, bias
+/// `[out]`.
 ///
-/// Both start even over `-1/sqrt(in)..1/sqrt(in)`.
+/// Both are initialized uniformly on `-1/sqrt(in)..1/sqrt(in)`.
 #[derive(Module, Debug)]
 pub struct Linear {
     /// `[out, in]`.
@@ -19,16 +20,16 @@ pub struct Linear {
     pub bias: Option<Param>,
 }
 
-/// How a [`Linear`] is made.
+/// Configuration of a [`Linear`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinearConfig {
-    /// Whether there is a bias; yes by default.
+    /// Whether the layer has a bias; true by default.
     pub bias: bool,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
-    /// First values of the weight; [`Init::layer_default`] by default.
+    /// Initialization of the weight; [`Init::layer_default`] by default.
     pub weight_init: Init,
-    /// First values of the bias; `None`, the default, is even over `-1/sqrt(in)..1/sqrt(in)`.
+    /// Initialization of the bias; `None`, the default, is uniform on `-1/sqrt(in)..1/sqrt(in)`.
     pub bias_init: Option<Init>,
 }
 
@@ -39,18 +40,18 @@ impl Default for LinearConfig {
 }
 
 impl Linear {
-    /// From `inputs` to `outputs` features, with PyTorch's defaults.
+    /// Creates a layer from `inputs` to `outputs` features, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(inputs: usize, outputs: usize, device: &Device) -> Result<Linear> {
         Linear::with_config(inputs, outputs, LinearConfig::default(), device)
     }
 
-    /// From `inputs` to `outputs` features.
+    /// Creates a layer from `inputs` to `outputs` features.
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
+    /// Returns an error if the dtype is not floating, or if memory is exhausted.
     pub fn with_config(
         inputs: usize,
         outputs: usize,
@@ -68,13 +69,14 @@ impl Linear {
 }
 
 impl Linear {
-    /// `residual + forward(input)`, by one product where nobody looks at what layers give: see [`Tensor::linear_add`].
+    /// Returns `residual + forward(input)`. The sum is fused into the matrix product, unless layers
+    /// are observed: see [`Tensor::linear_add`].
     ///
     /// # Shapes
-    /// input `[.., in]`, residual `[.., out] -> ` as residual
+    /// input `[.., in]`, residual `[.., out] -> ` same as residual
     ///
     /// # Errors
-    /// As [`forward`](Forward::forward); a residual of another shape.
+    /// Same as [`forward`](Forward::forward); also if the residual has another shape.
     pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
         if are_layers_apart() {
             return residual.add(&self.forward(input)?);
@@ -83,13 +85,14 @@ impl Linear {
         input.linear_add(LinearParameters { weight: &weight, bias: bias.as_ref() }, residual)
     }
 
-    /// `activation(forward(input))`, by one product where nobody looks at what layers give: see [`Tensor::linear_activation`].
+    /// Returns `activation(forward(input))`. The activation is fused into the matrix product,
+    /// unless layers are observed: see [`Tensor::linear_activation`].
     ///
     /// # Shapes
     /// `[.., in] -> [.., out]`
     ///
     /// # Errors
-    /// As [`forward`](Forward::forward); an activation that the dtype does not have.
+    /// Same as [`forward`](Forward::forward); also if the dtype does not support the activation.
     pub fn forward_activation(&self, input: &Tensor, activation: UnaryOp) -> Result<Tensor> {
         if are_layers_apart() {
             return apply_one(Unary { op: activation }, &[&self.forward(input)?]);
@@ -98,15 +101,15 @@ impl Linear {
         input.linear_activation(LinearParameters { weight: &weight, bias: bias.as_ref() }, activation)
     }
 
-    /// Weight and bias as they are now.
+    /// Returns the current weight and bias.
     pub(crate) fn tensors(&self) -> (Tensor, Option<Tensor>) {
         (self.weight.tensor(), self.bias.as_ref().map(Param::tensor))
     }
 }
 
-/// What PyTorch's linear and convolution layers start their bias from.
+/// Returns the default initialization of the bias of PyTorch's linear and convolution layers.
 pub(crate) fn bias_default(fan_in: usize) -> Init {
-    // A layer without inputs has a bias of 0, as in PyTorch.
+    // The bias of a layer without inputs is 0, as in PyTorch.
     let bound = if fan_in == 0 { 0.0 } else { 1.0 / (fan_in as f64).sqrt() };
     Init::Uniform { low: -bound, high: bound }
 }

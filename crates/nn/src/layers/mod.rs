@@ -1,4 +1,4 @@
-//! Layers: modules that turn a tensor into a tensor, each in a file of its family.
+//! Layers: modules that map a tensor to a tensor, with one file for each family.
 
 mod activation;
 mod attention;

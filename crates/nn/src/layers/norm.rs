@@ -1,27 +1,28 @@
-//! Layers that normalise each example by itself.
+//! Layers that normalize each example independently.
 
 use crate::module::{Forward, Module, Param, in_layer};
 use ternion_core::autograd::{are_layers_apart, is_fusing};
 use ternion_core::{DType, Device, Error, Result, Tensor, precision};
 
-/// Each row (the last axis) shifted to mean 0 and scaled to variance 1, then `* weight + bias`, as PyTorch's `nn.LayerNorm` over one axis (Ba et al. 2016).
+/// Shifts each row (along the last axis) to mean 0 and scales it to variance 1, then computes `*
+/// weight + bias`, as PyTorch's `nn.LayerNorm` over one axis (Ba et al. 2016).
 #[derive(Module, Debug)]
 pub struct LayerNorm {
-    /// `[width]`, ones at first.
+    /// `[width]`, initialized to 1.
     pub weight: Option<Param>,
-    /// `[width]`, zeros at first.
+    /// `[width]`, initialized to 0.
     pub bias: Option<Param>,
     eps: f64,
 }
 
-/// How a [`LayerNorm`] is made.
+/// Configuration of a [`LayerNorm`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNormConfig {
     /// Added to the variance; 1e-5 by default.
     pub eps: f64,
-    /// Whether there is a weight; yes by default.
+    /// Whether the layer has a weight; true by default.
     pub weight: bool,
-    /// Whether there is a bias; yes by default.
+    /// Whether the layer has a bias; true by default.
     pub bias: bool,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
@@ -34,18 +35,18 @@ impl Default for LayerNormConfig {
 }
 
 impl LayerNorm {
-    /// For rows of `width` elements, with PyTorch's defaults.
+    /// Creates a layer for rows of `width` elements, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(width: usize, device: &Device) -> Result<LayerNorm> {
         LayerNorm::with_config(width, LayerNormConfig::default(), device)
     }
 
-    /// For rows of `width` elements.
+    /// Creates a layer for rows of `width` elements.
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
+    /// Returns an error if the dtype is not floating, or if memory is exhausted.
     pub fn with_config(width: usize, config: LayerNormConfig, device: &Device) -> Result<LayerNorm> {
         let LayerNormConfig { eps, weight, bias, dtype } = config;
         let weight = weight.then(|| constant(1.0, width, dtype, device)).transpose()?;
@@ -79,27 +80,29 @@ impl Forward for LayerNorm {
     }
 }
 
-/// The half precision of the scope's products, if norms are fused with its casts and nobody looks at what layers give.
+/// Returns the half-precision dtype of matrix products in the current scope, if norms may be fused
+/// with the scope's casts and layers are not observed.
 fn dtype_of_products() -> Option<DType> {
     let dtype = precision::current()?.dtype();
     (dtype.is_half() && is_fusing() && !are_layers_apart()).then_some(dtype)
 }
 
-/// Each row (the last axis) divided by its root mean square, then `* weight`, as PyTorch's `nn.RMSNorm` over one axis (Zhang and Sennrich 2019).
+/// Divides each row (along the last axis) by its root mean square, then computes `* weight`, as
+/// PyTorch's `nn.RMSNorm` over one axis (Zhang and Sennrich 2019).
 #[derive(Module, Debug)]
 pub struct RMSNorm {
-    /// `[width]`, ones at first.
+    /// `[width]`, initialized to 1.
     pub weight: Option<Param>,
     eps: Option<f64>,
 }
 
-/// How an [`RMSNorm`] is made.
+/// Configuration of an [`RMSNorm`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RMSNormConfig {
-    /// Added to the mean square; `None`, the default, is the distance from 1 to the next number of the dtype in which it is computed, f32 for halves, as in PyTorch since
-    /// 2.7.
+    /// Added to the mean square. `None`, the default, is the machine epsilon of the dtype of the
+    /// computation, which is f32 for half precision, as in PyTorch since 2.7.
     pub eps: Option<f64>,
-    /// Whether there is a weight; yes by default.
+    /// Whether the layer has a weight; true by default.
     pub weight: bool,
     /// Element type of the weight; f32 by default.
     pub dtype: DType,
@@ -112,18 +115,18 @@ impl Default for RMSNormConfig {
 }
 
 impl RMSNorm {
-    /// For rows of `width` elements, with PyTorch's defaults.
+    /// Creates a layer for rows of `width` elements, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(width: usize, device: &Device) -> Result<RMSNorm> {
         RMSNorm::with_config(width, RMSNormConfig::default(), device)
     }
 
-    /// For rows of `width` elements.
+    /// Creates a layer for rows of `width` elements.
     ///
     /// # Errors
-    /// A dtype that is not floating, no memory.
+    /// Returns an error if the dtype is not floating, or if memory is exhausted.
     pub fn with_config(width: usize, config: RMSNormConfig, device: &Device) -> Result<RMSNorm> {
         let weight = config.weight.then(|| constant(1.0, width, config.dtype, device)).transpose()?;
         Ok(RMSNorm { weight, eps: config.eps })
@@ -150,24 +153,24 @@ impl Forward for RMSNorm {
     }
 }
 
-/// Each group of channels of an example shifted to mean 0 and scaled to variance 1, then `* weight + bias` by channel, as PyTorch's `nn.GroupNorm` (Wu and He
-/// 2018).
+/// Shifts each group of channels of an example to mean 0 and scales it to variance 1, then computes
+/// `* weight + bias` for each channel, as PyTorch's `nn.GroupNorm` (Wu and He 2018).
 #[derive(Module, Debug)]
 pub struct GroupNorm {
-    /// `[channels]`, ones at first.
+    /// `[channels]`, initialized to 1.
     pub weight: Option<Param>,
-    /// `[channels]`, zeros at first.
+    /// `[channels]`, initialized to 0.
     pub bias: Option<Param>,
     groups: usize,
     eps: f64,
 }
 
-/// How a [`GroupNorm`] is made.
+/// Configuration of a [`GroupNorm`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroupNormConfig {
     /// Added to the variance; 1e-5 by default.
     pub eps: f64,
-    /// Whether there are weight and bias; yes by default.
+    /// Whether the layer has a weight and a bias; true by default.
     pub affine: bool,
     /// Element type of weight and bias; f32 by default.
     pub dtype: DType,
@@ -180,18 +183,20 @@ impl Default for GroupNormConfig {
 }
 
 impl GroupNorm {
-    /// For `channels` channels in `groups` groups, with PyTorch's defaults.
+    /// Creates a layer for `channels` channels in `groups` groups, with PyTorch's defaults.
     ///
     /// # Errors
-    /// Channels that are no multiple of the groups, no memory.
+    /// Returns an error if the channels are not a multiple of the groups, or if memory is
+    /// exhausted.
     pub fn new(groups: usize, channels: usize, device: &Device) -> Result<GroupNorm> {
         GroupNorm::with_config(groups, channels, GroupNormConfig::default(), device)
     }
 
-    /// For `channels` channels in `groups` groups.
+    /// Creates a layer for `channels` channels in `groups` groups.
     ///
     /// # Errors
-    /// Channels that are no multiple of the groups, a dtype that is not floating, no memory.
+    /// Returns an error if the channels are not a multiple of the groups, the dtype is not
+    /// floating, or memory is exhausted.
     pub fn with_config(
         groups: usize,
         channels: usize,

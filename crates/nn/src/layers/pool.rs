@@ -1,23 +1,26 @@
-//! Pooling over images.
+//! Pooling layers.
 
 use crate::module::{Forward, Module, in_layer};
 use ternion_core::{PoolOptions, Result, Tensor};
 
-/// The largest element of each window, as PyTorch's `nn.MaxPool2d`; positions come from [`Tensor::max_pool2d_with_positions`].
+/// The largest element of each window, as PyTorch's `nn.MaxPool2d`.
+/// [`Tensor::max_pool2d_with_positions`] also returns the positions.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxPool2d {
-    /// Window, stride, padding and rounding: the layer's configuration.
+    /// Window, stride, padding and rounding.
     #[module(skip)]
     pub options: PoolOptions,
 }
 
 impl MaxPool2d {
-    /// Square windows of `kernel` rows, side by side, with PyTorch's defaults.
+    /// Creates a layer with adjacent square windows of `kernel` rows and columns, with PyTorch's
+    /// defaults.
     pub fn new(kernel: usize) -> MaxPool2d {
         MaxPool2d::with_options(PoolOptions::new([kernel; 2]))
     }
 
-    /// Windows of any size, stride and padding: `PoolOptions { padding: [1, 1], ..PoolOptions::new([3, 3]) }` has PyTorch's defaults but for the padding.
+    /// Creates a layer with windows of any size, stride and padding: `PoolOptions { padding: [1,
+    /// 1], ..PoolOptions::new([3, 3]) }` has PyTorch's defaults except for the padding.
     pub fn with_options(options: PoolOptions) -> MaxPool2d {
         MaxPool2d { options }
     }
@@ -34,18 +37,20 @@ impl Forward for MaxPool2d {
 /// The mean of each window, as PyTorch's `nn.AvgPool2d`.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvgPool2d {
-    /// Window, stride, padding and rounding: the layer's configuration.
+    /// Window, stride, padding and rounding.
     #[module(skip)]
     pub options: PoolOptions,
 }
 
 impl AvgPool2d {
-    /// Square windows of `kernel` rows, side by side, with PyTorch's defaults.
+    /// Creates a layer with adjacent square windows of `kernel` rows and columns, with PyTorch's
+    /// defaults.
     pub fn new(kernel: usize) -> AvgPool2d {
         AvgPool2d::with_options(PoolOptions::new([kernel; 2]))
     }
 
-    /// Windows of any size, stride and padding: `PoolOptions { padding: [1, 1], ..PoolOptions::new([3, 3]) }` has PyTorch's defaults but for the padding.
+    /// Creates a layer with windows of any size, stride and padding: `PoolOptions { padding: [1,
+    /// 1], ..PoolOptions::new([3, 3]) }` has PyTorch's defaults except for the padding.
     pub fn with_options(options: PoolOptions) -> AvgPool2d {
         AvgPool2d { options }
     }
@@ -59,7 +64,8 @@ impl Forward for AvgPool2d {
     }
 }
 
-/// Means of windows that divide the image into `size` rows and columns, whatever its size, as PyTorch's `nn.AdaptiveAvgPool2d`.
+/// The means of windows that divide an image of any size into `size` rows and columns, as PyTorch's
+/// `nn.AdaptiveAvgPool2d`.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveAvgPool2d {
     /// Rows and columns of the output.
@@ -67,7 +73,8 @@ pub struct AdaptiveAvgPool2d {
 }
 
 impl AdaptiveAvgPool2d {
-    /// To `size` rows and columns; `[1, 1]` is the mean of each channel.
+    /// Creates a layer with `size` output rows and columns; `[1, 1]` gives the mean of each
+    /// channel.
     pub fn new(size: [usize; 2]) -> AdaptiveAvgPool2d {
         AdaptiveAvgPool2d { size }
     }
@@ -81,24 +88,26 @@ impl Forward for AdaptiveAvgPool2d {
     }
 }
 
-/// Pools over one and three axes: documentation, what computes them, their windows.
+/// Defines pooling layers over one and three axes from their documentation, method, number of axes
+/// and shapes.
 macro_rules! pools {
     ($($(#[$doc:meta])* $name:ident, $op:ident, $axes:literal, $shapes:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
-            /// Window, stride, padding and rounding: the layer's configuration.
+            /// Window, stride, padding and rounding.
             #[module(skip)]
             pub options: PoolOptions<$axes>,
         }
 
         impl $name {
-            /// Windows of `kernel` elements along each axis, side by side, with PyTorch's defaults.
+            /// Creates a layer with adjacent windows of `kernel` elements along each axis, with
+            /// PyTorch's defaults.
             pub fn new(kernel: usize) -> $name {
                 $name::with_options(PoolOptions::new([kernel; $axes]))
             }
 
-            /// Windows of any size, stride and padding.
+            /// Creates a layer with windows of any size, stride and padding.
             pub fn with_options(options: PoolOptions<$axes>) -> $name {
                 $name { options }
             }
@@ -125,7 +134,7 @@ pools! {
     AvgPool3d, avg_pool3d, 3, "`[batch, channels, depth, height, width] -> [batch, channels, od, oh, ow]`";
 }
 
-/// Pools whose windows follow from the size of the output.
+/// Defines pooling layers whose windows follow from the size of the output.
 macro_rules! adaptive {
     ($($(#[$doc:meta])* $name:ident, $axes:literal, |$input:ident, $size:ident| $compute:expr, $shapes:literal;)*) => {$(
         $(#[$doc])*
@@ -136,7 +145,7 @@ macro_rules! adaptive {
         }
 
         impl $name {
-            /// To outputs of `size`.
+            /// Creates a layer with outputs of `size`.
             pub fn new(size: [usize; $axes]) -> $name {
                 $name { size }
             }
@@ -154,19 +163,24 @@ macro_rules! adaptive {
 }
 
 adaptive! {
-    /// Means of windows that divide sequences into `size` parts, as PyTorch's `nn.AdaptiveAvgPool1d`.
+    /// The means of windows that divide sequences into `size` parts, as PyTorch's
+    /// `nn.AdaptiveAvgPool1d`.
     AdaptiveAvgPool1d, 1, |input, size| input.adaptive_avg_pool1d(size),
     "`[batch, channels, length] -> [batch, channels, size]`";
-    /// Means of windows that divide volumes into `size` planes, rows and columns, as PyTorch's `nn.AdaptiveAvgPool3d`.
+    /// The means of windows that divide volumes into `size` planes, rows and columns, as PyTorch's
+    /// `nn.AdaptiveAvgPool3d`.
     AdaptiveAvgPool3d, 3, |input, size| input.adaptive_avg_pool3d(size),
     "`[batch, channels, depth, height, width] -> [batch, channels, *size]`";
-    /// Largest elements of windows that divide sequences into `size` parts, as PyTorch's `nn.AdaptiveMaxPool1d`.
+    /// The largest elements of windows that divide sequences into `size` parts, as PyTorch's
+    /// `nn.AdaptiveMaxPool1d`.
     AdaptiveMaxPool1d, 1, |input, size| Ok(input.adaptive_max_pool1d(size)?.0),
     "`[batch, channels, length] -> [batch, channels, size]`";
-    /// Largest elements of windows that divide images into `size` rows and columns, as PyTorch's `nn.AdaptiveMaxPool2d`.
+    /// The largest elements of windows that divide images into `size` rows and columns, as
+    /// PyTorch's `nn.AdaptiveMaxPool2d`.
     AdaptiveMaxPool2d, 2, |input, size| Ok(input.adaptive_max_pool2d(size)?.0),
     "`[batch, channels, height, width] -> [batch, channels, *size]`";
-    /// Largest elements of windows that divide volumes into `size` planes, rows and columns, as PyTorch's `nn.AdaptiveMaxPool3d`.
+    /// The largest elements of windows that divide volumes into `size` planes, rows and columns, as
+    /// PyTorch's `nn.AdaptiveMaxPool3d`.
     AdaptiveMaxPool3d, 3, |input, size| Ok(input.adaptive_max_pool3d(size)?.0),
     "`[batch, channels, depth, height, width] -> [batch, channels, *size]`";
 }

@@ -1,16 +1,18 @@
-//! Where a token stands: positions as vectors that are added, or as angles by which queries and keys are turned.
+//! Positions of tokens: as vectors that are added, or as angles by which queries and keys are
+//! rotated.
 
 use std::sync::{Mutex, PoisonError};
 use ternion_core::{Device, Error, Result, Tensor, host_values, no_grad};
 
-/// The largest wavelength of positions, as a multiple of 2 pi, in the papers.
+/// The longest wavelength of positions in the papers, as a multiple of 2 pi.
 pub const BASE: f64 = 10_000.0;
 
-/// Sines and cosines of `positions` positions, `[positions, width]` f32: column `2 i` is `sin(position / 10000^(2 i / width))`, column `2 i + 1` its cosine
-/// (Vaswani et al. 2017, section 3.5).
+/// Returns sinusoidal embeddings of `positions` positions, `[positions, width]` f32: column `2 i`
+/// is `sin(position / 10000^(2 i / width))`, column `2 i + 1` is its cosine (Vaswani et al. 2017,
+/// section 3.5).
 ///
 /// # Errors
-/// An odd width, no memory, more elements than can be counted.
+/// Returns an error if the width is odd, memory is exhausted, or the number of elements overflows.
 pub fn sinusoidal(positions: usize, width: usize, device: &Device) -> Result<Tensor> {
     if !width.is_multiple_of(2) {
         return Err(Error::invalid("sinusoidal", format!("width {width}, expected an even one")));
@@ -24,24 +26,25 @@ pub fn sinusoidal(positions: usize, width: usize, device: &Device) -> Result<Ten
     Tensor::from_vec(host_values(count, value)?, [positions, width], device)
 }
 
-/// The elements of a table.
+/// Returns the number of elements of a table.
 fn product(op: &'static str, rows: usize, columns: usize) -> Result<usize> {
     rows.checked_mul(columns).ok_or_else(|| {
         Error::invalid(op, format!("a table of {rows} positions and {columns} columns is too large"))
     })
 }
 
-/// Radians for each position, of pair `pair` among those of `width` columns.
+/// Returns the frequency, in radians per position, of pair `pair` of a vector with `width` columns.
 fn frequency(pair: usize, width: usize, base: f64) -> f64 {
     base.powf(-(2.0 * pair as f64) / width as f64)
 }
 
-/// Tensors that follow from a configuration, made on the device of the first input and again when that changes: no part of the state.
+/// Tensors that are derived from a configuration. They are created on the device of the first
+/// input, and again when the device changes. They are not part of the state dict.
 #[derive(Debug, Default)]
 pub(crate) struct Tables(Mutex<Vec<Tensor>>);
 
 impl Tables {
-    /// What `make` makes on `device`, made once.
+    /// Returns the result of `make` on `device`, which is computed only once.
     pub(crate) fn on(
         &self,
         device: &Device,
@@ -55,7 +58,7 @@ impl Tables {
     }
 }
 
-/// Which columns of a head are turned together.
+/// Which columns of a head are rotated together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotaryPairs {
     /// Column `i` with `i + head_dim / 2`, as in Llama and GPT-NeoX.
@@ -65,12 +68,12 @@ pub enum RotaryPairs {
     Neighbours,
 }
 
-/// How a [`Rotary`] turns.
+/// Configuration of a [`Rotary`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RotaryConfig {
-    /// Pair `i` turns by `position * base^(-2 i / head_dim)`; 10,000 by default.
+    /// Pair `i` is rotated by `position * base^(-2 i / head_dim)`; 10,000 by default.
     pub base: f64,
-    /// Halves by default.
+    /// [`RotaryPairs::Halves`] by default.
     pub pairs: RotaryPairs,
 }
 
@@ -80,7 +83,8 @@ impl Default for RotaryConfig {
     }
 }
 
-/// Turns pairs of columns of queries and keys by angles that grow with the position, so that their products depend on the distance alone (Su et al. 2021).
+/// Rotary embedding: rotates pairs of columns of queries and keys by angles that grow with the
+/// position, so that their dot products depend only on the distance (Su et al. 2021).
 #[derive(Debug)]
 pub struct Rotary {
     positions: usize,
@@ -93,10 +97,10 @@ pub struct Rotary {
 impl crate::module::ModuleField for Rotary {}
 
 impl Rotary {
-    /// For heads of `head_dim` columns at up to `positions` positions.
+    /// Creates a rotary embedding for heads of `head_dim` columns and up to `positions` positions.
     ///
     /// # Errors
-    /// An odd width of heads, a base that is not finite and above 0.
+    /// Returns an error if `head_dim` is odd, or if the base is not a finite number above 0.
     pub fn new(positions: usize, head_dim: usize, config: RotaryConfig) -> Result<Rotary> {
         if !head_dim.is_multiple_of(2) {
             return Err(Error::invalid("rotary", format!("heads of {head_dim}, expected an even width")));
@@ -110,13 +114,14 @@ impl Rotary {
         Ok(Rotary { positions, head_dim, config, tables: Tables::default() })
     }
 
-    /// `input`, whose first row along the axis before the last stands at position `first`, turned.
+    /// Returns `input` rotated. Its first row along the second-to-last axis is at position `first`.
     ///
     /// # Shapes
     /// `[.., length, head_dim] -> ` same
     ///
     /// # Errors
-    /// Another width, positions beyond the last, a dtype that is not floating.
+    /// Returns an error if `head_dim` differs, a position is not below the number of positions, or
+    /// the dtype is not floating.
     pub fn forward(&self, input: &Tensor, first: usize) -> Result<Tensor> {
         let [length, width] = rows_of(input)?;
         if width != self.head_dim || first.saturating_add(length) > self.positions {
@@ -129,13 +134,15 @@ impl Rotary {
         self.turn(input, |table| table.narrow(0, first, length))
     }
 
-    /// `input`, whose rows along the axis before the last are at these positions, turned.
+    /// Returns `input` rotated. `positions` contains the positions of its rows along the
+    /// second-to-last axis.
     ///
     /// # Shapes
-    /// input `[.., length, head_dim]`, positions integer `[length]` -> as input
+    /// input `[.., length, head_dim]`, positions integer `[length]` -> same as input
     ///
     /// # Errors
-    /// Another width, another number of positions, positions beyond the last, a dtype that is not floating.
+    /// Returns an error if `head_dim` or the number of positions differs, a position is out of
+    /// range, or the dtype is not floating.
     pub fn forward_at(&self, input: &Tensor, positions: &Tensor) -> Result<Tensor> {
         let [length, width] = rows_of(input)?;
         if width != self.head_dim || positions.dims() != [length] {
@@ -149,7 +156,7 @@ impl Rotary {
         self.turn(input, |table| table.index_select(0, positions))
     }
 
-    /// `input` turned by the rows of the tables that `of_rows` picks.
+    /// Returns `input` rotated by the rows of the tables that `of_rows` selects.
     fn turn(&self, input: &Tensor, of_rows: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let width = self.head_dim;
         let tables = self.tables.on(input.device(), || self.made_on(input.device()))?;
@@ -172,7 +179,7 @@ impl Rotary {
         }
     }
 
-    /// Cosines, then sines.
+    /// Returns the tables on `device`: cosines, then sines.
     fn made_on(&self, device: &Device) -> Result<Vec<Tensor>> {
         let half = self.head_dim / 2;
         let table = |of: fn(f64) -> f64| {
@@ -185,7 +192,7 @@ impl Rotary {
     }
 }
 
-/// The last two sizes.
+/// Returns the last two sizes.
 fn rows_of(input: &Tensor) -> Result<[usize; 2]> {
     input.dims().last_chunk().copied().ok_or_else(|| Error::Rank {
         op: "rotary",
@@ -194,7 +201,7 @@ fn rows_of(input: &Tensor) -> Result<[usize; 2]> {
     })
 }
 
-/// Pairs `(x, y)` become `(x cos - y sin, y cos + x sin)`.
+/// Maps pairs `(x, y)` to `(x cos - y sin, y cos + x sin)`.
 fn turned([x, y]: [Tensor; 2], cosine: &Tensor, sine: &Tensor) -> Result<[Tensor; 2]> {
     Ok([x.mul(cosine)?.sub(&y.mul(sine)?)?, y.mul(cosine)?.add(&x.mul(sine)?)?])
 }

@@ -1,20 +1,22 @@
-//! Layers that read a sequence one element after the other.
+//! Recurrent layers.
 
 use super::dropout::Dropout;
 use crate::init::Init;
 use crate::module::{Forward, Module, Param, Walk, in_layer};
 use ternion_core::{DType, Device, Error, Result, Tensor};
 
-/// How an [`LSTM`] or a [`GRU`] is made.
+/// Configuration of an [`LSTM`] or a [`GRU`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecurrentConfig {
-    /// Layers, each of which reads the outputs of the one before; 1 by default.
+    /// Number of layers, each of which reads the outputs of the previous one; 1 by default.
     pub layers: usize,
-    /// Whether there are biases; yes by default.
+    /// Whether the layers have biases; true by default.
     pub bias: bool,
-    /// In training, the probability that an output of a layer but the last becomes 0; 0 by default.
+    /// The probability that an output of a layer other than the last is set to 0 in training mode;
+    /// 0 by default.
     pub dropout: f64,
-    /// Whether each layer also reads the sequence from its end, and puts those outputs behind the others; no by default.
+    /// Whether each layer also reads the sequence in reverse, and concatenates these outputs after
+    /// the forward ones; false by default.
     pub bidirectional: bool,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
@@ -26,7 +28,7 @@ impl Default for RecurrentConfig {
     }
 }
 
-/// The parameters of one layer in one direction, with the rows of all gates one below the other.
+/// The parameters of one layer in one direction. The rows of all gates are concatenated.
 #[derive(Debug)]
 struct Cell {
     /// `[gates * width, inputs]` and `[gates * width, width]`.
@@ -35,10 +37,10 @@ struct Cell {
     biases: Option<[Param; 2]>,
 }
 
-/// All layers of a recurrent network, whose cells differ in the number of gates.
+/// All layers of a recurrent network. LSTM and GRU cells differ in the number of gates.
 #[derive(Debug)]
 struct Cells {
-    /// Layer by layer; of a bidirectional layer the forward cell, then the other.
+    /// In order of layers; for a bidirectional layer the forward cell, then the reverse cell.
     cells: Vec<Cell>,
     width: usize,
     directions: usize,
@@ -67,7 +69,8 @@ impl Cells {
         Ok(Cells { cells, width, directions, dropout: Dropout::new(config.dropout)? })
     }
 
-    /// The layer and the suffix of the keys of a cell.
+    /// Visits all parameters. The key of a cell is determined by its layer and a suffix for reverse
+    /// cells.
     fn visit(&self, walk: &mut Walk<'_>) {
         for (number, cell) in self.cells.iter().enumerate() {
             let (layer, reverse) = (number / self.directions, number % self.directions == 1);
@@ -82,8 +85,10 @@ impl Cells {
         walk.field("dropout", &self.dropout);
     }
 
-    /// Runs all layers over `[batch, length, inputs]` from `states`, each `[cells, batch, width]`. `step` makes the new states of a cell from its input, times its weight and with its
-    /// bias, and the old ones; the first state is the output. Outputs `[batch, length, directions * width]`, and the last states.
+    /// Runs all layers over `[batch, length, inputs]` from `states`, each `[cells, batch, width]`.
+    /// `step` computes the new states of a cell from its old states and its input, which has
+    /// already been multiplied by the weight with the bias added. The first state is the output.
+    /// Returns the outputs `[batch, length, directions * width]` and the last states.
     fn run(
         &self,
         op: &'static str,
@@ -122,7 +127,7 @@ impl Cells {
         Ok((x, (0..states.len()).map(of_state).collect::<Result<_>>()?))
     }
 
-    /// States of 0.
+    /// Returns a state of zeros.
     fn zeros(&self, input: &Tensor) -> Result<Tensor> {
         let batch = input.dims().first().copied().unwrap_or(0);
         Tensor::zeros([self.cells.len(), batch, self.width], input.dtype(), input.device())
@@ -130,7 +135,8 @@ impl Cells {
 }
 
 impl Cell {
-    /// Reads a sequence, from its end if `reverse`: outputs `[batch, length, width]` in the order of the sequence, and the last states.
+    /// Reads a sequence, from its end if `reverse`. Returns the outputs `[batch, length, width]` in
+    /// the order of the sequence, and the last states.
     fn read(
         &self,
         input: &Tensor,
@@ -139,7 +145,7 @@ impl Cell {
         step: impl Fn(&Tensor, &Cell, &[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let bias = self.biases.as_ref().map(|[bias, _]| bias.tensor());
-        // The inputs of all steps in one product.
+        // The input projections of all steps in one product.
         let all = input.linear(&self.weights[0].tensor(), bias.as_ref())?;
         let length = all.dims()[1];
         let mut outputs = Vec::with_capacity(length);
@@ -154,31 +160,35 @@ impl Cell {
         Ok((Tensor::stack(&outputs.iter().collect::<Vec<_>>(), 1)?, states))
     }
 
-    /// The last outputs, times their weight and with their bias: `[batch, gates * width]`.
+    /// Returns the recurrent projection of the last output with its bias: `[batch, gates * width]`.
     fn recur(&self, state: &Tensor) -> Result<Tensor> {
         let bias = self.biases.as_ref().map(|[_, bias]| bias.tensor());
         state.linear(&self.weights[1].tensor(), bias.as_ref())
     }
 }
 
-/// Long short-term memory, as PyTorch's `nn.LSTM` with `batch_first` (Hochreiter and Schmidhuber 1997; with the forget gate of Gers et al. 2000). Rows of the weights: input, forget, cell and
-/// output gate; all parameters start even over `-1/sqrt(width)..1/sqrt(width)`.
+/// Long short-term memory, as PyTorch's `nn.LSTM` with `batch_first` (Hochreiter and Schmidhuber
+/// 1997; with the forget gate of Gers et al. 2000). The rows of the weights are those of the input,
+/// forget, cell and output gates. All parameters are initialized uniformly on
+/// `-1/sqrt(width)..1/sqrt(width)`.
 #[derive(Debug)]
 pub struct LSTM(Cells);
 
 impl LSTM {
-    /// One layer from rows of `inputs` to rows of `width`, with PyTorch's defaults.
+    /// Creates one layer from rows of `inputs` to rows of `width` columns, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(inputs: usize, width: usize, device: &Device) -> Result<LSTM> {
         LSTM::with_config(inputs, width, RecurrentConfig::default(), device)
     }
 
-    /// From rows of `inputs` to rows of `width`, or twice that if it reads in both directions.
+    /// Creates layers from rows of `inputs` to rows of `width` columns, or `2 * width` if
+    /// bidirectional.
     ///
     /// # Errors
-    /// No layer, a width of 0, a dropout outside `0..=1`, a dtype that is not floating, no memory.
+    /// Returns an error if there are no layers, the width is 0, the dropout is outside `0..=1`, the
+    /// dtype is not floating, or memory is exhausted.
     pub fn with_config(
         inputs: usize,
         width: usize,
@@ -188,13 +198,15 @@ impl LSTM {
         Ok(LSTM(Cells::new([inputs, width, 4], config, device)?))
     }
 
-    /// Outputs of the last layer, and the outputs and cells of every layer after the last element. Without `states` they begin at 0.
+    /// Returns the outputs of the last layer, and the hidden and cell states of every layer after
+    /// the last element. Without `states` the initial states are 0.
     ///
     /// # Shapes
-    /// `[batch, length, inputs]`, states `[layers * directions, batch, width]` each `-> [batch, length, directions * width]`, states
+    /// `[batch, length, inputs]`, states `[layers * directions, batch, width]` each `-> [batch,
+    /// length, directions * width]`, states
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a sequence without elements.
+    /// Returns an error if shapes or dtypes do not match, or if the sequence is empty.
     pub fn run(&self, input: &Tensor, states: Option<[&Tensor; 2]>) -> Result<(Tensor, [Tensor; 2])> {
         let states = match states {
             Some(states) => states.map(Tensor::clone),
@@ -215,35 +227,40 @@ fn two_of(states: Vec<Tensor>) -> Result<[Tensor; 2]> {
     states.try_into().map_err(|_| Error::invalid("lstm", "expected 2 states"))
 }
 
-/// Gated recurrent units, as PyTorch's `nn.GRU` with `batch_first` (Cho et al. 2014, with the reset gate behind the product). Rows of the weights: reset, update and new gate; all parameters start
-/// even over `-1/sqrt(width)..1/sqrt(width)`.
+/// Gated recurrent units, as PyTorch's `nn.GRU` with `batch_first` (Cho et al. 2014, with the reset
+/// gate applied after the product). The rows of the weights are those of the reset, update and new
+/// gates. All parameters are initialized uniformly on `-1/sqrt(width)..1/sqrt(width)`.
 #[derive(Debug)]
 pub struct GRU(Cells);
 
 impl GRU {
-    /// One layer from rows of `inputs` to rows of `width`, with PyTorch's defaults.
+    /// Creates one layer from rows of `inputs` to rows of `width` columns, with PyTorch's defaults.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if memory is exhausted.
     pub fn new(inputs: usize, width: usize, device: &Device) -> Result<GRU> {
         GRU::with_config(inputs, width, RecurrentConfig::default(), device)
     }
 
-    /// From rows of `inputs` to rows of `width`, or twice that if it reads in both directions.
+    /// Creates layers from rows of `inputs` to rows of `width` columns, or `2 * width` if
+    /// bidirectional.
     ///
     /// # Errors
-    /// No layer, a width of 0, a dropout outside `0..=1`, a dtype that is not floating, no memory.
+    /// Returns an error if there are no layers, the width is 0, the dropout is outside `0..=1`, the
+    /// dtype is not floating, or memory is exhausted.
     pub fn with_config(inputs: usize, width: usize, config: RecurrentConfig, device: &Device) -> Result<GRU> {
         Ok(GRU(Cells::new([inputs, width, 3], config, device)?))
     }
 
-    /// Outputs of the last layer, and the outputs of every layer after the last element. Without a `state` they begin at 0.
+    /// Returns the outputs of the last layer, and the hidden states of every layer after the last
+    /// element. Without a `state` the initial states are 0.
     ///
     /// # Shapes
-    /// `[batch, length, inputs]`, state `[layers * directions, batch, width] -> [batch, length, directions * width]`, state
+    /// `[batch, length, inputs]`, state `[layers * directions, batch, width] -> [batch, length,
+    /// directions * width]`, state
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a sequence without elements.
+    /// Returns an error if shapes or dtypes do not match, or if the sequence is empty.
     pub fn run(&self, input: &Tensor, state: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let state = state.map_or_else(|| self.0.zeros(input), |state| Ok(state.clone()))?;
         let (output, mut last) = self.0.run("gru", input, &[state], |input, cell, states| {

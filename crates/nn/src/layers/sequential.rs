@@ -1,9 +1,10 @@
-//! Layers one after the other.
+//! Layers that run one after another.
 
 use crate::module::{Forward, Module, Walk, in_member};
 use ternion_core::{Result, Tensor};
 
-/// Layers one after the other. Their keys are their positions, as in PyTorch: `0.weight`, `2.bias`.
+/// Layers that run one after another. Their keys are their indices, as in PyTorch: `0.weight`,
+/// `2.bias`.
 ///
 /// ```
 /// # use ternion_nn::{Forward, Linear, Module, ReLU, Sequential};
@@ -20,34 +21,34 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// No layer: the input is the output.
+    /// Creates a sequence without layers: its output is its input.
     pub fn new() -> Sequential {
         Sequential::default()
     }
 
-    /// The same with `layer` at the end.
+    /// Returns the sequence with `layer` appended.
     #[must_use]
     pub fn with(mut self, layer: impl Forward + 'static) -> Sequential {
         self.push(layer);
         self
     }
 
-    /// Adds `layer` at the end.
+    /// Appends `layer`.
     pub fn push(&mut self, layer: impl Forward + 'static) {
         self.layers.push(Box::new(layer));
     }
 
-    /// The number of layers.
+    /// Returns the number of layers.
     pub fn len(&self) -> usize {
         self.layers.len()
     }
 
-    /// Whether there is no layer.
+    /// Whether the sequence has no layers.
     pub fn is_empty(&self) -> bool {
         self.layers.is_empty()
     }
 
-    /// The layers in their order.
+    /// Returns an iterator over the layers in order.
     pub fn layers(&self) -> impl Iterator<Item = &dyn Forward> {
         self.layers.iter().map(AsRef::as_ref)
     }

@@ -1,4 +1,4 @@
-//! The block of which transformers are built.
+//! The transformer block.
 
 use super::attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
 use super::dropout::Dropout;
@@ -9,7 +9,7 @@ use crate::module::{Forward, Module, in_layer};
 use std::sync::Arc;
 use ternion_core::{DType, Device, Result, Tensor};
 
-/// Which norm the rows go through.
+/// The kind of norm in a transformer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NormForm {
     /// [`LayerNorm`].
@@ -20,7 +20,7 @@ pub enum NormForm {
 }
 
 impl NormForm {
-    /// A norm of rows of `width`.
+    /// Creates a norm for rows of `width` columns.
     pub(crate) fn of(
         self,
         width: usize,
@@ -42,30 +42,31 @@ impl NormForm {
     }
 }
 
-/// `x + attention(norm1(x))`, then `x + feed_forward(norm2(x))`: PyTorch's `nn.TransformerEncoderLayer` with `norm_first` and `batch_first`, whose keys it has
-/// (Vaswani et al. 2017; norms before, Xiong et al. 2020). PyTorch's other form, with norms behind, is not there.
+/// `x + attention(norm1(x))`, then `x + feed_forward(norm2(x))`: PyTorch's
+/// `nn.TransformerEncoderLayer` with `norm_first` and `batch_first`, with the same keys (Vaswani et
+/// al. 2017; pre-norm, Xiong et al. 2020). PyTorch's post-norm variant is not available.
 #[derive(Module)]
 pub struct TransformerBlock {
-    /// Attention among the tokens.
+    /// Self-attention of the tokens.
     pub self_attn: MultiHeadAttention,
     /// `linear1`, `linear2`.
     #[module(flatten)]
     pub feed_forward: FeedForward,
-    /// Before attention.
+    /// The norm before attention.
     pub norm1: Box<dyn Forward>,
-    /// Before the feed-forward part.
+    /// The norm before the feed-forward part.
     pub norm2: Box<dyn Forward>,
     dropout1: Dropout,
     dropout2: Dropout,
 }
 
-/// How a [`TransformerBlock`] is made.
+/// Configuration of a [`TransformerBlock`].
 #[derive(Clone, Debug)]
 pub struct TransformerBlockConfig {
-    /// Heads of keys and values; as many as heads of queries by default.
+    /// Number of heads of keys and values; as many as query heads by default.
     pub kv_heads: Option<usize>,
-    /// Hidden width of the feed-forward part; by default four times the width, of SwiGLU 8/3 of it, rounded up to a multiple of 8. (PyTorch's default is 2048, whatever the
-    /// width.)
+    /// Hidden width of the feed-forward part; by default four times the width, or for SwiGLU 8/3 of
+    /// the width, rounded up to a multiple of 8. (PyTorch's default is 2048 for any width.)
     pub hidden: Option<usize>,
     /// GELU by default. (PyTorch's default is ReLU.)
     pub form: FeedForwardForm,
@@ -73,12 +74,13 @@ pub struct TransformerBlockConfig {
     pub norm: NormForm,
     /// Added to the variance, or to the mean square; 1e-5 by default.
     pub eps: f64,
-    /// Whether layers and norms have a bias; yes by default.
+    /// Whether layers and norms have a bias; true by default.
     pub bias: bool,
-    /// In training, the probability that a number becomes 0: of the weights of attention, of the hidden numbers, and of both outputs; 0 by default. (PyTorch's
+    /// The probability that a number is set to 0 in training mode; applies to the attention
+    /// weights, the hidden activations and the outputs of both parts; 0 by default. (PyTorch's
     /// default is 0.1.)
     pub dropout: f64,
-    /// Turns queries and keys by their positions; not by default.
+    /// Rotary embedding of queries and keys; none by default.
     pub rotary: Option<Arc<Rotary>>,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
@@ -101,10 +103,10 @@ impl Default for TransformerBlockConfig {
 }
 
 impl TransformerBlock {
-    /// With `heads` heads on rows of `width`.
+    /// Creates a block with `heads` heads for rows of `width` columns.
     ///
     /// # Errors
-    /// As [`MultiHeadAttention::with_config`].
+    /// Same as [`MultiHeadAttention::with_config`].
     pub fn new(
         width: usize,
         heads: usize,
@@ -126,13 +128,13 @@ impl TransformerBlock {
         })
     }
 
-    /// The output where not all keys are seen, or where earlier tokens are kept.
+    /// Returns the output with a mask, and with a cache of earlier tokens.
     ///
     /// # Shapes
     /// `[batch, length, width] -> ` same
     ///
     /// # Errors
-    /// As [`MultiHeadAttention::attend_self`].
+    /// Same as [`MultiHeadAttention::attend_self`].
     pub fn forward_seen(
         &self,
         input: &Tensor,
@@ -152,14 +154,15 @@ impl TransformerBlock {
         })
     }
 
-    /// The output for sequences of different lengths that are stored one after another without padding: `cu_seqlens` says where they end (0, then the end of
-    /// each). A token sees tokens of its own sequence alone.
+    /// Returns the output for sequences of different lengths that are packed without padding.
+    /// `cu_seqlens` contains the cumulative lengths (0, then the end of each sequence). A token
+    /// attends only to tokens of the same sequence.
     ///
     /// # Shapes
     /// input `[rows, width]`, cu_seqlens i32 `[sequences + 1] -> [rows, width]`
     ///
     /// # Errors
-    /// As [`MultiHeadAttention::attend_self_varlen`].
+    /// Same as [`MultiHeadAttention::attend_self_varlen`].
     pub fn forward_varlen(&self, input: &Tensor, cu_seqlens: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
         in_layer(self, "TransformerBlock", || {
             let normed = self.norm1.forward_for_products(input)?;
@@ -168,7 +171,7 @@ impl TransformerBlock {
         })
     }
 
-    /// `x + dropout2(feed_forward(norm2(x)))`.
+    /// Returns `x + dropout2(feed_forward(norm2(x)))`.
     fn fed(&self, x: &Tensor) -> Result<Tensor> {
         let normed = self.norm2.forward_for_products(x)?;
         match self.dropout2.may_be_skipped() {
@@ -180,7 +183,7 @@ impl TransformerBlock {
 
 impl Forward for TransformerBlock {
     /// # Shapes
-    /// `[batch, length, width] -> ` same; each token sees all of its sequence
+    /// `[batch, length, width] -> ` same; each token attends to all of its sequence
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         self.forward_seen(input, Seen::default(), None)
     }

@@ -1,4 +1,4 @@
-//! Losses of classes and probabilities.
+//! Losses for classes and probabilities.
 
 use super::loss::Loss;
 use crate::module::{Module, StateTensor};
@@ -7,14 +7,15 @@ use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction, Resul
 /// Cross-entropy of logits and class indices or probabilities: [`Tensor::cross_entropy_with`].
 #[derive(Module, Clone, Debug)]
 pub struct CrossEntropyLoss {
-    /// How much each class counts, `[classes]`; part of the state, as in PyTorch. None by default:
-    /// all as much.
+    /// The weight of each class, `[classes]`; part of the state dict, as in PyTorch. `None` by
+    /// default: all classes have the same weight.
     pub weight: Option<StateTensor>,
-    /// A class index that counts nothing; -100 by default.
+    /// A class index whose targets are ignored; -100 by default.
     pub ignore_index: i64,
-    /// Weight spread evenly over all classes, in `0..=1`; 0 by default.
+    /// The part of the target probability that is distributed uniformly over all classes, in
+    /// `0..=1`; 0 by default.
     pub label_smoothing: f64,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -37,15 +38,15 @@ impl Loss for CrossEntropyLoss {
     }
 }
 
-/// Minus the log-probability of each target: [`Tensor::nll_loss_with`].
+/// The negative log-probability of each target: [`Tensor::nll_loss_with`].
 #[derive(Module, Clone, Debug)]
 pub struct NLLLoss {
-    /// How much each class counts, `[classes]`; part of the state, as in PyTorch. None by default:
-    /// all as much.
+    /// The weight of each class, `[classes]`; part of the state dict, as in PyTorch. `None` by
+    /// default: all classes have the same weight.
     pub weight: Option<StateTensor>,
-    /// A class index that counts nothing; -100 by default.
+    /// A class index whose targets are ignored; -100 by default.
     pub ignore_index: i64,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -72,10 +73,10 @@ impl Loss for NLLLoss {
 /// Binary cross-entropy of logits and probabilities: [`Tensor::bce_with_logits_with`].
 #[derive(Module, Clone, Debug, Default)]
 pub struct BCEWithLogitsLoss {
-    /// How much more a positive answer counts than a negative one, broadcast to the target; part of
-    /// the state, as in PyTorch. None by default.
+    /// The weight of positive targets relative to negative ones, broadcast to the target; part of
+    /// the state dict, as in PyTorch. `None` by default.
     pub pos_weight: Option<StateTensor>,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -90,13 +91,13 @@ impl Loss for BCEWithLogitsLoss {
 
 /// The Kullback-Leibler divergence of log-probabilities from a target: [`Tensor::kl_div`].
 ///
-/// The mean is over all elements, as PyTorch's default; the divergence itself is
-/// [`Reduction::BatchMean`].
+/// The mean is over all elements, as in PyTorch by default. [`Reduction::BatchMean`] gives the
+/// divergence itself.
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KLDivLoss {
-    /// Whether the target holds logarithms; no by default.
+    /// Whether the target contains logarithms of probabilities; false by default.
     pub log_target: bool,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }

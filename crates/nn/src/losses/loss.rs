@@ -1,13 +1,13 @@
-//! What every loss does.
+//! The interface of losses.
 
 use crate::module::Module;
 use ternion_core::{Result, Tensor};
 
-/// Compares a prediction with a target.
+/// A loss that compares a prediction with a target.
 pub trait Loss: Module {
-    /// The loss: a single element, unless it is not reduced.
+    /// Returns the loss: a single element, unless the reduction is none.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit.
+    /// Returns an error if shapes or dtypes do not match.
     fn forward(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor>;
 }

@@ -1,4 +1,4 @@
-//! Losses of margins, distances, likelihoods and alignments.
+//! Losses based on margins, distances, likelihoods and alignments.
 
 use super::loss::Loss;
 use crate::module::{Module, StateTensor};
@@ -7,17 +7,18 @@ use ternion_core::{
     TripletOptions,
 };
 
-/// The margins of classes beside the target's: [`Tensor::multi_margin_loss`].
+/// The hinge loss of all other classes against the target's class: [`Tensor::multi_margin_loss`].
 #[derive(Module, Clone, Debug)]
 pub struct MultiMarginLoss {
-    /// The power of what is within the margin, 1 or 2; 1 by default.
+    /// The exponent of the hinge, 1 or 2; 1 by default.
     #[module(skip)]
     pub p: u32,
-    /// How much more the target's class is to have; 1 by default.
+    /// The margin by which the score of the target's class should exceed the others; 1 by default.
     pub margin: f64,
-    /// How much each class counts, `[classes]`; part of the state, as in PyTorch. None by default.
+    /// The weight of each class, `[classes]`; part of the state dict, as in PyTorch. `None` by
+    /// default.
     pub weight: Option<StateTensor>,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -37,12 +38,13 @@ impl Loss for MultiMarginLoss {
     }
 }
 
-/// The mean of binary cross-entropies of all classes: [`Tensor::multilabel_soft_margin_loss`].
+/// The mean of the binary cross-entropies of all classes: [`Tensor::multilabel_soft_margin_loss`].
 #[derive(Module, Clone, Debug, Default)]
 pub struct MultiLabelSoftMarginLoss {
-    /// How much each class counts, `[classes]`; part of the state, as in PyTorch. None by default.
+    /// The weight of each class, `[classes]`; part of the state dict, as in PyTorch. `None` by
+    /// default.
     pub weight: Option<StateTensor>,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -54,12 +56,13 @@ impl Loss for MultiLabelSoftMarginLoss {
     }
 }
 
-/// Cross-entropy of probabilities: [`Tensor::binary_cross_entropy`].
+/// Binary cross-entropy of probabilities: [`Tensor::binary_cross_entropy`].
 #[derive(Module, Clone, Debug, Default)]
 pub struct BCELoss {
-    /// How much each element counts, broadcast; part of the state, as in PyTorch. None by default.
+    /// The weight of each element, broadcast; part of the state dict, as in PyTorch. `None` by
+    /// default.
     pub weight: Option<StateTensor>,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -71,12 +74,12 @@ impl Loss for BCELoss {
     }
 }
 
-/// Distances of targets 1, margins of targets -1: [`Tensor::hinge_embedding_loss`].
+/// The input for targets of 1, a hinge for targets of -1: [`Tensor::hinge_embedding_loss`].
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct HingeEmbeddingLoss {
-    /// How far apart unlike ones are to be; 1 by default.
+    /// The distance that dissimilar pairs should have at least; 1 by default.
     pub margin: f64,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -93,12 +96,12 @@ impl Loss for HingeEmbeddingLoss {
     }
 }
 
-/// Quadratic up to a distance of `beta`, linear beyond, with gradient 1 there: [`Tensor::smooth_l1_loss`].
+/// Quadratic up to a distance of `beta`, then linear with derivative 1: [`Tensor::smooth_l1_loss`].
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct SmoothL1Loss {
-    /// Where the loss becomes linear; 1 by default.
+    /// The distance from which on the loss is linear; 1 by default.
     pub beta: f64,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
@@ -115,10 +118,10 @@ impl Loss for SmoothL1Loss {
     }
 }
 
-/// Minus the log-probability of counts: [`Tensor::poisson_nll_loss`].
+/// The negative log-likelihood of Poisson distributions: [`Tensor::poisson_nll_loss`].
 #[derive(Module, Clone, Copy, Debug, Default)]
 pub struct PoissonNLLLoss {
-    /// How it counts.
+    /// The options of the loss.
     #[module(skip)]
     pub options: PoissonNllOptions,
 }
@@ -129,77 +132,81 @@ impl Loss for PoissonNLLLoss {
     }
 }
 
-/// Minus the log-probability of normal distributions: [`Tensor::gaussian_nll_loss`].
+/// The negative log-likelihood of normal distributions: [`Tensor::gaussian_nll_loss`].
 #[derive(Module, Clone, Copy, Debug, Default)]
 pub struct GaussianNLLLoss {
-    /// How it counts.
+    /// The options of the loss.
     #[module(skip)]
     pub options: GaussianNllOptions,
 }
 
 impl GaussianNLLLoss {
-    /// The loss of means with these variances.
+    /// Returns the loss of predicted means with these variances.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit.
+    /// Returns an error if shapes or dtypes do not match.
     pub fn forward(&self, prediction: &Tensor, target: &Tensor, variance: &Tensor) -> Result<Tensor> {
         prediction.gaussian_nll_loss(target, variance, self.options)
     }
 }
 
-/// Which of two numbers is to be the larger one: [`Tensor::margin_ranking_loss`].
+/// A hinge on the order of two numbers: [`Tensor::margin_ranking_loss`].
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq)]
 pub struct MarginRankingLoss {
-    /// By how much; 0 by default.
+    /// The margin by which the larger one should exceed the other; 0 by default.
     pub margin: f64,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
 
 impl MarginRankingLoss {
-    /// The loss of two tensors, of which targets of 1 want the first larger, those of -1 the second.
+    /// Returns the loss of two tensors. A target of 1 means that the element of `first` should be
+    /// larger, -1 that the element of `second` should.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit.
+    /// Returns an error if shapes or dtypes do not match.
     pub fn forward(&self, first: &Tensor, second: &Tensor, target: &Tensor) -> Result<Tensor> {
         first.margin_ranking_loss(second, target, self.margin, self.reduction)
     }
 }
 
-/// Angles between vectors that are to be alike or not: [`Tensor::cosine_embedding_loss`].
+/// Cosine distance between vectors that should be similar or dissimilar:
+/// [`Tensor::cosine_embedding_loss`].
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq)]
 pub struct CosineEmbeddingLoss {
-    /// The cosine up to which unlike vectors are apart enough; 0 by default.
+    /// The cosine up to which dissimilar vectors have no loss; 0 by default.
     pub margin: f64,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }
 
 impl CosineEmbeddingLoss {
-    /// The loss of vectors, of which targets of 1 want the pairs alike, those of -1 apart.
+    /// Returns the loss of pairs of vectors. A target of 1 means that the pair should be similar,
+    /// -1 that it should be dissimilar.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit.
+    /// Returns an error if shapes or dtypes do not match.
     pub fn forward(&self, first: &Tensor, second: &Tensor, target: &Tensor) -> Result<Tensor> {
         first.cosine_embedding_loss(second, target, self.margin, self.reduction)
     }
 }
 
-/// An anchor nearer to a positive than to a negative: [`Tensor::triplet_margin_loss`].
+/// A hinge on distances: the anchor should be nearer to the positive than to the negative:
+/// [`Tensor::triplet_margin_loss`].
 #[derive(Module, Clone, Copy, Debug, Default)]
 pub struct TripletMarginLoss {
-    /// How it counts.
+    /// The options of the loss.
     #[module(skip)]
     pub options: TripletOptions,
 }
 
 impl TripletMarginLoss {
-    /// The loss of triplets.
+    /// Returns the loss of triplets.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a margin that is not above 0.
+    /// Returns an error if shapes or dtypes do not match, or if the margin is not above 0.
     pub fn forward(&self, anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
         anchor.triplet_margin_loss(positive, negative, self.options)
     }
@@ -208,16 +215,16 @@ impl TripletMarginLoss {
 /// Connectionist temporal classification: [`Tensor::ctc_loss`].
 #[derive(Module, Clone, Copy, Debug, Default)]
 pub struct CTCLoss {
-    /// How it counts.
+    /// The options of the loss.
     #[module(skip)]
     pub options: CtcOptions,
 }
 
 impl CTCLoss {
-    /// The loss of log-probabilities and targets of these lengths.
+    /// Returns the loss of log-probabilities and targets with these lengths.
     ///
     /// # Errors
-    /// Shapes, dtypes or lengths that do not fit.
+    /// Returns an error if shapes, dtypes or lengths do not match.
     pub fn forward(
         &self,
         log_probs: &Tensor,

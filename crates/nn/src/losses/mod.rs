@@ -1,4 +1,4 @@
-//! Losses as modules. Each is a method of `Tensor` with its settings kept.
+//! Losses as modules. Each calls a method of `Tensor` and stores its settings.
 
 mod classification;
 mod loss;

@@ -1,16 +1,16 @@
-//! Losses of the distance from a target.
+//! Losses that measure the distance from a target.
 
 use super::loss::Loss;
 use crate::module::Module;
 use ternion_core::{Reduction, Result, Tensor};
 
-/// Losses whose only setting is the reduction: name, doc, method.
+/// Defines losses whose only setting is the reduction, from name, doc and method.
 macro_rules! elementwise_losses {
     ($($(#[$doc:meta])* $name:ident => $method:ident;)*) => {
         $($(#[$doc])*
         #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $name {
-            /// How the losses become one; their mean by default.
+            /// The reduction of the losses; mean by default.
             #[module(skip)]
             pub reduction: Reduction,
         }
@@ -28,18 +28,19 @@ elementwise_losses! {
     MSELoss => mse_loss;
     /// `|x - target|`.
     L1Loss => l1_loss;
-    /// `log(1 + e^(-target * x))`, of targets 1 and -1.
+    /// `log(1 + e^(-target * x))`, for targets 1 and -1.
     SoftMarginLoss => soft_margin_loss;
-    /// The margins of classes that are no targets beside those that are: [`Tensor::multilabel_margin_loss`].
+    /// The hinge loss of the classes that are not targets against those that are:
+    /// [`Tensor::multilabel_margin_loss`].
     MultiLabelMarginLoss => multilabel_margin_loss;
 }
 
 /// Quadratic up to a distance of `delta`, linear beyond: [`Tensor::huber_loss`].
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct HuberLoss {
-    /// Where the loss becomes linear; 1 by default.
+    /// The distance from which on the loss is linear; 1 by default.
     pub delta: f64,
-    /// How the losses become one; their mean by default.
+    /// The reduction of the losses; mean by default.
     #[module(skip)]
     pub reduction: Reduction,
 }

@@ -1,4 +1,4 @@
-//! Text from a [`GPT`]: one token after the other.
+//! Text generation with a [`GPT`], one token after another.
 
 use super::gpt::GPT;
 use crate::layers::KeyValueCache;
@@ -7,11 +7,13 @@ use ternion_core::{DType, Device, Error, Result, Tensor, no_grad};
 /// How the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Scores are divided by it: below 1 likely tokens become likelier. At 0 the likeliest is taken. 1 by default.
+    /// Divides the scores: values below 1 make likely tokens more likely. At 0 the most likely
+    /// token is chosen. 1 by default.
     pub temperature: f64,
-    /// Only so many of the likeliest tokens are chosen from; all by default.
+    /// Samples only from this number of most likely tokens; from all by default.
     pub top_k: Option<usize>,
-    /// Only the likeliest tokens are chosen from whose probabilities together reach this (Holtzman et al. 2020); all by default.
+    /// Samples only from the most likely tokens whose probabilities together reach this value
+    /// (Holtzman et al. 2020); from all by default.
     pub top_p: Option<f64>,
 }
 
@@ -36,10 +38,12 @@ impl Sampling {
         Err(Error::invalid("sampling", problem))
     }
 
-    /// The token for `chance`, even over `0..1`: the first whose probability, added to those of likelier ones, exceeds it.
+    /// Returns the token for `chance`, which is uniform on `0..1`: in order of decreasing
+    /// probability, the first token at which the cumulative probability exceeds `chance`.
     ///
     /// # Errors
-    /// Settings out of range; no score that is a number: NaN, or infinity.
+    /// Returns an error if a setting is out of range, there are no scores, or a score is NaN or
+    /// infinity.
     pub fn choose(&self, logits: &[f32], chance: f64) -> Result<usize> {
         self.check()?;
         if let Some(at) = logits.iter().position(|logit| logit.is_nan() || *logit == f32::INFINITY) {
@@ -47,7 +51,7 @@ impl Sampling {
             return Err(Error::invalid("sampling", detail));
         }
         let mut order: Vec<usize> = (0..logits.len()).collect();
-        // Of equal scores the first token is the likelier one, so that the choice is the same everywhere.
+        // Equal scores are ordered by token, so that the choice is the same on every device.
         order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
         let Some(&first) = order.first() else {
             return Err(Error::invalid("sampling", "no scores: expected at least 1"));
@@ -67,12 +71,13 @@ impl Sampling {
                 return Ok(*token);
             }
         }
-        // Rounding may leave something of the last chance.
+        // Rounding may leave a remainder even after the last token.
         Ok(order[kept - 1])
     }
 }
 
-/// How many of these weights, largest first, together reach the share `p` of all.
+/// Returns how many of these weights, in descending order, together reach the fraction `p` of their
+/// sum.
 fn kept_of(weights: &[f64], p: f64) -> usize {
     let wanted = p * weights.iter().sum::<f64>();
     let mut sum = 0.0;
@@ -84,14 +89,18 @@ fn kept_of(weights: &[f64], p: f64) -> usize {
 }
 
 impl GPT {
-    /// `count` tokens that follow `prompt`; `each` is told of every one as soon as it is chosen.
+    /// Generates `count` tokens that follow `prompt`. `each` is called with every token as soon as
+    /// it is chosen.
     ///
-    /// Keys and values of earlier tokens are kept, so that a step computes one token. Beyond the context, as in nanoGPT, each step sees the last `context` tokens at new
-    /// positions, and computes them all. Chances come from the device's random numbers: [`Device::seed`] decides them. Layers must be in use
-    /// ([`eval`](crate::Module::eval)), or dropout takes part.
+    /// Keys and values of earlier tokens are cached, so that a step computes only one token. Beyond
+    /// the context, as in nanoGPT, each step sees the last `context` tokens at new positions and
+    /// computes all of them. Random numbers come from the device's generator, which
+    /// [`Device::seed`] seeds. Switch the model to evaluation mode ([`eval`](crate::Module::eval))
+    /// first, otherwise dropout is applied.
     ///
     /// # Errors
-    /// An empty prompt, a token outside the vocabulary, settings out of range, scores that are no numbers, what `each` says.
+    /// Returns an error for an empty prompt, a token outside the vocabulary, a setting out of
+    /// range, scores that are NaN or infinity, and the errors of `each`.
     pub fn generate(
         &self,
         prompt: &[i64],
@@ -118,7 +127,7 @@ impl GPT {
         })
     }
 
-    /// Scores of what follows `tokens`, of which the caches keep the first ones.
+    /// Returns the scores of the token that follows `tokens`, the first of which may be cached.
     fn step(&self, tokens: &[i64], caches: &mut [KeyValueCache], device: &Device) -> Result<Vec<f32>> {
         let context = self.config().context;
         let mut kept = caches.first().map_or(0, KeyValueCache::len);

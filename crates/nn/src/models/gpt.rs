@@ -1,4 +1,4 @@
-//! The transformer that predicts the next token.
+//! A transformer that predicts the next token.
 
 use crate::init::Init;
 use crate::layers::position::{Rotary, RotaryConfig, Tables, sinusoidal};
@@ -12,10 +12,10 @@ use ternion_core::autograd::are_layers_apart;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{DType, Device, Error, LinearCrossEntropyOptions, Result, Tensor};
 
-/// Standard deviation of the first weights, as of GPT-2.
+/// Standard deviation of the initial weights, as in GPT-2.
 const INIT_STD: f64 = 0.02;
 
-/// How a [`GPT`] knows where a token stands.
+/// How a [`GPT`] encodes the positions of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum GPTPositions {
     /// A trained vector for each position, `wpe.weight` `[context, width]`, as in GPT-2.
@@ -23,38 +23,40 @@ pub enum GPTPositions {
     Learned,
     /// Sines and cosines, see [`sinusoidal`].
     Sinusoidal,
-    /// Queries and keys are turned, see [`Rotary`].
+    /// Rotary embedding of queries and keys, see [`Rotary`].
     Rotary(RotaryConfig),
 }
 
-/// How a [`GPT`] is made. The default is the smallest GPT-2: 124 million parameters.
+/// Configuration of a [`GPT`]. The default is the smallest GPT-2: 124 million parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GPTConfig {
-    /// Different tokens; 50,257 by default.
+    /// Size of the vocabulary; 50,257 by default.
     pub vocabulary: usize,
-    /// The most tokens that are seen at once; 1024 by default.
+    /// Maximum number of tokens in the context; 1024 by default.
     pub context: usize,
-    /// Blocks; 12 by default.
+    /// Number of blocks; 12 by default.
     pub layers: usize,
-    /// Heads of queries; 12 by default.
+    /// Number of query heads; 12 by default.
     pub heads: usize,
-    /// Heads of keys and values; as many as of queries by default.
+    /// Number of heads of keys and values; as many as query heads by default.
     pub kv_heads: Option<usize>,
-    /// Numbers of a token; 768 by default.
+    /// Width of the token embeddings; 768 by default.
     pub width: usize,
     /// See [`FeedForwardConfig::hidden`](crate::FeedForwardConfig::hidden).
     pub hidden: Option<usize>,
-    /// GELU by a hyperbolic tangent by default.
+    /// [`FeedForwardForm::GELUTanh`] by default.
     pub form: FeedForwardForm,
     /// [`LayerNorm`](crate::LayerNorm) by default.
     pub norm: NormForm,
     /// Learned by default.
     pub positions: GPTPositions,
-    /// Whether layers and norms have a bias; yes by default.
+    /// Whether layers and norms have a bias; true by default.
     pub bias: bool,
-    /// Whether the output layer has the weight of the embedding (Press and Wolf 2017), and none of its own; yes by default.
+    /// Whether the output layer shares the weight of the embedding (Press and Wolf 2017) instead of
+    /// having a separate one; true by default.
     pub tied: bool,
-    /// In training, the probability that a number becomes 0: see [`TransformerBlockConfig::dropout`], and of the embedded tokens; 0 by default.
+    /// The probability that a number is set to 0 in training mode, in the blocks (see
+    /// [`TransformerBlockConfig::dropout`]) and in the embedded tokens; 0 by default.
     pub dropout: f64,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
@@ -81,10 +83,13 @@ impl Default for GPTConfig {
     }
 }
 
-/// A decoder-only transformer (Radford et al. 2019): embedded tokens and positions, blocks in which each token sees those before it, a norm, and a score for each
-/// token that may follow.
+/// A decoder-only transformer (Radford et al. 2019): embedded tokens and positions, blocks in which
+/// each token attends to itself and to earlier ones, a norm, and a score for each possible next
+/// token.
 ///
-/// Weights start normal with standard deviation 0.02, those that lead back to the sum of a block at `0.02 / sqrt(2 layers)`, biases at 0.
+/// Weights are initialized from a normal distribution with standard deviation 0.02; the weights of
+/// the projections back to the residual stream have `0.02 / sqrt(2 layers)`. Biases are initialized
+/// to 0.
 ///
 /// ```
 /// use ternion_core::{DType, Result, Tensor};
@@ -104,16 +109,16 @@ impl Default for GPTConfig {
 /// ```
 #[derive(Module)]
 pub struct GPT {
-    /// Tokens: `[vocabulary, width]`.
+    /// Token embedding: `[vocabulary, width]`.
     pub wte: Embedding,
-    /// Learned positions: `[context, width]`.
+    /// Learned position embedding: `[context, width]`.
     pub wpe: Option<Embedding>,
     dropout: Dropout,
     /// The blocks.
     pub h: Vec<TransformerBlock>,
-    /// Before the output layer.
+    /// The norm before the output layer.
     pub ln_f: Box<dyn Forward>,
-    /// The output layer, where it is not tied to the embedding.
+    /// The output layer, if it is not tied to the embedding.
     pub lm_head: Option<Linear>,
     #[module(skip)]
     config: GPTConfig,
@@ -122,10 +127,11 @@ pub struct GPT {
 }
 
 impl GPT {
-    /// With first weights from the device's random numbers.
+    /// Creates a model with initial weights from the device's random number generator.
     ///
     /// # Errors
-    /// A width that is no multiple of the heads, a dropout outside `0..1`, a vocabulary, context or width of 0, no memory.
+    /// Returns an error if the width is not a multiple of the heads, the dropout is outside `0..1`,
+    /// the vocabulary, context or width is 0, or memory is exhausted.
     pub fn new(config: GPTConfig, device: &Device) -> Result<GPT> {
         let GPTConfig { vocabulary, context, width, bias, dtype, .. } = config;
         if [vocabulary, context, width].contains(&0) {
@@ -154,36 +160,40 @@ impl GPT {
         })
     }
 
-    /// How it was made.
+    /// Returns the configuration.
     pub fn config(&self) -> &GPTConfig {
         &self.config
     }
 
-    /// Empty memory of earlier tokens, one for each block.
+    /// Returns empty KV caches, one for each block.
     pub fn caches(&self) -> Vec<KeyValueCache> {
         self.h.iter().map(|_| KeyValueCache::new(self.config.context)).collect()
     }
 
-    /// Scores of the tokens that may follow each of these.
+    /// Returns, for each of these tokens, the scores of the tokens that may follow it.
     ///
     /// # Shapes
     /// tokens `[batch, length]`, i32 or i64 `-> [batch, length, vocabulary]`
     ///
     /// # Errors
-    /// More tokens than the context, a token outside the vocabulary.
+    /// Returns an error if there are more tokens than the context, or if a token is outside the
+    /// vocabulary.
     pub fn logits(&self, tokens: &Tensor) -> Result<Tensor> {
         self.head(&self.hidden(tokens, None)?)
     }
 
-    /// The cross-entropy of the tokens that follow these, without the scores of all of them at once: of a large vocabulary they take more memory than the rest of the model. A vocabulary
-    /// of any size has the speed of an even one; parameters and gradients have the rows of the vocabulary ([`linear_cross_entropy`](Tensor::linear_cross_entropy)). Where layers are observed
-    /// the output layer runs as one, with all scores.
+    /// Returns the cross-entropy of the tokens that follow these, without computing all scores at
+    /// once: with a large vocabulary they need more memory than the rest of the model. With 128
+    /// tokens or more, any vocabulary size is as fast as one whose rows of scores are multiples of
+    /// 16 bytes, because the products use a padded copy of the weight; parameters and gradients
+    /// have the rows of the vocabulary ([`linear_cross_entropy`](Tensor::linear_cross_entropy)). If
+    /// layers are observed, the output layer runs as a single layer that computes all scores.
     ///
     /// # Shapes
     /// tokens and targets `[batch, length]`, i32 or i64 `-> []`
     ///
     /// # Errors
-    /// Those of [`logits`](GPT::logits) and of [`linear_cross_entropy`](Tensor::linear_cross_entropy).
+    /// Same as [`logits`](GPT::logits) and [`linear_cross_entropy`](Tensor::linear_cross_entropy).
     pub fn loss(
         &self,
         tokens: &Tensor,
@@ -205,13 +215,16 @@ impl GPT {
         })
     }
 
-    /// As [`logits`](GPT::logits), of the last token alone, where `tokens` follow those that the caches keep, which then keep these, too.
+    /// Returns the [`logits`](GPT::logits) of only the last token. `tokens` follow those in the
+    /// caches, and are appended to them.
     ///
     /// # Shapes
     /// tokens `[batch, length] -> [batch, vocabulary]`
     ///
     /// # Errors
-    /// More tokens than the context, caches of another model; without [`no_grad`](ternion_core::no_grad) an error where a parameter is trained.
+    /// Returns an error if there are more tokens than the context, if the caches belong to another
+    /// model, or if a parameter requires a gradient and it is called without
+    /// [`no_grad`](ternion_core::no_grad).
     pub fn next_logits(&self, tokens: &Tensor, caches: &mut [KeyValueCache]) -> Result<Tensor> {
         let hidden = self.hidden(tokens, Some(caches))?;
         let [batch, length, width] = hidden.shape().to_array("gpt")?;
@@ -242,7 +255,7 @@ impl GPT {
         self.ln_f.forward_for_products(&x)
     }
 
-    /// Tokens from position `first` on as vectors.
+    /// Embeds the tokens, the first of which is at position `first`.
     fn embedded(&self, tokens: &Tensor, first: usize) -> Result<Tensor> {
         let length = tokens.dims()[1];
         let x = self.wte.forward(tokens)?;
@@ -265,7 +278,7 @@ impl GPT {
     }
 }
 
-/// The blocks with their first weights.
+/// Creates the blocks with their initial weights.
 fn blocks(config: &GPTConfig, device: &Device) -> Result<Vec<TransformerBlock>> {
     let &GPTConfig { layers, heads, width, context, bias, dropout, dtype, .. } = config;
     let rotary = match config.positions {

@@ -1,10 +1,11 @@
-//! The multilayer perceptron.
+//! Multilayer perceptron.
 
 use crate::layers::Linear;
 use crate::module::{Forward, Module};
 use ternion_core::{Device, Error, Result, Tensor, UnaryOp};
 
-/// Fully connected layers with ReLU between them. Keys: `layers.0.weight`, `layers.0.bias`, `layers.1.weight`, ...
+/// Fully connected layers with ReLU between them. Keys: `layers.0.weight`, `layers.0.bias`,
+/// `layers.1.weight`, ...
 #[derive(Module, Debug)]
 pub struct Mlp {
     /// The layers, first to last.
@@ -12,10 +13,11 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// A layer between each two neighbours of `sizes`: `Mlp::new([784, 128, 10], &device)` has two.
+    /// Creates a layer between each two consecutive `sizes`: `Mlp::new([784, 128, 10], &device)`
+    /// has two layers.
     ///
     /// # Errors
-    /// Fewer than two sizes, no memory.
+    /// Returns an error for fewer than two sizes, or if memory is exhausted.
     pub fn new(sizes: impl AsRef<[usize]>, device: &Device) -> Result<Mlp> {
         let sizes = sizes.as_ref();
         if sizes.len() < 2 {

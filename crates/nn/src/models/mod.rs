@@ -1,5 +1,4 @@
-//! Whole models, and what is done with one: generating text, and measuring how well it is
-//! predicted.
+//! Complete models, text generation, and the evaluation of how well a model predicts a text.
 
 mod generate;
 mod gpt;

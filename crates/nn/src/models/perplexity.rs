@@ -1,33 +1,38 @@
-//! How well a [`GPT`] predicts a text.
+//! Evaluation of how well a [`GPT`] predicts a text.
 
 use super::gpt::GPT;
 use ternion_core::{Error, Result, Tensor, no_grad};
 
-/// What [`GPT::text_loss`] finds.
+/// The result of [`GPT::text_loss`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TextLoss {
-    /// Mean of minus the logarithm of the probability that each token had before it was known.
+    /// Mean negative log-probability of the tokens, each predicted from the preceding ones.
     pub loss: f64,
-    /// Tokens that were predicted: all but the first.
+    /// Number of predicted tokens: all but the first.
     pub tokens: usize,
 }
 
 impl TextLoss {
-    /// `e^loss`: among how many equally likely tokens the model was in doubt.
+    /// Returns `e^loss`: the number of equally likely tokens that would have the same loss.
     pub fn perplexity(&self) -> f64 {
         self.loss.exp()
     }
 }
 
 impl GPT {
-    /// Predicts each token but the first from those before it, of which windows of `context` tokens see the last ones.
+    /// Predicts each token except the first from the preceding tokens in a window of `context`
+    /// tokens.
     ///
-    /// A window begins every `stride` tokens. It counts only the tokens that no earlier window has predicted, so that each counts once, and is predicted from at least
-    /// `context - stride` tokens where there are as many. A stride of the whole context is quickest; the smaller it is, the more each token is predicted from.
-    /// `each` is told after every window how many tokens are predicted. Layers must be in use ([`eval`](crate::Module::eval)), or dropout takes part.
+    /// A window begins every `stride` tokens. It counts only the tokens that no earlier window has
+    /// predicted. Each token therefore counts once, and is predicted from at least `context -
+    /// stride` tokens if there are that many. A stride equal to the context is fastest; a smaller
+    /// stride gives each token more context. After every window `each` is called with the number of
+    /// tokens predicted so far. Switch the model to evaluation mode ([`eval`](crate::Module::eval))
+    /// first, otherwise dropout is applied.
     ///
     /// # Errors
-    /// Fewer than 2 tokens, one outside the vocabulary, a stride of 0 or beyond the context, what `each` says.
+    /// Returns an error for fewer than 2 tokens, a token outside the vocabulary, a stride of 0 or
+    /// above the context, and the errors of `each`.
     pub fn text_loss(
         &self,
         tokens: &[i64],
@@ -53,7 +58,8 @@ impl GPT {
         Ok(TextLoss { loss: sum / all as f64, tokens: all })
     }
 
-    /// The summed loss of the last `count` tokens, each of which is predicted from those before it.
+    /// Returns the summed loss of the last `count` tokens, each of which is predicted from the
+    /// preceding ones.
     fn window_loss(&self, window: &[i64], count: usize) -> Result<f64> {
         let device = self.wte.weight.device();
         let length = window.len() - 1;

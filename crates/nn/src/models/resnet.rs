@@ -5,23 +5,24 @@ use crate::layers::{BatchNorm2d, BatchNormConfig, Conv2d, Conv2dConfig, Linear, 
 use crate::module::{Forward, Module, Walk, in_layer};
 use ternion_core::{Conv2dOptions, DType, Device, Error, Result, Tensor};
 
-/// `relu(bn2(conv2(relu(bn1(conv1(x))))) + x)`, with a convolution of `x` where its shape changes: the basic block of He et al. 2016 (figure 2), with the keys of torchvision's
-/// `BasicBlock`.
+/// `relu(bn2(conv2(relu(bn1(conv1(x))))) + x)`, with a convolution of `x` if its shape changes: the
+/// basic block of He et al. 2016 (figure 2), with the keys of torchvision's `BasicBlock`.
 #[derive(Module)]
 pub struct ResidualBlock {
     /// 3 x 3, with the block's stride.
     pub conv1: Conv2d,
-    /// Behind it.
+    /// The norm after `conv1`.
     pub bn1: BatchNorm2d,
     /// 3 x 3.
     pub conv2: Conv2d,
-    /// Behind it.
+    /// The norm after `conv2`.
     pub bn2: BatchNorm2d,
-    /// 1 x 1 with the block's stride, and a norm: where stride or channels change.
+    /// A 1 x 1 convolution with the block's stride, and a norm; `None` unless the block changes
+    /// stride or channels.
     pub downsample: Option<Sequential>,
 }
 
-/// A convolution without bias, whose weights start as those of torchvision's networks.
+/// Creates a convolution without bias, with the initialization of torchvision's networks.
 fn convolution(
     channels: [usize; 2],
     kernel: usize,
@@ -40,10 +41,10 @@ fn norm(channels: usize, dtype: DType, device: &Device) -> Result<BatchNorm2d> {
 }
 
 impl ResidualBlock {
-    /// From `inputs` to `outputs` channels, at every `stride`-th row and column.
+    /// Creates a block from `inputs` to `outputs` channels, with this stride.
     ///
     /// # Errors
-    /// A stride of 0, a dtype that is not floating, no memory.
+    /// Returns an error if the stride is 0, the dtype is not floating, or memory is exhausted.
     pub fn new(
         inputs: usize,
         outputs: usize,
@@ -71,7 +72,8 @@ impl ResidualBlock {
 
 impl Forward for ResidualBlock {
     /// # Shapes
-    /// `[batch, inputs, height, width] -> [batch, outputs, height / stride, width / stride]`, rounded up
+    /// `[batch, inputs, height, width] -> [batch, outputs, height / stride, width / stride]`,
+    /// rounded up
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         in_layer(self, "ResidualBlock", || {
             let inner = self.bn1.forward(&self.conv1.forward(input)?)?.relu()?;
@@ -83,16 +85,17 @@ impl Forward for ResidualBlock {
     }
 }
 
-/// How a [`ResNet`] is made. The default is ResNet-18 for images of about 32 x 32.
+/// Configuration of a [`ResNet`]. The default is ResNet-18 for images of about 32 x 32.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResNetConfig {
-    /// Channels of the images; 3 by default.
+    /// Number of channels of the images; 3 by default.
     pub channels: usize,
-    /// Classes; 10 by default.
+    /// Number of classes; 10 by default.
     pub classes: usize,
-    /// Blocks of each stage; `[2, 2, 2, 2]` by default. Each stage but the first halves rows and columns and doubles the channels.
+    /// Number of blocks of each stage; `[2, 2, 2, 2]` by default. Each stage but the first halves
+    /// rows and columns and doubles the channels.
     pub blocks: Vec<usize>,
-    /// Channels of the first stage; 64 by default.
+    /// Number of channels of the first stage; 64 by default.
     pub width: usize,
     /// Element type of the parameters; f32 by default.
     pub dtype: DType,
@@ -104,8 +107,9 @@ impl Default for ResNetConfig {
     }
 }
 
-/// A residual network (He et al. 2016) for small images: the first convolution is 3 x 3 at every place and no pooling follows, so that nothing is lost of 32 x 32
-/// images. Keys as torchvision's: `conv1`, `bn1`, `layer1.0.conv1`, .., `fc`.
+/// A residual network (He et al. 2016) for small images: the first convolution is 3 x 3 with stride
+/// 1 and no pooling follows, so that the resolution of 32 x 32 images is preserved. The keys are
+/// torchvision's: `conv1`, `bn1`, `layer1.0.conv1`, .., `fc`.
 ///
 /// ```
 /// use ternion_core::{DType, Result, Tensor};
@@ -121,21 +125,22 @@ impl Default for ResNetConfig {
 /// # }
 /// ```
 pub struct ResNet {
-    /// From the images' channels.
+    /// The first convolution, from the channels of the images.
     pub conv1: Conv2d,
-    /// Behind it.
+    /// The norm after `conv1`.
     pub bn1: BatchNorm2d,
     /// The stages: `layer1`, `layer2` and so on.
     pub stages: Vec<Vec<ResidualBlock>>,
-    /// From the means of the last stage's channels to the classes.
+    /// The output layer, from the mean of each channel of the last stage to the classes.
     pub fc: Linear,
 }
 
 impl ResNet {
-    /// With first weights from the device's random numbers.
+    /// Creates a model with initial weights from the device's random number generator.
     ///
     /// # Errors
-    /// No stage or one without a block, a width of 0, a dtype that is not floating, no memory.
+    /// Returns an error if there is no stage or one without a block, the width is 0, the dtype is
+    /// not floating, or memory is exhausted.
     pub fn new(config: ResNetConfig, device: &Device) -> Result<ResNet> {
         let ResNetConfig { channels, classes, blocks, width, dtype } = config;
         if blocks.is_empty() || blocks.contains(&0) || width == 0 {

@@ -1,4 +1,4 @@
-//! What may be a field of a module besides layers: containers of fields, and plain data.
+//! Types that may be fields of a module besides layers: containers of fields, and plain data.
 
 use super::{Forward, Module, ModuleField, Walk};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ macro_rules! pointers {
 }
 pointers!(Box, Arc);
 
-/// Members are numbered from 0.
+/// Members have their indices as keys.
 impl<F: ModuleField> Module for Vec<F> {
     fn visit(&self, walk: &mut Walk<'_>) {
         for (position, field) in self.iter().enumerate() {
@@ -28,7 +28,7 @@ impl<F: ModuleField> Module for Vec<F> {
     }
 }
 
-/// Members are numbered from 0.
+/// Members have their indices as keys.
 impl<F: ModuleField, const N: usize> Module for [F; N] {
     fn visit(&self, walk: &mut Walk<'_>) {
         for (position, field) in self.iter().enumerate() {
@@ -37,7 +37,7 @@ impl<F: ModuleField, const N: usize> Module for [F; N] {
     }
 }
 
-/// The member, if there is one, has the key of the option.
+/// The content, if any, has the key of the option.
 impl<F: ModuleField> Module for Option<F> {
     fn visit(&self, walk: &mut Walk<'_>) {
         if let Some(field) = self {
@@ -46,7 +46,7 @@ impl<F: ModuleField> Module for Option<F> {
     }
 }
 
-/// Members are named by their keys.
+/// Members have their keys in the map.
 impl<F: ModuleField> Module for BTreeMap<String, F> {
     fn visit(&self, walk: &mut Walk<'_>) {
         for (name, field) in self {

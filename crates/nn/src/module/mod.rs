@@ -1,4 +1,5 @@
-//! [`Module`]: a tree of parameters that can be walked, and everything that follows from the walk. No layer is here.
+//! [`Module`]: a tree of parameters that can be traversed, and the methods that are based on the
+//! traversal. Layers are defined elsewhere.
 
 mod fields;
 mod observe;
@@ -13,20 +14,22 @@ pub use observe::{
 pub use param::{Mode, Param, StateTensor};
 pub use state::{Matching, StateDict, Unmatched};
 
-/// Implements [`Module`](trait@Module) for a type by walking its fields.
+/// Implements [`Module`](trait@Module) for a type by visiting its fields.
 pub use ternion_derive::Module;
 
 use std::fmt::Display;
 use ternion_core::{DType, Device, Error, Result, Tensor};
 
-/// A model or part of one: it owns parameters and can be walked.
+/// A model or a part of one, which owns parameters and can be traversed.
 ///
-/// `#[derive(Module)]` writes [`visit`](Module::visit), the only required method, from the fields. Everything else follows from it: keys of the
-/// state dict are the names of the fields joined by dots (`layers.1.bias`), as in PyTorch. All methods take `&self`: parameters are shared
-/// cells ([`Param`]), so an optimiser that was made before [`to_device`](Module::to_device) or
-/// [`load_state_dict`](Module::load_state_dict) trains what the model uses after it.
+/// `#[derive(Module)]` implements [`visit`](Module::visit), the only required method, from the
+/// fields. All other methods are based on it. The keys of the state dict are the names of the
+/// fields joined by dots (`layers.1.bias`), as in PyTorch. All methods take `&self`, because
+/// parameters are shared cells ([`Param`]): an optimizer that was created before
+/// [`to_device`](Module::to_device) or [`load_state_dict`](Module::load_state_dict) trains the
+/// tensors that the model uses afterward.
 ///
-/// How a model computes is [`Forward`], or any method of its own.
+/// A model defines its computation with [`Forward`], or with any other method.
 ///
 /// ```
 /// use ternion_nn::{Dropout, Forward, Linear, Module};
@@ -62,7 +65,8 @@ use ternion_core::{DType, Device, Error, Result, Tensor};
 /// # }
 /// ```
 ///
-/// A field whose type is neither a module nor plain data does not compile, so that a layer cannot be forgotten:
+/// A field whose type is neither a module nor plain data does not compile, so that a layer cannot
+/// be forgotten:
 ///
 /// ```compile_fail
 /// #[derive(ternion_nn::Module)]
@@ -71,7 +75,7 @@ use ternion_core::{DType, Device, Error, Result, Tensor};
 /// }
 /// ```
 ///
-/// unless it says that it is no part of the module:
+/// To exclude a field from the module, mark it:
 ///
 /// ```
 /// #[derive(ternion_nn::Module)]
@@ -81,10 +85,11 @@ use ternion_core::{DType, Device, Error, Result, Tensor};
 /// }
 /// ```
 pub trait Module: Send + Sync {
-    /// Shows every field to `walk`, in the order of declaration.
+    /// Visits every field with `walk`, in the order of declaration.
     fn visit(&self, walk: &mut Walk<'_>);
 
-    /// Every parameter once, each knowing its name. A parameter that is shared by several layers comes under its first name.
+    /// Returns every parameter once, each with its name. A parameter that several layers share is
+    /// returned with its first name.
     fn parameters(&self) -> Vec<Param> {
         let mut found: Vec<Param> = Vec::new();
         let mut seen = std::collections::HashSet::new();
@@ -98,7 +103,8 @@ pub trait Module: Send + Sync {
         found
     }
 
-    /// Every parameter with its key in the state dict. A shared parameter comes under each of its names.
+    /// Returns every parameter with its key in the state dict. A shared parameter is returned once
+    /// for each of its names.
     fn named_parameters(&self) -> Vec<(String, Param)> {
         let mut found = Vec::new();
         walk_members(self, &mut |name, member| {
@@ -109,7 +115,8 @@ pub trait Module: Send + Sync {
         found
     }
 
-    /// Every tensor of the state that is not trained, such as running statistics, with its key in the state dict.
+    /// Returns every state tensor that is not trained, such as running statistics, with its key in
+    /// the state dict.
     fn named_buffers(&self) -> Vec<(String, StateTensor)> {
         let mut found = Vec::new();
         walk_members(self, &mut |name, member| {
@@ -120,22 +127,24 @@ pub trait Module: Send + Sync {
         found
     }
 
-    /// The number of elements of all parameters, shared ones counted once.
+    /// Returns the number of elements of all parameters; shared ones are counted once.
     fn parameter_count(&self) -> usize {
         self.parameters().iter().map(|param| param.tensor().elements()).sum()
     }
 
-    /// Puts layers that differ between training and use (dropout, batch norm) into training, as they are when made.
+    /// Switches layers with a mode (dropout, batch norm) to training mode, which is the mode of new
+    /// layers.
     fn train(&self) {
         set_mode(self, true);
     }
 
-    /// Puts layers that differ between training and use (dropout, batch norm) into use.
+    /// Switches layers with a mode (dropout, batch norm) to evaluation mode.
     fn eval(&self) {
         set_mode(self, false);
     }
 
-    /// Whether any layer is in training. Always false for a model without a layer that differs between training and use.
+    /// Whether any layer is in training mode. Always false for a model without layers that have a
+    /// mode.
     fn is_training(&self) -> bool {
         let mut training = false;
         walk_members(self, &mut |_, member| {
@@ -146,22 +155,24 @@ pub trait Module: Send + Sync {
         training
     }
 
-    /// Excludes every parameter from training.
+    /// Freezes every parameter.
     fn freeze(&self) {
         self.parameters().iter().for_each(Param::freeze);
     }
 
-    /// Takes every parameter back into training.
+    /// Unfreezes every parameter.
     fn unfreeze(&self) {
         self.parameters().iter().for_each(Param::unfreeze);
     }
 
-    /// Converts floating parameters and floating state to `dtype`. Nothing is changed if anything fails.
+    /// Converts floating parameters and floating state to `dtype`. Nothing is changed if any
+    /// conversion fails.
     ///
-    /// An optimiser's state keeps its own dtype: convert a model before its optimiser has made a step.
+    /// The state of an optimizer keeps its dtype: convert a model before its optimizer makes the
+    /// first step.
     ///
     /// # Errors
-    /// If `dtype` is not floating, or there is no memory.
+    /// Returns an error if `dtype` is not floating, or if memory is exhausted.
     fn to_dtype(&self, dtype: DType) -> Result<()> {
         if !dtype.is_float() {
             return Err(Error::dtype("to_dtype", "the requested dtype", dtype, "a floating dtype"));
@@ -171,63 +182,70 @@ pub trait Module: Send + Sync {
         })
     }
 
-    /// Moves parameters and state to `device`. Nothing is changed if anything fails.
+    /// Moves parameters and state to `device`. Nothing is changed if any copy fails.
     ///
     /// # Errors
-    /// If there is no memory, or an earlier op failed on either device.
+    /// Returns an error if memory is exhausted, or if an earlier op failed on either device.
     fn to_device(&self, device: &Device) -> Result<()> {
         replace_tensors(self, &|tensor| tensor.to_device(device))
     }
 
-    /// A copy of parameters and state at this moment, by key. Later steps do not change it.
+    /// Returns a copy of the current parameters and state, by key. Later steps do not change it.
     ///
     /// # Errors
-    /// If two tensors have the same key, or there is no memory.
+    /// Returns an error if two tensors have the same key, or if memory is exhausted.
     fn state_dict(&self) -> Result<StateDict> {
         state::copy_of(self)
     }
 
-    /// Overwrites parameters and state with the tensors of `dict`, whose keys must be exactly this module's. Nothing is changed unless all fit.
+    /// Overwrites parameters and state with the tensors of `dict`, whose keys must be exactly those
+    /// of this module. Nothing is changed unless all entries fit.
     ///
-    /// Floating tensors are cast to the module's floating dtype, as by PyTorch; the module keeps its dtype.
+    /// Floating tensors are cast to the module's floating dtype, as in PyTorch; the module keeps
+    /// its dtype.
     ///
     /// # Errors
-    /// If two tensors of the module have the same key. One error that lists every key that is missing, extra, misshapen, or of a dtype that is
-    /// another and not floating as the module's is.
+    /// Returns an error if two tensors of the module have the same key. A single error lists every
+    /// key that is missing, unexpected or of another shape, or whose dtype differs from the
+    /// module's without both being floating.
     fn load_state_dict(&self, dict: &StateDict) -> Result<()> {
         state::load(self, dict, Matching::Exact).map(|_| ())
     }
 
-    /// As [`load_state_dict`](Module::load_state_dict), but with [`Matching::Partial`](crate::Matching::Partial) keys may be missing or extra; they are told.
+    /// Like [`load_state_dict`](Module::load_state_dict). With
+    /// [`Matching::Partial`](crate::Matching::Partial), keys may be missing or unexpected, and are
+    /// returned.
     ///
     /// # Errors
-    /// One error that lists every key that does not fit.
+    /// Returns a single error that lists every key that does not fit.
     fn load_state_dict_with(&self, dict: &StateDict, matching: Matching) -> Result<Unmatched> {
         state::load(self, dict, matching)
     }
 }
 
-/// A module that turns one tensor into another.
+/// A module that maps one tensor to another.
 pub trait Forward: Module {
-    /// The output for `input`.
+    /// Returns the output for `input`.
     ///
     /// # Errors
-    /// A shape, dtype or device that the layers do not take.
+    /// Returns an error if the layers do not accept the shape, dtype or device.
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
-    /// The output for `input` where nothing but products reads it: in the dtype in which those of the open scope of [precision](ternion_core::with_precision) compute, if the module rounds
-    /// to it in the pass that forms the output; else as [`forward`](Forward::forward).
+    /// Returns the output for `input` if only matrix products read it. The output has the dtype in
+    /// which the products of the current [precision scope](ternion_core::with_precision) compute,
+    /// if the module can round to it in the pass that computes the output. Otherwise it is the same
+    /// as [`forward`](Forward::forward).
     ///
     /// # Errors
-    /// As [`forward`](Forward::forward).
+    /// Same as [`forward`](Forward::forward).
     fn forward_for_products(&self, input: &Tensor) -> Result<Tensor> {
         self.forward(input)
     }
 }
 
-/// What a field of a module may be: a parameter, a module, a container of those, or plain data.
+/// A possible field of a module: a parameter, a module, a container of those, or plain data.
 ///
-/// For plain data of your own, say so: `impl ModuleField for MyConfig {}`.
+/// Implement it for custom types of plain data: `impl ModuleField for MyConfig {}`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a module: it is neither a parameter, nor a module, nor plain data",
     label = "not a `ModuleField`",
@@ -235,7 +253,8 @@ pub trait Forward: Module {
     note = "plain data is marked `#[module(skip)]`, or its type gets `impl ModuleField for {Self} {{}}`"
 )]
 pub trait ModuleField: Send + Sync {
-    /// Shows the members of this field to `walk`. Default: plain data, which has none.
+    /// Visits the members of this field with `walk`. The default is for plain data, which has no
+    /// members.
     fn visit_field(&self, walk: &mut Walk<'_>) {
         let _ = walk;
     }
@@ -247,36 +266,36 @@ impl<M: Module + ?Sized> ModuleField for M {
     }
 }
 
-/// Something found on a walk.
+/// A member of a module that a traversal visits.
 pub enum Member<'a> {
     /// A trained tensor.
     Param(&'a Param),
-    /// A tensor of the state that is not trained.
+    /// A state tensor that is not trained.
     State(&'a StateTensor),
-    /// The switch of a layer that differs between training and use.
+    /// The mode of a layer that behaves differently in training and evaluation.
     Mode(&'a Mode),
-    /// A layer is entered: its members follow.
+    /// The start of a layer: its members follow.
     Layer {
         /// The name of its type.
         kind: &'static str,
-        /// Where it lies in memory: tells layers of one kind apart.
+        /// The address of the layer in memory, which distinguishes layers of the same kind.
         address: usize,
     },
 }
 
-/// A walk over the fields of a module: keeps the key and tells of each member.
+/// A traversal of the fields of a module, which tracks the key and reports each member.
 pub struct Walk<'a> {
     key: String,
     found: &'a mut dyn FnMut(&str, Member<'_>),
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that tells `found` of every member with its key.
+    /// Creates a traversal that calls `found` with every member and its key.
     pub fn new(found: &'a mut dyn FnMut(&str, Member<'_>)) -> Walk<'a> {
         Walk { key: String::new(), found }
     }
 
-    /// Walks `field` under `name`.
+    /// Visits `field` under `name`.
     pub fn field<F: ModuleField + ?Sized>(&mut self, name: impl Display, field: &F) {
         use std::fmt::Write;
         let length = self.key.len();
@@ -289,12 +308,13 @@ impl<'a> Walk<'a> {
         self.key.truncate(length);
     }
 
-    /// Tells that the members of `layer` follow.
+    /// Reports that the members of `layer` follow.
     pub fn layer<L: ?Sized>(&mut self, kind: &'static str, layer: &L) {
         self.layer_at(kind, address_of(layer));
     }
 
-    /// As [`layer`](Walk::layer), of a layer that is no value of Rust: `address` tells it from others of its kind, also for [`in_layer_at`](crate::in_layer_at).
+    /// Like [`layer`](Walk::layer), for a layer that is not a Rust value. `address` distinguishes
+    /// it from others of its kind, also in [`in_layer_at`](crate::in_layer_at).
     pub fn layer_at(&mut self, kind: &'static str, address: usize) {
         self.tell(Member::Layer { kind, address });
     }
@@ -304,12 +324,12 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where a layer lies in memory.
+/// Returns the address of a layer in memory.
 pub(crate) fn address_of<L: ?Sized>(layer: &L) -> usize {
     std::ptr::from_ref(layer).cast::<()>().addr()
 }
 
-/// Tells `found` of every member of `module` with its key.
+/// Calls `found` with every member of `module` and its key.
 pub(crate) fn walk_members<M: Module + ?Sized>(module: &M, found: &mut dyn FnMut(&str, Member<'_>)) {
     module.visit(&mut Walk::new(found));
 }
@@ -322,7 +342,7 @@ fn set_mode<M: Module + ?Sized>(module: &M, training: bool) {
     });
 }
 
-/// Every parameter and every state tensor once, however often it is shared.
+/// Returns every parameter and every state tensor once, even if it is shared.
 pub(crate) fn distinct_cells<M: Module + ?Sized>(module: &M) -> (Vec<Param>, Vec<StateTensor>) {
     let (params, mut states) = (module.parameters(), Vec::new());
     let mut seen = std::collections::HashSet::new();
@@ -334,7 +354,7 @@ pub(crate) fn distinct_cells<M: Module + ?Sized>(module: &M) -> (Vec<Param>, Vec
     (params, states)
 }
 
-/// Puts `change` of each tensor in its place, once all of them are there.
+/// Replaces each tensor by the result of `change`, after all results have been computed.
 fn replace_tensors<M: Module + ?Sized>(module: &M, change: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
     let (params, states) = distinct_cells(module);
     ternion_core::no_grad(|| {

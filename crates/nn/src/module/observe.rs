@@ -1,4 +1,4 @@
-//! Watching a model compute: which layer runs, and its output, with the layer's key.
+//! Observing the layers of a model: which layer runs, and its output, with the layer's key.
 
 use super::{Member, Module, address_of, walk_members};
 use std::cell::{Cell, RefCell};
@@ -8,30 +8,32 @@ use ternion_core::autograd::set_layers_apart;
 use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{Result, Tensor};
 
-/// A layer that computes.
+/// A call of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerCall {
-    /// The key of the layer in the model, `layers.1`; empty for the model itself, or for a layer that is not the model's. A layer that has several keys, or that cannot be told
-    /// from others (layers without fields may share an address), has all of them: `first or second`.
+    /// The key of the layer in the model, `layers.1`; empty for the model itself, or for a layer
+    /// that does not belong to the model. If a layer has several keys, or cannot be distinguished
+    /// from others (layers without fields may share an address), all are listed: `first or second`.
     pub key: String,
     /// The name of the layer's type.
     pub kind: &'static str,
-    /// Whether the model's walk shows the layer.
+    /// Whether the traversal of the model includes the layer.
     pub is_member: bool,
 }
 
-/// What is told of a layer.
+/// An event of a layer.
 #[derive(Clone, Copy, Debug)]
 pub enum LayerEvent<'a> {
-    /// It starts to compute: what happens until its end happens inside.
+    /// The layer starts to compute. Everything until its end happens within it.
     Entered(&'a LayerCall),
-    /// It has computed this.
+    /// The layer has computed this output.
     Left(&'a LayerCall, &'a Tensor),
-    /// It has computed this, and nothing was told of its start: of what happened before, nobody knows what happened inside.
+    /// The layer has computed this output, and its start was not reported. It is unknown which of
+    /// the earlier events happened within it.
     Output(&'a LayerCall, &'a Tensor),
 }
 
-/// Who watches, and what of.
+/// An observer, and the keys of the model that it observes.
 struct Watch {
     keys: Keys,
     observer: Box<dyn Fn(LayerEvent<'_>) -> Result<()>>,
@@ -42,10 +44,12 @@ thread_local! {
     static WATCHES: RefCell<Vec<Rc<Watch>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `compute`; whenever a layer of `model` has computed its output on this thread, `observer` is told, in the order of computation.
+/// Runs `compute`. Whenever a layer of `model` has computed its output on this thread, `observer`
+/// is called, in the order of computation.
 ///
-/// Told are the layers of this crate, and layers of your own whose forward is wrapped by [`in_layer`], or whose output by [`layer_output`]. What the observer returns as an error
-/// becomes the error of the layer. Several observers may watch at a time.
+/// It is called for the layers of this crate, and for custom layers whose forward is wrapped by
+/// [`in_layer`] or whose output is passed to [`layer_output`]. An error of the observer becomes the
+/// error of the layer. Several observers may be active at a time.
 pub fn observe_layers<M: Module + ?Sized, T>(
     model: &M,
     observer: impl Fn(&LayerCall, &Tensor) -> Result<()> + 'static,
@@ -58,7 +62,7 @@ pub fn observe_layers<M: Module + ?Sized, T>(
     observe_layer_events(model, outputs, compute)
 }
 
-/// As [`observe_layers`], told also when a layer starts to compute.
+/// Like [`observe_layers`], and also calls the observer when a layer starts to compute.
 pub fn observe_layer_events<M: Module + ?Sized, T>(
     model: &M,
     observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
@@ -75,7 +79,8 @@ pub fn observe_layer_events<M: Module + ?Sized, T>(
     compute()
 }
 
-/// Has `observer` told as [`observe_layer_events`] does, until [`close_layer_observer`]: for bindings to languages whose scopes are no closures.
+/// Installs `observer` as in [`observe_layer_events`], until [`close_layer_observer`] is called:
+/// for bindings that cannot pass a closure.
 pub fn open_layer_observer<M: Module + ?Sized>(
     model: &M,
     observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
@@ -86,7 +91,7 @@ pub fn open_layer_observer<M: Module + ?Sized>(
     set_layers_apart(true);
 }
 
-/// Ends what [`open_layer_observer`] began last on this thread.
+/// Removes the observer that [`open_layer_observer`] installed last on this thread.
 pub fn close_layer_observer() {
     let left = WATCHES.with_borrow_mut(|watches| {
         watches.pop();
@@ -96,16 +101,16 @@ pub fn close_layer_observer() {
     set_layers_apart(left > 0);
 }
 
-/// Whether anybody observes layers on this thread.
+/// Whether layers are observed on this thread.
 #[inline]
 pub fn are_layers_observed() -> bool {
     WATCHED.get()
 }
 
-/// Runs `compute`, the forward of a layer, telling of its start and its output whoever observes it.
+/// Runs `compute`, the forward of a layer, and reports its start and its output to the observers.
 ///
 /// # Errors
-/// What `compute` and the observer say.
+/// The errors of `compute` and of the observers.
 #[inline]
 pub fn in_layer<L: ?Sized>(
     layer: &L,
@@ -115,10 +120,12 @@ pub fn in_layer<L: ?Sized>(
     if WATCHED.get() { in_layer_at(kind, address_of(layer), compute, Clone::clone) } else { compute() }
 }
 
-/// As [`in_layer`], of a layer that is no value of Rust: its model's walk told `address` of it by [`Walk::layer_at`](crate::Walk::layer_at). `output` is what is told of what it gives.
+/// Like [`in_layer`], for a layer that is not a Rust value. The traversal of its model has reported
+/// `address` with [`Walk::layer_at`](crate::Walk::layer_at). `output` returns the tensor that
+/// observers receive.
 ///
 /// # Errors
-/// As [`in_layer`].
+/// Same as [`in_layer`].
 #[cold]
 pub fn in_layer_at<T>(
     kind: &'static str,
@@ -137,10 +144,11 @@ pub fn in_layer_at<T>(
     Ok(computed)
 }
 
-/// The output of a layer, after telling whoever observes it. For layers that compute outside of [`in_layer`].
+/// Reports the output of a layer to the observers, and returns it. For layers that compute outside
+/// of [`in_layer`].
 ///
 /// # Errors
-/// What the observer says.
+/// The errors of the observers.
 #[inline]
 pub fn layer_output<L: ?Sized>(layer: &L, kind: &'static str, output: Tensor) -> Result<Tensor> {
     if WATCHED.get() {
@@ -151,7 +159,8 @@ pub fn layer_output<L: ?Sized>(layer: &L, kind: &'static str, output: Tensor) ->
     Ok(output)
 }
 
-/// Runs `compute`, the forward of member `position` of a container: what tells layers without fields apart inside.
+/// Runs `compute`, the forward of member `position` of a container. This distinguishes layers
+/// without fields inside the member.
 #[inline]
 pub(crate) fn in_member<L: ?Sized, T>(
     container: &L,
@@ -180,10 +189,10 @@ pub(crate) fn in_member<L: ?Sized, T>(
     compute()
 }
 
-/// From kind and address to keys.
+/// A map from kind and address to keys.
 struct Keys {
     of: HashMap<(&'static str, usize), Vec<String>>,
-    /// The members of containers that are computing, outermost first: the keys that each may have.
+    /// The members of containers that are computing, outermost first: the possible keys of each.
     members: RefCell<Vec<Vec<String>>>,
 }
 
@@ -203,7 +212,8 @@ impl Keys {
         LayerCall { key: keys.join(" or "), kind, is_member: !keys.is_empty() }
     }
 
-    /// The keys that a layer may have: inside the innermost container that computes, if any is there.
+    /// Returns the possible keys of a layer: those within the innermost container that is
+    /// computing, if there are any.
     fn keys(&self, kind: &'static str, address: usize) -> Vec<String> {
         let Some(keys) = self.of.get(&(kind, address)) else { return Vec::new() };
         let inside = |key: &String, member: &String| {

@@ -1,4 +1,5 @@
-//! The cells that a module is made of: [`Param`], [`StateTensor`] and [`Mode`]. A clone is a handle on the same cell.
+//! The cells of a module: [`Param`], [`StateTensor`] and [`Mode`]. A clone is a handle to the same
+//! cell.
 
 use super::{Member, ModuleField, Walk};
 use std::fmt;
@@ -7,7 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ternion_core::autograd::Hooks;
 use ternion_core::{DType, Device, Error, Gradients, Result, Shape, Tensor, no_grad};
 
-/// A cell with a tensor. The lock guards a handle that is replaced whole, so a panic elsewhere cannot leave it half changed.
+/// A cell with a tensor. The lock guards a handle that is always replaced as a whole, so that a
+/// panic elsewhere cannot leave it half changed.
 struct Cell(RwLock<Tensor>);
 
 impl Cell {
@@ -24,7 +26,7 @@ impl Cell {
     }
 }
 
-/// Overwrites the values of `tensor`, in place, with those of `source`.
+/// Overwrites the values of `tensor` in place with those of `source`.
 fn overwrite(tensor: &Tensor, source: &Tensor) -> Result<()> {
     if source.shape() != tensor.shape() {
         return Err(Error::Shape {
@@ -37,12 +39,14 @@ fn overwrite(tensor: &Tensor, source: &Tensor) -> Result<()> {
     no_grad(|| tensor.copy_(&source.detach().to_device(tensor.device())?))
 }
 
-/// A tensor that is trained: a leaf to which gradients flow, unless it is frozen.
+/// A trainable tensor: a leaf that receives gradients, unless it is frozen.
 ///
-/// A clone is a handle on the same parameter: a layer, the optimiser and a second layer that shares the weight all see each change.
+/// A clone is a handle to the same parameter: a layer, the optimizer, and a second layer that
+/// shares the weight see each change.
 ///
-/// Freezing, converting and moving a parameter put another tensor in its place, with another name among gradients. Hooks that were registered on
-/// [`tensor`](Param::tensor) go along; they get gradients of the new dtype on the new device.
+/// Freezing, converting and moving a parameter replace its tensor by another one, which has another
+/// identity in [`Gradients`]. Hooks that were registered on [`tensor`](Param::tensor) move to the
+/// new tensor, and then receive gradients of its dtype on its device.
 #[derive(Clone)]
 pub struct Param {
     cell: Arc<Cell>,
@@ -51,87 +55,92 @@ pub struct Param {
 }
 
 impl Param {
-    /// A parameter with the values of `tensor`, whose memory it takes over and whose history it leaves behind.
+    /// Creates a parameter with the values of `tensor`. It shares the buffer, but is detached from
+    /// the graph.
     ///
     /// # Errors
-    /// If the dtype is not floating.
+    /// Returns an error if the dtype is not floating.
     pub fn new(tensor: &Tensor) -> Result<Param> {
         let leaf = tensor.detach().requires_grad()?;
         let hooks = leaf.hooks().ok_or_else(|| Error::invalid("param", "the tensor is no leaf"))?;
         Ok(Param { cell: Cell::new(leaf), hooks, name: None })
     }
 
-    /// The tensor as it is now, for use in a computation. Steps of an optimiser change its values in place.
+    /// Returns the current tensor, for use in a computation. Optimizer steps change its values in
+    /// place.
     #[inline]
     pub fn tensor(&self) -> Tensor {
         self.cell.get()
     }
 
-    /// The key in the state dict of the module that this handle was asked of.
+    /// Returns the key in the state dict of the module from which this handle was obtained.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The same parameter under `name`.
+    /// Returns a handle to the same parameter with the name `name`.
     #[must_use]
     pub fn named(&self, name: &str) -> Param {
         Param { cell: self.cell.clone(), hooks: self.hooks.clone(), name: Some(name.into()) }
     }
 
-    /// The sizes.
+    /// Returns the shape.
     pub fn shape(&self) -> Shape {
         *self.tensor().shape()
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.tensor().dtype()
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> Device {
         self.tensor().device().clone()
     }
 
-    /// Whether two handles name the same parameter.
+    /// Whether two handles refer to the same parameter.
     pub fn is(&self, other: &Param) -> bool {
         Arc::ptr_eq(&self.cell, &other.cell)
     }
 
-    /// The gradient of this parameter among `gradients`, if the loss depended on it.
+    /// Returns the gradient of this parameter in `gradients`, if the loss depended on it.
     pub fn gradient<'g>(&self, gradients: &'g Gradients) -> Option<&'g Tensor> {
         gradients.get(&self.tensor())
     }
 
-    /// Overwrites the values, in place, with those of `source`, cast and moved as needed.
+    /// Overwrites the values in place with those of `source`, cast and moved as needed.
     ///
     /// # Errors
-    /// If the shapes differ.
+    /// Returns an error if the shapes differ.
     pub fn set(&self, source: &Tensor) -> Result<()> {
         overwrite(&self.tensor(), source)
     }
 
-    /// A new leaf with the values of `tensor`, and with the hooks of this parameter.
+    /// Returns a new leaf with the values of `tensor` and the hooks of this parameter.
     fn leaf(&self, tensor: &Tensor) -> Result<Tensor> {
         let leaf = tensor.detach().requires_grad()?;
         leaf.share_hooks(&self.hooks)?;
         Ok(leaf)
     }
 
-    /// Puts another tensor in the place of the parameter's: another dtype, device or shape. A frozen parameter stays frozen.
+    /// Replaces the tensor of the parameter; dtype, device or shape may differ. A frozen parameter
+    /// stays frozen.
     ///
     /// # Errors
-    /// If the dtype is not floating.
+    /// Returns an error if the dtype is not floating.
     pub fn replace(&self, tensor: Tensor) -> Result<()> {
         let leaf = self.leaf(&tensor)?;
         self.cell.set(if self.is_frozen() { leaf.detach() } else { leaf });
         Ok(())
     }
 
-    /// Puts back a tensor that [`tensor`](Param::tensor) gave earlier: the same leaf, under the same name among gradients, or frozen as it was.
+    /// Restores a tensor that [`tensor`](Param::tensor) returned earlier: the same leaf, with the
+    /// same identity in [`Gradients`], or frozen as it was.
     ///
     /// # Errors
-    /// If the tensor was computed from one that needs a gradient, or the dtype is not floating.
+    /// Returns an error if the tensor was computed from one that requires a gradient, or if the
+    /// dtype is not floating.
     pub fn put_back(&self, tensor: Tensor) -> Result<()> {
         if tensor.needs_grad() && !tensor.is_leaf() {
             return Err(Error::invalid(
@@ -146,12 +155,12 @@ impl Param {
         Ok(())
     }
 
-    /// Excludes the parameter from training: no gradient flows to it, and optimisers pass it over.
+    /// Excludes the parameter from training: it gets no gradient, and optimizers skip it.
     pub fn freeze(&self) {
         self.cell.set(self.tensor().detach());
     }
 
-    /// Takes the parameter back into training.
+    /// Includes the parameter in training again.
     pub fn unfreeze(&self) {
         if self.is_frozen() {
             let leaf = self.leaf(&self.tensor()).expect("the dtype was checked when the parameter was made");
@@ -189,33 +198,35 @@ impl fmt::Debug for Param {
     }
 }
 
-/// A tensor that belongs to the state of a module but is not trained, such as running statistics. PyTorch calls it a buffer.
+/// A tensor that belongs to the state of a module but is not trained, such as running statistics.
+/// PyTorch calls it a buffer.
 ///
-/// A clone is a handle on the same tensor.
+/// A clone is a handle to the same tensor.
 #[derive(Clone)]
 pub struct StateTensor(Arc<Cell>);
 
 impl StateTensor {
-    /// State with the values of `tensor`, whose memory it takes over and whose history it leaves behind.
+    /// Creates state with the values of `tensor`. It shares the buffer, but is detached from the
+    /// graph.
     pub fn new(tensor: &Tensor) -> StateTensor {
         StateTensor(Cell::new(tensor.detach()))
     }
 
-    /// The tensor as it is now.
+    /// Returns the current tensor.
     #[inline]
     pub fn tensor(&self) -> Tensor {
         self.0.get()
     }
 
-    /// Overwrites the values, in place, with those of `source`, cast and moved as needed.
+    /// Overwrites the values in place with those of `source`, cast and moved as needed.
     ///
     /// # Errors
-    /// If the shapes differ.
+    /// Returns an error if the shapes differ.
     pub fn set(&self, source: &Tensor) -> Result<()> {
         overwrite(&self.tensor(), source)
     }
 
-    /// Puts another tensor in the place of this one: another dtype, device or shape.
+    /// Replaces the tensor; dtype, device or shape may differ.
     pub fn replace(&self, tensor: Tensor) {
         self.0.set(tensor.detach());
     }
@@ -238,18 +249,19 @@ impl fmt::Debug for StateTensor {
     }
 }
 
-/// Whether a layer is being trained or used: a field of layers that differ between the two. Training, when made.
+/// Whether a layer is in training or evaluation mode: a field of layers that differ between the
+/// two. Initially training.
 #[derive(Clone)]
 pub struct Mode(Arc<AtomicBool>);
 
 impl Mode {
-    /// Whether the layer is being trained.
+    /// Whether the layer is in training mode.
     #[inline]
     pub fn is_training(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sets whether the layer is being trained.
+    /// Switches between training and evaluation mode.
     pub fn set_training(&self, training: bool) {
         self.0.store(training, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The state of a module as a dictionary of tensors: copied out, checked, copied in.
+//! The state of a module as a dictionary of tensors: saving, checking and loading it.
 
 use super::{Member, Module, walk_members};
 use std::collections::{BTreeMap, HashMap};
@@ -8,17 +8,18 @@ use ternion_core::{Error, Result, Tensor, no_grad, text};
 /// Tensors by their keys, as in PyTorch's `state_dict()`.
 pub type StateDict = BTreeMap<String, Tensor>;
 
-/// Which keys must be there when a state is loaded.
+/// Which keys are required when a state is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Matching {
     /// Exactly those of the module.
     #[default]
     Exact,
-    /// Any: what is missing keeps its values, what is extra is passed over. What is there must fit all the same.
+    /// Any. Missing entries keep their values and unexpected ones are ignored. Entries that exist
+    /// must fit.
     Partial,
 }
 
-/// Keys without a counterpart, of a state loaded with [`Matching::Partial`].
+/// Keys without a counterpart, from loading a state with [`Matching::Partial`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmatched {
     /// Keys of the module that were not loaded.
@@ -27,7 +28,7 @@ pub struct Unmatched {
     pub extra: Vec<String>,
 }
 
-/// All that keeps a state from being loaded.
+/// All reasons why a state cannot be loaded.
 #[derive(Default)]
 struct Misfits {
     unmatched: Unmatched,
@@ -60,9 +61,10 @@ impl From<Misfits> for Text {
     }
 }
 
-/// Parameters and state by key, on the module's own memory and without history.
+/// Returns parameters and state by key, detached and without copying them.
 ///
-/// An error in the name of `op` if a key stands for two tensors, of which a dictionary would drop one, or is no key at all.
+/// Returns an error with the op name `op` if two tensors have the same key, of which a dictionary
+/// would drop one, or if a part of a key is empty.
 pub(crate) fn tensors_of<M: Module + ?Sized>(op: &'static str, module: &M) -> Result<StateDict> {
     let (mut tensors, mut addresses) = (StateDict::new(), HashMap::new());
     let mut problem = None;
@@ -102,7 +104,7 @@ pub(crate) fn load<M: Module + ?Sized>(
     })
 }
 
-/// Why a state was not loaded: nothing has been changed then, but for a device that fails in the middle.
+/// Why a state was not loaded. Nothing has been changed, unless a device fails during the copies.
 pub(crate) enum Overwrite {
     /// Keys, shapes or dtypes do not fit.
     Misfit(Text),
@@ -116,7 +118,8 @@ impl From<Error> for Overwrite {
     }
 }
 
-/// Copies `sources` into the memory of `targets`, cast between floating dtypes, once it is known that all fit and all are on their device.
+/// Copies `sources` to `targets`, cast between floating dtypes, after all have been checked and
+/// moved to the device of their target.
 pub(crate) fn overwrite(
     targets: &StateDict,
     sources: &StateDict,
@@ -141,11 +144,11 @@ pub(crate) fn overwrite(
     })
 }
 
-/// The buffer of a batch norm that files of PyTorch before 0.4.1, and those of other frameworks, do not have: where it is missing it keeps
-/// its value, as in PyTorch.
+/// The buffer of a batch norm that files of PyTorch before 0.4.1, and those of other frameworks, do
+/// not contain. If it is missing it keeps its value, as in PyTorch.
 const COUNT_OF_BATCHES: &str = "num_batches_tracked";
 
-/// Whether a state fits without this key.
+/// Whether this key may be missing.
 fn is_optional(key: &str) -> bool {
     key.rsplit('.').next() == Some(COUNT_OF_BATCHES)
 }
@@ -162,7 +165,8 @@ fn compare(targets: &StateDict, sources: &StateDict) -> Misfits {
         if source.shape() != target.shape() {
             misfits.shapes.push(text![key, " ", source.shape(), ", expected ", target.shape()]);
         }
-        // As PyTorch does, but integers and bool: there the cast would hide that the file is of another model.
+        // PyTorch also casts integers and bool. Here that is an error, because the cast would hide
+        // that the file belongs to another model.
         let both_float = source.dtype().is_float() && target.dtype().is_float();
         if source.dtype() != target.dtype() && !both_float {
             misfits.dtypes.push(text![key, " ", source.dtype(), ", expected ", target.dtype()]);
@@ -172,7 +176,7 @@ fn compare(targets: &StateDict, sources: &StateDict) -> Misfits {
     misfits
 }
 
-/// For a module without a tensor to load into: that none of `keys` is left over, or which.
+/// For a module without tensors: returns `keys` as unmatched, or as an error if they must match.
 pub(crate) fn none_to_load<'k>(
     keys: impl Iterator<Item = &'k String>,
     matching: Matching,

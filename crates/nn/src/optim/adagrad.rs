@@ -1,4 +1,4 @@
-//! Adagrad: gradients divided by the root of the sum of all their squares.
+//! Adagrad: gradients divided by the square root of the sum of all squared gradients.
 
 use super::composed::{Parts, composed};
 use super::group::ParamGroup;
@@ -7,29 +7,31 @@ use super::steps::{Common, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Result, Tensor};
 
-/// Adagrad (Duchi, Hazan and Singer 2011, the diagonal form of figure 1), as PyTorch's `Adagrad`:
+/// Adagrad (Duchi, Hazan and Singer 2011, the diagonal version of figure 1), as PyTorch's
+/// `Adagrad`:
 ///
-/// `g = grad + weight_decay * p`; `s = s + g^2`; `p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)`.
+/// `g = grad + weight_decay * p`; `s = s + g^2`; `p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s)
+/// + eps)`.
 ///
-/// Not fused: a step is some seven ops for each parameter.
+/// Not fused: a step takes about seven ops for each parameter.
 pub struct Adagrad(Steps<AdagradRule>);
 
-/// How an [`Adagrad`] steps.
+/// Configuration of [`Adagrad`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdagradConfig {
     /// Learning rate; 1e-2 by default.
     pub lr: f64,
-    /// How fast the learning rate falls with the steps of a parameter; 0 by default.
+    /// Decay of the learning rate with the number of steps of a parameter; 0 by default.
     pub lr_decay: f64,
-    /// Factor of the parameter added to its gradient; 0 by default.
+    /// Multiple of the parameter that is added to its gradient; 0 by default.
     pub weight_decay: f64,
-    /// What the sum of squares begins with; 0 by default.
+    /// The initial value of the sum of squares; 0 by default.
     pub initial_accumulator_value: f64,
     /// Added to the denominator; 1e-10 by default.
     pub eps: f64,
-    /// Scales the gradients so that their common norm is at most this; not by default.
+    /// Maximum norm of all gradients together, to which they are clipped; off by default.
     pub max_grad_norm: Option<f64>,
-    /// Passes over a parameter without a gradient, rather than to fail; off by default.
+    /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,
 }
 
@@ -47,7 +49,7 @@ impl Default for AdagradConfig {
     }
 }
 
-/// `config.weight_decay` is the group's.
+/// `config.weight_decay` is the weight decay of the group.
 #[derive(Clone)]
 struct AdagradRule {
     config: AdagradConfig,
@@ -79,18 +81,19 @@ impl StepRule for AdagradRule {
 }
 
 impl Adagrad {
-    /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+    /// Creates an optimizer of `parameters`. A step skips those that are frozen at that time.
     ///
     /// # Errors
-    /// No parameters, or one twice; a number that is negative or not finite.
+    /// Returns an error if there are no parameters or one occurs twice, or if a number is negative
+    /// or not finite.
     pub fn new(parameters: Vec<Param>, config: AdagradConfig) -> Result<Adagrad> {
         Adagrad::with_groups(vec![ParamGroup::new(parameters)], config)
     }
 
-    /// As [`new`](Adagrad::new), with settings for each group.
+    /// Like [`new`](Adagrad::new), with settings for each group.
     ///
     /// # Errors
-    /// Those of [`new`](Adagrad::new), also of the groups' numbers.
+    /// The errors of [`new`](Adagrad::new), also for the numbers of the groups.
     pub fn with_groups(groups: Vec<ParamGroup>, config: AdagradConfig) -> Result<Adagrad> {
         let AdagradConfig { lr, lr_decay, weight_decay, initial_accumulator_value, eps, .. } = config;
         let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);

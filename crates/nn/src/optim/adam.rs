@@ -1,7 +1,9 @@
-//! Adam, and AdamW, which decays weights apart from the gradient.
+//! Adam, and AdamW, which decouples weight decay from the gradient.
 //!
-//! Both write parameters of f32 that a [scope of precision](ternion_core::precision) has cast since the last step in half precision too, 2 bytes an element, so that the next scope
-//! finds the casts done. Not with `amsgrad`, and not where parameters overlap or are not dense.
+//! If a [precision scope](ternion_core::precision) has cast an f32 parameter since the last step,
+//! the step also writes the parameter in half precision (2 more bytes for each element), so that
+//! the next scope need not cast it. This does not apply with `amsgrad`, nor to parameters that
+//! overlap in memory or are not dense.
 
 use super::composed::{Parts, blend_, composed};
 use super::group::ParamGroup;
@@ -35,7 +37,7 @@ impl StepRule for AdamRule {
         if self.amsgrad { &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"] } else { &["exp_avg", "exp_avg_sq"] }
     }
     fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
-        // As a real number: beyond 2^31 steps the corrections are 1 anyway.
+        // In floating point: beyond 2^31 steps the corrections are 1 anyway.
         let step = step as f64;
         let first = 1.0 - self.step.beta1.powf(step);
         let second = (1.0 - self.step.beta2.powf(step)).sqrt();
@@ -44,7 +46,8 @@ impl StepRule for AdamRule {
 }
 
 impl AdamRule {
-    /// The form with the largest second moment so far (Reddi et al. 2018, algorithm 2); not fused.
+    /// Computes the variant with the largest second moment so far (Reddi et al. 2018, algorithm 2);
+    /// not fused.
     fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
         let AdamStep { beta1, beta2, eps, weight_decay, decay_mode, .. } = self.step;
         let (parameter, gradient) = match decay_mode {
@@ -61,7 +64,8 @@ impl AdamRule {
     }
 }
 
-/// An Adam: its name, how its weights decay, and the strength of that by default.
+/// Defines an Adam optimizer from its names, its kind of weight decay, and the default weight
+/// decay.
 macro_rules! adam {
     ($(#[$doc:meta])* $name:ident, $config:ident, $stem:literal, $decay_mode:expr, $weight_decay:literal, $decay_doc:literal) => {
         $(#[$doc])*
@@ -72,17 +76,18 @@ macro_rules! adam {
         pub struct $config {
             /// Learning rate; 1e-3 by default.
             pub lr: f64,
-            /// Decay of the first and of the second moment; 0.9 and 0.999 by default.
+            /// Decay rates of the first and the second moment; 0.9 and 0.999 by default.
             pub betas: [f64; 2],
             /// Added to the denominator; 1e-8 by default.
             pub eps: f64,
             #[doc = $decay_doc]
             pub weight_decay: f64,
-            /// Divides by the root of the largest second moment so far (Reddi et al. 2018); off by default. Not fused: some fifteen ops for each parameter.
+            /// Divides by the square root of the largest second moment so far (Reddi et al. 2018);
+            /// off by default. Not fused: about fifteen ops for each parameter.
             pub amsgrad: bool,
-            /// Scales the gradients so that their common norm is at most this; not by default.
+            /// Maximum norm of all gradients together, to which they are clipped; off by default.
             pub max_grad_norm: Option<f64>,
-            /// Passes over a parameter without a gradient, rather than to fail; off by default.
+            /// Skips parameters without a gradient instead of returning an error; off by default.
             pub allow_missing_gradients: bool,
         }
 
@@ -101,18 +106,20 @@ macro_rules! adam {
         }
 
         impl $name {
-            /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+            /// Creates an optimizer of `parameters`. A step skips those that are frozen at that
+            /// time.
             ///
             /// # Errors
-            /// No parameters, or one twice; a number that is negative or not finite; a beta outside `0..1`.
+            /// Returns an error if there are no parameters or one occurs twice, if a number is
+            /// negative or not finite, or if a beta is outside `0..1`.
             pub fn new(parameters: Vec<Param>, config: $config) -> Result<$name> {
                 $name::with_groups(vec![ParamGroup::new(parameters)], config)
             }
 
-            /// As `new`, with settings for each group.
+            /// Like `new`, with settings for each group.
             ///
             /// # Errors
-            /// Those of `new`, also of the groups' numbers.
+            /// The errors of `new`, also for the numbers of the groups.
             pub fn with_groups(groups: Vec<ParamGroup>, config: $config) -> Result<$name> {
                 let $config { lr, betas, eps, weight_decay, amsgrad, max_grad_norm, allow_missing_gradients } = config;
                 let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
@@ -131,13 +138,15 @@ macro_rules! adam {
 }
 
 adam! {
-    /// Adam (Kingma and Ba 2015, algorithm 1), as PyTorch's `Adam`: weight decay is added to the gradient.
+    /// Adam (Kingma and Ba 2015, algorithm 1), as PyTorch's `Adam`: weight decay is added to the
+    /// gradient.
     Adam, AdamConfig, "adam", DecayMode::Coupled, 0.0,
     "Factor of the parameter added to its gradient; 0 by default."
 }
 
 adam! {
-    /// AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's `AdamW`: weight decay acts on the parameter directly.
+    /// AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's `AdamW`: weight decay acts on
+    /// the parameter directly.
     ///
     /// ```
     /// use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};

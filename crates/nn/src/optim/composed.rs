@@ -1,20 +1,22 @@
-//! Steps of optimisers without a fused op: made of tensor methods, and so at home on every backend.
+//! Steps of optimizers without a fused op. They are composed of tensor methods and therefore run on
+//! every backend.
 
 use ternion_core::{Result, Tensor};
 
-/// One parameter in a composed step, all of it in the accumulator dtype.
+/// One parameter in a composed step; all tensors have the accumulator dtype.
 pub(super) struct Parts<'t> {
     pub parameter: Tensor,
-    /// Clipped.
+    /// The clipped gradient.
     pub gradient: Tensor,
-    /// `[]`, on the device: it changes between replays of a recorded step.
+    /// `[]`, on the device, because it changes between replays of a recorded step.
     pub lr: Tensor,
-    /// What [`StepRule::numbers`](super::steps::StepRule::numbers) gave, on the device.
+    /// The values of [`StepRule::numbers`](super::steps::StepRule::numbers), on the device.
     pub numbers: &'t Tensor,
     pub states: &'t [&'t Tensor],
 }
 
-/// Changes the parameters of `inputs`, which have `states` states each, to what `update` says. It changes the states by itself.
+/// Sets each parameter in `inputs` to the result of `update`. Each parameter has `states` states,
+/// which `update` changes itself.
 pub(super) fn composed(
     inputs: &[&Tensor],
     states: usize,
@@ -35,7 +37,7 @@ pub(super) fn composed(
 }
 
 impl Parts<'_> {
-    /// `gradient + weight_decay * parameter`: coupled weight decay.
+    /// Returns `gradient + weight_decay * parameter`: coupled weight decay.
     pub fn gradient_with_decay(&self, weight_decay: f64) -> Result<Tensor> {
         match weight_decay == 0.0 {
             true => Ok(self.gradient.clone()),
@@ -43,7 +45,7 @@ impl Parts<'_> {
         }
     }
 
-    /// `(1 - lr * weight_decay) * parameter`: decoupled weight decay.
+    /// Returns `(1 - lr * weight_decay) * parameter`: decoupled weight decay.
     pub fn decayed_parameter(&self, weight_decay: f64) -> Result<Tensor> {
         match weight_decay == 0.0 {
             true => Ok(self.parameter.clone()),
@@ -52,12 +54,12 @@ impl Parts<'_> {
     }
 }
 
-/// `state = share * state + (1 - share) * value`, in place.
+/// Computes `state = share * state + (1 - share) * value`, in place.
 pub(super) fn blend_(state: &Tensor, share: f64, value: &Tensor) -> Result<()> {
     state.copy_(&blend(state, share, value)?)
 }
 
-/// `share * state + (1 - share) * value`.
+/// Returns `share * state + (1 - share) * value`.
 pub(super) fn blend(state: &Tensor, share: f64, value: &Tensor) -> Result<Tensor> {
     value.scale_add(1.0 - share, &state.mul_scalar(share)?)
 }

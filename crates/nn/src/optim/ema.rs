@@ -1,4 +1,4 @@
-//! Running averages of weights, which often do better than the weights themselves.
+//! Exponential moving averages of weights, which often perform better than the weights themselves.
 
 use super::steps::unique_label;
 use crate::module::state::Overwrite;
@@ -10,10 +10,13 @@ use ternion_core::{Error, Result, Tensor, no_grad, text};
 const OP: &str = "ema";
 const COUNT: &str = "n_averaged";
 
-/// An exponential moving average of parameters, as PyTorch's `AveragedModel` with `get_ema_multi_avg_fn`: `average += (1 - decay) (parameter - average)`.
+/// An exponential moving average of parameters, as PyTorch's `AveragedModel` with
+/// `get_ema_multi_avg_fn`: `average += (1 - decay) (parameter - average)`.
 ///
-/// The averages begin with the values that the parameters have when it is made, and are kept in the accumulator dtype: those of halves in f32. State
-/// that is not trained, such as running statistics, is averaged only if [`with_buffers`](Ema::with_buffers) is given it; otherwise the model's own stays in use.
+/// The averages are initialized with the values of the parameters at creation, and are stored in
+/// the accumulator dtype: f32 for half-precision parameters. State that is not trained, such as
+/// running statistics, is averaged only if it is passed to [`with_buffers`](Ema::with_buffers).
+/// Otherwise the model's own state stays in use.
 ///
 /// ```
 /// use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
@@ -30,7 +33,8 @@ const COUNT: &str = "n_averaged";
 ///     adam.step(&model.forward(&input)?.square()?.mean(..)?.backward()?)?;
 ///     ema.update()?;
 /// }
-/// let output = ema.averaged(|| no_grad(|| model.forward(&input)))?; // by the averages; the model has its own weights again
+/// // Computed with the averages; the model has its own weights again afterward.
+/// let output = ema.averaged(|| no_grad(|| model.forward(&input)))?;
 /// # assert_eq!(output.dims(), [5, 2]);
 /// # Ok(())
 /// # }
@@ -39,17 +43,18 @@ pub struct Ema {
     config: EmaConfig,
     slots: Vec<Slot>,
     updates: u64,
-    /// The model's own values, while the averages are in their place.
+    /// The model's own values, while the averages replace them.
     own: Option<Vec<Tensor>>,
 }
 
-/// How an [`Ema`] averages.
+/// Configuration of an [`Ema`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EmaConfig {
-    /// Share of the old average that stays; 0.999 by default.
+    /// Fraction of the old average that is kept; 0.999 by default.
     pub decay: f64,
-    /// Uses `min(decay, (1 + n) / (10 + n))` at update number `n` (the first is 1), so that the first averages follow quickly (as TensorFlow's `ExponentialMovingAverage`); off by
-    /// default.
+    /// Uses `min(decay, (1 + n) / (10 + n))` at update number `n` (the first is 1), so that the
+    /// first averages follow the parameters quickly (as TensorFlow's `ExponentialMovingAverage`);
+    /// off by default.
     pub warmup: bool,
 }
 
@@ -59,7 +64,7 @@ impl Default for EmaConfig {
     }
 }
 
-/// What is averaged.
+/// The source of the values that are averaged.
 enum Source {
     Param(Param),
     Buffer(StateTensor),
@@ -73,7 +78,7 @@ impl Source {
         }
     }
 
-    /// Whether two handles name the same cell.
+    /// Whether two handles refer to the same parameter or buffer.
     fn is(&self, other: &Source) -> bool {
         match (self, other) {
             (Source::Param(param), Source::Param(other)) => param.is(other),
@@ -97,7 +102,7 @@ impl Slot {
         Ok(Slot { source, label, average })
     }
 
-    /// The tensor that is averaged, if the average is one of it as it is now.
+    /// Returns the tensor that is averaged, if the average still fits its shape, dtype and device.
     fn tensor(&self) -> Result<Tensor> {
         let (tensor, average) = (self.source.tensor(), &self.average);
         let dtype = tensor.dtype().accumulator();
@@ -115,10 +120,11 @@ impl Slot {
 }
 
 impl Ema {
-    /// Averages of `parameters`, which begin with their values.
+    /// Creates averages of `parameters`, initialized with their current values.
     ///
     /// # Errors
-    /// No parameters, or one twice; a decay outside 0 to 1; no memory.
+    /// Returns an error if there are no parameters or one occurs twice, if the decay is not in 0 to
+    /// 1, or if memory is exhausted.
     pub fn new(parameters: Vec<Param>, config: EmaConfig) -> Result<Ema> {
         if !(0.0..=1.0).contains(&config.decay) {
             return Err(Error::invalid(OP, format!("decay {}, expected 0 to 1", config.decay)));
@@ -139,11 +145,15 @@ impl Ema {
         Ok(Ema { config, slots, updates: 0, own: None })
     }
 
-    /// Averages floating `buffers`, too, such as a [`BatchNorm2d`](crate::BatchNorm2d)'s running statistics, as PyTorch's `use_buffers`; their averages begin with their
-    /// values. Give it a model's [`named_buffers`](crate::Module::named_buffers). Whole numbers, such as counts of batches, stay the model's own.
+    /// Also averages the floating tensors of `buffers`, such as the running statistics of a
+    /// [`BatchNorm2d`](crate::BatchNorm2d), as PyTorch's `use_buffers`. The averages are
+    /// initialized with their current values. Pass a model's
+    /// [`named_buffers`](crate::Module::named_buffers). Integer buffers, such as counts of batches,
+    /// are not averaged: the model's own stay in use.
     ///
     /// # Errors
-    /// A buffer that is given twice, or by the key of another one; averages that are in the model; no memory.
+    /// Returns an error if a buffer is given twice or with the key of another one, if the averages
+    /// are swapped in, or if memory is exhausted.
     pub fn with_buffers(mut self, buffers: Vec<(String, StateTensor)>) -> Result<Ema> {
         self.expect_own_values("with_buffers")?;
         for (label, state) in buffers.into_iter().filter(|(_, state)| state.tensor().dtype().is_float()) {
@@ -158,11 +168,12 @@ impl Ema {
         Ok(self)
     }
 
-    /// Moves the averages towards the parameters: after each step of the optimiser.
+    /// Moves the averages toward the parameters. Call it after each step of the optimizer.
     ///
     /// # Errors
-    /// While the averages are in the model; within a step that is being recorded, which would repeat this update's decay; a parameter whose shape, dtype or device is
-    /// no longer that of its average.
+    /// Returns an error while the averages are swapped in; within a step that is being recorded,
+    /// which would repeat the decay of this update; or if a parameter no longer has the shape,
+    /// dtype or device of its average.
     pub fn update(&mut self) -> Result<()> {
         self.expect_own_values("update")?;
         if is_recording_step() {
@@ -181,7 +192,7 @@ impl Ema {
         Ok(())
     }
 
-    /// The decay of update number `update`; the first is 1.
+    /// Returns the decay of update number `update`; the first is 1.
     fn decay(&self, update: u64) -> f64 {
         let update = update as f64;
         match self.config.warmup {
@@ -203,29 +214,35 @@ impl Ema {
         }
     }
 
-    /// Whether the averages are in the model.
+    /// Whether the averages are swapped in, that is, replace the model's values.
     pub fn is_swapped_in(&self) -> bool {
         self.own.is_some()
     }
 
-    /// Puts the averages in the place of the model's values, which are kept until [`swap_out`](Ema::swap_out).
+    /// Replaces the model's values by the averages, and keeps the values until
+    /// [`swap_out`](Ema::swap_out).
     ///
     /// # Errors
-    /// If they are there already, or a parameter no longer fits its average: nothing is changed then. If there is no memory.
+    /// Returns an error, and changes nothing, if the averages are swapped in already or a parameter
+    /// no longer fits its average. Returns an error if memory is exhausted.
     pub fn swap_in(&mut self) -> Result<()> {
         self.expect_own_values("swap_in")?;
         let tensors = self.tensors()?;
         no_grad(|| {
-            // Kept before anything is changed: after a failure on the device, swap_out puts them back.
+            // Saved before anything is changed: after a failure on the device, swap_out restores
+            // them.
             self.own = Some(tensors.iter().map(Tensor::copy).collect::<Result<_>>()?);
             self.slots.iter().zip(&tensors).try_for_each(|(slot, tensor)| tensor.copy_(&slot.average))
         })
     }
 
-    /// Gives the model back the values that it had before [`swap_in`](Ema::swap_in), bit by bit. What was done to the averaged tensors since is lost; the averages stay as they are.
+    /// Restores the values that the model had before [`swap_in`](Ema::swap_in), bit for bit.
+    /// Changes that were made to the averaged tensors since then are lost; the averages do not
+    /// change.
     ///
     /// # Errors
-    /// If the averages are not in the model, or a parameter no longer fits its average: nothing is changed then.
+    /// Returns an error, and changes nothing, if the averages are not swapped in or a parameter no
+    /// longer fits its average.
     pub fn swap_out(&mut self) -> Result<()> {
         let Some(own) = &self.own else {
             return Err(Error::invalid(OP, "swap_out, but the averages are not in the model: swap_in first"));
@@ -236,10 +253,11 @@ impl Ema {
         Ok(())
     }
 
-    /// What `f` returns while the averages are in the model; afterwards the model has its own values again, also where `f` fails.
+    /// Calls `f` while the averages are swapped in, and returns its result. The model's own values
+    /// are restored afterward, also if `f` fails.
     ///
     /// # Errors
-    /// Those of [`swap_in`](Ema::swap_in), of `f`, and of [`swap_out`](Ema::swap_out), the first of them.
+    /// The first error of [`swap_in`](Ema::swap_in), `f` and [`swap_out`](Ema::swap_out).
     pub fn averaged<T>(&mut self, f: impl FnOnce() -> Result<T>) -> Result<T> {
         self.swap_in()?;
         let found = f();
@@ -248,11 +266,12 @@ impl Ema {
         out.map(|()| found)
     }
 
-    /// A copy of the averages at this moment, `average.NAME` of each parameter and buffer, and of the number of updates, `n_averaged`. Can be kept in a file by
-    /// [`checkpoint::write`](crate::checkpoint::write).
+    /// Returns a copy of the current averages, as `average.NAME` of each parameter and buffer, and
+    /// of the number of updates, as `n_averaged`. [`checkpoint::write`](crate::checkpoint::write)
+    /// can save it to a file.
     ///
     /// # Errors
-    /// If there is no memory, or an earlier op failed on the device.
+    /// Returns an error if memory is exhausted, or if an earlier op failed on the device.
     pub fn state_dict(&self) -> Result<StateDict> {
         let updates = [i64::try_from(self.updates).unwrap_or(i64::MAX)];
         let count = Tensor::from_slice(&updates, (), self.slots[0].average.device())?;
@@ -265,15 +284,17 @@ impl Ema {
         })
     }
 
-    /// The averages by their keys, on their own memory.
+    /// Returns the averages by their keys, without copying them.
     fn averages(&self) -> StateDict {
         self.slots.iter().map(|slot| (format!("average.{}", slot.label), slot.average.clone())).collect()
     }
 
-    /// Goes on from a state told by [`state_dict`](Ema::state_dict), whose averages are cast to the dtypes of these. Nothing is changed unless all fits.
+    /// Resumes from a state that [`state_dict`](Ema::state_dict) returned. Its averages are cast to
+    /// the dtypes of these averages. Nothing is changed unless all entries fit.
     ///
     /// # Errors
-    /// A count that is missing or cannot be; averages that are missing, extra, misshapen or not floating.
+    /// Returns an error if the count is missing or negative, or if averages are missing,
+    /// unexpected, of another shape or not floating.
     pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
         let mut averages = dict.clone();
         let count = averages.remove(COUNT);

@@ -7,27 +7,31 @@ use super::steps::{Common, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Result, Tensor};
 
-/// Lion (Chen et al. 2023, algorithm 2), with the defaults of its authors; PyTorch has none:
+/// Lion (Chen et al. 2023, algorithm 2), with the defaults of its authors. PyTorch has no
+/// counterpart.
 ///
-/// `p *= 1 - lr * weight_decay`; `p -= lr * sign(beta1 m + (1 - beta1) g)`; `m = beta2 m + (1 - beta2) g`.
+/// `p *= 1 - lr * weight_decay`; `p -= lr * sign(beta1 m + (1 - beta1) g)`; `m = beta2 m + (1 -
+/// beta2) g`.
 ///
-/// The authors advise a learning rate 3 to 10 times smaller than AdamW's, and a weight decay as much larger.
+/// The authors recommend a learning rate 3 to 10 times smaller than AdamW's, and a weight decay
+/// larger by the same factor.
 ///
-/// Not fused: a step is some nine ops for each parameter.
+/// Not fused: a step takes about nine ops for each parameter.
 pub struct Lion(Steps<LionRule>);
 
-/// How a [`Lion`] steps.
+/// Configuration of [`Lion`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LionConfig {
     /// Learning rate; 1e-4 by default.
     pub lr: f64,
-    /// Share of the momentum in the direction, and of the old momentum that stays; 0.9 and 0.99 by default.
+    /// Fraction of the momentum in the update direction, and fraction of the old momentum that is
+    /// kept; 0.9 and 0.99 by default.
     pub betas: [f64; 2],
-    /// Share, times the learning rate, by which a parameter shrinks in a step; 0 by default.
+    /// A step multiplies the parameter by 1 minus this value times the learning rate; 0 by default.
     pub weight_decay: f64,
-    /// Scales the gradients so that their common norm is at most this; not by default.
+    /// Maximum norm of all gradients together, to which they are clipped; off by default.
     pub max_grad_norm: Option<f64>,
-    /// Passes over a parameter without a gradient, rather than to fail; off by default.
+    /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,
 }
 
@@ -74,18 +78,19 @@ impl StepRule for LionRule {
 }
 
 impl Lion {
-    /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+    /// Creates an optimizer of `parameters`. A step skips those that are frozen at that time.
     ///
     /// # Errors
-    /// No parameters, or one twice; a number that is negative or not finite; a beta outside `0..1`.
+    /// Returns an error if there are no parameters or one occurs twice, if a number is negative or
+    /// not finite, or if a beta is outside `0..1`.
     pub fn new(parameters: Vec<Param>, config: LionConfig) -> Result<Lion> {
         Lion::with_groups(vec![ParamGroup::new(parameters)], config)
     }
 
-    /// As [`new`](Lion::new), with settings for each group.
+    /// Like [`new`](Lion::new), with settings for each group.
     ///
     /// # Errors
-    /// Those of [`new`](Lion::new), also of the groups' numbers.
+    /// The errors of [`new`](Lion::new), also for the numbers of the groups.
     pub fn with_groups(groups: Vec<ParamGroup>, config: LionConfig) -> Result<Lion> {
         let LionConfig { lr, betas, weight_decay, max_grad_norm, allow_missing_gradients } = config;
         let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };

@@ -1,4 +1,4 @@
-//! Loss scales that follow the gradients: what training in f16 needs.
+//! Dynamic loss scaling, which training in f16 needs.
 
 use super::optimizer::Optimizer;
 use crate::module::StateDict;
@@ -12,15 +12,18 @@ const SCALE: &str = "scale";
 const TRACKER: &str = "growth_tracker";
 const STEPS: &str = "steps";
 const SKIPPED: &str = "skipped";
-/// Losses are scaled in f32, which holds these and divides by them.
+/// Limits of the scale. Losses are scaled in f32, which can represent both limits and their
+/// reciprocals.
 const SMALLEST: f64 = f32::MIN_POSITIVE as f64;
 const LARGEST: f64 = 1.0 / SMALLEST;
 const KEYS: [&str; 4] = [SCALE, TRACKER, STEPS, SKIPPED];
 
-/// A factor of the loss that keeps small gradients from becoming 0 in f16, as PyTorch's `GradScaler` (Micikevicius et al. 2018, section 3.2).
+/// A factor on the loss that keeps small f16 gradients from underflow to 0, as PyTorch's
+/// `GradScaler` (Micikevicius et al. 2018, section 3.2).
 ///
-/// The loss is multiplied by the scale before backward, and the gradients divided by it after. If one of them is not finite, the scale was too large: the step is left out, and the
-/// scale falls. After a number of steps in a row that went well it rises.
+/// The loss is multiplied by the scale before backward, and the gradients are divided by it
+/// afterward. If one of them is not finite, the scale was too large: the step is skipped and the
+/// scale is reduced. After a number of consecutive successful steps the scale is increased.
 ///
 /// ```
 /// use ternion_core::{DType, Precision, Reduction, Result, Tensor, with_precision};
@@ -42,7 +45,8 @@ const KEYS: [&str; 4] = [SCALE, TRACKER, STEPS, SKIPPED];
 /// # }
 /// ```
 ///
-/// Whoever does something with the gradients before the step, such as clipping, takes them from [`unscale`](LossScale::unscale):
+/// To use the gradients before the step, for example to clip them, get them from
+/// [`unscale`](LossScale::unscale):
 ///
 /// ```
 /// # use ternion_core::{DType, Gradients, Precision, Reduction, Result, Tensor, with_precision};
@@ -55,7 +59,8 @@ const KEYS: [&str; 4] = [SCALE, TRACKER, STEPS, SKIPPED];
 /// # let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
 /// # let loss_scale = LossScale::default();
 /// # let loss = with_precision(Precision::F16, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))?;
-/// let scaled = loss_scale.scale(&loss)?.backward()?; // of several batches: Gradients::accumulate, one scale for all of them
+/// // For several batches use Gradients::accumulate, with one scale for all of them.
+/// let scaled = loss_scale.scale(&loss)?.backward()?;
 /// if let Some(mut gradients) = loss_scale.unscale(&scaled)? {
 ///     clip_grad_norm(&mut gradients, &model.parameters(), 1.0)?;
 ///     sgd.step(&gradients)?;
@@ -64,25 +69,29 @@ const KEYS: [&str; 4] = [SCALE, TRACKER, STEPS, SKIPPED];
 /// # }
 /// ```
 ///
-/// The scale is a tensor on the device, whose memory stays the same: forward and backward can be [captured](Device::capture). [`unscale`](LossScale::unscale) reads one number from each device of the gradients,
-/// and stays outside of what is captured.
+/// The scale is a tensor on the device, whose address stays the same. Forward and backward can
+/// therefore be [captured](Device::capture). [`unscale`](LossScale::unscale) must be called outside
+/// of the capture, because it reads from the devices of the gradients.
 pub struct LossScale {
     config: LossScaleConfig,
     state: Mutex<State>,
 }
 
-/// How a [`LossScale`] moves. The defaults are PyTorch's.
+/// Configuration of a [`LossScale`]. The defaults are PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossScaleConfig {
-    /// The first scale; 65536 by default.
+    /// The initial scale; 65536 by default.
     pub init_scale: f64,
-    /// What the scale is multiplied by when it rises; 2 by default.
+    /// The factor by which the scale is increased; 2 by default.
     pub growth_factor: f64,
-    /// What the scale is multiplied by when a step is left out; 0.5 by default.
+    /// The factor by which the scale is reduced when a step is skipped; 0.5 by default.
     pub backoff_factor: f64,
-    /// After so many steps in a row that were not left out the scale rises; 2000 by default.
+    /// The number of consecutive steps without a skip after which the scale is increased; 2000 by
+    /// default.
     pub growth_interval: u64,
-    /// The scale that means that no scale helps: if one as small still gives gradients that are not finite, [`LossScale::unscale`] is an error (PyTorch would leave out every step, for ever). `2^-16` by default.
+    /// The smallest scale. If gradients are not finite at this scale, no scale helps and
+    /// [`LossScale::unscale`] returns an error (PyTorch would skip every further step). `2^-16` by
+    /// default.
     pub min_scale: f64,
 }
 
@@ -98,22 +107,22 @@ impl Default for LossScaleConfig {
     }
 }
 
-/// What became of a step. See [`LossScale::step`].
+/// The outcome of a step. See [`LossScale::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaledStep {
-    /// The optimiser has made it.
+    /// The optimizer has made the step.
     Taken,
-    /// It was left out: a gradient was not finite.
+    /// The step was skipped: a gradient was not finite.
     Skipped,
 }
 
-/// Plain numbers, and their copies on devices.
+/// The numbers of the state, and the copies of the scale on devices.
 struct State {
     scale: f64,
     growth_tracker: u64,
     steps: u64,
     skipped: u64,
-    /// The scale, one of each device and dtype that a loss came in.
+    /// The scale, one tensor for each device and dtype of the losses so far.
     tensors: Vec<Tensor>,
 }
 
@@ -130,10 +139,12 @@ impl LossScale {
         LossScale { config, state: Mutex::new(state) }
     }
 
-    /// A scale that begins and moves as told.
+    /// Creates a loss scale with this configuration.
     ///
     /// # Errors
-    /// A scale that is not above 0, or that f32 does not hold; a growth factor of 1 or less, a backoff factor that is not between 0 and 1, an interval of 0; a smallest scale above the first.
+    /// Returns an error if a scale is not above 0 or outside the range of f32, the growth factor is
+    /// 1 or less, the backoff factor is not between 0 and 1, the interval is 0, or the smallest
+    /// scale is above the initial one.
     pub fn new(config: LossScaleConfig) -> Result<LossScale> {
         let LossScaleConfig { init_scale, growth_factor, backoff_factor, growth_interval, min_scale } =
             config;
@@ -156,30 +167,34 @@ impl LossScale {
         Ok(LossScale::of(config))
     }
 
-    /// A panic elsewhere cannot leave the numbers half changed.
+    /// Ignores poisoning: a panic elsewhere cannot leave the numbers half changed.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The scale of the next loss.
+    /// Returns the scale of the next loss.
     pub fn value(&self) -> f64 {
         self.state().scale
     }
 
-    /// How often [`unscale`](LossScale::unscale) or [`step`](LossScale::step) was called: steps that were taken and steps that were left out.
+    /// Returns how often [`unscale`](LossScale::unscale) or [`step`](LossScale::step) was called:
+    /// the number of steps taken and steps skipped.
     pub fn steps(&self) -> u64 {
         self.state().steps
     }
 
-    /// How many steps were left out. A few at the beginning and one from time to time are the scale finding its place; more of them mean that training does not go on.
+    /// Returns the number of skipped steps. It is normal to skip a few steps at the beginning,
+    /// while the scale adjusts, and one from time to time. More of them mean that training does not
+    /// progress.
     pub fn skipped(&self) -> u64 {
         self.state().skipped
     }
 
-    /// The loss times the scale, in f32 for a loss in a half: what backward is called of.
+    /// Returns the loss times the scale; for a half-precision loss, in f32. Call backward on the
+    /// result.
     ///
     /// # Errors
-    /// A loss that is not floating, no memory.
+    /// Returns an error if the dtype of the loss is not floating, or if memory is exhausted.
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
         if !loss.dtype().is_float() {
             return Err(Error::dtype(OP, "loss", loss.dtype(), "a floating dtype"));
@@ -189,13 +204,18 @@ impl LossScale {
         loss.mul(&scale)
     }
 
-    /// The gradients of a scaled loss divided by the scale; `None` if one of them is not finite, for then the step is to be left out. Call it once for each step: it moves the scale.
+    /// Returns the gradients of a scaled loss divided by the scale, or `None` if one of them is not
+    /// finite: the step must then be skipped. Call it once for each step, because it updates the
+    /// scale.
     ///
-    /// Reads one number from each device of the gradients, for which it waits.
+    /// It waits for the devices of the gradients, and reads one number for each device and
+    /// accumulator dtype.
     ///
     /// # Errors
-    /// A gradient in f16, which would be 0 where it is small once it is divided: parameters stay f32. Gradients that are not finite at the smallest scale. Within a
-    /// step that is recorded; an earlier op that failed on the device.
+    /// Returns an error for a gradient in f16, in which small values would become 0 after the
+    /// division: keep parameters in f32. Returns an error if gradients are not finite at the
+    /// smallest scale, if it is called within a step that is being recorded, or if an earlier op
+    /// failed on the device.
     pub fn unscale(&self, gradients: &Gradients) -> Result<Option<Gradients>> {
         if is_recording_step() {
             let detail = "unscale reads from the device, which a recorded step cannot: capture forward and backward, and unscale after each replay";
@@ -221,10 +241,11 @@ impl LossScale {
         })
     }
 
-    /// [`unscale`](LossScale::unscale), and a step of `optimizer` unless it is to be left out: then nothing of parameters and optimiser changes.
+    /// Calls [`unscale`](LossScale::unscale), and then `optimizer.step` unless the step must be
+    /// skipped. A skipped step changes neither parameters nor optimizer.
     ///
     /// # Errors
-    /// Those of [`unscale`](LossScale::unscale) and of the optimiser.
+    /// The errors of [`unscale`](LossScale::unscale) and of the optimizer.
     pub fn step<O: Optimizer + ?Sized>(
         &self,
         optimizer: &mut O,
@@ -236,7 +257,7 @@ impl LossScale {
         }
     }
 
-    /// A step that went well: the scale rises after so many of them.
+    /// Counts a successful step. The scale is increased after `growth_interval` consecutive ones.
     fn advance(&self, state: &mut State) -> Result<()> {
         state.steps = state.steps.saturating_add(1);
         state.growth_tracker += 1;
@@ -248,7 +269,7 @@ impl LossScale {
         if grown <= LARGEST { state.set(grown) } else { Ok(()) }
     }
 
-    /// A step that is left out.
+    /// Counts a skipped step and reduces the scale.
     fn back_off(&self, state: &mut State) -> Result<()> {
         let scale = state.scale;
         state.steps = state.steps.saturating_add(1);
@@ -263,11 +284,12 @@ impl LossScale {
         state.set((scale * self.config.backoff_factor).max(self.config.min_scale))
     }
 
-    /// The state at this moment, as tensors on `device`: `scale`, `growth_tracker`, `steps` and `skipped`. Can be kept in a file by
-    /// [`checkpoint::write`](crate::checkpoint::write), also beside an optimiser's under keys of one's own.
+    /// Returns the current state as tensors on `device`: `scale`, `growth_tracker`, `steps` and
+    /// `skipped`. [`checkpoint::write`](crate::checkpoint::write) can save it to a file, also
+    /// together with an optimizer's state under other keys.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// Returns an error if memory is exhausted.
     pub fn state_dict(&self, device: &Device) -> Result<StateDict> {
         let state = self.state();
         let mut dict = StateDict::from([(SCALE.to_owned(), Tensor::from_slice(&[state.scale], (), device)?)]);
@@ -279,10 +301,12 @@ impl LossScale {
         Ok(dict)
     }
 
-    /// Goes on from a state told by [`state_dict`](LossScale::state_dict). Nothing is changed unless all fits.
+    /// Resumes from a state that [`state_dict`](LossScale::state_dict) returned. Nothing is changed
+    /// unless all entries fit.
     ///
     /// # Errors
-    /// A key that is missing or extra; a tensor that is no single number of the dtype told; a scale or a count that cannot be.
+    /// Returns an error if a key is missing or unexpected, a tensor is not a single number of the
+    /// expected dtype, or a scale or count is not valid.
     pub fn load_state_dict(&self, dict: &StateDict) -> Result<()> {
         if let Some(extra) = dict.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(Error::invalid(OP, format!("the state does not fit; extra: {extra}")));
@@ -302,7 +326,8 @@ impl LossScale {
 }
 
 impl State {
-    /// The scale on `device`, in the same memory each time: a recorded step reads it there.
+    /// Returns the scale on `device`, always the same tensor: a recorded step reads the scale at
+    /// its address.
     fn tensor(&mut self, dtype: DType, device: &Device) -> Result<Tensor> {
         let serves = |tensor: &&Tensor| tensor.dtype() == dtype && tensor.device().is(device);
         if let Some(tensor) = self.tensors.iter().find(serves) {
@@ -320,7 +345,8 @@ impl State {
     fn set(&mut self, scale: f64) -> Result<()> {
         no_grad(|| {
             for tensor in &self.tensors {
-                // An upload, not an op that carries the number. In its own dtype: not every device has f64.
+                // This is an upload, not an op with the number as a constant. It uses the tensor's
+                // dtype, because not every device has f64.
                 tensor.copy_(&match tensor.dtype() {
                     DType::F64 => Tensor::from_slice(&[scale], (), tensor.device())?,
                     _ => Tensor::from_slice(&[scale as f32], (), tensor.device())?,
@@ -346,11 +372,12 @@ impl fmt::Debug for LossScale {
     }
 }
 
-/// Whether every element of every gradient is finite: one number is read from each device.
+/// Whether every element of every gradient is finite. Reads one number for each device and
+/// accumulator dtype.
 fn are_finite(gradients: &Gradients) -> Result<bool> {
     let mut largest: Vec<Tensor> = Vec::new();
     for (_, grad) in gradients.iter().filter(|(_, grad)| grad.elements() > 0) {
-        // In f64 where one is: what is finite there may not be in f32.
+        // In f64 if the gradient is f64: a value that is finite there may not be finite in f32.
         let dtype = grad.dtype().accumulator();
         let of_grad = grad.max_abs(..)?.to_dtype(dtype)?;
         match largest.iter_mut().find(|other| other.device().is(grad.device()) && other.dtype() == dtype) {

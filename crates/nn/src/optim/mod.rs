@@ -1,16 +1,19 @@
-//! Optimisers: they change parameters, in place, by the gradients of a backward pass.
+//! Optimizers: they update parameters in place from the gradients of a backward pass.
 //!
-//! A step of [`SGD`], [`Adam`] or [`AdamW`] is one fused op for all parameters of a group, device and dtype, up to 512 of them; the other optimisers are composed of tensor
-//! methods, some ops for each parameter. What changes from step to step (learning rate, clip factor, bias corrections) is computed in f64 on the
-//! host and goes to the device in one small upload.
+//! A step of [`SGD`], [`Adam`] or [`AdamW`] is one fused op for up to 512 parameters of the same
+//! group, device and dtype. The other optimizers are composed of tensor methods and take several
+//! ops for each parameter. The numbers that change from step to step (learning rate, clip factor,
+//! bias corrections) are computed in f64 on the host and copied to the device in one small upload.
 //!
-//! Groups of parameters with settings of their own: [`ParamGroup`]. Learning rates that change: [`schedule`]. Averages of weights:
-//! [`Ema`].
+//! See [`ParamGroup`] for groups of parameters with separate settings, [`schedule`] for learning
+//! rates that change, and [`Ema`] for averages of weights.
 //!
-//! # Gradients of several batches
+//! # Gradient accumulation
 //!
-//! A batch that is too large for memory is cut into micro-batches, whose gradients [`Gradients::accumulate`](ternion_core::Gradients::accumulate) adds: nothing needs to be set to zero. Each loss counts by its share
-//! of the batch, so that the sum is the gradient of the mean over all of it, to rounding:
+//! A batch that is too large for memory is split into micro-batches, whose gradients
+//! [`Gradients::accumulate`](ternion_core::Gradients::accumulate) adds. There is no `zero_grad`.
+//! Each loss is multiplied by the fraction of the batch that it covers, so that the sum is the
+//! gradient of the mean over the whole batch, up to rounding:
 //!
 //! ```
 //! use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
@@ -33,7 +36,8 @@
 //! # }
 //! ```
 //!
-//! The sums are in the dtype of the parameters: those of halves round with each micro-batch.
+//! The sums have the dtype of the parameters. In half precision they are therefore rounded after
+//! each micro-batch.
 
 mod adagrad;
 mod adam;

@@ -1,4 +1,4 @@
-//! Muon: matrices move by their momentum made orthogonal.
+//! Muon: matrices are updated by their orthogonalized momentum.
 
 use super::composed::{Parts, blend, blend_, composed};
 use super::group::ParamGroup;
@@ -7,13 +7,16 @@ use super::steps::{Common, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Error, Result, Tensor};
 
-/// Muon (Jordan et al. 2024, <https://kellerjordan.github.io/posts/muon/>), as PyTorch's `Muon`, for matrices alone:
+/// Muon (Jordan et al. 2024, <https://kellerjordan.github.io/posts/muon/>), as PyTorch's `Muon`;
+/// only for matrices:
 ///
-/// `b = momentum * b + (1 - momentum) g`; `u = momentum * b + (1 - momentum) g` with Nesterov's look-ahead, else `b`;
-/// `p *= 1 - lr * weight_decay`; `p -= lr * ratio * orthogonal(u)`, in which `orthogonal` is [`MuonConfig::ns_steps`] iterations of Newton and Schulz towards the
-/// nearest matrix with orthogonal rows or columns, and `ratio` follows from the shape.
+/// `b = momentum * b + (1 - momentum) g`; `u = momentum * b + (1 - momentum) g` with Nesterov
+/// momentum, otherwise `u = b`; `p *= 1 - lr * weight_decay`; `p -= lr * ratio * orthogonal(u)`.
+/// Here `orthogonal` runs [`MuonConfig::ns_steps`] Newton-Schulz iterations toward the nearest
+/// matrix with orthogonal rows or columns, and `ratio` depends on the shape.
 ///
-/// Biases, gains, embeddings and the last layer go to another optimiser, such as [`AdamW`](super::AdamW), which steps by the same gradients:
+/// Biases, gains, embeddings and the last layer need another optimizer, such as
+/// [`AdamW`](super::AdamW), which makes its step with the same gradients:
 ///
 /// ```
 /// use ternion_nn::optim::{AdamW, AdamWConfig, Muon, MuonConfig, Optimizer};
@@ -32,17 +35,19 @@ use ternion_core::{Error, Result, Tensor};
 /// # }
 /// ```
 ///
-/// PyTorch iterates in bf16, this in the parameter's accumulator dtype (f32, or f64 for f64). Not fused: a step is some 40 ops for each parameter, 15 of them products of
-/// matrices.
+/// PyTorch iterates in bf16; this implementation uses the accumulator dtype of the parameter (f32,
+/// or f64 for f64). Not fused: a step takes about 40 ops for each parameter, 15 of them matrix
+/// products.
 pub struct Muon(Steps<MuonRule>);
 
 /// How the step of a matrix `[rows, columns]` depends on its shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MuonLrAdjustment {
-    /// `sqrt(max(1, rows / columns))`, as Jordan's.
+    /// `sqrt(max(1, rows / columns))`, as in Jordan's implementation.
     #[default]
     Original,
-    /// `0.2 sqrt(max(rows, columns))`: the root mean square of AdamW's steps (Liu et al. 2025, equation 4), so that its learning rate and weight decay serve.
+    /// `0.2 sqrt(max(rows, columns))`: gives the steps the root mean square of AdamW's steps (Liu
+    /// et al. 2025, equation 4), so that AdamW's learning rate and weight decay can be used.
     MatchRmsAdamW,
 }
 
@@ -56,28 +61,31 @@ impl MuonLrAdjustment {
     }
 }
 
-/// How a [`Muon`] steps.
+/// Configuration of [`Muon`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MuonConfig {
     /// Learning rate; 1e-3 by default.
     pub lr: f64,
-    /// Share, times the learning rate, by which a parameter shrinks in a step; 0.1 by default.
+    /// A step multiplies the parameter by 1 minus this value times the learning rate; 0.1 by
+    /// default.
     pub weight_decay: f64,
-    /// Share of the old momentum that stays; 0.95 by default.
+    /// Fraction of the old momentum that is kept; 0.95 by default.
     pub momentum: f64,
-    /// Nesterov's look-ahead; on by default.
+    /// Nesterov momentum; on by default.
     pub nesterov: bool,
-    /// `a`, `b` and `c` of an iteration `x = a x + (b x x^T + c (x x^T)^2) x`; 3.4445, -4.7750 and 2.0315 by default.
+    /// Coefficients `a`, `b` and `c` of an iteration `x = a x + (b x x^T + c (x x^T)^2) x`; 3.4445,
+    /// -4.7750 and 2.0315 by default.
     pub ns_coefficients: [f64; 3],
-    /// The least norm by which the momentum is divided before the iterations; 1e-7 by default.
+    /// Lower limit of the norm by which the momentum is divided before the iterations; 1e-7 by
+    /// default.
     pub eps: f64,
-    /// Iterations, at most 99; 5 by default.
+    /// Number of iterations, at most 99; 5 by default.
     pub ns_steps: u32,
-    /// How the step depends on the shape; as Jordan's by default.
+    /// How the step depends on the shape; [`MuonLrAdjustment::Original`] by default.
     pub adjust_lr: MuonLrAdjustment,
-    /// Scales the gradients so that their common norm is at most this; not by default.
+    /// Maximum norm of all gradients together, to which they are clipped; off by default.
     pub max_grad_norm: Option<f64>,
-    /// Passes over a parameter without a gradient, rather than to fail; off by default.
+    /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,
 }
 
@@ -98,7 +106,7 @@ impl Default for MuonConfig {
     }
 }
 
-/// `config.weight_decay` is the group's.
+/// `config.weight_decay` is the weight decay of the group.
 #[derive(Clone)]
 struct MuonRule {
     config: MuonConfig,
@@ -118,7 +126,8 @@ impl MuonRule {
         parts.decayed_parameter(weight_decay)?.sub(&direction.mul(&parts.lr)?)
     }
 
-    /// `[rows, columns]` to about `U V^T` of its singular value decomposition `U S V^T`: singular values end near 1, between 0.68 and 1.13.
+    /// Approximates `U V^T` of the singular value decomposition `U S V^T` of a matrix `[rows,
+    /// columns]`: the singular values of the result are between 0.68 and 1.13.
     fn orthogonal(&self, matrix: &Tensor) -> Result<Tensor> {
         let [a, b, c] = self.config.ns_coefficients;
         let [rows, columns] = matrix.sizes()?;
@@ -152,18 +161,20 @@ impl StepRule for MuonRule {
 }
 
 impl Muon {
-    /// Trains `parameters`, all of them matrices; those that are frozen at the time of a step are passed over.
+    /// Creates an optimizer of `parameters`, all of which must be matrices. A step skips those that
+    /// are frozen at that time.
     ///
     /// # Errors
-    /// No parameters, or one twice, or one that is no matrix; a number that is negative or not finite; a momentum above 1; 100 iterations or more.
+    /// Returns an error if there are no parameters, one occurs twice or one is not a matrix; if a
+    /// number is negative or not finite; if the momentum is above 1; or for 100 iterations or more.
     pub fn new(parameters: Vec<Param>, config: MuonConfig) -> Result<Muon> {
         Muon::with_groups(vec![ParamGroup::new(parameters)], config)
     }
 
-    /// As [`new`](Muon::new), with settings for each group.
+    /// Like [`new`](Muon::new), with settings for each group.
     ///
     /// # Errors
-    /// Those of [`new`](Muon::new), also of the groups' numbers.
+    /// The errors of [`new`](Muon::new), also for the numbers of the groups.
     pub fn with_groups(groups: Vec<ParamGroup>, config: MuonConfig) -> Result<Muon> {
         let MuonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients, .. } = config;
         let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };

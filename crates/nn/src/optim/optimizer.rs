@@ -1,24 +1,29 @@
-//! What every optimiser does.
+//! The interface of all optimizers.
 
 use crate::module::{Param, StateDict};
 use ternion_core::{Error, Gradients, Result, Tensor};
 
-/// Changes parameters by their gradients.
+/// Updates parameters from their gradients.
 pub trait Optimizer {
-    /// One step by the gradients of one backward pass. Nothing is changed if a gradient is missing.
+    /// Makes one step with the gradients of one backward pass. Nothing is changed if a gradient is
+    /// missing.
     ///
     /// # Errors
-    /// [`MissingGradient`](ternion_core::Error::MissingGradient), which names the parameters, unless the configuration allows it; a gradient or a
-    /// state whose dtype or device is no longer that of the parameter.
+    /// Returns [`MissingGradient`](ternion_core::Error::MissingGradient) with the names of the
+    /// parameters that have no gradient, unless the configuration allows it. Returns an error if a
+    /// gradient or a state no longer has the dtype or device of its parameter.
     fn step(&mut self, gradients: &Gradients) -> Result<()>;
 
-    /// As [`step`](Optimizer::step), but fails before anything is changed if a gradient belongs to no parameter of this optimiser: a layer that
-    /// its module does not name, or an optimiser that was given part of a model, would never learn and say nothing. Inputs that ask for a
-    /// gradient on purpose, and models that are trained by several optimisers, take [`step`](Optimizer::step) and
-    /// [`Gradients::unclaimed`].
+    /// Like [`step`](Optimizer::step), but returns an error before anything is changed if a
+    /// gradient belongs to no parameter of this optimizer. Without this check, a layer that its
+    /// module does not list, or an optimizer that got only a part of a model, would leave
+    /// parameters untrained without a message. Use [`step`](Optimizer::step) and
+    /// [`Gradients::unclaimed`] if inputs require a gradient on purpose, or if several optimizers
+    /// train a model.
     ///
     /// # Errors
-    /// Gradients that no parameter claims, told by their shapes; those of [`step`](Optimizer::step).
+    /// Returns an error that lists the shapes of the gradients without a parameter, and the errors
+    /// of [`step`](Optimizer::step).
     fn step_strict(&mut self, gradients: &Gradients) -> Result<()> {
         if gradients.are_stale() {
             let detail =
@@ -40,41 +45,47 @@ pub trait Optimizer {
         Err(Error::invalid("step", detail))
     }
 
-    /// The learning rate of the next step; groups multiply it by their [`lr_scale`](super::ParamGroup::lr_scale).
+    /// Returns the learning rate of the next step. Groups multiply it by their
+    /// [`lr_scale`](super::ParamGroup::lr_scale).
     fn lr(&self) -> f64;
 
-    /// Sets the learning rate of the next steps.
+    /// Sets the learning rate of the following steps.
     ///
     /// # Errors
-    /// If it is negative or not finite.
+    /// Returns an error if it is negative or not finite.
     fn set_lr(&mut self, lr: f64) -> Result<()>;
 
-    /// The share of the old momentum that stays from the next step on; of Adam and its kin the first beta. Schedules change it (Smith and Topin 2018).
+    /// Sets the fraction of the old momentum that is kept from the next step on; for Adam and its
+    /// variants this is the first beta. Momentum schedules use it (Smith and Topin 2018).
     ///
     /// # Errors
-    /// If it is not above 0 and below 1; an optimizer that was made without momentum, or keeps none.
+    /// Returns an error unless `momentum` is above 0 and below 1, or if the optimizer has no
+    /// momentum or was created with a momentum of 0.
     fn set_momentum(&mut self, momentum: f64) -> Result<()> {
         Err(Error::invalid("optimizer", format!("momentum {momentum}, expected none: it keeps no momentum")))
     }
 
-    /// The parameters, in the order in which they were given.
+    /// Returns the parameters, in the order in which they were passed.
     fn parameters(&self) -> Vec<Param>;
 
-    /// A copy of the optimiser's state at this moment: learning rate, step counts and moments, by parameter. Can be kept in a file
-    /// by [`checkpoint::write`](crate::checkpoint::write).
+    /// Returns a copy of the current state of the optimizer: the learning rate, and the step count
+    /// and moments of each parameter. [`checkpoint::write`](crate::checkpoint::write) can save it
+    /// to a file.
     ///
     /// # Errors
-    /// If there is no memory, or an earlier op failed on the device.
+    /// Returns an error if memory is exhausted, or if an earlier op failed on the device.
     fn state_dict(&self) -> Result<StateDict>;
 
-    /// Goes on from a state told by [`state_dict`](Optimizer::state_dict). Nothing is changed unless all fits.
+    /// Resumes from a state that [`state_dict`](Optimizer::state_dict) returned. Nothing is changed
+    /// unless all entries fit.
     ///
     /// # Errors
-    /// One error that lists every key that is missing, extra, misshapen or of another dtype.
+    /// Returns one error that lists every key that is missing, unexpected, or has the wrong shape
+    /// or dtype.
     fn load_state_dict(&mut self, dict: &StateDict) -> Result<()>;
 }
 
-/// [`Optimizer`] for types around [`Steps`](super::steps::Steps).
+/// Implements [`Optimizer`] for newtypes around [`Steps`](super::steps::Steps).
 macro_rules! optimizer {
     ($($name:ident),+) => {$(
         impl $crate::optim::optimizer::Optimizer for $name {
@@ -104,7 +115,7 @@ macro_rules! optimizer {
 }
 pub(super) use optimizer;
 
-/// That `betas` are decays of averages.
+/// Checks that `betas` are decay rates of averages: at least 0 and below 1.
 pub(super) fn check_betas(op: &'static str, betas: [f64; 2]) -> Result<()> {
     match betas.iter().all(|beta| (0.0..1.0).contains(beta)) {
         true => Ok(()),

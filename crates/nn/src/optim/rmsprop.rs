@@ -1,4 +1,4 @@
-//! RMSprop: gradients divided by a running root mean square of theirs.
+//! RMSprop: gradients divided by the square root of a running mean of their squares.
 
 use super::composed::{Parts, blend_, composed};
 use super::group::ParamGroup;
@@ -7,32 +7,34 @@ use super::steps::{Common, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Error, Result, Tensor};
 
-/// RMSprop (Tieleman and Hinton 2012, lecture 6.5; centred: Graves 2013, equations 38 to 45), as PyTorch's `RMSprop`:
+/// RMSprop (Tieleman and Hinton 2012, lecture 6.5; centered: Graves 2013, equations 38 to 45), as
+/// PyTorch's `RMSprop`:
 ///
-/// `g = grad + weight_decay * p`; `v = alpha v + (1 - alpha) g^2`; centred: `a = alpha a + (1 - alpha) g` and `v - a^2` for `v` below;
-/// `d = g / (sqrt(v) + eps)`; with momentum: `b = momentum * b + d` for `d`; `p -= lr * d`.
+/// `g = grad + weight_decay * p`; `v = alpha v + (1 - alpha) g^2`; if centered, `a = alpha a + (1 -
+/// alpha) g`, and `v - a^2` replaces `v` below; `d = g / (sqrt(v) + eps)`; with momentum, `b =
+/// momentum * b + d` replaces `d`; `p -= lr * d`.
 ///
-/// Not fused: a step is some ten ops for each parameter.
+/// Not fused: a step takes about ten ops for each parameter.
 pub struct RMSprop(Steps<RmspropRule>);
 
-/// How an [`RMSprop`] steps.
+/// Configuration of [`RMSprop`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RMSpropConfig {
     /// Learning rate; 1e-2 by default.
     pub lr: f64,
-    /// Share of the old mean square that stays; 0.99 by default.
+    /// Fraction of the old mean square that is kept; 0.99 by default.
     pub alpha: f64,
     /// Added to the denominator; 1e-8 by default.
     pub eps: f64,
-    /// Factor of the parameter added to its gradient; 0 by default.
+    /// Multiple of the parameter that is added to its gradient; 0 by default.
     pub weight_decay: f64,
-    /// Share of the old velocity that stays; 0 by default.
+    /// Fraction of the old velocity that is kept; 0 by default.
     pub momentum: f64,
-    /// Divides by the standard deviation rather than by the root mean square; off by default.
+    /// Divides by the standard deviation instead of the root mean square; off by default.
     pub centered: bool,
-    /// Scales the gradients so that their common norm is at most this; not by default.
+    /// Maximum norm of all gradients together, to which they are clipped; off by default.
     pub max_grad_norm: Option<f64>,
-    /// Passes over a parameter without a gradient, rather than to fail; off by default.
+    /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,
 }
 
@@ -51,7 +53,7 @@ impl Default for RMSpropConfig {
     }
 }
 
-/// `config.weight_decay` is the group's.
+/// `config.weight_decay` is the weight decay of the group.
 #[derive(Clone)]
 struct RmspropRule {
     config: RMSpropConfig,
@@ -67,7 +69,7 @@ impl RmspropRule {
         if centered {
             let grad_avg = parts.states[parts.states.len() - 1];
             blend_(grad_avg, alpha, &gradient)?;
-            // A variance of 0 may be rounded to less.
+            // Rounding may make a variance of 0 negative.
             variance = square_avg.sub(&grad_avg.square()?)?.maximum_scalar(0.0)?;
         }
         let mut direction = gradient.div(&variance.sqrt()?.add_scalar(eps)?)?;
@@ -100,18 +102,19 @@ impl StepRule for RmspropRule {
 }
 
 impl RMSprop {
-    /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+    /// Creates an optimizer of `parameters`. A step skips those that are frozen at that time.
     ///
     /// # Errors
-    /// No parameters, or one twice; a number that is negative or not finite; an alpha above 1.
+    /// Returns an error if there are no parameters or one occurs twice, if a number is negative or
+    /// not finite, or if alpha is above 1.
     pub fn new(parameters: Vec<Param>, config: RMSpropConfig) -> Result<RMSprop> {
         RMSprop::with_groups(vec![ParamGroup::new(parameters)], config)
     }
 
-    /// As [`new`](RMSprop::new), with settings for each group.
+    /// Like [`new`](RMSprop::new), with settings for each group.
     ///
     /// # Errors
-    /// Those of [`new`](RMSprop::new), also of the groups' numbers.
+    /// The errors of [`new`](RMSprop::new), also for the numbers of the groups.
     pub fn with_groups(groups: Vec<ParamGroup>, config: RMSpropConfig) -> Result<RMSprop> {
         let RMSpropConfig { lr, alpha, eps, weight_decay, momentum, .. } = config;
         let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);

@@ -1,7 +1,9 @@
 //! Stochastic gradient descent.
 //!
-//! Parameters of f32 that a [scope of precision](ternion_core::precision) has cast since the last step are written in half precision too, 2 bytes an element, so that the next scope finds the casts
-//! done; not where parameters overlap or are not dense.
+//! If a [precision scope](ternion_core::precision) has cast an f32 parameter since the last step,
+//! the step also writes the parameter in half precision (2 more bytes for each element), so that
+//! the next scope need not cast it. This does not apply to parameters that overlap in memory or are
+//! not dense.
 
 use super::group::ParamGroup;
 use super::optimizer::optimizer;
@@ -14,22 +16,22 @@ use ternion_core::{Error, Result, Tensor};
 /// Stochastic gradient descent with momentum (Sutskever et al. 2013), as PyTorch's `SGD`.
 pub struct SGD(Steps<SgdRule>);
 
-/// How an [`SGD`] steps.
+/// Configuration of [`SGD`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SGDConfig {
     /// Learning rate; 1e-3 by default.
     pub lr: f64,
-    /// Share of the old velocity that stays; 0 by default.
+    /// Fraction of the old velocity that is kept; 0 by default.
     pub momentum: f64,
-    /// Share of the gradient that does not enter the velocity; 0 by default.
+    /// Fraction of the gradient that is not added to the velocity; 0 by default.
     pub dampening: f64,
-    /// Factor of the parameter added to its gradient; 0 by default.
+    /// Multiple of the parameter that is added to its gradient; 0 by default.
     pub weight_decay: f64,
-    /// Nesterov's look-ahead; off by default.
+    /// Nesterov momentum; off by default.
     pub nesterov: bool,
-    /// Scales the gradients so that their common norm is at most this; not by default.
+    /// Maximum norm of all gradients together, to which they are clipped; off by default.
     pub max_grad_norm: Option<f64>,
-    /// Passes over a parameter without a gradient, rather than to fail; off by default.
+    /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,
 }
 
@@ -69,18 +71,19 @@ impl StepRule for SgdRule {
 }
 
 impl SGD {
-    /// Trains `parameters`; those that are frozen at the time of a step are passed over.
+    /// Creates an optimizer of `parameters`. A step skips those that are frozen at that time.
     ///
     /// # Errors
-    /// No parameters, or one twice; a number that is negative or not finite; Nesterov's form without momentum or with dampening.
+    /// Returns an error if there are no parameters or one occurs twice, if a number is negative or
+    /// not finite, or for Nesterov momentum with a momentum of 0 or with dampening.
     pub fn new(parameters: Vec<Param>, config: SGDConfig) -> Result<SGD> {
         SGD::with_groups(vec![ParamGroup::new(parameters)], config)
     }
 
-    /// As [`new`](SGD::new), with settings for each group.
+    /// Like [`new`](SGD::new), with settings for each group.
     ///
     /// # Errors
-    /// Those of [`new`](SGD::new), also of the groups' numbers.
+    /// The errors of [`new`](SGD::new), also for the numbers of the groups.
     pub fn with_groups(groups: Vec<ParamGroup>, config: SGDConfig) -> Result<SGD> {
         let SGDConfig { lr, momentum, dampening, weight_decay, nesterov, .. } = config;
         let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);

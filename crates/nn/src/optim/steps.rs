@@ -1,4 +1,5 @@
-//! What all optimisers share: pairing parameters with gradients, their state, and the numbers of a step on its way to the device.
+//! The common part of all optimizers: matching parameters with gradients, their state, and the
+//! upload of a step's numbers to the device.
 
 mod half_copies;
 mod state;
@@ -14,38 +15,43 @@ use ternion_core::{
     precision::HalfCopy, text, without_precision,
 };
 
-/// Parameters of one op: as many as a GPU's kernel takes in one launch.
+/// Maximum number of parameters of one op: as many as a GPU kernel accepts in one launch.
 const TOGETHER: usize = 512;
 
-/// A way to step: how parameters change, and the numbers that this takes.
+/// The update rule of an optimizer, and the numbers that it needs for a step.
 pub(super) trait StepRule: Clone + Send + 'static {
-    /// Changes parameters and states in place, by a fused op or by [`composed`](super::composed::composed) ones. Inputs, for each parameter: it, its
-    /// gradient, its numbers, its states, its half copy where `half_copy` says so. All are of one device and dtype, half copies too.
+    /// Changes parameters and states in place, by a fused op or by
+    /// [`composed`](super::composed::composed) ones. The inputs are, for each parameter: the
+    /// parameter, its gradient, its numbers, its states, and its half-precision copy if `half_copy`
+    /// is true. All have the same device; parameters have the same dtype, and so do the copies.
     fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()>;
 
-    /// Whether `change` writes parameters in half precision too, at the price of the bytes: not where that would be a cast of its own.
+    /// Whether `change` can also write parameters in half precision for only the cost of storing
+    /// them. False for rules that would need a separate cast.
     fn writes_half_copies(&self) -> bool {
         false
     }
 
-    /// The names of the states of a parameter, as in PyTorch's optimisers.
+    /// Returns the names of the states of a parameter, as in PyTorch's optimizers.
     fn state_names(&self) -> &'static [&'static str];
 
-    /// The numbers of step number `step` (the first is 1) of a parameter. The first two are the learning rate and the clip factor.
+    /// Returns the numbers of step number `step` (the first is 1) of a parameter. The first two are
+    /// the learning rate and the clip factor.
     fn numbers(&self, lr: f64, step: u64) -> Vec<f64>;
 
-    /// The share of the old momentum that stays; none of a rule that keeps no momentum.
+    /// Returns the fraction of the old momentum that is kept, or `None` if the rule has no
+    /// momentum.
     fn momentum(&mut self) -> Option<&mut f64> {
         None
     }
 
-    /// What a state holds before the first step.
+    /// Returns the value of a state before the first step.
     fn initial_state(&self) -> f64 {
         0.0
     }
 }
 
-/// Settings that all optimisers share.
+/// The settings that all optimizers share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
     pub lr: f64,
@@ -55,7 +61,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Checks the numbers, and others that must be finite and not negative.
+    /// Checks these numbers, and `others`, which must be finite and not negative.
     pub fn check(&self, op: &'static str, others: &[(&str, f64)]) -> Result<()> {
         check_number(op, "lr", self.lr)?;
         check_number(op, "weight_decay", self.weight_decay)?;
@@ -73,7 +79,7 @@ pub(crate) fn check_number(op: &'static str, name: &str, value: f64) -> Result<(
     Err(Error::invalid(op, format!("{name} {value}, expected a finite number of at least 0")))
 }
 
-/// How the parameters of a group step.
+/// The rule and learning-rate factor of one group.
 #[derive(Clone)]
 struct Group<R> {
     rule: R,
@@ -89,34 +95,37 @@ impl<R: StepRule> Group<R> {
     }
 }
 
-/// A parameter with its state, which is made by its first step.
+/// A parameter with its state, which its first step creates.
 struct Slot {
     param: Param,
     label: String,
     group: usize,
     states: Vec<Tensor>,
-    /// The parameter in half precision, as long as scopes of precision use it. Derived from it, so no state.
+    /// The half-precision copy of the parameter, while precision scopes use it. It is derived from
+    /// the parameter and therefore not part of the state dict.
     half_copy: Option<Arc<HalfCopy>>,
 }
 
-/// What changes from step to step. Recorded steps share it: they go on counting, and take the learning rate that is set between replays.
+/// The values that change from step to step. Recorded steps share them: replays continue to count,
+/// and use the learning rate that is set between replays.
 struct Progress {
     lr: f64,
     /// The group of each parameter.
     groups: Vec<usize>,
-    /// Steps that each parameter has made.
+    /// The number of steps that each parameter has made.
     steps: Vec<u64>,
 }
 
-/// The numbers of a step: each group and step number that occurs, with its row in the table.
+/// The rows of the table of numbers: the row of each pair of group and step number that occurs.
 type Rows = BTreeMap<(usize, u64), usize>;
 
-/// The numbers of a step on one device, in the accumulator dtype of its parameters: written anew before each step, so that their address stays.
+/// The numbers of a step on one device, in the accumulator dtype of its parameters. They are
+/// overwritten before each step, so that their address stays the same.
 #[derive(Clone)]
 struct Numbers {
     /// `[rows, numbers]`.
     table: Tensor,
-    /// Its rows, `[numbers]` each.
+    /// The rows of `table`, `[numbers]` each.
     rows: Vec<Tensor>,
 }
 
@@ -129,7 +138,7 @@ impl Numbers {
         Ok(Numbers { table, rows })
     }
 
-    /// Whether these are the numbers for `parameter`.
+    /// Whether these numbers have the device and dtype for `parameter`.
     fn serve(&self, parameter: &Tensor) -> bool {
         self.table.device().is(parameter.device()) && self.table.dtype() == parameter.dtype().accumulator()
     }
@@ -144,24 +153,25 @@ impl Numbers {
 }
 
 impl Progress {
-    /// Group and number of the step that comes next for a parameter.
+    /// Returns the group and the number of the next step of a parameter.
     fn next(&self, slot: usize) -> (usize, u64) {
         (self.groups[slot], self.steps[slot] + 1)
     }
 
-    /// The rows that come next for these parameters: one for each group, unless gradients were missing.
+    /// Returns the rows of the next step of these parameters: one for each group, unless gradients
+    /// were missing in earlier steps.
     fn rows(&self, slots: &[usize]) -> Rows {
         let steps: BTreeSet<(usize, u64)> = slots.iter().map(|&slot| self.next(slot)).collect();
         steps.into_iter().zip(0..).collect()
     }
 
-    /// The row of each of these parameters.
+    /// Returns the row index of each of these parameters.
     fn places(&self, slots: &[usize]) -> Vec<usize> {
         let rows = self.rows(slots);
         slots.iter().map(|&slot| rows[&self.next(slot)]).collect()
     }
 
-    /// What the rows hold, one after the other.
+    /// Returns the values of the rows, concatenated.
     fn values<R: StepRule>(&self, groups: &[Group<R>], rows: &Rows) -> Vec<f64> {
         let of = |&(group, step): &(usize, u64)| {
             groups[group].rule.numbers(self.lr * groups[group].lr_scale, step)
@@ -169,18 +179,19 @@ impl Progress {
         rows.keys().flat_map(of).collect()
     }
 
-    /// Notes that these parameters have made a step.
+    /// Records that these parameters have made a step.
     fn advance(&mut self, slots: &[usize]) {
         slots.iter().for_each(|&slot| self.steps[slot] += 1);
     }
 }
 
-/// Plain numbers: a panic elsewhere cannot leave them half changed.
+/// Ignores poisoning: the state consists of plain numbers, which a panic elsewhere cannot leave
+/// half changed.
 fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The parameters of an optimiser, with all that changes from step to step.
+/// The parameters of an optimizer, with all values that change from step to step.
 pub(super) struct Steps<R> {
     op: &'static str,
     groups: Vec<Group<R>>,
@@ -190,7 +201,7 @@ pub(super) struct Steps<R> {
     numbers: Vec<Numbers>,
 }
 
-/// A parameter about to be changed.
+/// A parameter that is about to be changed.
 struct Work<'g> {
     slot: usize,
     tensor: Tensor,
@@ -198,7 +209,8 @@ struct Work<'g> {
 }
 
 impl<R: StepRule> Steps<R> {
-    /// Parameters that step as `rule` says, given the weight decay of their group.
+    /// Creates the steps of parameters. `rule` returns the update rule for the weight decay of a
+    /// group.
     pub fn new(
         op: &'static str,
         common: Common,
@@ -232,7 +244,7 @@ impl<R: StepRule> Steps<R> {
     }
 
     pub fn set_momentum(&mut self, momentum: f64) -> Result<()> {
-        // Without momentum there are no buffers, which are made with the optimizer.
+        // Without momentum there are no momentum buffers, which are created with the optimizer.
         let is_kept = |group: &mut Group<R>| group.rule.momentum().is_some_and(|kept| *kept != 0.0);
         let is_share = momentum > 0.0 && momentum < 1.0;
         if !is_share || !self.groups.iter_mut().all(is_kept) {
@@ -249,7 +261,7 @@ impl<R: StepRule> Steps<R> {
     }
 
     pub fn step(&mut self, gradients: &Gradients) -> Result<()> {
-        // A scope of precision is for models: a step is made in the dtype of its parameters.
+        // Precision scopes are meant for models: a step runs in the dtype of its parameters.
         let op = self.op;
         in_span(SpanKind::Step, op, "", || no_grad(|| without_precision(|| self.step_as_it_is(gradients))))
     }
@@ -276,7 +288,7 @@ impl<R: StepRule> Steps<R> {
         Ok(())
     }
 
-    /// Each parameter that is not frozen, with its gradient.
+    /// Returns each parameter that is not frozen, with its gradient.
     fn pair<'g>(&self, gradients: &'g Gradients) -> Result<Vec<Work<'g>>> {
         let (mut works, mut missing) = (Vec::with_capacity(self.slots.len()), Vec::new());
         for (index, slot) in self.slots.iter().enumerate() {
@@ -295,7 +307,7 @@ impl<R: StepRule> Steps<R> {
         Ok(works)
     }
 
-    /// States for parameters that have none; those that there are must still fit.
+    /// Creates the states of parameters that have none, and checks that existing ones still fit.
     fn prepare_states(&mut self, works: &[Work<'_>]) -> Result<()> {
         for work in works {
             let (slot, tensor) = (&mut self.slots[work.slot], &work.tensor);
@@ -323,10 +335,10 @@ impl<R: StepRule> Steps<R> {
         Ok(())
     }
 
-    /// One upload for each device and accumulator dtype.
+    /// Uploads the numbers: one upload for each device and accumulator dtype.
     fn write_numbers(&mut self, works: &[Work<'_>], rows: &Rows) -> Result<()> {
         let values = self.progress().values(&self.groups, rows);
-        // Tables of devices or dtypes that no parameter has any more go.
+        // Drop tables of devices or dtypes that no parameter has any longer.
         self.numbers.retain(|numbers| works.iter().any(|work| numbers.serve(&work.tensor)));
         for tensor in works.iter().map(|work| &work.tensor) {
             if !self.numbers.iter().any(|numbers| numbers.serve(tensor) && numbers.rows.len() == rows.len()) {
@@ -338,7 +350,8 @@ impl<R: StepRule> Steps<R> {
         self.numbers.iter().try_for_each(|numbers| numbers.write(&values))
     }
 
-    /// Has the numbers written before each replay of the step that is being recorded, into the tables that it reads.
+    /// Arranges that the numbers are written before each replay of the step that is being recorded,
+    /// to the tables that it reads.
     fn write_before_replays(&self, works: &[Work<'_>], slots: Vec<usize>) -> Result<()> {
         let places = self.progress().places(&slots);
         let rows = self.progress().rows(&slots).len();
@@ -380,7 +393,8 @@ impl<R: StepRule> Steps<R> {
         })
     }
 
-    /// Puts `min(1, max_norm / (norm + 1e-6))` into the clip factor's place, on the device (Pascanu et al. 2013, in PyTorch's form).
+    /// Writes `min(1, max_norm / (norm + 1e-6))` to the clip factor, on the device (Pascanu et al.
+    /// 2013, as PyTorch computes it).
     fn clip(&self, gradients: &Gradients, works: &[Work<'_>]) -> Result<()> {
         let Some(max_norm) = self.common.max_grad_norm.filter(|_| !works.is_empty()) else { return Ok(()) };
         let tensors: Vec<&Tensor> = works.iter().map(|work| &work.tensor).collect();
@@ -389,7 +403,7 @@ impl<R: StepRule> Steps<R> {
         self.numbers.iter().try_for_each(|numbers| numbers.table.narrow(1, 1, 1)?.copy_(&factor))
     }
 
-    /// One change for up to [`TOGETHER`] parameters of a group, device and dtype.
+    /// Makes one change for up to [`TOGETHER`] parameters of the same group, device and dtype.
     fn change(&self, works: &[Work<'_>], rows: &Rows) -> Result<()> {
         let alike = |left: &Work<'_>, right: &Work<'_>| {
             self.slots[left.slot].group == self.slots[right.slot].group
@@ -424,21 +438,22 @@ impl<R: StepRule> Steps<R> {
     }
 }
 
-/// Whether any two parameters have one memory: such as overlap are changed one after the other, as if each had a step of its own.
+/// Whether any two parameters share a buffer. Parameters that overlap are changed one after the
+/// other, as if each had a separate step.
 fn share_memory(works: &[Work<'_>]) -> bool {
     let mut addresses: Vec<usize> = works.iter().map(|work| work.tensor.buffer().address()).collect();
     addresses.sort_unstable();
     addresses.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Whether the ranges of two tensors of one dtype meet.
+/// Whether the memory ranges of two tensors of the same dtype overlap.
 fn overlap(one: &Tensor, other: &Tensor) -> bool {
     let ranges = one.layout().bounds().zip(other.layout().bounds());
     one.buffer().is(other.buffer())
         && ranges.is_none_or(|((low, high), (other_low, other_high))| low <= other_high && other_low <= high)
 }
 
-/// A slot for each parameter of these groups.
+/// Creates a slot for each parameter of these groups.
 fn slots_of(op: &'static str, groups: Vec<ParamGroup>) -> Result<Vec<Slot>> {
     let mut labels = HashSet::new();
     let mut slots: Vec<Slot> = Vec::new();
@@ -460,12 +475,13 @@ fn slots_of(op: &'static str, groups: Vec<ParamGroup>) -> Result<Vec<Slot>> {
     Ok(slots)
 }
 
-/// The parameter's name, made different from those before it: two models may use the same names.
+/// Returns the parameter's name, made unique among the earlier ones: two models may use the same
+/// names.
 pub(crate) fn unique_label(labels: &mut HashSet<String>, param: &Param, position: usize) -> String {
     let name = param.name().map_or_else(|| format!("parameter {position}"), str::to_owned);
     let mut label = name.clone();
     let mut number = 1;
-    // A label that was made different may itself be the name of another parameter.
+    // The new label may itself be the name of another parameter.
     while !labels.insert(label.clone()) {
         number += 1;
         label = format!("{name}#{number}");
@@ -473,7 +489,7 @@ pub(crate) fn unique_label(labels: &mut HashSet<String>, param: &Param, position
     label
 }
 
-/// Whether `state` is a state of the parameter `tensor` as that is now.
+/// Whether `state` fits the current shape, dtype and device of the parameter `tensor`.
 fn belongs(state: &Tensor, tensor: &Tensor) -> bool {
     state.shape() == tensor.shape()
         && state.dtype() == tensor.dtype().accumulator()

@@ -1,4 +1,4 @@
-//! Healthy models, of which the monitor must say nothing.
+//! Healthy models, for which the monitor must not report anything.
 
 use super::*;
 
@@ -81,7 +81,8 @@ fn healthy_transformers_and_residual_networks_give_no_warning() -> Result<()> {
     Ok(())
 }
 
-/// A layer whose weights start at 0, as heads and adapters do, grows by much of its size at first.
+/// A layer whose weights start at 0, as heads and adapters do, changes by a large fraction of its
+/// size at first.
 #[test]
 fn weights_that_start_at_zero_give_no_warning() -> Result<()> {
     let device = device();
@@ -96,7 +97,7 @@ fn weights_that_start_at_zero_give_no_warning() -> Result<()> {
     Ok(())
 }
 
-/// Whatever `compute` gives for its loss, of a training of five steps.
+/// Checks that a training run of five steps with the loss of `compute` gives no warnings.
 fn quiet_of(model: &impl Module, compute: impl Fn() -> Result<Tensor>) -> Result<()> {
     let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 1e-3, ..Default::default() })?;
     let mut monitor = StatsMonitor::new(each_step())?;
@@ -107,7 +108,7 @@ fn quiet_of(model: &impl Module, compute: impl Fn() -> Result<Tensor>) -> Result
     Ok(())
 }
 
-/// A model that divides its input itself may get it in any unit.
+/// The input may have any scale if the model divides by it.
 #[test]
 fn inputs_that_the_model_scales_give_no_warning() -> Result<()> {
     let device = device();
@@ -120,7 +121,7 @@ fn inputs_that_the_model_scales_give_no_warning() -> Result<()> {
     Ok(())
 }
 
-/// Rows of which hardly a number is not 0, features that are the same for each example, and a batch of one.
+/// Rows with few nonzero numbers, features that are the same for each example, and a batch of one.
 #[test]
 fn sparse_and_constant_features_give_no_warning() -> Result<()> {
     let device = device();
@@ -144,7 +145,8 @@ struct Heads {
     other: Linear,
 }
 
-/// Linear layers in a row that are meant: of low rank, one read by two heads, and the parts of an autoencoder.
+/// Consecutive linear layers that are intended: of low rank, with an output that two heads read,
+/// and in separate parts of an autoencoder.
 #[test]
 fn linear_layers_in_a_row_that_are_meant_give_no_warning() -> Result<()> {
     let device = device();
@@ -163,7 +165,8 @@ fn linear_layers_in_a_row_that_are_meant_give_no_warning() -> Result<()> {
     quiet_of(&split_model, || split_model.forward(&input)?.mse_loss(&target, Reduction::Mean))
 }
 
-/// Losses by hand: a cross-entropy of picked logits, all pairs of predictions, outputs of one column beside targets of one.
+/// Losses written by hand: a cross-entropy of gathered logits, all pairs of predictions, and
+/// outputs of one column with targets of one column.
 #[test]
 fn losses_by_hand_give_no_warning() -> Result<()> {
     let device = device();
@@ -183,7 +186,7 @@ fn losses_by_hand_give_no_warning() -> Result<()> {
     })
 }
 
-/// A learning rate that warms up from nothing, as schedules do.
+/// A learning rate that warms up from 0, as in schedules.
 #[test]
 fn a_rate_that_warms_up_gives_no_warning() -> Result<()> {
     let device = device();
@@ -200,14 +203,15 @@ fn a_rate_that_warms_up_gives_no_warning() -> Result<()> {
     Ok(())
 }
 
-/// A backbone that is used and not trained, and a head.
+/// A backbone that is used but not trained, and a head.
 #[derive(Module)]
 struct Features {
     backbone: Mlp,
     head: Linear,
 }
 
-/// The layers without a gradient, of a training of these parameters in which the backbone runs where nothing is recorded.
+/// Returns the layers without a gradient, in a training step of these parameters in which the
+/// backbone runs in no-grad mode.
 fn missing(model: &Features, parameters: Vec<ternion_nn::Param>) -> Result<Vec<String>> {
     let input = Tensor::randn([16, 8], DType::F32, &model.head.weight.device())?;
     let mut monitor = StatsMonitor::new(each_step())?;
@@ -222,7 +226,8 @@ fn missing(model: &Features, parameters: Vec<ternion_nn::Param>) -> Result<Vec<S
     Ok(named.map(|warning| warning.layer.clone()).collect())
 }
 
-/// Nobody misses the gradients of a part that the optimizer does not have and that runs unrecorded.
+/// Missing gradients are not reported for a part that the optimizer does not have and that runs in
+/// no-grad mode.
 #[test]
 fn a_frozen_backbone_misses_no_gradient_unless_the_optimizer_has_it() -> Result<()> {
     let device = device();
@@ -232,7 +237,8 @@ fn a_frozen_backbone_misses_no_gradient_unless_the_optimizer_has_it() -> Result<
     Ok(())
 }
 
-/// What the monitor computes is no part of a checkpoint, whether it watches the backward pass or not.
+/// The ops of the monitor are not part of a checkpointed segment, whether or not it observes the
+/// backward pass.
 #[test]
 fn a_checkpoint_is_watched_as_what_it_computes() -> Result<()> {
     let device = device();
@@ -242,7 +248,8 @@ fn a_checkpoint_is_watched_as_what_it_computes() -> Result<()> {
     checkpoint_is_watched(&device, FeedForward::new(8, gated, &device)?, 1e-6)
 }
 
-/// Whose layers run by themselves while they are watched, and in backward again, whether or not somebody watches then.
+/// Checks a checkpointed segment. Its layers run without fusion while they are observed, and run
+/// the same way again in backward, whether or not they are observed then.
 fn checkpoint_is_watched(device: &Device, model: impl Forward + 'static, limit: f32) -> Result<()> {
     let model = std::sync::Arc::new(model);
     let input = Tensor::randn([16, 8], DType::F32, device)?;

@@ -1,4 +1,5 @@
-//! Who asks for a gradient, by the names under which a backward pass gives them.
+//! The tensors that require a gradient, by the ids under which a backward pass returns their
+//! gradients.
 
 use super::{Slot, Trained};
 use parking_lot::Mutex;
@@ -10,12 +11,12 @@ use ternion::autograd::TensorId;
 use ternion::nn::Param;
 use ternion::{Gradients, Shape, Tensor};
 
-/// The tensors that ask for a gradient, by the names under which their gradients are found.
+/// The tensors that require a gradient, by the ids under which their gradients are found.
 #[derive(Default)]
 struct Asking {
     leaves: HashMap<TensorId, Weak<Slot>>,
     params: Vec<Weak<Slot>>,
-    /// Entries at which those that nobody has any more are looked for.
+    /// The number of entries at which those of dropped tensors are removed.
     full: usize,
 }
 
@@ -47,7 +48,8 @@ pub fn register_param(param: &Param, slot: &Arc<Slot>) {
     asking.params.push(Arc::downgrade(slot));
 }
 
-/// The tensors that gathered a gradient in the backward pass of this number, and still have it, with their shapes.
+/// Returns the tensors that accumulated a gradient in the backward pass `turn` and still have it,
+/// with the shapes of the gradients.
 pub fn gathered_in(py: Python<'_>, turn: u64) -> Vec<(TensorId, Shape)> {
     let slots: Vec<(Option<TensorId>, Arc<Slot>)> = {
         let asking = ASKING.lock();
@@ -61,7 +63,7 @@ pub fn gathered_in(py: Python<'_>, turn: u64) -> Vec<(TensorId, Shape)> {
     slots.into_iter().filter_map(shape).collect()
 }
 
-/// The places for these gradients, in the order in which the leaves were made.
+/// Returns the slots for these gradients, in the order in which the leaves were created.
 pub(super) fn places(gradients: &Gradients) -> Vec<(TensorId, Arc<Slot>)> {
     let asking = ASKING.lock();
     let mut of_params: HashMap<TensorId, Arc<Slot>> = HashMap::new();

@@ -1,4 +1,5 @@
-//! Which gradients are those of a loss that a `GradScaler` has scaled: noted where they are gathered, and true for as long as nobody writes to them.
+//! Tracks which gradients belong to a loss that a `GradScaler` has scaled. This is recorded when
+//! gradients are accumulated, and valid until the gradient is written to.
 
 use super::Slot;
 use crate::tensor::PyTensor;
@@ -13,18 +14,20 @@ use ternion::ops::binary::{BinaryOp, BinaryScalar, Side};
 use ternion::ops::reduce::ReduceOp;
 use ternion::{Op, Tensor};
 
-/// Whether the program has made a scaler: else nothing is noted.
+/// Whether the program has created a scaler; otherwise nothing is recorded.
 static IN_USE: AtomicBool = AtomicBool::new(false);
-/// Scaled losses by the numbers of their nodes, with their scales.
+/// Scaled losses by the ids of their nodes, with their scales.
 type Losses = HashMap<u64, (Weak<Node>, f64)>;
-/// The losses that were scaled and are still there.
+/// The losses that were scaled and still exist.
 static LOSSES: LazyLock<Mutex<Losses>> = LazyLock::new(Mutex::default);
-/// Losses from which on those that are gone are looked for: a backward pass does so anyway.
+/// The number of losses from which on dropped losses are removed; a backward pass removes them in
+/// any case.
 const FULL: usize = 1024;
-/// Terms of a loss, and nodes behind them, beyond which nothing is said of it.
+/// The limit on the number of terms of a loss, and of nodes behind them. Beyond it nothing is known
+/// about the loss.
 const MOST: usize = 100_000;
 
-/// What is known of a gradient.
+/// What is known about a gradient.
 pub(super) struct Origin {
     memory: WeakBuffer,
     version: u64,
@@ -34,9 +37,9 @@ pub(super) struct Origin {
 /// What a backward pass adds to a gradient, as far as is known.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct Adds {
-    /// The gradient of a loss times this.
+    /// The factor of the gradient of a scaled loss.
     scaled: Option<f64>,
-    /// The gradient of a loss that no scaler has scaled, times this.
+    /// The factor of the gradient of a loss that no scaler has scaled.
     plain: Option<f64>,
 }
 
@@ -50,17 +53,19 @@ impl Adds {
 #[derive(Default)]
 pub(super) struct Pass {
     all: Adds,
-    /// Where leaves differ.
+    /// Only if leaves differ.
     leaves: HashMap<TensorId, Adds>,
 }
 
-/// A part of a loss, which is the sum of its parts: where it was computed, and what it was multiplied by since, if that is known.
+/// A term of a loss, which is the sum of its terms: the node that computed it, and the factor by
+/// which it was multiplied since, if that is known.
 struct Term {
     node: Arc<Node>,
     factor: Option<f64>,
 }
 
-/// The nodes that a node leads to, of which the gradient comes times this; `None` if it is no sum.
+/// Returns the factor with which the gradient reaches the input nodes of a term's node; `None` if
+/// the node does not compute a sum.
 fn summands(term: &Term) -> Option<Option<f64>> {
     let Function::Op(op) = term.node.function() else {
         return matches!(term.node.function(), Function::View(_) | Function::Transfer(_))
@@ -70,7 +75,7 @@ fn summands(term: &Term) -> Option<Option<f64>> {
     match op {
         Op::Copy(_) | Op::Concat(_) => Some(term.factor),
         Op::Reduce(reduce) if reduce.op == ReduceOp::Sum => Some(term.factor),
-        // How many there are does not matter to what is asked: it is no scale.
+        // The number of elements does not matter: division by it is not a loss scale.
         Op::Reduce(reduce) if reduce.op == ReduceOp::Mean => Some(term.factor),
         Op::Binary(binary) if matches!(binary.op, BinaryOp::Add | BinaryOp::Sub) => Some(term.factor),
         Op::Binary(binary) if matches!(binary.op, BinaryOp::Mul | BinaryOp::Div) => {
@@ -93,7 +98,8 @@ fn is_close(one: f64, other: f64) -> bool {
 }
 
 impl Pass {
-    /// What the backward pass of `root` adds. Nothing is known of one whose gradient is given, or that multiplies by what may be a scale.
+    /// Returns what the backward pass of `root` adds. Nothing is known if its gradient is given
+    /// explicitly, or if it multiplies by what may be a scale.
     pub(super) fn of(root: &Tensor, is_weighted: bool) -> Pass {
         let Some(node) = root.node().filter(|_| IN_USE.load(Relaxed) && !is_weighted) else {
             return Pass::default();
@@ -112,7 +118,7 @@ impl Pass {
             }
             if let Some(scale) = losses.get(&term.node.id()) {
                 let scale = term.factor.map(|factor| factor * scale);
-                // Divided by the scale again, it is as it was.
+                // Divided by the scale again, it is unscaled.
                 let scaled = scale.filter(|scale| !is_close(scale.abs(), 1.0));
                 found.push((Adds { scaled, plain: None }, term.node));
             } else if let Some(factor) = summands(&term) {
@@ -141,29 +147,30 @@ impl Pass {
     }
 }
 
-/// What a term adds that no scaler has scaled.
+/// Returns what a term adds that no scaler has scaled.
 fn plain(term: &Term, losses: &HashMap<u64, f64>) -> Adds {
-    // What was made of a scaled loss by other means may be anything.
+    // A term that was computed from a scaled loss in another way may have any scale.
     let oldest = losses.keys().min();
     let is_apart = oldest.is_none_or(|oldest| !leads_to(&term.node, losses, *oldest));
     Adds { scaled: None, plain: term.factor.filter(|_| is_apart) }
 }
 
-/// Whether a node was computed from a scaled loss, of which the oldest has this number.
+/// Returns whether a node was computed from a scaled loss; `oldest` is the smallest id of their
+/// nodes.
 fn leads_to(node: &Arc<Node>, losses: &HashMap<u64, f64>, oldest: u64) -> bool {
     let (mut stack, mut seen) = (vec![node.clone()], HashSet::from([node.id()]));
     while let Some(node) = stack.pop() {
         if losses.contains_key(&node.id()) || seen.len() > MOST {
             return true;
         }
-        // What a node was computed from has smaller numbers.
+        // The nodes of the inputs of a node have smaller ids.
         let before = node.input_nodes().flatten().filter(|before| before.id() >= oldest);
         stack.extend(before.filter(|before| seen.insert(before.id())).cloned());
     }
     false
 }
 
-/// The leaves that a node was computed from; `None` if there are too many nodes on the way.
+/// Returns the leaves that a node was computed from; `None` if there are too many nodes in between.
 fn leaves_of(node: &Arc<Node>) -> Option<HashSet<TensorId>> {
     let (mut stack, mut seen) = (vec![node.clone()], HashSet::from([node.id()]));
     let mut leaves = HashSet::new();
@@ -183,7 +190,7 @@ fn leaves_of(node: &Arc<Node>) -> Option<HashSet<TensorId>> {
     Some(leaves)
 }
 
-/// The scaled losses that are still there.
+/// Returns the scaled losses that still exist.
 fn living() -> HashMap<u64, f64> {
     let mut losses = LOSSES.lock();
     losses.retain(|_, (node, _)| node.strong_count() > 0);
@@ -191,7 +198,7 @@ fn living() -> HashMap<u64, f64> {
 }
 
 impl Slot {
-    /// What is known of the gradient as it is now.
+    /// Returns what is known about the current gradient.
     fn adds(&self, py: Python<'_>) -> Adds {
         let Some(grad) = self.get(py) else { return Adds::default() };
         let grad = grad.get().tensor();
@@ -203,7 +210,7 @@ impl Slot {
         known.as_deref().filter(is_as_it_was).map_or(Adds::default(), |origin| origin.adds)
     }
 
-    /// Has this be what is known of the gradient, from now on.
+    /// Records `adds` as what is known about the current gradient.
     fn note_adds(&self, py: Python<'_>, adds: Adds) {
         let grad = self.get(py).filter(|_| adds != Adds::default()).map(|grad| grad.get().tensor());
         let origin = grad.map(|grad| {
@@ -213,7 +220,8 @@ impl Slot {
         *self.origin.lock() = origin;
     }
 
-    /// Gathers a gradient of a pass, and notes where it comes from. A hook may have made anything of it.
+    /// Accumulates a gradient of a pass, and records its origin, which is unknown if a hook may
+    /// have changed it.
     pub(super) fn gather_of(
         &self,
         py: Python<'_>,
@@ -232,13 +240,13 @@ impl Slot {
     }
 }
 
-/// A scaler was made: from now on it is noted where gradients come from.
+/// Starts recording the origin of gradients, because a scaler was created.
 #[pyfunction]
 fn note_scaler() {
     IN_USE.store(true, Relaxed);
 }
 
-/// A loss, as it is here, was multiplied by this scale.
+/// Records that a loss, with its current node, was multiplied by a scale.
 #[pyfunction]
 fn note_scaled(loss: &Bound<'_, PyTensor>, scale: f64) {
     let tensor = loss.get().tensor();
@@ -251,7 +259,8 @@ fn note_scaled(loss: &Bound<'_, PyTensor>, scale: f64) {
     }
 }
 
-/// For each tensor the scale of a loss whose gradient is in its own, and the factor of one that was not scaled; 0 where there is none, or none is known.
+/// Returns for each tensor the scale of the scaled loss whose gradient its `grad` contains, and the
+/// factor of an unscaled loss; 0 if there is none, or none is known.
 #[pyfunction]
 fn scales_of(py: Python<'_>, tensors: Vec<Py<PyTensor>>) -> Vec<(f64, f64)> {
     let adds = |tensor: &Py<PyTensor>| {
@@ -261,7 +270,7 @@ fn scales_of(py: Python<'_>, tensors: Vec<Py<PyTensor>>) -> Vec<(f64, f64)> {
     tensors.iter().map(adds).map(|adds| (adds.scaled.unwrap_or(0.0), adds.plain.unwrap_or(0.0))).collect()
 }
 
-/// The gradients of these tensors were clipped: they are those of the losses that they were.
+/// Records that the gradients of these tensors were clipped: they still belong to the same losses.
 #[pyfunction]
 fn keep_scales(py: Python<'_>, tensors: Vec<Py<PyTensor>>, scales: Vec<(f64, f64)>) {
     for (tensor, (scale, plain)) in tensors.iter().zip(scales) {
@@ -273,7 +282,7 @@ fn keep_scales(py: Python<'_>, tensors: Vec<Py<PyTensor>>, scales: Vec<(f64, f64
     }
 }
 
-/// Puts the functions into the module `_trust`.
+/// Adds the functions to the module `_trust`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(note_scaler, module)?)?;
     module.add_function(wrap_pyfunction!(note_scaled, module)?)?;

@@ -1,4 +1,4 @@
-//! Numbers of Python, and of NumPy, in lists within lists.
+//! Numbers of Python and NumPy in nested lists.
 
 use crate::arguments::number;
 use crate::dtype::DTypeArgument;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyList, PyRange, PyTuple};
 use ternion::{DType, Device, Error, MAX_RANK, Result, Shape, Tensor, text};
 
-/// Numbers in nested lists: their shape, and all of them in row-major order.
+/// Numbers from nested lists: their shape, and the values in row-major order.
 #[derive(Default)]
 pub struct Nested {
     shape: Vec<usize>,
@@ -17,7 +17,7 @@ pub struct Nested {
     dtype: Option<DType>,
 }
 
-/// Whether an object has items that are numbers of a tensor, or lists of them.
+/// Returns whether an object is a sequence whose items are read as numbers, or as lists of numbers.
 pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>()
@@ -46,7 +46,7 @@ impl Nested {
                 "tensor: expected numbers, lists of them or an array, got {kind}"
             )));
         }
-        // One that holds itself has no end.
+        // A list that contains itself is infinitely deep.
         if depth == MAX_RANK {
             return Err(Failure::value(format!(
                 "tensor: lists within lists, expected at most {MAX_RANK} deep"
@@ -67,7 +67,7 @@ impl Nested {
         object.try_iter()?.try_for_each(|item| self.read(&item?, depth + 1))
     }
 
-    /// The numbers of an array in a list, in its dtype.
+    /// Reads the numbers of an array in a list, with the array's dtype.
     fn read_array(&mut self, array: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
         let Some(view) = crate::numpy::viewed(array)? else { return Ok(()) };
         let (before, dtype) = (self.dtype, view.dtype());
@@ -88,7 +88,7 @@ impl Nested {
         Ok(())
     }
 
-    /// The tensor, on the processor: not every device has the dtypes that numbers of Python have.
+    /// Returns the tensor, on the CPU: not every device supports the dtypes of Python's numbers.
     pub fn tensor(self, dtype: Option<DType>, cpu: &Device) -> Result<Tensor> {
         let shape = Shape::new(&self.shape)?;
         let exact = |number: &Number| match *number {
@@ -117,7 +117,7 @@ impl Nested {
     }
 }
 
-/// The dtype of a number of NumPy, which keeps it.
+/// Returns the dtype of a NumPy scalar, which is kept.
 fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
     if object.cast_exact::<PyFloat>().is_ok() || object.cast_exact::<PyInt>().is_ok() {
         return None;
@@ -125,7 +125,7 @@ fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
     Some(object.getattr("dtype").ok()?.extract::<DTypeArgument>().ok()?.0)
 }
 
-/// The least number of an integer dtype, and the one behind its last.
+/// Returns the smallest value of an integer dtype, and one more than the largest.
 pub fn range(dtype: DType) -> Option<(i128, i128)> {
     let bits = 8 * dtype.size() as u32;
     match dtype {
@@ -135,7 +135,7 @@ pub fn range(dtype: DType) -> Option<(i128, i128)> {
     }
 }
 
-/// The only element of a tensor of integers.
+/// Returns the only element of an integer tensor.
 pub fn whole_item(tensor: &Tensor) -> Result<i128> {
     match tensor.dtype() {
         DType::U64 => tensor.item::<u64>().map(i128::from),
@@ -143,12 +143,13 @@ pub fn whole_item(tensor: &Tensor) -> Result<i128> {
     }
 }
 
-/// The dtype of numbers of two in one list: int64 of integers that have none in common, if it holds them.
+/// Returns the common dtype of two numbers in one list: int64 for integer dtypes without a common
+/// one; the values are checked later.
 fn meeting(left: DType, right: DType) -> DType {
     common(left, right).unwrap_or(DType::I64)
 }
 
-/// Whether a dtype holds a number, but for what is behind its point.
+/// Returns whether a number, without its fraction, fits a dtype.
 pub fn holds(dtype: DType, number: Number) -> bool {
     let Some((low, high)) = range(dtype) else { return true };
     match number {

@@ -1,4 +1,5 @@
-//! Activations, and layers without state, that are composed in the core: what functions of `ternion/nn` call, which say what is the default.
+//! Activations and layers without state that are composed in the core. The functions of
+//! `ternion/nn` call them and define the default values.
 
 use super::TensorArgument;
 use crate::arguments::Real;
@@ -44,13 +45,13 @@ fn _glu(py: Python<'_>, input: TensorArgument<'_, '_>, dim: isize) -> Outcome<Py
     input.get().map(py, |x| floating(x)?.glu(dim))
 }
 
-/// Of whole numbers as floats.
+/// Integers are converted to floats.
 #[pyfunction]
 fn _hardshrink(py: Python<'_>, input: TensorArgument<'_, '_>, lambd: Real) -> Outcome<PyTensor> {
     input.get().map(py, |x| floating(x)?.hardshrink(lambd.0))
 }
 
-/// Also of integers.
+/// Also supports integers.
 #[pyfunction]
 fn _threshold(
     py: Python<'_>,
@@ -105,10 +106,10 @@ fn _bilinear(
     .map(PyTensor::new)
 }
 
-/// The functions that are methods of tensors, too.
+/// The functions that are also methods of tensors.
 #[pymethods]
 impl PyTensor {
-    /// `log(sigmoid(x))` of each element, without loss.
+    /// Computes `log(sigmoid(x))` of each element without cancellation.
     ///
     /// Shapes: [..] -> the same; integers become float32
     fn logsigmoid(&self, py: Python<'_>) -> Outcome<PyTensor> {
@@ -116,7 +117,7 @@ impl PyTensor {
     }
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_floats(module)?;
     module.add_function(wrap_pyfunction!(_glu, module)?)?;

@@ -1,5 +1,5 @@
-//! Arithmetic, reductions and statistics from the core's `functions`: what the functions of `ternion/_functions/arithmetic.py` and `reductions.py` call, which say
-//! what is the default.
+//! Arithmetic, reductions and statistics from the core's `functions`. The functions of
+//! `ternion/_functions/arithmetic.py` and `reductions.py` call them and define the default values.
 
 use super::TensorArgument;
 use super::reduce::{has_extremes, pair_along};
@@ -15,19 +15,19 @@ use ternion::{Axes, Result, Tensor, linalg};
 
 type Pair = Outcome<(PyTensor, PyTensor)>;
 
-/// Three tensors in the floating dtype that they meet in.
+/// Converts three tensors to their common floating dtype.
 fn met(a: &Tensor, b: &Tensor, c: &Tensor) -> Result<[Tensor; 3]> {
     let [a, b, c] = meet_three(a, b, c)?;
     Ok([floating(&a)?, floating(&b)?, floating(&c)?])
 }
 
-/// Two results.
+/// Runs a function with two results.
 fn two(slf: &PyTensor, py: Python<'_>, f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send) -> Pair {
     let x = slf.tensor();
     run(py, x.elements(), || f(&x)).map(|(first, second)| (PyTensor::new(first), PyTensor::new(second)))
 }
 
-/// Of two tensors in the floating dtype that they meet in.
+/// Methods of two tensors, which are converted to their common floating dtype.
 macro_rules! of_two_floats {
     ($($name:ident => $method:ident;)*) => {
         #[pymethods]
@@ -259,7 +259,7 @@ impl PyTensor {
             for part in parts.iter_mut().flatten() {
                 (x, *part) = meet(&x, part)?;
             }
-            // The second may have changed the dtype.
+            // The second promotion may have changed the dtype.
             let parts = parts.map(|part| part.map(|part| part.to_dtype(x.dtype())).transpose());
             let [prepend, append] = parts;
             x.diff(n, dim, prepend?.as_ref(), append?.as_ref())
@@ -287,7 +287,7 @@ impl PyTensor {
     }
 }
 
-/// As `pair_along`, of any axes.
+/// Same as `pair_along` for any axes.
 fn pair_of(
     x: &Tensor,
     axes: &Axes,

@@ -1,4 +1,4 @@
-//! Attention, and sums that are activated at once: a native part of `ternion.nn.functional`.
+//! Attention, and sums with a fused activation: a native part of `ternion.nn.functional`.
 
 use super::loss::cast_half;
 use crate::error::{Failure, Outcome};
@@ -8,22 +8,29 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{AttentionOptions, Causal, CumulativeLengths, DType, Result, Shape, Tensor, UnaryOp};
 
-/// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
+/// Computes the means of `value`, weighted by `softmax(scale * query @ key.T + mask)`.
 ///
-/// Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
-/// value_dim]; axes before the last two may be left out
+/// Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [..,
+/// kv_heads, keys, value_dim] -> [.., heads, queries, value_dim]; axes before the last two may be
+/// omitted
 ///
 /// Args:
-///     attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
-///     dropout_p: the probability with which a weight becomes 0.
-///     is_causal: whether a query sees only keys up to its own place; the first query stands at the first key, but under a `window`.
-///     scale: of the scores; 1 / sqrt(head_dim) by default.
-///     enable_gqa: taken as in PyTorch; heads of keys and values may be shared by several heads of queries without it, too.
-///     window: how many places back, and ahead unless causal, a query sees, its own counted; the last query stands at the last key.
-///     lower_right: whether the last query of a causal attention stands at the last key, as it must when keys of earlier steps are kept.
+///     attn_mask: a bool mask, True where a query attends to a key, or a floating mask that is
+///         added to the scores; broadcast.
+///     dropout_p: the probability that a weight is set to 0.
+///     is_causal: whether each query attends only to keys at or before its position. The first
+///         query is aligned with the first key; with a `window` or `lower_right`, the last query
+///         with the last key.
+///     scale: the factor of the scores; 1 / sqrt(head_dim) by default.
+///     enable_gqa: accepted as in PyTorch; several heads of queries may share one head of keys and
+///         values without it, too.
+///     window: the number of positions that a query attends to, backward, and also forward unless
+///         causal, including its own; the last query is aligned with the last key.
+///     lower_right: whether the last query of causal attention is aligned with the last key, as is
+///         necessary with a KV cache.
 ///
 /// Raises:
-///     ValueError: shapes that do not fit, a probability outside 0 to 1.
+///     ValueError: incompatible shapes, or a probability outside 0 to 1.
 #[pyfunction]
 #[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None, enable_gqa=false, *, window=None, lower_right=false))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -54,16 +61,17 @@ fn scaled_dot_product_attention(
     Ok(y)
 }
 
-/// Means of `value`, weighted by `softmax(scale * query @ key.T + mask)`, and the log-sum-exp of each query's scores before dropout.
+/// Computes the means of `value`, weighted by `softmax(scale * query @ key.T + mask)`, and the
+/// log-sum-exp of each query's scores before dropout.
 ///
-/// Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
-/// value_dim] and [.., heads, queries]
+/// Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [..,
+/// kv_heads, keys, value_dim] -> [.., heads, queries, value_dim] and [.., heads, queries]
 ///
 /// Args:
 ///     Those of `scaled_dot_product_attention`.
 ///
 /// Raises:
-///     ValueError: shapes that do not fit, a probability outside 0 to 1.
+///     ValueError: incompatible shapes, or a probability outside 0 to 1.
 #[pyfunction]
 #[pyo3(signature = (query, key, value, attn_mask=None, dropout_p=0.0, is_causal=false, scale=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -87,7 +95,8 @@ fn scaled_dot_product_attention_with_lse(
     Ok((y, log_sum))
 }
 
-/// What `attend` gives for the operands with four axes, of which the first is the output; the leading axes of the query are restored.
+/// Returns the results of `attend` for operands with four axes, of which the first is the output.
+/// The leading axes of the query are restored.
 fn attended<const RESULTS: usize>(
     py: Python<'_>,
     operands: [Bound<'_, PyTensor>; 3],
@@ -115,21 +124,24 @@ fn attended<const RESULTS: usize>(
     Ok(results.map(PyTensor::new))
 }
 
-/// Attention within sequences of different lengths that are stored one after another, and the log-sum-exp of the scores.
+/// Computes attention within sequences of different lengths that are packed into one tensor, and
+/// the log-sum-exp of the scores.
 ///
-/// Shapes: query [rows, heads, head_dim], key [key_rows, kv_heads, head_dim], value [key_rows, kv_heads, value_dim] -> [rows, heads, value_dim] and
-/// [heads, rows]
+/// Shapes: query [rows, heads, head_dim], key [key_rows, kv_heads, head_dim], value [key_rows,
+/// kv_heads, value_dim] -> [rows, heads, value_dim] and [heads, rows]
 ///
 /// Args:
-///     cu_seq_q: int32, 0, then the end of each sequence of queries.
-///     cu_seq_k: the same of keys and values.
-///     scale: of the scores; 1 / sqrt(head_dim) by default.
-///     is_causal: whether a query sees only keys up to its own position; the last query of a sequence is at the position of its last key.
-///     window: how many positions back, and ahead unless causal, a query sees, its own counted.
-///     dropout_p: the probability with which a weight becomes 0.
+///     cu_seq_q: int32: 0, then the end of each sequence of queries.
+///     cu_seq_k: the same for keys and values.
+///     scale: the factor of the scores; 1 / sqrt(head_dim) by default.
+///     is_causal: whether each query attends only to keys at or before its position; the last query
+///         of a sequence is aligned with its last key.
+///     window: the number of positions that a query attends to, backward, and also forward unless
+///         causal, including its own.
+///     dropout_p: the probability that a weight is set to 0.
 ///
 /// Raises:
-///     ValueError: shapes that do not fit, a probability outside 0 to 1.
+///     ValueError: incompatible shapes, or a probability outside 0 to 1.
 ///     TypeError: lengths that are not int32.
 #[pyfunction]
 #[pyo3(signature = (query, key, value, cu_seq_q, cu_seq_k, scale=None, is_causal=false, window=None, dropout_p=0.0))]
@@ -161,8 +173,9 @@ fn varlen_attn(
     Ok((PyTensor::new(y), PyTensor::new(log_sum)))
 }
 
-/// Operands whose axes before the last two differ, in their number or sizes, with those axes broadcast against each other, as PyTorch has it. Heads, the axis
-/// before the last two of four and more, may differ: several heads of the query share one of the keys.
+/// If the axes of the operands before the last two differ in number or size, broadcasts those axes,
+/// as PyTorch does. The number of heads, the axis before the last two of operands with four or more
+/// axes, may differ: several heads of the query share one head of the keys.
 fn with_common_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
     let rank = operands[0].rank();
     if operands.iter().any(|operand| operand.rank() < 2) {
@@ -186,7 +199,8 @@ fn with_common_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
     Ok(expanded)
 }
 
-/// The operands and the mask in the dtype that is computed in: a mask of float32 is taken beside half precision and float64, as in PyTorch.
+/// Converts the operands and the mask to the dtype of the computation: a float32 mask is accepted
+/// with half precision and float64 operands, as in PyTorch.
 fn beside_mask(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
     let own = operands[0].dtype();
     match mask {
@@ -201,7 +215,7 @@ fn beside_mask(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor;
     }
 }
 
-/// The operands and the mask as [batch, heads, length, width].
+/// Reshapes the operands and the mask to [batch, heads, length, width].
 fn with_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
     let rank = operands[0].rank();
     if rank == 4 || rank < 2 || operands.iter().any(|operand| operand.rank() != rank) {
@@ -209,7 +223,7 @@ fn with_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tens
     }
     let outer = operands[0].dims()[..rank - 2].to_vec();
     let mask = match mask {
-        // One of two axes is spread over whatever is before.
+        // A mask with two axes is broadcast over all leading axes.
         Some(mask) if mask.rank() > 2 => {
             let of_scores = [operands[0].dims()[rank - 2], operands[1].dims()[rank - 2]];
             let all: Vec<usize> = outer.iter().copied().chain(of_scores).collect();
@@ -221,11 +235,11 @@ fn with_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tens
     Ok(([four(query)?, four(key)?, four(value)?], mask))
 }
 
-/// The last three axes stay; those before become one.
+/// Keeps the last three axes and merges those before them.
 fn four(x: &Tensor) -> Result<Tensor> {
     let (outer, inner) = x.dims().split_at(x.rank() - 2);
     let (heads, batch) = match outer.split_last() {
-        // Without heads of its own an operand of [batch, length, width] has one.
+        // An operand of [batch, length, width] has no axis of heads, which means one head.
         Some((&last, [])) => (1, last),
         Some((&last, rest)) => (last, rest.iter().product()),
         None => (1, 1),
@@ -233,9 +247,9 @@ fn four(x: &Tensor) -> Result<Tensor> {
     x.reshape([batch, heads, inner[0], inner[1]])
 }
 
-/// `max(input + other, 0)`, broadcast, in one pass.
+/// Computes `max(input + other, 0)`, broadcast, in one pass.
 ///
-/// Shapes: two tensors, broadcast -> the shape that they have together
+/// Shapes: two tensors, broadcast -> the broadcast shape
 ///
 /// Raises:
 ///     TypeError: dtypes that differ.
@@ -249,7 +263,7 @@ fn add_relu(
     run(py, a.elements().max(b.elements()), || a.add_relu(&b)).map(PyTensor::new)
 }
 
-/// What `bias_activation` takes by name.
+/// The activations of `bias_activation`, by name.
 pub(crate) const ACTIVATIONS: [(&str, UnaryOp); 8] = [
     ("relu", UnaryOp::Relu),
     ("gelu", UnaryOp::GeluErf),
@@ -261,15 +275,16 @@ pub(crate) const ACTIVATIONS: [(&str, UnaryOp); 8] = [
     ("leaky_relu", UnaryOp::LeakyRelu { slope: 0.01 }),
 ];
 
-/// `activation(input + bias)`, in one pass.
+/// Computes `activation(input + bias)` in one pass.
 ///
 /// Shapes: [.., features] and bias [features] -> [.., features]
 ///
 /// Args:
-///     activation: "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus" or "leaky_relu" (slope 0.01).
+///     activation: "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus" or
+///         "leaky_relu" (negative slope 0.01).
 ///
 /// Raises:
-///     ValueError: another activation, shapes that do not fit.
+///     ValueError: an unknown activation, or incompatible shapes.
 ///     TypeError: dtypes that differ.
 #[pyfunction]
 fn bias_activation(
@@ -287,7 +302,7 @@ fn bias_activation(
     run(py, x.elements(), || x.bias_activation(&bias, activation)).map(PyTensor::new)
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scaled_dot_product_attention, module)?)?;
     module.add_function(wrap_pyfunction!(scaled_dot_product_attention_with_lse, module)?)?;

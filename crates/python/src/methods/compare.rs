@@ -1,4 +1,4 @@
-//! Comparisons, and what is chosen by them.
+//! Comparisons, and selection by masks.
 
 use crate::arguments::Operand;
 use crate::create::{one_expected, value_of};
@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ternion::{Closeness, DType, Result, Tensor};
 
-/// A value to fill with that is a tensor to which a gradient flows: as a number it would be lost.
+/// Returns a fill value that is a tensor in the autograd graph, and `None` for other values. As a
+/// number it would lose its gradient.
 pub fn recorded_fill(value: &Bound<'_, PyAny>, function: &str) -> Outcome<Option<Tensor>> {
     let Ok(value) = value.cast::<PyTensor>() else { return Ok(None) };
     let value = value.get().tensor();
@@ -22,12 +23,12 @@ pub fn recorded_fill(value: &Bound<'_, PyAny>, function: &str) -> Outcome<Option
     Ok(is_recorded(&[&value]).then_some(value))
 }
 
-/// A tensor of one element without axes, on the device and in the dtype of `x`.
+/// Converts a tensor of one element to one without axes, with the device and dtype of `x`.
 pub fn fill_like(value: &Tensor, x: &Tensor) -> Result<Tensor> {
     value.to_device(x.device())?.to_dtype(x.dtype())?.reshape(())
 }
 
-/// `x` in the shape that it and a mask have together.
+/// Expands `x` to the broadcast shape of `x` and a mask.
 pub fn spread_over(x: &Tensor, mask: &Tensor, function: &'static str) -> Result<Tensor> {
     match x.shape().broadcast(mask.shape(), function)? {
         shape if shape == *x.shape() => Ok(x.clone()),
@@ -50,17 +51,17 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// Where the elements are equal to those of `other`, a tensor or a number; broadcast.
+    /// Computes element-wise equality with `other`, a tensor or a number; broadcast.
     eq => Eq;
-    /// Where the elements are not equal to those of `other`.
+    /// Computes `self != other` element-wise.
     ne => Ne;
-    /// Where the elements are less than those of `other`.
+    /// Computes `self < other` element-wise.
     lt => Lt;
-    /// Where the elements are at most those of `other`.
+    /// Computes `self <= other` element-wise.
     le => Le;
-    /// Where the elements are greater than those of `other`.
+    /// Computes `self > other` element-wise.
     gt => Gt;
-    /// Where the elements are at least those of `other`.
+    /// Computes `self >= other` element-wise.
     ge => Ge;
 }
 
@@ -80,15 +81,16 @@ macro_rules! logical {
 }
 
 logical! {
-    /// Where both are true, or not 0.
+    /// Computes the logical AND; elements that are not 0 count as true.
     logical_and;
-    /// Where at least one is true, or not 0.
+    /// Computes the logical OR; elements that are not 0 count as true.
     logical_or;
-    /// Where exactly one is true, or not 0.
+    /// Computes the logical XOR; elements that are not 0 count as true.
     logical_xor;
 }
 
-/// Both in one dtype, as they are compared: integers of two dtypes in i64, a number beside a float as one.
+/// Converts two tensors to the dtype of their comparison: integers of different dtypes to i64, and
+/// an integer compared with a float to a float.
 fn comparable(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     match [a, b].map(|x| x.dtype().is_float()) {
         [false, false] if a.dtype() == b.dtype() => Ok((a.clone(), b.clone())),
@@ -97,7 +99,7 @@ fn comparable(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     }
 }
 
-/// A tensor, or an array or a number as one beside `x`.
+/// Returns a tensor, an array, or a number converted to the dtype that it has together with `x`.
 fn tensor_of(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
     match Operand::beside(object, x)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
@@ -108,25 +110,26 @@ fn tensor_of(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
 
 #[pymethods]
 impl PyTensor {
-    /// Where the elements are NaN.
+    /// Returns a bool tensor that is True where an element is NaN.
     fn isnan(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, Tensor::isnan)
     }
 
-    /// Where the elements are infinite.
+    /// Returns a bool tensor that is True where an element is infinite.
     fn isinf(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, Tensor::isinf)
     }
 
-    /// Where the elements are neither infinite nor NaN.
+    /// Returns a bool tensor that is True where an element is neither infinite nor NaN.
     fn isfinite(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, Tensor::isfinite)
     }
 
-    /// Where the elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    /// Returns a bool tensor that is True where an element is close to that of `other`: `|a - b| <=
+    /// atol + rtol * |b|`.
     ///
     /// Raises:
-    ///     ValueError: a tolerance below 0, shapes that do not broadcast.
+    ///     ValueError: a negative tolerance, or shapes that do not broadcast.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     fn isclose(
         &self,
@@ -143,10 +146,10 @@ impl PyTensor {
         })
     }
 
-    /// Whether all elements are near those of `other`: `|a - b| <= atol + rtol * |b|`.
+    /// Returns whether all elements are close to those of `other`: `|a - b| <= atol + rtol * |b|`.
     ///
     /// Raises:
-    ///     ValueError: a tolerance below 0, shapes that do not broadcast.
+    ///     ValueError: a negative tolerance, or shapes that do not broadcast.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     fn allclose(
         &self,
@@ -163,7 +166,7 @@ impl PyTensor {
         })
     }
 
-    /// Whether both have the same shape and the same elements.
+    /// Returns whether both tensors have the same shape and the same elements.
     fn equal(
         &self,
         py: Python<'_>,
@@ -179,9 +182,10 @@ impl PyTensor {
         })
     }
 
-    /// The larger of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+    /// Computes the element-wise maximum, broadcast; if one element is NaN, the result is the other
+    /// one. At ties the gradient flows to this tensor.
     ///
-    /// Shapes: two tensors, broadcast -> the shape that they have together
+    /// Shapes: two tensors, broadcast -> the broadcast shape
     ///
     /// Raises:
     ///     ValueError: shapes that do not broadcast.
@@ -197,9 +201,10 @@ impl PyTensor {
         })
     }
 
-    /// The smaller of each pair of elements, broadcast; of a number and NaN the number. At ties this tensor has the gradient.
+    /// Computes the element-wise minimum, broadcast; if one element is NaN, the result is the other
+    /// one. At ties the gradient flows to this tensor.
     ///
-    /// Shapes: two tensors, broadcast -> the shape that they have together
+    /// Shapes: two tensors, broadcast -> the broadcast shape
     ///
     /// Raises:
     ///     ValueError: shapes that do not broadcast.
@@ -215,7 +220,7 @@ impl PyTensor {
         })
     }
 
-    /// The larger of each pair of elements, broadcast; NaN if either is.
+    /// Computes the element-wise maximum, broadcast; NaN if either element is NaN.
     fn maximum(
         &self,
         py: Python<'_>,
@@ -228,7 +233,7 @@ impl PyTensor {
         })
     }
 
-    /// The smaller of each pair of elements, broadcast; NaN if either is.
+    /// Computes the element-wise minimum, broadcast; NaN if either element is NaN.
     fn minimum(
         &self,
         py: Python<'_>,
@@ -241,7 +246,8 @@ impl PyTensor {
         })
     }
 
-    /// The elements, but `value` where the mask is true; broadcast. A gradient flows to a `value` that is a tensor.
+    /// Returns a copy with `value` where the mask is True; broadcast. If `value` is a tensor, a
+    /// gradient flows to it.
     fn masked_fill(
         &self,
         py: Python<'_>,
@@ -258,7 +264,8 @@ impl PyTensor {
         })
     }
 
-    /// `value` in place of the elements where the mask is true; the tensor itself. A gradient flows to a `value` that is a tensor.
+    /// Writes `value` where the mask is True, in place, and returns the tensor. If `value` is a
+    /// tensor, a gradient flows to it.
     fn masked_fill_<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = of::masked_fill_)] mask: Bound<'py, PyTensor>,
@@ -278,7 +285,7 @@ impl PyTensor {
         )
     }
 
-    /// The elements where the mask is true, in row-major order, as one axis.
+    /// Returns the elements where the mask is True, in row-major order, as a 1-D tensor.
     fn masked_select(
         &self,
         py: Python<'_>,
@@ -288,7 +295,8 @@ impl PyTensor {
         wait(py, || own.masked_select(&mask)).map(PyTensor::new)
     }
 
-    /// Where elements are not 0: a row of indices (int64) for each, or with `as_tuple` a tensor for each axis.
+    /// Returns the indices (int64) of all elements that are not 0: one row per element, or with
+    /// `as_tuple` one tensor per axis.
     #[pyo3(signature = (*, as_tuple=false))]
     fn nonzero<'py>(
         &self,
@@ -296,7 +304,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::nonzero)] as_tuple: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
         let own = self.tensor();
-        // A tensor without axes has one to tell of as a tuple, as in PyTorch.
+        // As in PyTorch, a tensor without axes has one index in the tuple.
         let own = if as_tuple && own.rank() == 0 { own.reshape([1])? } else { own };
         let found = wait(py, || own.nonzero()?.to_dtype(DType::I64))?;
         if !as_tuple {
@@ -309,7 +317,8 @@ impl PyTensor {
         Ok(PyTuple::new(py, objects?)?.into_any())
     }
 
-    /// The elements where the condition is true, those of `other` elsewhere; broadcast.
+    /// Returns the elements of this tensor where the condition is True, and those of `other`
+    /// elsewhere; broadcast.
     #[pyo3(name = "where")]
     fn where_method(
         &self,
@@ -343,7 +352,7 @@ fn no_choice(object: &Bound<'_, PyAny>) -> Failure {
     }
 }
 
-/// What a condition chooses from, as tensors.
+/// Converts the two operands of a `where` to tensors.
 fn choices(
     condition: &Tensor,
     input: &Bound<'_, PyAny>,
@@ -365,9 +374,10 @@ fn choices(
     }
 }
 
-/// The elements of `input` where the condition is true, those of `other` elsewhere; broadcast. Both may be numbers.
+/// Returns the elements of `input` where the condition is True, and those of `other` elsewhere;
+/// broadcast. Both may be numbers.
 ///
-/// With the condition alone: where it is true, a tensor of indices (int64) for each axis.
+/// With only a condition: returns the indices (int64) where it is True, one tensor per axis.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_function<'py>(
@@ -386,7 +396,7 @@ fn where_function<'py>(
     Ok(Bound::new(py, chosen(py, &condition, &a, &b)?)?.into_any())
 }
 
-/// Puts the functions into the module.
+/// Adds the function to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(where_function, module)?)
 }

@@ -1,5 +1,6 @@
-//! Quantiles, histograms, parts put in the place of others, slopes and windows, from the core's `functions`: what the functions of `ternion/_functions` call,
-//! which say what is the default.
+//! Quantiles, histograms, writes into copies of views, numerical gradients and windows, from the
+//! core's `functions`. The functions of `ternion/_functions` call them and define the default
+//! values.
 
 use super::TensorArgument;
 use crate::arguments::{Real, within};
@@ -12,7 +13,7 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Axis, CdistMode, HistogramBins, Interpolation, Result, SignalWindow, Spacing, Tensor};
 
-/// A function of a tensor and another one.
+/// Runs a function of this tensor and another one.
 fn beside(
     slf: &PyTensor,
     py: Python<'_>,
@@ -203,7 +204,7 @@ impl PyTensor {
     }
 }
 
-/// What is at places, and these, in the dtype that both meet in.
+/// Converts values and their sample positions to their common dtype.
 fn beside_places(x: &Tensor, places: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
     let Some(places) = places else { return Ok((x.clone(), None)) };
     let (x, places) = meet(x, places)?;
@@ -227,7 +228,7 @@ fn _logspace(
     run(py, steps, || Tensor::logspace(start, end, steps, base, dtype.0, &device)).map(PyTensor::new)
 }
 
-/// The window of this name with these parameters.
+/// Returns the window of this name with these parameters.
 fn window(name: &str, parameters: Vec<Real>) -> Outcome<SignalWindow> {
     let parameters: Vec<f64> = parameters.into_iter().map(f64::from).collect();
     Ok(match (name, &parameters[..]) {
@@ -261,7 +262,7 @@ fn _window(
     run(py, length, || window.make(length, is_symmetric, dtype.0, &device)).map(PyTensor::new)
 }
 
-/// Puts the functions that are no methods into the module.
+/// Adds the functions that are not methods to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_logspace, module)?)?;
     module.add_function(wrap_pyfunction!(_window, module)?)

@@ -1,4 +1,4 @@
-//! Functions of one element.
+//! Elementwise functions.
 
 use crate::arguments::number;
 use crate::create::value_of;
@@ -10,10 +10,10 @@ use crate::tensor::{PyTensor, may_change};
 use pyo3::prelude::*;
 use ternion::{DType, Result, Scalar, Tensor};
 
-/// Of any number; in place too.
+/// Methods for numbers of any dtype, with in-place versions.
 macro_rules! of_numbers {
     ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
-        /// The names of the methods, each of which is a function of the package, too.
+        /// The names of the methods, each of which is also a function of the package.
         pub(crate) const NUMBER_METHODS: &[&str] = &[$(stringify!($name)),*];
 
         #[pymethods]
@@ -24,7 +24,7 @@ macro_rules! of_numbers {
                 /// Shapes: [..] -> the same
                 ///
                 /// Raises:
-                ///     TypeError: an input of truth values.
+                ///     TypeError: a bool input.
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
                     self.map(py, Tensor::$method)
                 }
@@ -33,8 +33,9 @@ macro_rules! of_numbers {
                 /// In place: the tensor itself is changed and returned.
                 ///
                 /// Raises:
-                ///     TypeError: an input of truth values.
-                ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+                ///     TypeError: a bool input.
+                ///     RuntimeError: a leaf that requires a gradient is changed in place while
+                ///         operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
                     PyTensor::change(slf, &[], Tensor::$method, |x| x.copy_(&x.$method()?))
                 }
@@ -44,18 +45,18 @@ macro_rules! of_numbers {
 }
 
 of_numbers! {
-    /// `-x` of each element. Integers wrap.
+    /// Computes `-x` of each element. Integers wrap.
     neg neg_ => neg;
-    /// The absolute value of each element.
+    /// Computes the absolute value of each element.
     abs abs_ => abs;
-    /// `max(x, 0)` of each element; NaN stays.
+    /// Computes `max(x, 0)` of each element; NaN stays NaN.
     relu relu_ => relu;
 }
 
-/// Of floats: integers become float32 first.
+/// Methods for floats: integers are converted to float32 first.
 macro_rules! of_floats {
     ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
-        /// The names of the methods, each of which is a function of the package, too.
+        /// The names of the methods, each of which is also a function of the package.
         pub(crate) const FLOAT_METHODS: &[&str] = &[$(stringify!($name)),*];
 
         #[pymethods]
@@ -72,8 +73,10 @@ macro_rules! of_floats {
                 /// In place: the tensor itself is changed and returned.
                 ///
                 /// Raises:
-                ///     RuntimeError: integers, which cannot hold the result.
-                ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+                ///     RuntimeError: the dtype is an integer type, which cannot represent the
+                ///         result.
+                ///     RuntimeError: a leaf that requires a gradient is changed in place while
+                ///         operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
                     keeps_dtype(stringify!($in_place), slf)?;
                     PyTensor::change(slf, &[], Tensor::$method, |x| x.copy_(&x.$method()?))
@@ -84,41 +87,41 @@ macro_rules! of_floats {
 }
 
 of_floats! {
-    /// The angle of each element's tangent, from -pi/2 to pi/2.
+    /// Computes the arctangent of each element, from -pi/2 to pi/2.
     atan atan_ => atan;
-    /// The logarithm to base 2 of each element.
+    /// Computes the logarithm to base 2 of each element.
     log2 log2_ => log2;
-    /// The logarithm to base 10 of each element.
+    /// Computes the logarithm to base 10 of each element.
     log10 log10_ => log10;
-    /// `e^x` of each element.
+    /// Computes `e^x` of each element.
     exp exp_ => exp;
-    /// The natural logarithm of each element.
+    /// Computes the natural logarithm of each element.
     log log_ => log;
-    /// `log(1 + x)` of each element, accurate near 0.
+    /// Computes `log(1 + x)` of each element, accurate near 0.
     log1p log1p_ => log1p;
-    /// `e^x - 1` of each element, accurate near 0.
+    /// Computes `e^x - 1` of each element, accurate near 0.
     expm1 expm1_ => expm1;
-    /// The square root of each element.
+    /// Computes the square root of each element.
     sqrt sqrt_ => sqrt;
-    /// `1 / sqrt(x)` of each element.
+    /// Computes `1 / sqrt(x)` of each element.
     rsqrt rsqrt_ => rsqrt;
-    /// The sine of each element, in radians.
+    /// Computes the sine of each element, in radians.
     sin sin_ => sin;
-    /// The cosine of each element, in radians.
+    /// Computes the cosine of each element, in radians.
     cos cos_ => cos;
-    /// The hyperbolic tangent of each element.
+    /// Computes the hyperbolic tangent of each element.
     tanh tanh_ => tanh;
-    /// `1 / (1 + e^-x)` of each element.
+    /// Computes `1 / (1 + e^-x)` of each element.
     sigmoid sigmoid_ => sigmoid;
-    /// The error function of each element.
+    /// Computes the error function of each element.
     erf erf_ => erf;
-    /// `1 / x` of each element.
+    /// Computes `1 / x` of each element.
     reciprocal reciprocal_ => recip;
-    /// `x * sigmoid(x)` of each element.
+    /// Computes `x * sigmoid(x)` of each element.
     silu silu_ => silu;
 }
 
-/// Whole numbers are what they are.
+/// Methods that leave integers unchanged.
 macro_rules! of_fractions {
     ($($(#[$doc:meta])* $name:ident $in_place:ident => $method:ident;)*) => {
         #[pymethods]
@@ -135,7 +138,8 @@ macro_rules! of_fractions {
                 /// In place: the tensor itself is changed and returned.
                 ///
                 /// Raises:
-                ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+                ///     RuntimeError: a leaf that requires a gradient is changed in place while
+                ///         operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
                     let whole = |x: &Tensor| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) };
                     PyTensor::change(slf, &[], whole, |x| if x.dtype().is_float() { x.copy_(&x.$method()?) } else { Ok(()) })
@@ -146,72 +150,74 @@ macro_rules! of_fractions {
 }
 
 of_fractions! {
-    /// The largest whole number not above each element.
+    /// Computes the largest integer less than or equal to each element.
     floor floor_ => floor;
-    /// The smallest whole number not below each element.
+    /// Computes the smallest integer greater than or equal to each element.
     ceil ceil_ => ceil;
-    /// The nearest whole number of each element, halves to even.
+    /// Rounds each element to the nearest integer, ties to even.
     round round_ => round;
-    /// The whole part of each element, towards zero.
+    /// Rounds each element to an integer toward zero.
     trunc trunc_ => trunc;
 }
 
-/// The signs; a truth value is its own.
+/// Returns the signs; bool elements are returned unchanged.
 fn signs(x: &Tensor) -> Result<Tensor> {
     if x.dtype() == DType::Bool { x.copy() } else { x.sign() }
 }
 
 #[pymethods]
 impl PyTensor {
-    /// -1, 0 or 1 for each element; NaN stays.
+    /// Returns -1, 0 or 1 for each element; NaN stays NaN.
     ///
     /// Shapes: [..] -> the same
     fn sign(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, signs)
     }
 
-    /// -1, 0 or 1 for each element; NaN stays.
+    /// Computes -1, 0 or 1 for each element; NaN stays NaN.
     ///
     /// In place: the tensor itself is changed and returned.
     ///
     /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     fn sign_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
         PyTensor::change(slf, &[], signs, |x| x.copy_(&signs(x)?))
     }
 
-    /// `x * x` of each element; of truth values in int64.
+    /// Computes `x * x` of each element; bool becomes int64.
     ///
     /// Shapes: [..] -> the same
     fn square(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| if x.dtype() == DType::Bool { x.to_dtype(DType::I64) } else { x.square() })
     }
 
-    /// `x * x` of each element.
+    /// Computes `x * x` of each element.
     ///
     /// In place: the tensor itself is changed and returned.
     ///
     /// Raises:
-    ///     TypeError: an input of truth values.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: a bool input.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     fn square_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
         PyTensor::change(slf, &[], Tensor::square, |x| x.copy_(&x.square()?))
     }
 
-    /// `not x` of each truth value.
+    /// Computes the logical NOT of each element; elements that are not 0 count as true.
     ///
     /// Shapes: [..] -> the same
     fn logical_not(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| x.ne_scalar(0)?.logical_not())
     }
 
-    /// The angle of the points (other, self), in radians, broadcast.
+    /// Computes the angles of the points (other, self), in radians, broadcast.
     ///
-    /// Shapes: two tensors, broadcast -> the shape that they have together
+    /// Shapes: two tensors, broadcast -> the broadcast shape
     ///
     /// Raises:
     ///     ValueError: shapes that do not broadcast.
-    ///     TypeError: `other` is no tensor.
+    ///     TypeError: `other` is not a tensor.
     fn atan2(
         &self,
         py: Python<'_>,
@@ -224,7 +230,7 @@ impl PyTensor {
         })
     }
 
-    /// `x` where it is positive, else `negative_slope * x`.
+    /// Computes `x` where it is positive, and `negative_slope * x` elsewhere.
     ///
     /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (negative_slope=0.01))]
@@ -236,7 +242,7 @@ impl PyTensor {
         self.map(py, |x| floating(x)?.leaky_relu(negative_slope))
     }
 
-    /// `x` where it is positive, else `alpha * (e^x - 1)`.
+    /// Computes `x` where it is positive, and `alpha * (e^x - 1)` elsewhere.
     ///
     /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (alpha=1.0))]
@@ -244,12 +250,13 @@ impl PyTensor {
         self.map(py, |x| floating(x)?.elu(alpha))
     }
 
-    /// `x * Phi(x)`, with the exact distribution function, or by tanh if `approximate` is "tanh".
+    /// Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
+    /// if `approximate` is "tanh".
     ///
     /// Shapes: [..] -> the same; integers become float32
     ///
     /// Raises:
-    ///     ValueError: another name as `approximate`.
+    ///     ValueError: an unknown `approximate`.
     #[pyo3(signature = (approximate="none".to_owned()), text_signature = "($self, approximate=\"none\")")]
     fn gelu(
         &self,
@@ -265,12 +272,13 @@ impl PyTensor {
         }
     }
 
-    /// `log(1 + e^(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold.
+    /// Computes `log(1 + e^(beta * x)) / beta`, or `x` itself where `beta * x` is above the
+    /// threshold.
     ///
     /// Shapes: [..] -> the same; integers become float32
     ///
     /// Raises:
-    ///     ValueError: a `beta` that is not above 0.
+    ///     ValueError: a `beta` that is not positive.
     #[pyo3(signature = (beta=1.0, threshold=20.0))]
     fn softplus(
         &self,
@@ -281,13 +289,16 @@ impl PyTensor {
         self.map(py, |x| floating(x)?.softplus_with(beta, threshold))
     }
 
-    /// Each element, but at least `min` and at most `max`, which are numbers or tensors; NaN stays.
+    /// Clamps each element to the range from `min` to `max`, which are numbers or tensors; NaN
+    /// stays NaN.
     ///
     /// Shapes: [..] -> the same; tensors as bounds are broadcast
     ///
     /// Raises:
-    ///     TypeError: a bound that is neither a number nor a tensor, truth values without numbers.
-    ///     ValueError: no bound, one that makes each element a number which the dtype does not hold, shapes that do not broadcast.
+    ///     TypeError: a bound that is neither a number nor a tensor, or a bool input with only bool
+    ///         bounds.
+    ///     ValueError: no bound, a bound that would set every element to a number that does not fit
+    ///         the dtype, or shapes that do not broadcast.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(
         &self,
@@ -301,10 +312,11 @@ impl PyTensor {
         })
     }
 
-    /// `clamp`, in place.
+    /// `clamp` in place.
     ///
     /// Raises:
-    ///     RuntimeError: bounds that make another dtype; a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     RuntimeError: bounds that promote the dtype, or a leaf that requires a gradient is
+    ///         changed in place while operations are recorded.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp_<'py>(
         slf: &Bound<'py, Self>,
@@ -322,9 +334,9 @@ impl PyTensor {
         )
     }
 
-    /// `clamp`.
+    /// Alias of `clamp`.
     ///
-    /// Shapes and errors as of `clamp`
+    /// Shapes and errors are those of `clamp`
     #[pyo3(signature = (min=None, max=None))]
     fn clip(
         &self,
@@ -335,14 +347,16 @@ impl PyTensor {
         self.clamp(py, min, max)
     }
 
-    /// Overwrites every element with `value`; the tensor itself. A gradient flows to a `value` that is a tensor.
+    /// Fills the tensor with `value`, in place, and returns it. If `value` is a tensor, a gradient
+    /// flows to it.
     ///
     /// Raises:
-    ///     TypeError: a value that is no number.
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     TypeError: a value that is not a number.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
         if let Some(value) = recorded_fill(value, "fill_")? {
-            // By a mask, so that a gradient of 0 flows to the elements, as in PyTorch.
+            // Through a mask, so that a gradient of 0 flows to the elements, as in PyTorch.
             let filled = |x: &Tensor| everywhere(x)?.where_(&fill_like(&value, x)?, x);
             return PyTensor::change(slf, &[&value], filled, |x| x.copy_(&filled(x)?));
         }
@@ -350,15 +364,17 @@ impl PyTensor {
         PyTensor::change(slf, &[], |x| filled(x, value), |x| x.fill_(value))
     }
 
-    /// Overwrites every element with 0; the tensor itself.
+    /// Fills the tensor with 0, in place, and returns it.
     ///
     /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     fn zero_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
         PyTensor::change(slf, &[], |x| filled(x, Scalar::Int(0)), |x| x.fill_(0))
     }
 
-    /// Overwrites the elements with those of `other`, broadcast, cast and moved; the tensor itself.
+    /// Copies the elements of `other` into this tensor, with broadcasting and conversion of dtype
+    /// and device, and returns the tensor.
     ///
     /// Raises:
     ///     ValueError: a shape that does not broadcast to this one.
@@ -375,7 +391,8 @@ impl PyTensor {
             slf,
             &[&source],
             |x| match x.needs_grad() && !source.needs_grad() {
-                // What is overwritten keeps its history: a gradient of 0 flows to it, as in PyTorch.
+                // The overwritten tensor keeps its history: a gradient of 0 flows to it, as in
+                // PyTorch.
                 true => everywhere(x)?.where_(&spread(x).called("copy_")?, x),
                 false => spread(x).called("copy_")?.copy(),
             },
@@ -383,7 +400,8 @@ impl PyTensor {
         )
     }
 
-    /// What in-place forms that are written in Python call: this tensor takes over a result that nothing else holds, with its history where there is one.
+    /// Called by in-place methods that are written in Python: this tensor takes over a result that
+    /// has no other owner, with its history if it has one.
     fn _take_over<'py>(slf: &Bound<'py, Self>, result: Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
         let (own, made) = (slf.get().tensor(), result.get().tensor());
         let fits = made.shape() == own.shape() && made.dtype() == own.dtype();
@@ -396,13 +414,14 @@ impl PyTensor {
     }
 }
 
-/// That an op which makes floats may be written into a tensor.
+/// Returns an error if a floating result of an op may not be written to this tensor.
 fn keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
     let own = slf.get().tensor().dtype();
     may_become(op, if own.is_float() { own } else { default_dtype() }, own)
 }
 
-/// That a result of one dtype may be written into a tensor of another: PyTorch's rule.
+/// Returns an error if a result of one dtype may not be written to a tensor of another: PyTorch's
+/// rule.
 fn may_become(op: &str, result: DType, own: DType) -> Outcome<()> {
     if is_held(result, own) {
         return Ok(());
@@ -414,17 +433,17 @@ fn may_become(op: &str, result: DType, own: DType) -> Outcome<()> {
     )))
 }
 
-/// `value` in place of every element; nothing flows back to them.
+/// Returns `value` for every element of `x`, to which a gradient of 0 flows.
 fn filled(x: &Tensor, value: Scalar) -> Result<Tensor> {
     x.masked_fill(&everywhere(x)?, value)
 }
 
-/// A mask that is true everywhere.
+/// Returns a mask that is true everywhere.
 pub(crate) fn everywhere(x: &Tensor) -> Result<Tensor> {
     x.ones_like()?.to_dtype(DType::Bool)
 }
 
-/// An end of a range.
+/// A bound of a range.
 enum End {
     None,
     Number(Number),
@@ -464,7 +483,8 @@ impl End {
     }
 }
 
-/// The bounds of a function, at least one, neither of which makes every element of `x` a number that its dtype does not hold.
+/// Returns the bounds of a function: at least one, and neither may set every element of `x` to a
+/// number that does not fit the dtype.
 fn ends(
     op: &str,
     x: &Tensor,
@@ -491,7 +511,7 @@ fn ends(
     }
 }
 
-/// The dtype that an input has beside those of its bounds that are numbers.
+/// Returns the promoted dtype of an input and those of its bounds that are numbers.
 fn beside_numbers(dtype: DType, ends: [&End; 2]) -> DType {
     ends.into_iter().fold(dtype, |dtype, end| match *end {
         End::Number(number) => with_number(dtype, number),
@@ -499,7 +519,8 @@ fn beside_numbers(dtype: DType, ends: [&End; 2]) -> DType {
     })
 }
 
-/// The dtype of the result, where there is one.
+/// Returns the dtype of the result, promoted with the bounds that are tensors if a common dtype
+/// exists.
 fn result_of(x: &Tensor, ends: [&End; 2]) -> DType {
     let tensors = ends.into_iter().filter_map(End::tensor);
     tensors.fold(beside_numbers(x.dtype(), ends), |dtype, bound| {
@@ -508,7 +529,8 @@ fn result_of(x: &Tensor, ends: [&End; 2]) -> DType {
     })
 }
 
-/// The bound as an integer, or `none` where there is none; nothing for a bound of another kind.
+/// Returns the bound as an integer, `none` if there is no bound, and `None` for a bound of another
+/// kind.
 fn whole(end: &End, none: i128) -> Option<i128> {
     match *end {
         End::None => Some(none),
@@ -519,7 +541,7 @@ fn whole(end: &End, none: i128) -> Option<i128> {
 }
 
 fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
-    // Not every number of 64 bits is one of `clamp`, whose bounds are f64.
+    // `clamp` has f64 bounds, which cannot represent all 64-bit integers.
     if let (DType::I64 | DType::U64, Some((least, end))) =
         (x.dtype(), crate::create::nested::range(x.dtype()))
         && let (Some(low), Some(high)) = (whole(min, least), whole(max, end - 1))
@@ -529,10 +551,10 @@ fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
     }
     if let (Some(low), Some(high)) = (min.or(f64::NEG_INFINITY), max.or(f64::INFINITY)) {
         if low.is_nan() || high.is_nan() {
-            // As in PyTorch, nothing is within bounds that are no numbers: NaN, with a gradient of 0.
+            // As in PyTorch, NaN as a bound sets every element to NaN, with a gradient of 0.
             return x.mul_scalar(0)?.add_scalar(f64::NAN);
         }
-        // As in PyTorch, everything becomes `max` where the bounds are the wrong way round.
+        // As in PyTorch, every element becomes `max` if `min` is greater than `max`.
         return x.clamp(low.min(high), high);
     }
     if let (End::Tensor(low), End::Tensor(high)) = (min, max) {

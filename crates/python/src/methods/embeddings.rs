@@ -1,4 +1,4 @@
-//! Rows that are picked by their numbers: a part of `ternion.nn.functional`.
+//! Lookup of rows by index: a part of `ternion.nn.functional`.
 
 use crate::arguments::{Real, operand};
 use crate::error::{Called, Failure, Outcome};
@@ -8,14 +8,14 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, EmbeddingOptions};
 
-/// Rows of `weight` by their numbers.
+/// Returns the rows of `weight` at the given indices.
 ///
 /// Shapes: input [..] (int32 or int64), weight [rows, width] -> [.., width]
 ///
 /// Raises:
-///     IndexError: a number that is none of a row.
-///     TypeError: numbers that are not int32 or int64.
-///     ValueError: a `padding_idx` that is none of a row.
+///     IndexError: an index out of range.
+///     TypeError: indices that are not int32 or int64.
+///     ValueError: a `padding_idx` out of range.
 #[pyfunction]
 #[pyo3(signature = (input, weight, padding_idx=None, scale_grad_by_freq=false))]
 fn embedding(
@@ -38,7 +38,7 @@ fn embedding(
     run(py, indices.elements(), || weight.embedding_with(&indices, options)).map(PyTensor::new)
 }
 
-/// Shortens the rows of `weight` that are used to a norm, in place.
+/// Rescales the used rows of `weight` so that their norm is at most `max_norm`, in place.
 #[pyfunction]
 fn _embedding_renorm(
     py: Python<'_>,
@@ -51,7 +51,8 @@ fn _embedding_renorm(
     wait(py, || weight.embedding_renorm_(&indices, max_norm.0, norm_type.0).called("embedding"))
 }
 
-/// 1 in the place of each index, 0 elsewhere, int64; as many places as the largest index needs, if `num_classes` is -1.
+/// Returns a one-hot encoding, int64: 1 at each index, 0 elsewhere. If `num_classes` is -1, it is
+/// the largest index plus 1.
 ///
 /// Shapes: [..] -> [.., num_classes]
 ///
@@ -86,7 +87,7 @@ fn one_hot(
     .map(PyTensor::new)
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(embedding, module)?)?;
     module.add_function(wrap_pyfunction!(_embedding_renorm, module)?)?;

@@ -1,17 +1,19 @@
-//! Where the largest and smallest elements are, also of more than the framework's own indices, int32, can count.
+//! Indices of the largest and smallest elements, also for axes that are too long for the core's
+//! int32 indices.
 
 use ternion::{Axes, DType, Error, Result, Tensor, text};
 
-/// The most elements of an axis whose places int32 can count.
+/// The maximum number of elements of an axis whose indices fit int32.
 const COUNTED: usize = 1 << 31;
-/// Longer axes are looked through in parts of this size.
+/// Longer axes are processed in chunks of this size.
 const PART: usize = 1 << 30;
 
-/// The largest or smallest elements along an axis, which stays with size 1, and where they are: i64.
+/// Returns the largest or smallest elements along an axis, which is kept with size 1, and their
+/// indices (i64).
 fn found(x: &Tensor, axis: usize, is_largest: bool) -> Result<(Tensor, Tensor)> {
     let size = x.dims()[axis];
     if size <= COUNTED {
-        // Truth values have an order, but no extremes among the ops.
+        // Bool tensors are ordered, but the ops argmax and argmin do not support them.
         let numbers = if x.dtype() == DType::Bool { x.to_dtype(DType::U8)? } else { x.clone() };
         let axis = axis as isize;
         let place = if is_largest { numbers.argmax_keep(axis)? } else { numbers.argmin_keep(axis)? };
@@ -30,14 +32,15 @@ fn found(x: &Tensor, axis: usize, is_largest: bool) -> Result<(Tensor, Tensor)> 
     Ok((extreme, places.gather(axis as isize, &best)?))
 }
 
-/// The largest or smallest elements along an axis, and where they are.
+/// Returns the largest or smallest elements along an axis, and their indices.
 pub fn extremes(x: &Tensor, dim: isize, keepdim: bool, is_largest: bool) -> Result<(Tensor, Tensor)> {
     let axis = ternion::Axis(dim).resolve(x.shape(), if is_largest { "argmax" } else { "argmin" })?;
     let (values, places) = found(x, axis, is_largest)?;
     if keepdim { Ok((values, places)) } else { Ok((values.squeeze(dim)?, places.squeeze(dim)?)) }
 }
 
-/// The place of an extreme along an axis, or of all elements in row-major order; i64.
+/// Returns the index of the largest or smallest element along an axis, or of all elements in
+/// row-major order; i64.
 pub fn place(x: &Tensor, dim: Option<isize>, keepdim: bool, is_largest: bool) -> Result<Tensor> {
     let name = if is_largest { "argmax" } else { "argmin" };
     let axis = dim.map(|dim| ternion::Axis(dim).resolve(x.shape(), name)).transpose()?;
@@ -65,7 +68,8 @@ pub fn place(x: &Tensor, dim: Option<isize>, keepdim: bool, is_largest: bool) ->
     found?.to_dtype(DType::I64)
 }
 
-/// That int32 can count the places along an axis, for functions that do not go on in parts.
+/// Checks that the indices along an axis fit int32, for functions that do not process an axis in
+/// chunks.
 pub fn counted(name: &'static str, x: &Tensor, dim: isize) -> Result<()> {
     let axis = ternion::Axis(dim).resolve(x.shape(), name)?;
     let size = x.dims()[axis];

@@ -13,7 +13,7 @@ use ternion::{
     Tensor,
 };
 
-/// A tensor that may be left out.
+/// An optional tensor.
 type Maybe<'py> = Option<Bound<'py, PyTensor>>;
 
 fn given(tensor: Maybe<'_>) -> Option<Tensor> {
@@ -24,7 +24,7 @@ fn made(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<Tensor> + Se
     run(py, elements, f).map(PyTensor::new)
 }
 
-/// A number for both axes of images, or one for each.
+/// One number for both axes of images, or one for each.
 pub struct Pair(pub [usize; 2]);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Pair {
@@ -45,7 +45,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Pair {
     }
 }
 
-/// A number, or a list of one.
+/// A number, or a list of one number.
 pub struct One(pub usize);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for One {
@@ -66,9 +66,10 @@ fn pair_or(pair: Option<Pair>, other: [usize; 2]) -> [usize; 2] {
     pair.map_or(other, |pair| pair.0)
 }
 
-/// `input @ weight.T + bias`.
+/// Computes `input @ weight.T + bias`.
 ///
-/// Shapes: [.., in_features], weight [out_features, in_features], bias [out_features] -> [.., out_features]
+/// Shapes: [.., in_features], weight [out_features, in_features], bias [out_features] -> [..,
+/// out_features]
 ///
 /// Raises:
 ///     ValueError: inner sizes that differ.
@@ -85,12 +86,13 @@ fn linear(
     made(py, weight.elements().max(x.elements()), || x.linear(&weight, bias.as_ref()))
 }
 
-/// Each window of sequences, weighted.
+/// Applies a 1-D convolution to sequences.
 ///
-/// Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out, windows]
+/// Shapes: [batch, channels, length], weight [out, channels / groups, kernel] -> [batch, out,
+/// windows]
 ///
 /// Raises:
-///     ValueError: a number of axes or channels that does not fit.
+///     ValueError: an incompatible number of axes or channels.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, dilation=None, groups=1))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -115,12 +117,14 @@ fn conv1d(
     made(py, x.elements(), || x.conv1d(&weight, bias.as_ref(), options))
 }
 
-/// Each window of images, weighted.
+/// Applies a 2-D convolution to images.
 ///
-/// Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel width] -> [batch, out, rows, columns]
+/// Shapes: [batch, channels, height, width], weight [out, channels / groups, kernel height, kernel
+/// width] -> [batch, out, rows, columns]
 ///
 /// Raises:
-///     ValueError: channels that do not fit the weight, a window larger than the padded image, a stride of 0.
+///     ValueError: channels that do not match the weight, a window larger than the padded image, or
+///         a stride of 0.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, dilation=None, groups=1))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -144,12 +148,14 @@ fn conv2d(
     made(py, x.elements(), || x.conv2d(&weight, bias.as_ref(), options))
 }
 
-/// What a convolution with the same numbers makes of its gradient.
+/// Applies a 2-D transposed convolution: the gradient of `conv2d`, with the same options, with
+/// respect to its input.
 ///
-/// Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel width] -> [batch, out, rows, columns]
+/// Shapes: [batch, channels, height, width], weight [channels, out / groups, kernel height, kernel
+/// width] -> [batch, out, rows, columns]
 ///
 /// Raises:
-///     ValueError: channels that do not fit the weight.
+///     ValueError: channels that do not match the weight.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None, stride=None, padding=None, output_padding=None, groups=1, dilation=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -175,12 +181,13 @@ fn conv_transpose2d(
     made(py, x.elements(), || x.conv_transpose2d(&weight, bias.as_ref(), options))
 }
 
-/// The largest element of each window of images; with `return_indices` also where it is in its plane (int64).
+/// Applies a 2-D max pooling. With `return_indices` also returns the index of each maximum in its
+/// plane (int64).
 ///
 /// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
 ///
 /// Raises:
-///     ValueError: another number of axes, a window larger than the padded image.
+///     ValueError: another number of axes, or a window larger than the padded image.
 #[pyfunction]
 #[pyo3(signature = (input, kernel_size, stride=None, padding=None, dilation=None, ceil_mode=false, return_indices=false))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -213,12 +220,12 @@ fn max_pool2d<'py>(
     Ok((object(values)?, object(places)?).into_pyobject(py)?.into_any())
 }
 
-/// The mean of each window of images.
+/// Applies a 2-D average pooling.
 ///
 /// Shapes: [batch, channels, height, width] -> [batch, channels, rows, columns]
 ///
 /// Raises:
-///     ValueError: another number of axes, a window larger than the padded image.
+///     ValueError: another number of axes, or a window larger than the padded image.
 #[pyfunction]
 #[pyo3(signature = (input, kernel_size, stride=None, padding=None, ceil_mode=false, count_include_pad=true))]
 fn avg_pool2d(
@@ -241,13 +248,14 @@ fn avg_pool2d(
     made(py, x.elements(), || x.avg_pool2d(options))
 }
 
-/// Rows over the last `normalized_shape` axes shifted to mean 0 and scaled to variance 1, then `* weight + bias`.
+/// Normalizes the last `normalized_shape` axes to mean 0 and variance 1, then applies `* weight +
+/// bias`.
 ///
 /// Shapes: [.., *normalized_shape], weight and bias [*normalized_shape] -> the shape of the input
 ///
 /// Raises:
 ///     ValueError: last axes of other sizes.
-///     TypeError: no floating dtype.
+///     TypeError: the dtype is not floating.
 #[pyfunction]
 #[pyo3(signature = (input, normalized_shape, weight=None, bias=None, eps=1e-5))]
 fn layer_norm(
@@ -271,12 +279,13 @@ fn layer_norm(
     })
 }
 
-/// Rows over the last `normalized_shape` axes divided by the root of their mean square, then `* weight`.
+/// Divides the last `normalized_shape` axes by their root mean square, then applies `* weight`.
 ///
 /// Shapes: [.., *normalized_shape], weight [*normalized_shape] -> the shape of the input
 ///
 /// Args:
-///     eps: added to the mean square; the dtype's distance from 1 to the next number by default.
+///     eps: added to the mean square; by default the machine epsilon of the dtype in which the sum
+///         is computed, float32 for half precision.
 ///
 /// Raises:
 ///     ValueError: last axes of other sizes.
@@ -300,7 +309,7 @@ fn rms_norm(
     })
 }
 
-/// The shape with the last axes, which must have these sizes, as one.
+/// Returns the shape with the last axes, which must have these sizes, merged into one.
 fn trailing(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
     let outer =
         x.rank().checked_sub(last.len()).filter(|&outer| &x.dims()[outer..] == last && !last.is_empty());
@@ -313,13 +322,14 @@ fn trailing(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
     Ok(x.dims()[..outer].iter().copied().chain([last.iter().product()]).collect())
 }
 
-/// Groups of channels shifted to mean 0 and scaled to variance 1, then each channel `* weight + bias`.
+/// Normalizes groups of channels to mean 0 and variance 1, then applies `* weight + bias` to each
+/// channel.
 ///
 /// Shapes: [batch, channels, ..], weight and bias [channels]
 ///
 /// Raises:
-///     ValueError: channels that do not divide into the groups.
-///     TypeError: no floating dtype.
+///     ValueError: the number of channels is not divisible by the number of groups.
+///     TypeError: the dtype is not floating.
 #[pyfunction]
 #[pyo3(signature = (input, num_groups, weight=None, bias=None, eps=1e-5))]
 fn group_norm(
@@ -331,7 +341,7 @@ fn group_norm(
     #[pyo3(from_py_with = of::group_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
     let (x, weight, bias) = (operand("group_norm", "input", input)?, given(weight), given(bias));
-    // Elements of a group in all examples together, as PyTorch counts them.
+    // The number of values per group counts all examples together, as PyTorch does.
     let [batch, channels] = [0, 1].map(|axis| x.dims().get(axis).copied().unwrap_or(1));
     let inner: usize = x.dims().iter().skip(2).product();
     if num_groups > 0 && x.rank() >= 2 && batch * channels / num_groups * inner == 1 {
@@ -346,12 +356,13 @@ fn group_norm(
     })
 }
 
-/// Each channel shifted to mean 0 and scaled to variance 1: of the batch in training, else of the running statistics, which follow the batch in training.
+/// Normalizes each channel to mean 0 and variance 1: in training with the statistics of the batch,
+/// which also update the running statistics, otherwise with the running statistics.
 ///
 /// Shapes: [batch, channels, ..], the others [channels]
 ///
 /// Raises:
-///     ValueError: training on a single value for each channel.
+///     ValueError: training with a single value per channel.
 #[pyfunction]
 #[pyo3(signature = (input, running_mean=None, running_var=None, weight=None, bias=None, training=false, momentum=0.1, eps=1e-5, _batches=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -386,10 +397,11 @@ fn batch_norm(
     }
     made(py, x.elements(), || {
         let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
-        // Statistics of no values are none to follow.
+        // The running statistics are not updated from an empty batch.
         if let (Some(running), true) = (&running, training && count > 0) {
             match &batches {
-                // The layer counts this one only behind, so that a checkpoint's second run has the settings of the first.
+                // The layer increments its counter only afterward, so that the recomputation of a
+                // checkpoint uses the same value as the first run.
                 Some(before) => running.follow_evenly([&mean, &var], count, &before.add_scalar(1)?)?,
                 None => running.follow([&mean, &var], count, momentum)?,
             }
@@ -398,7 +410,8 @@ fn batch_norm(
     })
 }
 
-/// Each channel of each example shifted to mean 0 and scaled to variance 1, or by running statistics; these follow, if there are any.
+/// Normalizes each channel of each example to mean 0 and variance 1, or with the running
+/// statistics, which are updated if they exist and the input's statistics are used.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn _instance_norm(
@@ -431,13 +444,14 @@ fn _instance_norm(
     })
 }
 
-/// Elements become 0 with probability `p`, the others are divided by `1 - p`; nothing changes if `training` is False.
+/// Sets elements to 0 with probability `p`, and divides the others by `1 - p`. Returns the input
+/// unchanged if `training` is False.
 ///
 /// Shapes: [..] -> the same
 ///
 /// Raises:
 ///     ValueError: a probability outside 0 to 1.
-///     TypeError: no floating dtype.
+///     TypeError: the dtype is not floating.
 #[pyfunction]
 #[pyo3(signature = (input, p=0.5, training=true))]
 fn dropout(
@@ -450,12 +464,12 @@ fn dropout(
     if training { made(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
 }
 
-/// Each element, but at least `min_val` and at most `max_val`; at the bounds the gradient is 0.
+/// Clamps each element to the range from `min_val` to `max_val`; at the bounds the gradient is 0.
 ///
 /// Shapes: [..] -> the same
 ///
 /// Raises:
-///     TypeError: an input of truth values.
+///     TypeError: a bool input.
 #[pyfunction]
 fn hardtanh(
     py: Python<'_>,
@@ -467,7 +481,8 @@ fn hardtanh(
     made(py, x.elements(), || x.hardtanh(min_val, max_val))
 }
 
-/// A constant around the elements: pairs of amounts (before, behind) for the last axis, the one before it, and so on.
+/// Pads with a constant. `pad` has pairs of amounts (before, after) for the last axis, the one
+/// before it, and so on.
 #[pyfunction]
 #[pyo3(
     signature = (input, pad, mode="constant".to_owned(), value=0.0),
@@ -491,7 +506,7 @@ fn pad(
     let mut cut = x.clone();
     for (number, sides) in pad.chunks(2).enumerate() {
         let axis = x.rank() - 1 - number;
-        // As in PyTorch, a negative amount cuts off.
+        // As in PyTorch, a negative amount removes elements.
         let off = |amount: isize| amount.min(0).unsigned_abs();
         let kept = x.dims()[axis].checked_sub(off(sides[0]) + off(sides[1])).ok_or_else(|| {
             Failure::value(format!(
@@ -505,7 +520,7 @@ fn pad(
     made(py, x.elements(), || cut.pad(&amounts, value))
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(linear, module)?)?;
     module.add_function(wrap_pyfunction!(conv1d, module)?)?;

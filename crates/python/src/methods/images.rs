@@ -1,4 +1,4 @@
-//! Patches of images, and modes of other sizes: a native part of `ternion.nn.functional`.
+//! Patches of images, and interpolation modes: a native part of `ternion.nn.functional`.
 
 use crate::error::{Failure, Outcome};
 use crate::expected::of;
@@ -8,7 +8,7 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, InterpolateMode, Window};
 
-/// The mode of `interpolate` by PyTorch's name.
+/// Returns the mode of `interpolate` from PyTorch's name.
 pub fn mode_of(mode: &str, align_corners: bool) -> Outcome<InterpolateMode> {
     match mode {
         "nearest" => Ok(InterpolateMode::Nearest),
@@ -25,9 +25,10 @@ fn window(kernel: Pair, dilation: Option<Pair>, padding: Option<Pair>, stride: O
     Window { kernel: kernel.0, stride: or(stride, 1), padding: or(padding, 0), dilation: or(dilation, 1) }
 }
 
-/// The patches that a window shows, as the columns of a matrix for each image.
+/// Extracts the patches of a sliding window, as the columns of a matrix for each image.
 ///
-/// Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width, windows]
+/// Shapes: [batch, channels, height, width] -> [batch, channels * kernel height * kernel width,
+/// windows]
 #[pyfunction]
 #[pyo3(signature = (input, kernel_size, dilation=None, padding=None, stride=None))]
 fn unfold(
@@ -41,16 +42,17 @@ fn unfold(
     let x = input.get().tensor();
     let window = window(kernel_size, dilation, padding, stride);
     let columns = || match x.dtype() {
-        // Truth values are moved as 0 and 1, which every dtype holds.
+        // Bool elements are copied as 0 and 1, which every dtype represents.
         DType::Bool => x.to_dtype(DType::F32)?.im2col(window)?.to_dtype(DType::Bool),
         _ => x.im2col(window),
     };
     run(py, x.elements(), columns).map(PyTensor::new)
 }
 
-/// Patches added up to images: what `unfold` makes of its gradient.
+/// Sums overlapping patches into images: the gradient of `unfold`.
 ///
-/// Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output height, output width]
+/// Shapes: [batch, channels * kernel height * kernel width, windows] -> [batch, channels, output
+/// height, output width]
 #[pyfunction]
 #[pyo3(signature = (input, output_size, kernel_size, dilation=None, padding=None, stride=None))]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
@@ -68,7 +70,7 @@ fn fold(
     run(py, x.elements(), || x.col2im(window, output_size.0)).map(PyTensor::new)
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(unfold, module)?)?;
     module.add_function(wrap_pyfunction!(fold, module)?)

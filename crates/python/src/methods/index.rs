@@ -1,4 +1,4 @@
-//! Parts of a tensor: by numbers, slices, tensors and masks, as in NumPy; read and written.
+//! Indexing by numbers, slices, tensors and masks, as in NumPy, for reading and writing.
 
 use super::compare::spread_over;
 use crate::arguments::{Operand, number};
@@ -19,7 +19,7 @@ fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
     if value.is_none() {
         return Ok(None);
     }
-    // Python allows numbers beyond every axis.
+    // Python allows bounds beyond every axis.
     Ok(Some(match value.extract::<isize>() {
         Ok(value) => value,
         Err(_) if value.lt(0)? => isize::MIN + 1,
@@ -34,7 +34,8 @@ fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
     }))
 }
 
-/// An index in two steps, as PyTorch has it: views by numbers, slices and new axes first, then tensors along what is left.
+/// An index in two steps, as in PyTorch: first a view by numbers, slices and new axes, then tensors
+/// along the remaining axes.
 struct Index {
     view: Vec<IndexItem>,
     picks: Vec<IndexItem>,
@@ -61,7 +62,7 @@ impl Index {
                     ellipses += 1;
                 }
                 IndexItem::Ellipsis => ellipses += 1,
-                // Each ellipsis goes past as many axes as are left over: a second one past the last.
+                // Each ellipsis covers as many axes as remain; after a second one no axis is left.
                 _ if ellipses > 1 && left > 0 => {
                     return Err(Failure::index("index: an axis is named behind a second ellipsis"));
                 }
@@ -90,27 +91,28 @@ impl Index {
             self.picks.push(IndexItem::Tensor(index));
             return Ok(());
         }
-        // One truth value chooses all or nothing, along a new axis.
+        // A single bool selects all or nothing, along a new axis.
         self.view.push(NewAxis.into());
         let count = usize::from(index.item_f64()? != 0.0);
         self.picks.push(IndexItem::Tensor(Tensor::zeros([count], DType::I64, of.device())?));
         Ok(())
     }
 
-    /// How many axes the part of `x` has that an index without tensors names.
+    /// Returns the number of axes of the part of `x` that an index without tensors selects.
     fn rank_of(&self, x: &Tensor) -> usize {
         let named = self.view.iter().filter(|item| !matches!(item, IndexItem::NewAxis)).count();
         x.rank() - named + self.picks.len()
     }
 
-    /// The part of `x` that is named.
+    /// Returns the selected part of `x`.
     fn read(self, x: &Tensor) -> Result<Tensor> {
         let view = x.i(self.view)?;
         if self.has_tensors { view.i(self.picks) } else { Ok(view) }
     }
 }
 
-/// A tensor as an index: without axes a number, of bytes a mask as in PyTorch.
+/// Converts a tensor to an index: an integer tensor without axes is a number, and uint8 is a mask,
+/// as in PyTorch.
 fn tensor_item(index: &Tensor, of: &Tensor, py: Python<'_>) -> Outcome<IndexItem> {
     if index.rank() == 0 && index.dtype().is_int() && index.dtype() != DType::U8 {
         return Ok(IndexItem::At(index.item_f64()? as isize));
@@ -123,7 +125,7 @@ fn tensor_item(index: &Tensor, of: &Tensor, py: Python<'_>) -> Outcome<IndexItem
     Ok(IndexItem::Tensor(index.to_dtype(DType::Bool)?.to_device(of.device())?))
 }
 
-/// Lists, tuples and ranges, and arrays of NumPy.
+/// Converts lists, tuples, ranges and NumPy arrays to an index.
 fn listed_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
     let py = object.py();
     let is_list = crate::create::is_list(object);
@@ -132,12 +134,12 @@ fn listed_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexIt
     }
     let tensor = py.import("ternion._ternion")?.getattr("tensor")?.call1((object,))?;
     let tensor = tensor.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor();
-    // An empty list has the default dtype, as it has no numbers.
+    // An empty list has no numbers and therefore the default dtype.
     let tensor = if is_list && tensor.elements() == 0 { tensor.to_dtype(DType::I64)? } else { tensor };
     tensor_item(&tensor, of, py).map(Some)
 }
 
-/// A number as an index: a truth value is a mask without axes.
+/// Converts a number to an index; a bool is a mask without axes.
 fn number_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
     if object.is_instance_of::<PyInt>() && object.extract::<i64>().is_err() {
         let told = format!("index: {} on shape {:?}, out of range", object.str()?, of.dims());
@@ -148,7 +150,7 @@ fn number_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexIt
             let mask = Tensor::full((), f64::from(u8::from(truth)), DType::Bool, of.device())?;
             Some(IndexItem::Tensor(mask))
         }
-        // None of uint64 that does not fit is inside.
+        // A uint64 value that does not fit is out of range in any case.
         Some(Number::Int(at)) => Some(IndexItem::At(isize::try_from(at).unwrap_or(isize::MAX))),
         Some(_) => None,
         None if object.hasattr("__array_interface__")? || !object.hasattr("__index__")? => None,
@@ -182,7 +184,7 @@ fn item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<IndexItem> {
     )))
 }
 
-/// How many axes an item stands for.
+/// Returns the number of axes that an item consumes.
 fn axes_taken(item: &IndexItem) -> usize {
     match item {
         IndexItem::NewAxis | IndexItem::Ellipsis => 0,
@@ -191,12 +193,12 @@ fn axes_taken(item: &IndexItem) -> usize {
     }
 }
 
-/// The places of what an index names, in the tensor laid out in row-major order.
+/// Returns the indices of the selected elements in the row-major order of the tensor.
 fn places(x: &Tensor, index: Index) -> Result<Tensor> {
     index.read(&Tensor::iota(x.elements(), DType::I64, 0, 1, x.device())?.reshape(*x.shape())?)
 }
 
-/// `source` without leading axes of size 1 that `place` does not have: PyTorch takes them away.
+/// Removes leading axes of size 1 that exceed `rank`, as PyTorch does.
 fn without_lead(source: &Tensor, rank: usize) -> Result<Tensor> {
     let lead = source.rank().saturating_sub(rank);
     if source.dims()[..lead].iter().any(|&size| size != 1) {
@@ -205,7 +207,7 @@ fn without_lead(source: &Tensor, rank: usize) -> Result<Tensor> {
     source.reshape(&source.dims()[lead..])
 }
 
-/// `x` with `source` in the places that an index with tensors names, or added there.
+/// Returns `x` with `source` written, or added, at the elements that an index with tensors selects.
 fn put(x: &Tensor, index: Index, source: &Tensor, accumulate: bool) -> Result<Tensor> {
     let places = places(x, index)?;
     let source = without_lead(&source.to_dtype(x.dtype())?, places.rank())?.expand(*places.shape())?;
@@ -216,7 +218,7 @@ fn put(x: &Tensor, index: Index, source: &Tensor, accumulate: bool) -> Result<Te
     flat.scatter(0, &places.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
 }
 
-/// What is written into places of `x`: a tensor, a number or a list as the tensor's dtype says them, or an array.
+/// Converts an assigned value to a tensor: a number or a list with the dtype of `x`, or an array.
 fn assigned(x: &Tensor, value: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     match Operand::of(value)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
@@ -258,7 +260,7 @@ impl PyTensor {
             let source = source.to_device(x.device())?;
             let source = if index.has_tensors { source } else { without_lead(&source, index.rank_of(&x))? };
             if of_graph {
-                // Gradients flow to both: another tensor takes the place of this object's.
+                // Gradients flow to both: another tensor replaces that of this object.
                 let put = match index.has_tensors {
                     true => put(&x, index, &source, false)?,
                     false => x.slice_assign(index.view, &source.to_dtype(x.dtype())?)?,
@@ -307,21 +309,23 @@ impl PyTensor {
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Outcome<bool> {
         let x = self.tensor();
         let sought = match Operand::named("in", value, &x)? {
-            // It counts as a number, of whatever dtype and device.
+            // A tensor without axes counts as a number, whatever its dtype and device.
             Operand::Tensor(one) if one.rank() == 0 => Operand::Number(crate::create::value_of(value, "in")?),
             other => other,
         };
         wait(py, || Ok(equal_to(&x, &sought)?.any(..)?.item_f64()? != 0.0))
     }
 
-    /// The elements whose places along `dim` are in `index`, a tensor of as many axes.
+    /// Gathers the elements at the positions `index` along `dim`; `index` has as many axes as this
+    /// tensor.
     ///
     /// Shapes: [.., n, ..] and index [.., m, ..] -> [.., m, ..]
     ///
     /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     IndexError: an axis that does not exist, or an index out of range.
     ///     TypeError: an index that is not int32 or int64.
-    ///     ValueError: an index of another number of axes, or larger elsewhere than along `dim`; a `sparse_grad`, which PyTorch alone has.
+    ///     ValueError: an index with another number of axes, or larger than this tensor along
+    ///         another axis than `dim`; or `sparse_grad`, which only PyTorch supports.
     #[pyo3(signature = (dim, index, *, sparse_grad=false))]
     fn gather(
         &self,
@@ -336,7 +340,7 @@ impl PyTensor {
             ));
         }
         let index = index.get().tensor();
-        // Without elements any dtype will do, as in PyTorch.
+        // Without elements any dtype is accepted, as in PyTorch.
         let index = if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index };
         self.map(py, |x| match stands_for_one(x, &dim.into()) {
             true => x.reshape([1_usize])?.gather(0, &index.reshape([-1_isize])?)?.reshape(*index.shape()),
@@ -344,14 +348,14 @@ impl PyTensor {
         })
     }
 
-    /// The slices along `dim` that `index`, a tensor of one axis, names.
+    /// Selects slices along `dim` at the indices of `index`, a 1-D tensor.
     ///
     /// Shapes: [.., n, ..] and index [m] -> [.., m, ..]
     ///
     /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     IndexError: an axis that does not exist, or an index out of range.
     ///     TypeError: an index that is not int32 or int64.
-    ///     ValueError: an index of several axes.
+    ///     ValueError: an index with several axes.
     fn index_select(
         &self,
         py: Python<'_>,
@@ -365,14 +369,16 @@ impl PyTensor {
         })
     }
 
-    /// This tensor with the slices of `source`, times `alpha`, added to those along `dim` that `index` names; a place that is named twice gets both.
+    /// Adds the slices of `source`, times `alpha`, to the slices along `dim` at the indices of
+    /// `index`. All slices with the same index are added.
     ///
     /// Shapes: [.., n, ..], index [m] and source [.., m, ..] -> [.., n, ..]
     ///
     /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
-    ///     TypeError: an index that is not int32 or int64, a source of another dtype, an `alpha` with a point for whole numbers, or a truth value for numbers.
-    ///     ValueError: an index of several axes, a source of another shape.
+    ///     IndexError: an axis that does not exist, or an index out of range.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype, a floating
+    ///         `alpha` for integers, or a bool `alpha` for numbers.
+    ///     ValueError: an index with several axes, or a source of another shape.
     #[pyo3(signature = (dim, index, source, *, alpha=None))]
     fn index_add(
         &self,
@@ -391,12 +397,13 @@ impl PyTensor {
         })
     }
 
-    /// `index_add`, in place.
+    /// `index_add` in place.
     ///
-    /// Shapes and errors as of `index_add`
+    /// Shapes and errors are those of `index_add`
     ///
     /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (dim, index, source, *, alpha=None))]
     fn index_add_<'py>(
         slf: &Bound<'py, Self>,
@@ -421,13 +428,13 @@ impl PyTensor {
         )
     }
 
-    /// This tensor with the elements of `source`, in turn, where the mask is true.
+    /// Copies the elements of `source`, in order, to the elements where the mask is True.
     ///
     /// Shapes: [..] and a mask that broadcasts to it -> [..]
     ///
     /// Raises:
-    ///     TypeError: a mask that is not bool, a source of another dtype.
-    ///     ValueError: a mask that does not fit, a source of too few elements.
+    ///     TypeError: a mask that is not bool, or a source of another dtype.
+    ///     ValueError: an incompatible mask, or a source with too few elements.
     fn masked_scatter(
         &self,
         py: Python<'_>,
@@ -440,7 +447,8 @@ impl PyTensor {
     }
 }
 
-/// `alpha` of a function of this name, 1 by default, of a kind that the dtype has: PyTorch's rule.
+/// Returns the `alpha` of the function `op`, by default 1, which must be of a kind that the dtype
+/// supports: PyTorch's rule.
 pub fn factor(op: &str, alpha: Option<&Bound<'_, PyAny>>, dtype: DType) -> Outcome<Scalar> {
     let Some(alpha) = alpha else { return Ok(Scalar::Int(1)) };
     let Some(given) = number(alpha)? else {
@@ -451,7 +459,8 @@ pub fn factor(op: &str, alpha: Option<&Bound<'_, PyAny>>, dtype: DType) -> Outco
     Ok(given.scalar())
 }
 
-/// What `f` adds along `dim`, as in `placed`. The sum of truth values is whether any is true, as in PyTorch.
+/// Runs `f`, which adds along `dim`, as `placed` does. The sum of bool elements is their logical
+/// OR, as in PyTorch.
 pub(super) fn added(
     x: &Tensor,
     dim: isize,
@@ -466,7 +475,7 @@ pub(super) fn added(
     placed(&counts, dim, index, &more, f)?.to_dtype(DType::Bool)
 }
 
-/// `added`, in place: by `in_place`, where there is one for the dtype.
+/// `added` in place: by `in_place`, except for bool.
 pub(super) fn added_in_place(
     x: &Tensor,
     dim: isize,
@@ -481,7 +490,8 @@ pub(super) fn added_in_place(
     }
 }
 
-/// What `f` puts into places along `dim`. A tensor without axes stands for one of size 1, as do the other two beside it.
+/// Runs `f`, which writes along `dim`. A tensor without axes, and the other two with it, are
+/// treated as having one axis of size 1.
 pub(super) fn placed(
     x: &Tensor,
     dim: isize,
@@ -495,7 +505,7 @@ pub(super) fn placed(
     f(&row(x)?, 0, &row(index)?, &row(source)?)?.reshape(())
 }
 
-/// `placed`, in place: the row of one element is a view.
+/// `placed` in place: the reshaped tensor with one axis is a view.
 pub(super) fn placed_in_place(
     x: &Tensor,
     dim: isize,
@@ -509,7 +519,7 @@ pub(super) fn placed_in_place(
     f(&row(x)?, 0, &row(index)?, &row(source)?)
 }
 
-/// All elements as one axis.
+/// Reshapes all elements to one axis.
 fn row(x: &Tensor) -> Result<Tensor> {
     x.reshape([-1_isize])
 }

@@ -9,7 +9,7 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Result, Tensor};
 
-/// `f` of two tensors in the dtype that they meet in.
+/// Runs `f` on two tensors in their common dtype.
 fn of_tensors(
     slf: &PyTensor,
     py: Python<'_>,
@@ -24,7 +24,7 @@ fn of_tensors(
     result.map(PyTensor::new)
 }
 
-/// `f` of a tensor and another one, or a number, in the dtype that they meet in.
+/// Runs `f` on a tensor and another tensor, or a number, in their common dtype.
 pub(super) fn of_two(
     slf: &PyTensor,
     name: &str,
@@ -50,10 +50,10 @@ macro_rules! divisors {
             $(
                 $(#[$doc])*
                 ///
-                /// Shapes: two tensors, broadcast -> the shape that they have together
+                /// Shapes: two tensors, broadcast -> the broadcast shape
                 ///
                 /// Raises:
-                ///     TypeError: floats, `other` is no tensor.
+                ///     TypeError: floats, or `other` is not a tensor.
                 ///     ValueError: shapes that do not broadcast.
                 fn $name(
                     &self,
@@ -68,9 +68,9 @@ macro_rules! divisors {
 }
 
 divisors! {
-    /// The greatest common divisor of each pair; 0 of two zeros.
+    /// Computes the greatest common divisor element-wise; 0 for two zeros.
     gcd;
-    /// The least common multiple of each pair; 0 where either is 0.
+    /// Computes the least common multiple element-wise; 0 if either is 0.
     lcm;
 }
 
@@ -81,7 +81,7 @@ macro_rules! functions {
             $(
                 $(#[$doc])*
                 ///
-                /// Shapes: [..] and what broadcasts to it -> the shape that they have together
+                /// Shapes: [..] and a shape that broadcasts with it -> the broadcast shape
                 ///
                 /// Raises:
                 ///     TypeError: floats.
@@ -95,21 +95,23 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The bits that both of each pair have; of truth values whether both are true.
+    /// Computes the bitwise AND; for bool tensors the logical AND.
     bitwise_and;
-    /// The bits that either of each pair has; of truth values whether either is true.
+    /// Computes the bitwise OR; for bool tensors the logical OR.
     bitwise_or;
-    /// The bits that one of each pair has; of truth values whether one alone is true.
+    /// Computes the bitwise XOR; for bool tensors the logical XOR.
     bitwise_xor;
-    /// `x << n`: times 2 to the power of n, wrapped; 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+    /// Computes `x << n`: the product with 2 to the power of n, which wraps. The result is 0 if n
+    /// is negative or at least the number of bits, as in PyTorch.
     bitwise_left_shift;
-    /// `x >> n`: divided by 2 to the power of n, rounded down; -1 or 0 by as many bits as there are or more, and by less than none, as in PyTorch.
+    /// Computes `x >> n`: the quotient by 2 to the power of n, rounded down. The result is -1 or 0
+    /// if n is negative or at least the number of bits, as in PyTorch.
     bitwise_right_shift;
 }
 
 #[pymethods]
 impl PyTensor {
-    /// All bits but those of each element; of truth values the other one.
+    /// Computes the bitwise NOT; for bool tensors the logical NOT.
     ///
     /// Shapes: [..] -> the same
     ///

@@ -1,4 +1,4 @@
-//! Tensors put together.
+//! Concatenation and stacking of tensors.
 
 use crate::arguments::either;
 use crate::error::{Failure, Outcome};
@@ -9,7 +9,7 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Result, Tensor};
 
-/// Tensors of a list, at least one.
+/// Extracts the tensors of a list, at least one.
 pub(super) fn tensors_of(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
     let Ok(items) = list.try_iter() else {
         let kind = list.get_type().name()?.to_string();
@@ -32,12 +32,12 @@ pub(super) fn tensors_of(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec
     }
 }
 
-/// Tensors of a list in the dtype that they meet in.
+/// Extracts the tensors of a list and converts them to their common dtype.
 pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
     let tensors = tensors_of(list, function)?;
     let first = tensors[0].dtype();
     let Some(dtype) = tensors.iter().try_fold(first, |dtype, tensor| common(dtype, tensor.dtype())) else {
-        // The op that follows reports the dtypes.
+        // The next op reports the incompatible dtypes.
         return Ok(tensors);
     };
     Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)
@@ -52,20 +52,22 @@ pub(super) fn joined(
     run(py, elements, || f(&tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
 }
 
-/// The tensors without those of shape [0], if others have more axes: as in PyTorch those add nothing.
+/// Omits tensors of shape [0] if others have another number of axes: as in PyTorch, they are
+/// ignored.
 fn with_axes<'a>(tensors: &[&'a Tensor]) -> Vec<&'a Tensor> {
     let others: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| tensor.dims() != [0]).collect();
     if others.iter().any(|tensor| tensor.rank() != 1) { others } else { tensors.to_vec() }
 }
 
-/// Tensors one behind the other along an axis that they have; those of shape [0] add nothing to others with more axes.
+/// Concatenates tensors along an existing axis. Tensors of shape [0] are ignored if others have
+/// more axes.
 ///
 /// Shapes: [.., m, ..] and [.., n, ..] -> [.., m + n, ..]
 ///
 /// Raises:
 ///     ValueError: no tensors, or sizes that differ along another axis.
 ///     IndexError: an axis that does not exist.
-///     TypeError: something that is no tensor.
+///     TypeError: an argument that is not a tensor.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=None, *, axis=None))]
 fn cat(
@@ -78,9 +80,9 @@ fn cat(
     joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(&with_axes(tensors), dim))
 }
 
-/// `cat`.
+/// Alias of `cat`.
 ///
-/// Shapes and errors as of `cat`
+/// Shapes and errors are those of `cat`
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=None, *, axis=None))]
 fn concat(
@@ -92,14 +94,14 @@ fn concat(
     cat(py, tensors, dim, axis)
 }
 
-/// Tensors of one shape side by side along a new axis.
+/// Stacks tensors of one shape along a new axis.
 ///
 /// Shapes: n of [..] -> [.., n, ..]
 ///
 /// Raises:
 ///     ValueError: no tensors, or shapes that differ.
 ///     IndexError: an axis that the result does not have.
-///     TypeError: something that is no tensor.
+///     TypeError: an argument that is not a tensor.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=None, *, axis=None))]
 fn stack(
@@ -112,7 +114,7 @@ fn stack(
     joined(py, listed(tensors, "stack")?, |tensors| Tensor::stack(tensors, dim))
 }
 
-/// Puts the functions into the module.
+/// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cat, module)?)?;
     module.add_function(wrap_pyfunction!(concat, module)?)?;

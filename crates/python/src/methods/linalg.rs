@@ -1,4 +1,5 @@
-//! Linear algebra, from `ternion::linalg`: what the functions of `ternion/linalg.py` and `ternion/_functions/linalg.py` call, which say what is the default.
+//! Linear algebra, from `ternion::linalg`. The functions of `ternion/linalg.py` and
+//! `ternion/_functions/linalg.py` call it and define the default values.
 
 use crate::arguments::Real;
 use crate::dtype::DTypeArgument;
@@ -160,7 +161,7 @@ fn svd(py: Python<'_>, a: Argument<'_, '_>, full_matrices: bool) -> Outcome<Thre
     wait(py, || linalg::svd(&a, full_matrices)).map(three)
 }
 
-/// The triangle of this name of PyTorch's.
+/// Returns the triangle from PyTorch's name.
 fn triangle(name: &str, uplo: &str) -> Outcome<Triangle> {
     match uplo {
         "L" | "l" => Ok(Triangle::Lower),
@@ -280,7 +281,7 @@ fn tensorsolve(
     wait(py, || linalg::tensorsolve(&a, &b, dims.as_deref())).map(PyTensor::new)
 }
 
-/// A norm as PyTorch names it: a number, "fro" or "nuc".
+/// Converts PyTorch's name of a norm: a number, "fro" or "nuc".
 fn order(name: &str, order: &Bound<'_, PyAny>) -> Outcome<MatrixNorm> {
     let Ok(text) = order.cast::<PyString>() else {
         let number = order.extract::<Real>().map_err(|_| {
@@ -296,7 +297,8 @@ fn order(name: &str, order: &Bound<'_, PyAny>) -> Outcome<MatrixNorm> {
     }
 }
 
-/// What `f` makes of `x` along the axes `dim`: of a tensor without axes, which 0 and -1 name as well as none, what it makes of one element.
+/// Runs `f` on `x`. A tensor without axes, which `dim` may name as axis 0 or -1, is passed as a
+/// tensor of one element.
 fn along(x: &Tensor, dim: Option<&[isize]>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     match dim {
         Some(dim) if !dim.is_empty() && stands_for_one(x, &Axes::from(dim)) => {
@@ -359,7 +361,7 @@ fn cond(py: Python<'_>, a: Argument<'_, '_>, p: Option<&Bound<'_, PyAny>>) -> Ou
     wait(py, || linalg::cond(&a, p)).map(PyTensor::new)
 }
 
-/// Puts the functions into the module `_linalg`.
+/// Adds the functions to the module `_linalg`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LinAlgError", module.py().get_type::<LinAlgError>())?;
     macro_rules! add {

@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matrix products.
 
 use crate::error::{Called, Failure, Outcome};
 use crate::expected::of;
@@ -10,7 +10,7 @@ use pyo3::types::PyTuple;
 use ternion::{DType, Result, Tensor};
 
 impl PyTensor {
-    /// The product of tensors with `ranks` axes.
+    /// Returns the product of tensors that must have `ranks` axes.
     fn product(
         &self,
         py: Python<'_>,
@@ -40,10 +40,10 @@ fn multiplied(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 #[pymethods]
 impl PyTensor {
-    /// The product of two matrices: [m, k] x [k, n] -> [m, n].
+    /// Computes the product of two matrices: [m, k] x [k, n] -> [m, n].
     ///
     /// Raises:
-    ///     ValueError: other numbers of axes, inner sizes that differ.
+    ///     ValueError: other numbers of axes, or inner sizes that differ.
     fn mm(
         &self,
         py: Python<'_>,
@@ -52,10 +52,10 @@ impl PyTensor {
         self.product(py, &mat2, "mm", [2, 2])
     }
 
-    /// The product of a matrix and a vector: [m, k] x [k] -> [m].
+    /// Computes the product of a matrix and a vector: [m, k] x [k] -> [m].
     ///
     /// Raises:
-    ///     ValueError: other numbers of axes, inner sizes that differ.
+    ///     ValueError: other numbers of axes, or inner sizes that differ.
     fn mv(
         &self,
         py: Python<'_>,
@@ -64,7 +64,7 @@ impl PyTensor {
         self.product(py, &vec, "mv", [2, 1])
     }
 
-    /// The products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
+    /// Computes the products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
     ///
     /// Raises:
     ///     ValueError: other numbers of axes.
@@ -76,12 +76,12 @@ impl PyTensor {
         self.product(py, &mat2, "bmm", [3, 3])
     }
 
-    /// The sum of the products of the elements of two vectors.
+    /// Computes the dot product of two vectors.
     ///
     /// Shapes: [n] and [n] -> []
     ///
     /// Raises:
-    ///     ValueError: no vectors, or of different lengths.
+    ///     ValueError: tensors that are not vectors, or have different lengths.
     ///     TypeError: dtypes that differ.
     fn dot(
         &self,
@@ -92,10 +92,10 @@ impl PyTensor {
         self.map(py, |x| x.dot(&other))
     }
 
-    /// The products of every element of a vector with every one of another: [m] and [n] -> [m, n].
+    /// Computes the outer product of two vectors: [m] and [n] -> [m, n].
     ///
     /// Raises:
-    ///     ValueError: no vectors.
+    ///     ValueError: tensors that are not vectors.
     fn outer(
         &self,
         py: Python<'_>,
@@ -111,12 +111,12 @@ impl PyTensor {
         })
     }
 
-    /// `beta * self + alpha * (mat1 @ mat2)`, self broadcast.
+    /// Computes `beta * self + alpha * (mat1 @ mat2)`, with self broadcast.
     ///
     /// Shapes: self broadcast to [m, n], [m, k] x [k, n] -> [m, n]
     ///
     /// Raises:
-    ///     ValueError: shapes that do not fit.
+    ///     ValueError: incompatible shapes.
     ///     TypeError: dtypes that differ.
     #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
     fn addmm(
@@ -131,10 +131,11 @@ impl PyTensor {
         run(py, a.elements().max(b.elements()), || x.addmm(&a, &b, beta, alpha)).map(PyTensor::new)
     }
 
-    /// `beta * self + alpha * (mat1 @ mat2)`, in place: the tensor itself is changed and returned.
+    /// Computes `beta * self + alpha * (mat1 @ mat2)` in place: the tensor itself is changed and
+    /// returned.
     ///
     /// Raises:
-    ///     RuntimeError: a gradient would have to flow through it.
+    ///     RuntimeError: the change would have to be recorded for a gradient.
     #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
     fn addmm_<'py>(
         slf: &Bound<'py, Self>,
@@ -152,9 +153,9 @@ impl PyTensor {
         )
     }
 
-    /// `self + value * tensor1 * tensor2`, broadcast.
+    /// Computes `self + value * tensor1 * tensor2`, broadcast.
     ///
-    /// Shapes: three tensors, broadcast -> the shape that they have together
+    /// Shapes: three tensors, broadcast -> the broadcast shape
     ///
     /// Raises:
     ///     TypeError: dtypes that differ.
@@ -174,12 +175,12 @@ impl PyTensor {
     }
 }
 
-/// A sum of products by names of axes: `einsum("bij,bjk->bik", a, b)`.
+/// Sums products by names of axes: `einsum("bij,bjk->bik", a, b)`.
 ///
-/// Shapes: as the equation tells: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
+/// Shapes: determined by the equation: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
 ///
 /// Raises:
-///     ValueError: an equation that is none, or does not fit the operands.
+///     ValueError: an invalid equation, or one that does not match the operands.
 #[pyfunction]
 #[pyo3(signature = (equation, *operands))]
 fn einsum<'py>(
@@ -199,7 +200,7 @@ fn einsum<'py>(
         Err(_) => of_items(&all)?,
     };
     if let [only] = &objects[..] {
-        // Its diagonals, or its axes in another order, are views.
+        // The diagonals and permuted axes of a single operand are views.
         return only.get().map(py, |x| ternion::einsum(&equation, &[x]));
     }
     let tensors: Vec<Tensor> = objects.iter().map(|object| object.get().tensor()).collect();
@@ -207,7 +208,7 @@ fn einsum<'py>(
     run(py, elements, || ternion::einsum(&equation, &tensors.iter().collect::<Vec<_>>())).map(PyTensor::new)
 }
 
-/// Puts the functions into the module.
+/// Adds the function to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(einsum, module)?)
 }

@@ -15,7 +15,7 @@ use ternion::{
     BceOptions, CrossEntropyOptions, DType, LinearCrossEntropyOptions, NllOptions, Reduction, Result, Tensor,
 };
 
-/// How losses become one, by PyTorch's names.
+/// Returns the reduction from PyTorch's name.
 pub fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
     Ok(match name {
         "none" => Reduction::None,
@@ -51,7 +51,7 @@ fn loss(
     let together = of_tensors(&x, &target).filter(|_| target.dtype().is_float()).unwrap_or(x.dtype());
     let dtype = if result_dtype == ResultDtype::Target { target.dtype() } else { together };
     let result = run(py, x.elements(), || {
-        // Half precision beside float32 is computed in float32 by the op itself.
+        // The op itself computes half precision with float32 in float32.
         let is_double = [&x, &target].map(|operand| operand.dtype() == DType::F64);
         let is_met = is_double[0] != is_double[1] && x.dtype().is_float() && target.dtype().is_float();
         let (x, target) = if is_met { meet(&x, &target)? } else { (x.clone(), target.clone()) };
@@ -60,18 +60,19 @@ fn loss(
     result.map(PyTensor::new)
 }
 
-/// As `cast_half`, for any floating dtype.
+/// Same as `cast_half` for any floating dtype.
 pub fn cast_result(dtype: DType, loss: Tensor) -> Result<Tensor> {
     let is_free = ternion::precision::current().is_none() && dtype.is_float() && loss.dtype() != dtype;
     if is_free { loss.to_dtype(dtype) } else { Ok(loss) }
 }
 
-/// A loss in the dtype of its input, or that which it meets a floating target in, as in PyTorch; in that which it was computed in within a scope of autocast.
+/// Casts a loss to half precision if `dtype` is a half-precision dtype, as PyTorch does. In a
+/// precision scope the loss keeps the dtype of the computation.
 pub fn cast_half(dtype: DType, loss: Tensor) -> Result<Tensor> {
     if ternion::precision::current().is_none() && dtype.is_half() { loss.to_dtype(dtype) } else { Ok(loss) }
 }
 
-/// A loss of input and target in the dtype and the shape that they have together.
+/// Computes a loss of input and target in their common dtype and broadcast shape.
 fn distance(
     py: Python<'_>,
     op: &'static str,
@@ -87,7 +88,7 @@ fn distance(
         let dtype = if result_dtype == ResultDtype::Input && own.is_float() { own } else { x.dtype() };
         let (x, target) = broadcast(op, &x, &target)?;
         let Some(weight) = weight else { return cast_result(dtype, f(&x, &target, None)?) };
-        // Losses are weighed in the dtype that they meet their weights in.
+        // Losses are multiplied by their weights in the common dtype.
         let weighed = if weight.dtype().is_float() { common(dtype, weight.dtype()) } else { None };
         let (x, weight) = meet_weight(&x, &weight)?;
         let target = target.to_dtype(x.dtype())?;
@@ -96,8 +97,8 @@ fn distance(
     result.map(PyTensor::new)
 }
 
-/// A warning where input and target differ in shape, as in PyTorch: of `[n, 1]` and `[n]` every prediction would be compared with every
-/// target, and nothing be learned.
+/// Warns if input and target differ in shape, as PyTorch does: with `[n, 1]` and `[n]` every
+/// prediction would be compared with every target, and the model would not learn.
 fn warn_of_shapes(py: Python<'_>, op: &str, x: &Tensor, target: &Tensor) -> Outcome<()> {
     if x.shape() == target.shape() {
         return Ok(());
@@ -119,18 +120,20 @@ pub fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tenso
     Ok((x.expand(shape)?, target.expand(shape)?))
 }
 
-/// Cross-entropy of logits and class indices, or probabilities.
+/// Computes the cross-entropy of logits and class indices, or probabilities.
 ///
-/// Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits' shape -> []
+/// Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits'
+///     shape
+/// -> []
 ///
 /// Args:
-///     weight: how much each class counts, [classes].
-///     ignore_index: an index that counts nothing.
-///     label_smoothing: the share of a label that is spread over all classes.
+///     weight: the weight of each class, [classes].
+///     ignore_index: a class index that is ignored.
+///     label_smoothing: the fraction of a label that is distributed over all classes.
 ///
 /// Raises:
-///     IndexError: an index that is none of a class.
-///     ValueError: shapes that do not fit, another name as `reduction`.
+///     IndexError: a class index out of range.
+///     ValueError: incompatible shapes, or an unknown `reduction`.
 #[pyfunction]
 #[pyo3(
     signature = (input, target, weight=None, ignore_index=-100, reduction="mean".to_owned(), label_smoothing=0.0),
@@ -150,7 +153,7 @@ fn cross_entropy(
     let refused = |failure: Failure| hinted(py, failure, input, target);
     let (mut x, classes) = both("cross_entropy", input, target)?;
     let weight = match weight {
-        // Of probabilities the weights are factors like any.
+        // With probabilities, the weights are factors and promote the dtype.
         Some(weight) if classes.dtype().is_float() => {
             let weighed = run(py, x.elements(), || meet_weight(&x, &weight))?;
             x = weighed.0;
@@ -166,19 +169,21 @@ fn cross_entropy(
     .map_err(refused)
 }
 
-/// `cross_entropy(linear(input, linear_weight, linear_bias), target)`, with the scores of some rows at a time.
+/// Computes `cross_entropy(linear(input, linear_weight, linear_bias), target)` in chunks of rows,
+/// so that only the scores of one chunk are in memory.
 ///
-/// Shapes: [.., in_features], linear_weight [classes, in_features], linear_bias [classes], class indices [..] (int32 or int64) or probabilities [.., classes] -> []
+/// Shapes: [.., in_features], linear_weight [classes, in_features], linear_bias [classes], class
+/// indices [..] (int32 or int64) or probabilities [.., classes] -> []
 ///
 /// Args:
-///     weight: how much each class counts, [classes].
-///     ignore_index: an index that counts nothing.
-///     label_smoothing: the share of a label that is spread over all classes.
-///     chunk_rows: rows whose scores are there at a time; by default as many as have 2^29 scores.
+///     weight: the weight of each class, [classes].
+///     ignore_index: a class index that is ignored.
+///     label_smoothing: the fraction of a label that is distributed over all classes.
+///     chunk_rows: the number of rows of a chunk; by default as many as have 2^29 scores.
 ///
 /// Raises:
-///     IndexError: an index that is none of a class.
-///     ValueError: shapes that do not fit, another name as `reduction`, chunks of 0 rows.
+///     IndexError: a class index out of range.
+///     ValueError: incompatible shapes, an unknown `reduction`, or chunks of 0 rows.
 #[pyfunction]
 #[pyo3(
     signature = (input, linear_weight, target, *, linear_bias=None, weight=None, ignore_index=-100, reduction="mean".to_owned(), label_smoothing=0.0, chunk_rows=None),
@@ -211,7 +216,7 @@ fn linear_cross_entropy(
     result.map(PyTensor::new)
 }
 
-/// Says of numbers of classes that are given with a point what they are taken for.
+/// Adds a hint to the error if floating class numbers were interpreted as probabilities.
 fn hinted(py: Python<'_>, failure: Failure, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Failure {
     let (Ok(input), Ok(target)) = (input.cast::<PyTensor>(), target.cast::<PyTensor>()) else {
         return failure;
@@ -227,13 +232,13 @@ fn hinted(py: Python<'_>, failure: Failure, input: &Bound<'_, PyAny>, target: &B
     ))
 }
 
-/// Minus the log-probability of each class index.
+/// Computes the negative log-likelihood of class indices.
 ///
 /// Shapes: log-probabilities [batch, classes, ..] and [batch, ..] (int32 or int64) -> []
 ///
 /// Raises:
-///     IndexError: an index that is none of a class.
-///     ValueError: shapes that do not fit.
+///     IndexError: a class index out of range.
+///     ValueError: incompatible shapes.
 ///     TypeError: indices that are not int32 or int64.
 #[pyfunction]
 #[pyo3(
@@ -255,16 +260,16 @@ fn nll_loss(
     })
 }
 
-/// Binary cross-entropy of logits and probabilities.
+/// Computes the binary cross-entropy of logits and probabilities.
 ///
 /// Shapes: two of one shape -> [], or with reduction "none" that shape
 ///
 /// Args:
-///     pos_weight: how much more a positive answer counts than a negative one, broadcast.
+///     pos_weight: the weight of positive answers relative to negative ones, broadcast.
 ///
 /// Raises:
-///     TypeError: no floating dtype.
-///     ValueError: another name as `reduction`.
+///     TypeError: the dtype is not floating.
+///     ValueError: an unknown `reduction`.
 #[pyfunction]
 #[pyo3(
     signature = (input, target, weight=None, reduction="mean".to_owned(), pos_weight=None),
@@ -283,23 +288,24 @@ fn binary_cross_entropy_with_logits(
     let reduction = self::reduction("binary_cross_entropy_with_logits", &reduction)?;
     let operands = both("binary_cross_entropy_with_logits", input, target)?;
     loss(py, operands, ResultDtype::Target, |x, target| {
-        // Weights have the dtype of what they weigh.
+        // Weights are converted to the dtype of the input.
         let pos_weight = pos_weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         let (pos_weight, weight) = (pos_weight.as_ref(), weight.as_ref());
         x.bce_with_logits_with(target, BceOptions { pos_weight, weight, reduction })
     })
 }
 
-/// `(input - target)^2`.
+/// Computes the squared error `(input - target)^2`.
 ///
-/// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+/// Shapes: two tensors, broadcast -> [], or with reduction "none" the broadcast shape
 ///
 /// Args:
-///     weight: how much each element counts, of the input's shape; the mean is divided by their sum.
-///     size_average, reduce: what PyTorch before 1.0 had in the place of `reduction`, with a warning.
+///     weight: the weight of each element, of the input's shape; the mean is divided by their sum.
+///     size_average, reduce: deprecated arguments that PyTorch had before `reduction`, accepted
+///         with a warning.
 ///
 /// Raises:
-///     ValueError: shapes that do not broadcast, another name as `reduction`.
+///     ValueError: shapes that do not broadcast, or an unknown `reduction`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
@@ -324,7 +330,8 @@ fn mse_loss(
     })
 }
 
-/// The reduction that PyTorch's arguments of before 1.0 mean, with a warning; else the one that is named.
+/// Returns the reduction that the deprecated arguments mean, with a warning, or `reduction` if they
+/// are not given.
 fn older(
     py: Python<'_>,
     reduction: String,
@@ -344,16 +351,17 @@ fn older(
     Ok(meant.to_owned())
 }
 
-/// `|input - target|`.
+/// Computes the absolute error `|input - target|`.
 ///
-/// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+/// Shapes: two tensors, broadcast -> [], or with reduction "none" the broadcast shape
 ///
 /// Args:
-///     weight: how much each element counts, of the input's shape; the mean is divided by their sum.
-///     size_average, reduce: what PyTorch before 1.0 had in the place of `reduction`, with a warning.
+///     weight: the weight of each element, of the input's shape; the mean is divided by their sum.
+///     size_average, reduce: deprecated arguments that PyTorch had before `reduction`, accepted
+///         with a warning.
 ///
 /// Raises:
-///     ValueError: shapes that do not broadcast, another name as `reduction`.
+///     ValueError: shapes that do not broadcast, or an unknown `reduction`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 #[pyo3(
@@ -378,15 +386,16 @@ fn l1_loss(
     })
 }
 
-/// Quadratic up to a distance of `delta`, linear beyond.
+/// Computes the Huber loss: quadratic up to a distance of `delta`, linear beyond.
 ///
-/// Shapes: two tensors, broadcast -> [], or with reduction "none" the shape that they have together
+/// Shapes: two tensors, broadcast -> [], or with reduction "none" the broadcast shape
 ///
 /// Args:
-///     weight: how much each element counts, of the input's shape.
+///     weight: the weight of each element, of the input's shape.
 ///
 /// Raises:
-///     ValueError: shapes that do not broadcast, a `delta` that is not above 0, another name as `reduction`.
+///     ValueError: shapes that do not broadcast, a `delta` that is not positive, or an unknown
+///         `reduction`.
 #[pyfunction]
 #[pyo3(
     signature = (input, target, reduction="mean".to_owned(), delta=1.0, weight=None),
@@ -409,13 +418,14 @@ fn huber_loss(
     })
 }
 
-/// The Kullback-Leibler divergence of log-probabilities from a target: probabilities, or with `log_target` their logarithms.
+/// Computes the Kullback-Leibler divergence of log-probabilities from a target: probabilities, or
+/// with `log_target` their logarithms.
 ///
 /// Shapes: two of one shape -> [], or with reduction "none" that shape
 ///
 /// Raises:
-///     TypeError: no floating dtype.
-///     ValueError: another name as `reduction`.
+///     TypeError: the dtype is not floating.
+///     ValueError: an unknown `reduction`.
 #[pyfunction]
 #[pyo3(
     signature = (input, target, reduction="mean".to_owned(), log_target=false),
@@ -434,19 +444,20 @@ fn kl_div(
     })
 }
 
-/// The share of rows whose largest logit is the target's, float32; no gradient flows.
+/// Returns the fraction of rows whose largest logit is at the target index; float32, without
+/// gradient.
 ///
 /// Shapes: logits [batch, classes, ..] and [batch, ..] (int32 or int64) -> []
 ///
 /// Raises:
-///     IndexError: an index that is none of a class.
+///     IndexError: a class index out of range.
 #[pyfunction]
 fn accuracy(py: Python<'_>, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
     let (x, target) = (operand("accuracy", "input", input)?, operand("accuracy", "target", target)?);
     run(py, x.elements(), || x.accuracy(&target)).map(PyTensor::new)
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cross_entropy, module)?)?;
     module.add_function(wrap_pyfunction!(linear_cross_entropy, module)?)?;

@@ -1,4 +1,5 @@
-//! Losses, embeddings by bags and dropout that are composed in the core: what the functions of `ternion/nn` call, which say what is the default.
+//! Losses, embedding bags and dropout that are composed in the core. The functions of `ternion/nn`
+//! call them and define the default values.
 
 use super::TensorArgument;
 use super::loss::{ResultDtype, broadcast, cast_half, cast_result, reduction};
@@ -14,7 +15,7 @@ use ternion::{
     MultiMarginOptions, PoissonNllOptions, Reduction, Result, Tensor, TripletOptions,
 };
 
-/// A loss of input and target in the dtype and the shape that they have together.
+/// Computes a loss of input and target in their common dtype and broadcast shape.
 fn of_pair(
     py: Python<'_>,
     op: &'static str,
@@ -25,7 +26,7 @@ fn of_pair(
     let (x, target) = (x.get().tensor(), target.get().tensor());
     let result = run(py, x.elements(), || {
         let own = x.dtype();
-        // The op refuses a loss whose dtype would be an integer.
+        // The op rejects a loss whose dtype would be an integer.
         let target = if result_dtype == ResultDtype::Input && !own.is_float() {
             target.to_dtype(own)?
         } else {
@@ -38,7 +39,7 @@ fn of_pair(
     result.map(PyTensor::new)
 }
 
-/// Three tensors in the dtype that they meet in.
+/// Runs a function of three tensors in their common dtype.
 fn of_three(
     py: Python<'_>,
     inputs: [TensorArgument<'_, '_>; 3],
@@ -54,7 +55,7 @@ fn of_three(
     result.map(PyTensor::new)
 }
 
-/// As `of_three`, in the shape that they have together.
+/// Same as `of_three`, with the tensors expanded to their broadcast shape.
 fn of_three_alike(
     py: Python<'_>,
     op: &'static str,
@@ -64,7 +65,7 @@ fn of_three_alike(
     let [a, b, c] = inputs.map(|input| input.get().tensor());
     let floats = [(&a, &b), (&a, &c), (&b, &c)].map(|(x, y)| floats_of(x, y));
     of_three(py, inputs, |[x, y, z]| {
-        // Whole numbers are compared as floats: a margin is none.
+        // Integers are compared as floats, because the margin is a float.
         let is_whole = !x.dtype().is_float() && floats.iter().all(Option::is_some);
         let as_floats = |x: &Tensor| if is_whole { floating(x) } else { Ok(x.clone()) };
         let (x, y, z) = (as_floats(x)?, as_floats(y)?, as_floats(z)?);
@@ -73,7 +74,7 @@ fn of_three_alike(
     })
 }
 
-/// A loss of input and a target of its own dtype.
+/// Computes a loss of an input and a target that keeps its own dtype.
 fn of_classes(
     py: Python<'_>,
     (x, target): (TensorArgument<'_, '_>, TensorArgument<'_, '_>),
@@ -186,14 +187,15 @@ fn _triplet_margin_loss(
     .map(PyTensor::new)
 }
 
-/// The dtype that distances of these pairs meet in; `None` if one has none.
+/// Returns the common dtype of the distances of these pairs; `None` if a pair has none.
 fn of_distances(pairs: &[(&Tensor, &Tensor)]) -> Option<DType> {
     let mut told = pairs.iter().map(|(x, y)| floats_of(x, y));
     let first = told.next()??;
     told.try_fold(first, |met, next| common(met, next?))
 }
 
-/// The tensors are handed to `distance` as the objects that they are. What it raises is raised.
+/// Passes the tensors to `distance` as the original objects. An exception of `distance` is raised
+/// unchanged.
 #[pyfunction]
 fn _triplet_margin_with_distance_loss(
     inputs: [Bound<'_, PyTensor>; 3],
@@ -271,7 +273,7 @@ fn _binary_cross_entropy(
 ) -> Outcome<PyTensor> {
     let (reduction, weight) = (plain("binary_cross_entropy", reduce)?, optional(weight));
     of_pair(py, "binary_cross_entropy", (input, target), ResultDtype::Together, |x, target| {
-        // Weights have the dtype of what they weigh.
+        // Weights are converted to the dtype of the input.
         let weight = weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         x.binary_cross_entropy(target, weight.as_ref(), reduction)
     })
@@ -288,7 +290,7 @@ fn _multilabel_soft_margin_loss(
     let (reduction, weight) = (plain("multilabel_soft_margin_loss", reduce)?, optional(weight));
     let (x, target) = (input.get().tensor(), target.get().tensor());
     wait(py, || {
-        // Labels are as often whole numbers as floats.
+        // Labels are often integers as well as floats.
         let target = if target.dtype().is_int() { target.to_dtype(x.dtype())? } else { target };
         let (mut x, mut target) = meet(&x, &target)?;
         let weight = match weight {
@@ -348,7 +350,7 @@ fn _ctc_loss(
     of_classes(py, (log_probs, targets), |x, targets| x.ctc_loss(targets, &inputs, &of_targets, options))
 }
 
-/// PyTorch's reductions but the mean over a batch.
+/// Returns the reduction from PyTorch's name; "batchmean" is rejected.
 fn plain(op: &str, reduce: &str) -> Outcome<Reduction> {
     match reduce {
         "none" | "mean" | "sum" => reduction(op, reduce),
@@ -396,7 +398,7 @@ fn _embedding_bag_parts(
     Ok([values, bag_of, sizes, rows].map(PyTensor::new))
 }
 
-/// A function of a table and of the indices of bags in it.
+/// Runs a function of a table and of the indices of bags in it.
 fn of_bags<T: Send>(
     py: Python<'_>,
     [input, weight]: [TensorArgument<'_, '_>; 2],
@@ -474,7 +476,7 @@ fn _pdist(py: Python<'_>, input: TensorArgument<'_, '_>, p: Real) -> Outcome<PyT
     wait(py, || interruptible_parts(|| x.pdist(p.0))).map(PyTensor::new)
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_soft_margin_loss, module)?)?;
     module.add_function(wrap_pyfunction!(_smooth_l1_loss, module)?)?;

@@ -1,4 +1,4 @@
-//! Tensors in other dtypes and on other devices.
+//! Conversion of tensors to other dtypes and devices.
 
 use crate::device::{DeviceArgument, PyDevice};
 use crate::dtype::{DTypeArgument, PyDType};
@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use ternion::{DType, Device};
 
-/// What the arguments of `to` name besides `named`, and whether a copy is wanted.
+/// Returns the dtype and device that the arguments of `to` specify, in addition to `named`, and
+/// whether a copy is requested.
 fn wanted(
     args: &Bound<'_, PyTuple>,
     named: (Option<DType>, Option<Device>),
@@ -20,7 +21,8 @@ fn wanted(
     let (mut copies, mut flags) = (copy, 0);
     for argument in args {
         if argument.cast::<PyBool>().is_ok() {
-            // PyTorch's non_blocking and copy, by their places: the second copies.
+            // PyTorch's positional flags non_blocking and copy: only the second one requests a
+            // copy.
             copies |= flags > 0 && argument.is_truthy()?;
             flags += 1;
         } else if let Ok(other) = argument.cast::<PyTensor>() {
@@ -41,19 +43,19 @@ fn wanted(
 
 #[pymethods]
 impl PyTensor {
-    /// The tensor in another dtype or on another device; the tensor itself if it is so.
+    /// Converts the dtype or the device. Returns the tensor itself if it already has both.
     ///
-    /// Takes a dtype, a device or its name, both, or a tensor whose dtype and device are meant.
+    /// Accepts a dtype, a device or its name, both, or a tensor whose dtype and device are used.
     ///
     /// Shapes: [..] -> the same
     ///
     /// Args:
-    ///     copy: a copy in any case.
-    ///     non_blocking, memory_format: taken as in PyTorch; they change nothing here.
+    ///     copy: whether to copy in any case.
+    ///     non_blocking, memory_format: accepted as in PyTorch; ignored.
     ///
     /// Raises:
-    ///     RuntimeError: a device that is not there.
-    ///     TypeError: something that names neither.
+    ///     RuntimeError: the device is not available.
+    ///     TypeError: an argument that is neither a dtype nor a device.
     #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false, memory_format=None))]
     fn to<'py>(
         slf: &Bound<'py, Self>,
@@ -79,7 +81,7 @@ impl PyTensor {
         Ok(Bound::new(py, PyTensor::new(there))?)
     }
 
-    /// The tensor on the processor.
+    /// Returns the tensor on the CPU.
     ///
     /// Shapes: [..] -> the same
     #[pyo3(signature = (*, memory_format=None))]
@@ -98,12 +100,12 @@ impl PyTensor {
         )
     }
 
-    /// The tensor on a CUDA device, by default the first.
+    /// Returns the tensor on a CUDA device, by default the first.
     ///
     /// Shapes: [..] -> the same
     ///
     /// Raises:
-    ///     RuntimeError: a device that is not there.
+    ///     RuntimeError: the device is not available.
     #[pyo3(signature = (device=None, non_blocking=false, *, memory_format=None))]
     fn cuda<'py>(
         slf: &Bound<'py, Self>,
@@ -121,7 +123,7 @@ impl PyTensor {
         Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false, non_blocking, memory_format)
     }
 
-    /// The dtype and device of `other`.
+    /// Converts the tensor to the dtype and device of `other`.
     ///
     /// Shapes: [..] -> the same
     fn type_as<'py>(
@@ -142,7 +144,7 @@ macro_rules! casts {
                 /// Shapes: [..] -> the same
                 #[pyo3(signature = (*, memory_format=None))]
                 fn $name(&self, py: Python<'_>, memory_format: Option<&Bound<'_, PyAny>>) -> Outcome<PyTensor> {
-                    // Taken as in PyTorch: elements stay in row-major order.
+                    // Accepted as in PyTorch; elements stay in row-major order.
                     let _ = memory_format;
                     self.map(py, |x| x.to_dtype(DType::$dtype))
                 }
@@ -152,24 +154,24 @@ macro_rules! casts {
 }
 
 casts! {
-    /// The elements as float32.
+    /// Converts the elements to float32.
     float => F32;
-    /// The elements as float64.
+    /// Converts the elements to float64.
     double => F64;
-    /// The elements as float16.
+    /// Converts the elements to float16.
     half => F16;
-    /// The elements as bfloat16.
+    /// Converts the elements to bfloat16.
     bfloat16 => BF16;
-    /// The elements as int64, towards zero.
+    /// Converts the elements to int64, rounding toward zero.
     long => I64;
-    /// The elements as int32, towards zero.
+    /// Converts the elements to int32, rounding toward zero.
     int => I32;
-    /// The elements as int16, towards zero.
+    /// Converts the elements to int16, rounding toward zero.
     short => I16;
-    /// The elements as int8, towards zero.
+    /// Converts the elements to int8, rounding toward zero.
     char => I8;
-    /// The elements as uint8, towards zero.
+    /// Converts the elements to uint8, rounding toward zero.
     byte => U8;
-    /// Which elements are not 0.
+    /// Converts the elements to bool: True where they are not 0.
     bool => Bool;
 }

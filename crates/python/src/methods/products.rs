@@ -15,13 +15,13 @@ fn as_they_are(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
     Ok((x, a, b))
 }
 
-/// The summand in the dtype of the product.
+/// Converts the summand to the dtype of the product.
 fn as_product(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
     let x = if x.dtype() != a.dtype() && a.dtype() == b.dtype() { x.to_dtype(a.dtype())? } else { x };
     Ok((x, a, b))
 }
 
-/// All in the dtype that they meet in.
+/// Converts all parts to their common dtype.
 fn together(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
     let (a, b) = meet(&a, &b)?;
     let (x, a) = meet(&x, &a)?;
@@ -29,7 +29,7 @@ fn together(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
     Ok((x, a, b))
 }
 
-/// `addr` of truth values, whose sums are true where a summand is, and whose factors are truth values.
+/// Computes `addr` of bool tensors: sums are logical ORs, and integer factors count as bool.
 fn of_truths(parts: [Tensor; 3], factors: [f64; 2]) -> Result<Tensor> {
     let [x, a, b] = parts.map(|part| part.to_dtype(DType::I32));
     let [beta, alpha] =
@@ -43,10 +43,11 @@ macro_rules! added_products {
         impl PyTensor {
             $(
                 $(#[$doc])*
-                /// With `beta` 0 it does not matter what this tensor holds. Half precision is rounded once; factors of integers are whole.
+                /// If `beta` is 0, the values of this tensor are ignored. Half precision is rounded
+                /// once. For integers `beta` and `alpha` must be integers.
                 ///
                 /// Raises:
-                ///     ValueError: shapes that do not fit, factors of integers that are not whole.
+                ///     ValueError: incompatible shapes, or fractional factors for integers.
                 ///     TypeError: dtypes that differ.
                 #[pyo3(signature = ($left, $right, *, beta=1.0, alpha=1.0))]
                 fn $name(
@@ -73,22 +74,23 @@ macro_rules! added_products {
 }
 
 added_products! {
-    /// `beta * self + alpha * (mat @ vec)`, self broadcast.
+    /// Computes `beta * self + alpha * (mat @ vec)`, with self broadcast.
     ///
     /// Shapes: self broadcast to [m], [m, k] x [k] -> [m]
     ///
     addmv(mat, vec) of as_product;
-    /// `beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, self broadcast.
+    /// Computes `beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, with self
+    /// broadcast.
     ///
     /// Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
     ///
     addbmm(batch1, batch2) of as_they_are;
-    /// `beta * self + alpha * (batch1 @ batch2)`, self broadcast.
+    /// Computes `beta * self + alpha * (batch1 @ batch2)`, with self broadcast.
     ///
     /// Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
     ///
     baddbmm(batch1, batch2) of as_they_are;
-    /// `beta * self + alpha * outer(vec1, vec2)`, self broadcast.
+    /// Computes `beta * self + alpha * outer(vec1, vec2)`, with self broadcast.
     ///
     /// Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
     ///

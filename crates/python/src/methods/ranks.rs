@@ -1,5 +1,5 @@
-//! Elements found along an axis, from the core's `functions/statistics.rs`: what the functions of `ternion/_functions/reductions.py` call, which say what is
-//! the default.
+//! Selection of elements along an axis, from the core's `functions/statistics.rs`. The functions of
+//! `ternion/_functions/reductions.py` call it and define the default values.
 
 use super::extremes::counted;
 use super::reduce::pair_along;
@@ -10,7 +10,7 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, Result, Tensor};
 
-/// The elements that `f` finds along an axis, and where they are: int64.
+/// Returns the elements that `f` selects along an axis, and their indices (int64).
 fn found(
     slf: &PyTensor,
     py: Python<'_>,

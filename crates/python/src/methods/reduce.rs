@@ -1,4 +1,4 @@
-//! Methods that reduce or run along axes.
+//! Reductions and scans along axes.
 
 use super::extremes::{counted, extremes, place};
 use crate::arguments::{AxesArgument, Count, axes, either, one_of};
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ternion::{Axes, DType, Error, Result, Tensor};
 
-/// Values and where they were found, as PyTorch's named tuples.
+/// Returns values and indices as PyTorch's named tuples.
 fn values_and_indices<'py>(
     py: Python<'py>,
     name: &str,
@@ -24,7 +24,7 @@ fn values_and_indices<'py>(
     Ok(kind.call1(PyTuple::new(py, objects)?)?)
 }
 
-/// Two tensors of `x` along an axis, as `PyTensor::along` has one.
+/// Computes two tensors from `x` along an axis, as `PyTensor::along` computes one.
 pub(super) fn pair_along(
     x: &Tensor,
     dim: isize,
@@ -40,12 +40,13 @@ pub(super) fn pair_along(
     Ok((values.reshape(())?, found.reshape(())?))
 }
 
-/// The tensor in the dtype that was asked for.
+/// Converts the tensor to the requested dtype.
 fn cast(x: &Tensor, dtype: &Option<DTypeArgument>) -> Result<Tensor> {
     dtype.as_ref().map_or_else(|| Ok(x.clone()), |dtype| x.to_dtype(dtype.0))
 }
 
-/// The sum of all elements of narrow integers where there are many, in parts: each becomes int64 first, which of all at once would be eight times their memory.
+/// Sums all elements of a large tensor of narrow integers in chunks. Each chunk is converted to
+/// int64 first; the conversion of the whole tensor would take up to eight times its memory.
 fn sum_of_parts(name: &str, x: &Tensor, axes: &Axes) -> Result<Option<Tensor>> {
     const PART: usize = 1 << 25;
     let (count, dtype) = (x.elements(), x.dtype());
@@ -66,13 +67,14 @@ macro_rules! sums {
             $(
                 $(#[$doc])*
                 ///
-                /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+                /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+                /// `keepdim`
                 ///
                 /// Args:
-                ///     dim: the axis or axes; all of them by default.
-                ///     keepdim: whether reduced axes stay, with size 1.
-                ///     dtype: what the elements are converted to first.
-                ///     axis, keepdims: other names of dim and keepdim.
+                ///     dim: the axis or axes to reduce; all by default.
+                ///     keepdim: whether to keep reduced axes with size 1.
+                ///     dtype: the dtype to which the elements are converted first.
+                ///     axis, keepdims: alternative names of dim and keepdim.
                 ///
                 /// Raises:
                 ///     IndexError: an axis that does not exist.
@@ -102,15 +104,16 @@ macro_rules! sums {
 }
 
 sums! {
-    /// The sum over axes; of integers in int64.
+    /// Computes the sum over axes. The sum of integers is int64.
     sum => sum sum_keep;
-    /// The product over axes; of integers in int64.
+    /// Computes the product over axes. The product of integers is int64.
     prod => prod prod_keep;
-    /// The mean over axes; of floating dtypes (else a TypeError).
+    /// Computes the mean over axes. Raises a TypeError if the dtype is not floating.
     mean => mean mean_keep;
 }
 
-/// That truth values of which the extremes are wanted are there: of none `any` and `all` have an answer, and are what computes them.
+/// Rejects bool tensors without elements for amax and amin. They are computed by `any` and `all`,
+/// which return a value also for no elements.
 pub(super) fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Result<()> {
     if x.dtype() != DType::Bool || x.elements() > 0 || !matches!(name, "amax" | "amin") {
         return Ok(());
@@ -128,12 +131,13 @@ pub(super) fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Resul
     }
 }
 
-/// Whether no axis is named in a list that is empty: of those PyTorch's `any` and `all` alone reduce none.
+/// Returns whether the axes are an empty list. Only `any` and `all` of PyTorch reduce no axis in
+/// that case.
 fn of_no_axis(name: &str, named: Option<&AxesArgument>) -> bool {
     matches!(name, "any" | "all") && named.is_some_and(|AxesArgument(list)| list.is_empty())
 }
 
-/// What was found of `x`: truth values of uint8 stay uint8, as in PyTorch.
+/// Converts the result of `any` or `all` to uint8 if the input is uint8, as in PyTorch.
 fn truth_of(x: &Tensor, found: Tensor) -> Result<Tensor> {
     if found.dtype() == DType::Bool && x.dtype() == DType::U8 { found.to_dtype(DType::U8) } else { Ok(found) }
 }
@@ -145,12 +149,13 @@ macro_rules! reductions {
             $(
                 $(#[$doc])*
                 ///
-                /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
+                /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with
+                /// `keepdim`
                 ///
                 /// Args:
-                ///     dim: the axis or axes; all of them by default.
-                ///     keepdim: whether reduced axes stay, with size 1.
-                ///     axis, keepdims: other names of dim and keepdim.
+                ///     dim: the axis or axes to reduce; all by default.
+                ///     keepdim: whether to keep reduced axes with size 1.
+                ///     axis, keepdims: alternative names of dim and keepdim.
                 ///
                 /// Raises:
                 ///     IndexError: an axis that does not exist.
@@ -180,13 +185,15 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Whether any element over axes is true, or not 0; with `dim=()` whether each is, as in PyTorch.
+    /// Tests whether any element over axes is not 0; with `dim=()` tests each element, as in
+    /// PyTorch.
     any => any any_keep;
-    /// Whether all elements over axes are true, or not 0; with `dim=()` whether each is, as in PyTorch.
+    /// Tests whether all elements over axes are not 0; with `dim=()` tests each element, as in
+    /// PyTorch.
     all => all all_keep;
-    /// The largest element over axes; equals share the gradient.
+    /// Computes the maximum over axes. Equal elements share the gradient.
     amax => max max_keep;
-    /// The smallest element over axes; equals share the gradient.
+    /// Computes the minimum over axes. Equal elements share the gradient.
     amin => min min_keep;
 }
 
@@ -232,14 +239,14 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
-    /// `log(sum(e^x))` over axes, without overflow. Integers become float32 first.
+    /// Computes `log(sum(e^x))` over axes without overflow. Integers become float32 first.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Args:
-    ///     dim: the axis or axes; all of them by default.
-    ///     keepdim: whether reduced axes stay, with size 1.
-    ///     axis, keepdims: other names of dim and keepdim.
+    ///     dim: the axis or axes to reduce; all by default.
+    ///     keepdim: whether to keep reduced axes with size 1.
+    ///     axis, keepdims: alternative names of dim and keepdim.
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
@@ -259,9 +266,11 @@ impl PyTensor {
         })
     }
 
-    /// The largest element; along `dim` a tuple of the largest elements and their indices; with a tensor the larger of each pair.
+    /// Returns the maximum of all elements, or along `dim` a named tuple of the maximum values and
+    /// their indices, or with a tensor the element-wise maximum.
     ///
-    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with `keepdim`
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
+    ///     `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
@@ -280,9 +289,11 @@ impl PyTensor {
         self.extreme(py, dim, keepdim || keepdims, true)
     }
 
-    /// The smallest element; along `dim` a tuple of the smallest elements and their indices; with a tensor the smaller of each pair.
+    /// Returns the minimum of all elements, or along `dim` a named tuple of the minimum values and
+    /// their indices, or with a tensor the element-wise minimum.
     ///
-    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with `keepdim`
+    /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
+    ///     `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
@@ -301,14 +312,15 @@ impl PyTensor {
         self.extreme(py, dim, keepdim || keepdims, false)
     }
 
-    /// The index of the first largest element, of all of them in row-major order, or along `dim`; int64.
+    /// Returns the index of the first maximum, among all elements in row-major order or along
+    /// `dim`; int64.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: no elements.
-    ///     TypeError: an input of truth values.
+    ///     TypeError: a bool input.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn argmax(
         &self,
@@ -322,14 +334,15 @@ impl PyTensor {
         self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, true))
     }
 
-    /// The index of the first smallest element, of all of them in row-major order, or along `dim`; int64.
+    /// Returns the index of the first minimum, among all elements in row-major order or along
+    /// `dim`; int64.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
     ///     ValueError: no elements.
-    ///     TypeError: an input of truth values.
+    ///     TypeError: a bool input.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn argmin(
         &self,
@@ -343,13 +356,13 @@ impl PyTensor {
         self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, false))
     }
 
-    /// The sums of the elements up to each, along `dim`.
+    /// Computes the cumulative sum along `dim`.
     ///
     /// Shapes: [.., n, ..] -> the same
     ///
     /// Args:
-    ///     dtype: what the elements are converted to first.
-    ///     axis: another name of dim.
+    ///     dtype: the dtype to which the elements are converted first.
+    ///     axis: an alternative name of dim.
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
@@ -366,7 +379,7 @@ impl PyTensor {
         self.along(py, dim, |x| cast(&cast(x, &dtype)?.cumsum(dim)?, &dtype))
     }
 
-    /// `e^x / sum(e^x)` along `dim`.
+    /// Computes `e^x / sum(e^x)` along `dim`.
     ///
     /// Shapes: [.., n, ..] -> the same
     ///
@@ -385,7 +398,7 @@ impl PyTensor {
         self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.softmax(dim))
     }
 
-    /// The logarithm of `softmax` along `dim`, without loss.
+    /// Computes the logarithm of `softmax` along `dim` without cancellation.
     ///
     /// Shapes: [.., n, ..] -> the same
     ///
@@ -404,13 +417,14 @@ impl PyTensor {
         self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.log_softmax(dim))
     }
 
-    /// The elements in order along `dim`, and where they were: a tuple of values and indices (int64).
+    /// Sorts the elements along `dim`. Returns a named tuple of the sorted values and their
+    /// original indices (int64).
     ///
     /// Shapes: [.., n, ..] -> two of the same
     ///
     /// Args:
-    ///     stable: taken as in PyTorch; equal elements keep their order in any case.
-    ///     axis: another name of dim.
+    ///     stable: accepted as in PyTorch; equal elements keep their order in any case.
+    ///     axis: an alternative name of dim.
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
@@ -435,7 +449,7 @@ impl PyTensor {
         values_and_indices(py, "sort", pair)
     }
 
-    /// Where the elements are that come first, second and so on in order along `dim`; int64.
+    /// Returns the indices that sort the elements along `dim`; int64.
     ///
     /// Shapes: [.., n, ..] -> the same
     ///
@@ -458,12 +472,13 @@ impl PyTensor {
         })
     }
 
-    /// The `k` largest (or smallest) elements along `dim` in order, and where they are: a tuple of values and indices (int64).
+    /// Returns the `k` largest (or smallest) elements along `dim` in order, as a named tuple of
+    /// values and indices (int64).
     ///
     /// Shapes: [.., n, ..] -> two of [.., k, ..]
     ///
     /// Args:
-    ///     sorted: taken as in PyTorch; they are in order in any case.
+    ///     sorted: accepted as in PyTorch; the elements are sorted in any case.
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
@@ -489,12 +504,13 @@ impl PyTensor {
         values_and_indices(py, "topk", pair)
     }
 
-    /// How often each number from 0 on occurs, int64; or the sum of the weights of the places where it does, float32 of such weights, else float64.
+    /// Counts the occurrences of each integer from 0 on, int64. With weights, returns the sums of
+    /// the weights instead: float32 if the weights are float32, otherwise float64.
     ///
-    /// Shapes: [n], weights [n] -> [numbers up to the largest, at least minlength]
+    /// Shapes: [n], weights [n] -> [the largest integer plus 1, at least minlength]
     ///
     /// Raises:
-    ///     ValueError: another number of axes, a negative number, weights of another shape.
+    ///     ValueError: another number of axes, a negative integer, or weights of another shape.
     #[pyo3(signature = (weights=None, minlength=Count(0)), text_signature = "($self, weights=None, minlength=0)")]
     fn bincount(
         &self,
@@ -516,13 +532,14 @@ impl PyTensor {
         })
     }
 
-    /// How many elements fall into each of `bins` equal parts of the range from `min` to `max`; if these are equal, from the smallest element to the largest.
+    /// Computes a histogram with `bins` equal bins from `min` to `max`. If these are equal, the
+    /// range is that of the elements.
     ///
     /// Shapes: [..] -> [bins]
     ///
     /// Raises:
-    ///     TypeError: no floating dtype.
-    ///     ValueError: no bins, ends in the wrong order or not finite.
+    ///     TypeError: the dtype is not floating.
+    ///     ValueError: no bins, or bounds that are in the wrong order or not finite.
     #[pyo3(signature = (bins=Count(100), min=0.0, max=0.0), text_signature = "($self, bins=100, min=0.0, max=0.0)")]
     fn histc(
         &self,
@@ -536,7 +553,7 @@ impl PyTensor {
                 true => (x.min(..)?.item_f64()?, x.max(..)?.item_f64()?),
                 false => (min, max),
             };
-            // Of equal numbers, or of none, a range around them, as in PyTorch.
+            // If all elements are equal, or there are none, a range around them, as in PyTorch.
             let (min, max) = if min == max { (min - 1.0, max + 1.0) } else { (min, max) };
             x.histogram(bins.0, min, max)?.to_dtype(x.dtype())
         })

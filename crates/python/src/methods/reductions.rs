@@ -1,5 +1,6 @@
-//! Reductions into places, places in sequences and different elements, from the core's `functions/indexing.rs` and `functions/unique.rs`: what the functions of
-//! `ternion/_functions` call, which say what is the default.
+//! Scatter reductions, searchsorted and unique elements, from the core's `functions/indexing.rs`
+//! and `functions/unique.rs`. The functions of `ternion/_functions` call them and define the
+//! default values.
 
 use super::index::placed;
 use crate::error::{Failure, Outcome};
@@ -8,7 +9,7 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, ScatterReduction, Tensor};
 
-/// The reduction of this name among those that a function has.
+/// Returns the reduction of this name if the function supports it.
 fn reduction(name: &str, reduce: &str, has_sum: bool) -> Outcome<ScatterReduction> {
     Ok(match reduce {
         "sum" if has_sum => ScatterReduction::Sum,
@@ -79,7 +80,8 @@ impl PyTensor {
         found.map(PyTensor::new)
     }
 
-    /// Values, which of them each element or slice is, and how often each occurs.
+    /// Returns the unique values, the index among them of each element or slice, and the number of
+    /// occurrences of each.
     fn _unique(
         &self,
         py: Python<'_>,

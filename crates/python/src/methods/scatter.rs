@@ -1,4 +1,4 @@
-//! Values that are written into places, or added to them: `scatter` and its like.
+//! Values that are written or added at indices: `scatter` and related methods.
 
 use super::index::{added, added_in_place, placed, placed_in_place};
 use crate::arguments::Operand;
@@ -11,17 +11,21 @@ use ternion::{Result, ScatterReduction, Tensor};
 
 #[pymethods]
 impl PyTensor {
-    /// This tensor with `src`, a tensor or a number, in the places along `dim` that `index` names.
+    /// Writes `src`, a tensor or a number, to a copy of this tensor at the positions `index` along
+    /// `dim`.
     ///
-    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
+    ///     elements
+    /// are used -> [.., n, ..]
     ///
     /// Args:
     ///     reduce: "add" adds to the current values, "multiply" multiplies them.
     ///
     /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
-    ///     TypeError: an index that is not int32 or int64, a source of another dtype, both `src` and `value` or neither.
-    ///     ValueError: shapes that do not fit.
+    ///     IndexError: an axis that does not exist, or an index out of range.
+    ///     TypeError: an index that is not int32 or int64, a source of another dtype, both `src`
+    ///         and `value`, or neither.
+    ///     ValueError: incompatible shapes.
     #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
     fn scatter(
         &self,
@@ -43,12 +47,13 @@ impl PyTensor {
         run(py, x.elements(), put).map(PyTensor::new)
     }
 
-    /// `scatter`, in place.
+    /// `scatter` in place.
     ///
-    /// Shapes and errors as of `scatter`
+    /// Shapes and errors are those of `scatter`
     ///
     /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
     fn scatter_<'py>(
         slf: &Bound<'py, Self>,
@@ -75,14 +80,16 @@ impl PyTensor {
         })
     }
 
-    /// This tensor with the elements of `src` added in the places along `dim` that `index` names.
+    /// Adds the elements of `src` to a copy of this tensor at the positions `index` along `dim`.
     ///
-    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first elements count -> [.., n, ..]
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
+    ///     elements
+    /// are used -> [.., n, ..]
     ///
     /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
-    ///     TypeError: an index that is not int32 or int64, a source of another dtype.
-    ///     ValueError: shapes that do not fit.
+    ///     IndexError: an axis that does not exist, or an index out of range.
+    ///     TypeError: an index that is not int32 or int64, or a source of another dtype.
+    ///     ValueError: incompatible shapes.
     fn scatter_add(
         &self,
         py: Python<'_>,
@@ -95,12 +102,13 @@ impl PyTensor {
         self.map(py, |x| added(x, dim, &index, &source, Tensor::scatter_add))
     }
 
-    /// `scatter_add`, in place.
+    /// `scatter_add` in place.
     ///
-    /// Shapes and errors as of `scatter_add`
+    /// Shapes and errors are those of `scatter_add`
     ///
     /// Raises:
-    ///     RuntimeError: a tensor that asks for its gradient is changed in place while operations are recorded.
+    ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
+    ///         recorded.
     fn scatter_add_<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = of::scatter_add_)] dim: isize,
@@ -118,7 +126,7 @@ impl PyTensor {
     }
 }
 
-/// How the values that are scattered combine with the current ones.
+/// The operation that combines scattered values with the current ones.
 #[derive(Clone, Copy)]
 enum Scattering {
     Set,
@@ -126,7 +134,7 @@ enum Scattering {
     Multiply,
 }
 
-/// By PyTorch's names.
+/// Returns the operation from PyTorch's name.
 fn scattering(op: &str, reduce: Option<&str>) -> Outcome<Scattering> {
     match reduce {
         None => Ok(Scattering::Set),
@@ -139,14 +147,15 @@ fn scattering(op: &str, reduce: Option<&str>) -> Outcome<Scattering> {
     }
 }
 
-/// What is in the places of an index, times what is scattered.
+/// Multiplies the elements at the indices by the scattered values.
 fn multiplied(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
     placed(x, dim, index, source, |x, dim, index, source| {
         x.scatter_reduce(dim, index, source, ScatterReduction::Prod, true)
     })
 }
 
-/// The part of a source for which there are indices, where it is larger along some axes, as PyTorch takes it.
+/// Returns the part of a source that has indices, if the source is larger along some axes, as in
+/// PyTorch.
 fn within(source: &Tensor, index: &Tensor) -> Result<Tensor> {
     let fits = |(length, count): (&usize, &usize)| length >= count;
     let is_larger = source.rank() == index.rank()
@@ -159,7 +168,7 @@ fn within(source: &Tensor, index: &Tensor) -> Result<Tensor> {
     lengths.try_fold(source.clone(), |part, (axis, &length)| part.narrow(axis as isize, 0, length))
 }
 
-/// What is put into the places of `index`: a tensor, or a number in all of them.
+/// Returns the scattered values: a tensor, or a number for all indices.
 fn scattered(
     op: &str,
     given: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),

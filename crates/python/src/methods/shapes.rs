@@ -1,5 +1,5 @@
-//! Other forms of tensors, tensors put together, parts, and elements by their indices, from the core's `functions`: what the functions of `ternion/_functions` call,
-//! which say what is the default.
+//! Shape changes, stacking, splitting and access to elements by index, from the core's `functions`.
+//! The functions of `ternion/_functions` call them and define the default values.
 
 use super::TensorArgument;
 use super::join::{joined, listed, tensors_of};
@@ -16,13 +16,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ternion::{Axis, DType, MeshgridIndexing, PadSequenceOptions, Result, Sections, Shape, Tensor};
 
-/// An index of another tensor. Without elements any dtype will do, as in PyTorch.
+/// Returns the index tensor of another tensor. Without elements any dtype is accepted, as in
+/// PyTorch.
 fn index_of(index: TensorArgument<'_, '_>) -> Outcome<Tensor> {
     let index = index.get().tensor();
     Ok(if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index })
 }
 
-/// What `f` makes of several tensors, one of each, which may be views of them.
+/// Runs `f` on several tensors. It returns one result for each, which may be a view of it.
 fn of_each<'py>(
     py: Python<'py>,
     tensors: &[Bound<'py, PyTensor>],
@@ -36,7 +37,7 @@ fn of_each<'py>(
     Ok(PyTuple::new(py, objects?)?)
 }
 
-/// How many parts, or where they begin.
+/// The number of parts, or the indices at which they begin.
 enum Parts {
     Count(usize),
     At(Vec<isize>),
@@ -163,7 +164,7 @@ impl PyTensor {
         objects(self, &x, found, py)
     }
 
-    /// Parts by the function of this name.
+    /// Splits the tensor by the function of this name.
     fn _parts<'py>(
         &self,
         py: Python<'py>,
@@ -251,7 +252,7 @@ impl PyTensor {
     }
 }
 
-/// Tensors of a list in one, by the function of this name.
+/// Joins the tensors of a list by the function of this name.
 #[pyfunction]
 fn _stacked(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
     let stack = match function {
@@ -266,7 +267,7 @@ fn _stacked(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outco
     joined(py, listed(tensors, function)?, stack)
 }
 
-/// Sequences as one batch, in the dtype of the first.
+/// Pads sequences to one batch, with the dtype of the first.
 #[pyfunction]
 fn _pad_sequence(
     py: Python<'_>,
@@ -318,7 +319,7 @@ fn _meshgrid<'py>(
     of_each(py, &tensors, |tensors| Tensor::meshgrid(tensors, indexing))
 }
 
-/// The places of a triangle of a matrix, int64.
+/// Returns the indices of a triangle of a matrix, int64.
 #[pyfunction]
 fn _triangle(
     py: Python<'_>,
@@ -335,7 +336,7 @@ fn _triangle(
         .map(PyTensor::new)
 }
 
-/// Puts the functions that are no methods into the module.
+/// Adds the functions that are not methods to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_stacked, module)?)?;
     module.add_function(wrap_pyfunction!(_pad_sequence, module)?)?;

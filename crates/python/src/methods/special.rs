@@ -1,4 +1,4 @@
-//! Special functions of one element or two, from the core's `functions/special`.
+//! Special functions of one or two tensors, elementwise, from the core's `functions/special`.
 
 use crate::error::Outcome;
 use crate::expected::of;
@@ -23,51 +23,57 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The tangent of each element, in radians.
+    /// Computes the tangent of each element, in radians.
     tan;
-    /// The angle of each element's sine, from -pi/2 to pi/2.
+    /// Computes the arcsine of each element, from -pi/2 to pi/2.
     asin;
-    /// The angle of each element's cosine, from 0 to pi.
+    /// Computes the arccosine of each element, from 0 to pi.
     acos;
-    /// The hyperbolic sine of each element.
+    /// Computes the hyperbolic sine of each element.
     sinh;
-    /// The hyperbolic cosine of each element.
+    /// Computes the hyperbolic cosine of each element.
     cosh;
-    /// The number whose hyperbolic sine each element is.
+    /// Computes the inverse hyperbolic sine of each element.
     asinh;
-    /// The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+    /// Computes the inverse hyperbolic cosine of each element, at least 0; NaN below 1.
     acosh;
-    /// The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+    /// Computes the inverse hyperbolic tangent of each element; NaN outside -1 to 1.
     atanh;
-    /// 1 less the error function of each element, to the last digits where that is near 1.
+    /// Computes the complementary error function `1 - erf(x)` of each element, without cancellation
+    /// where `erf(x)` is near 1.
     erfc;
-    /// `e^(x^2) erfc(x)` of each element.
+    /// Computes `e^(x^2) erfc(x)` of each element.
     erfcx;
-    /// The number whose error function each element is: infinite at -1 and 1, NaN outside.
+    /// Computes the inverse error function of each element: infinite at -1 and 1, NaN outside.
     erfinv;
-    /// The logarithm of the size of the gamma function of each element: infinite at 0 and at negative whole numbers.
+    /// Computes the logarithm of the absolute value of the gamma function of each element: infinite
+    /// at 0 and at negative integers.
     lgamma;
-    /// The derivative of `lgamma` of each element: infinite at 0, NaN at negative whole numbers.
+    /// Computes the derivative of `lgamma` of each element: infinite at 0, NaN at negative
+    /// integers.
     digamma;
-    /// The modified Bessel function of the first kind of order 0 of each element.
+    /// Computes the modified Bessel function of the first kind of order 0 of each element.
     i0;
-    /// `i0` times `e^-|x|` of each element.
+    /// Computes `i0` times `e^-|x|` of each element.
     i0e;
-    /// The modified Bessel function of the first kind of order 1 of each element.
+    /// Computes the modified Bessel function of the first kind of order 1 of each element.
     i1;
-    /// `i1` times `e^-|x|` of each element.
+    /// Computes `i1` times `e^-|x|` of each element.
     i1e;
-    /// The normal distribution function of each element: the probability of numbers below it.
+    /// Computes the cumulative distribution function of the standard normal distribution of each
+    /// element.
     ndtr;
-    /// The number whose normal distribution function each element is: infinite at 0 and 1, NaN outside.
+    /// Computes the inverse of the normal distribution function of each element: infinite at 0 and
+    /// 1, NaN outside.
     ndtri;
-    /// The logarithm of the normal distribution function of each element, finite where that is 0.
+    /// Computes the logarithm of the normal distribution function of each element; finite where the
+    /// function underflows to 0.
     log_ndtr;
-    /// `-x log(x)` of each element: 0 at 0, -inf below.
+    /// Computes `-x log(x)` of each element: 0 at 0, -inf below.
     entr;
-    /// 2 to the power of each element.
+    /// Computes 2 to the power of each element.
     exp2;
-    /// `sin(pi x) / (pi x)` of each element, 1 at 0.
+    /// Computes `sin(pi x) / (pi x)` of each element; 1 at 0.
     sinc;
 }
 
@@ -78,11 +84,11 @@ macro_rules! functions_of_two {
             $(
                 $(#[$doc])*
                 ///
-                /// Shapes: two tensors, broadcast -> the shape that they have together; integers become float32
+                /// Shapes: two tensors, broadcast -> the broadcast shape; integers become float32
                 ///
                 /// Raises:
                 ///     ValueError: shapes that do not broadcast.
-                ///     TypeError: `other` is no tensor.
+                ///     TypeError: `other` is not a tensor.
                 fn $name(
                     &self,
                     py: Python<'_>,
@@ -100,38 +106,41 @@ macro_rules! functions_of_two {
 }
 
 functions_of_two! {
-    /// `x * log(other)`, 0 where x is 0 and other is not NaN.
+    /// Computes `x * log(other)`; 0 where x is 0 and other is not NaN.
     xlogy;
-    /// `x * log(1 + other)`, accurate near 0: 0 where x is 0 and other is not NaN.
+    /// Computes `x * log(1 + other)`, accurate near 0; 0 where x is 0 and other is not NaN.
     xlog1py;
-    /// The zeta function of Hurwitz, the sum of `(other + k)^-x` over `k >= 0`; without a gradient of x.
+    /// Computes the Hurwitz zeta function, the sum of `(other + k)^-x` over `k >= 0`; without a
+    /// gradient for x.
     zeta;
 }
 
 #[pymethods]
 impl PyTensor {
-    /// The derivative of order `n` of `digamma` of each element; n is 0 for `digamma` itself.
+    /// Computes the derivative of order `n` of `digamma` of each element; order 0 is `digamma`
+    /// itself.
     ///
     /// Shapes: [..] -> the same; integers become float32
     ///
     /// Raises:
-    ///     ValueError: an order below 0.
+    ///     ValueError: a negative order.
     fn polygamma(&self, py: Python<'_>, #[pyo3(from_py_with = of::polygamma)] n: i64) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.polygamma(n))
     }
 
-    /// The logarithm of the gamma function of positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` and the sum of `lgamma(x - i / 2)`
-    /// over `i < p`.
+    /// Computes the multivariate log-gamma function of dimension `p`: `log(pi) p (p - 1) / 4` plus
+    /// the sum of `lgamma(x - i / 2)` over `i < p`.
     ///
     /// Shapes: [..] -> the same; integers become float32
     ///
     /// Raises:
-    ///     ValueError: a size below 1.
+    ///     ValueError: a dimension below 1.
     fn mvlgamma(&self, py: Python<'_>, #[pyo3(from_py_with = of::mvlgamma)] p: i64) -> Outcome<PyTensor> {
         self.map(py, |x| floating(x)?.mvlgamma(p))
     }
 
-    /// `log(x / (1 - x))` of each element, which is kept from `eps` to `1 - eps` if that is given.
+    /// Computes `log(x / (1 - x))` of each element, which is clamped to the range from `eps` to `1
+    /// - eps` if `eps` is given.
     ///
     /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (eps=None))]

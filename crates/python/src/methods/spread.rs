@@ -10,7 +10,7 @@ use pyo3::types::PyBool;
 use ternion::linalg::{self, MatrixNorm, NormOptions, VectorNormOptions};
 use ternion::{Axes, Error, Result, Tensor};
 
-/// `unbiased` is PyTorch's older name for a correction of 1 or 0.
+/// Returns the correction. `unbiased` is PyTorch's older name for a correction of 1 or 0.
 fn corrected(op: &str, correction: Option<f64>, unbiased: Option<bool>) -> Outcome<f64> {
     match (correction, unbiased) {
         (Some(_), Some(_)) => Err(Failure::kind(format!("{op}: expected unbiased or correction, got both"))),
@@ -19,7 +19,8 @@ fn corrected(op: &str, correction: Option<f64>, unbiased: Option<bool>) -> Outco
     }
 }
 
-/// Axes and correction of a variance. A truth value in the place of the axes is PyTorch's `unbiased`.
+/// Returns the axes and the correction of a variance. A bool given for the axes is PyTorch's
+/// `unbiased`.
 fn spread(
     op: &str,
     dim: Option<&Bound<'_, PyAny>>,
@@ -38,7 +39,7 @@ fn spread(
     }
 }
 
-/// The norm of order `p` over axes. Half precision is computed in f32 and rounded once.
+/// Computes the norm of order `p` over axes. Half precision is computed in f32 and rounded once.
 fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
     let dtype = x.dtype();
     let x = &x.to_dtype(dtype.accumulator())?;
@@ -58,13 +59,14 @@ fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
     if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
 }
 
-/// `sum(|x|^p)^(1/p)`, which neither overflows nor vanishes; of infinite orders the largest or smallest size.
+/// Computes `sum(|x|^p)^(1/p)` without overflow or underflow; for infinite orders the largest or
+/// smallest absolute value.
 fn norm_of_powers(x: &Tensor, p: f64, axes: &Axes, keepdim: bool) -> Result<Tensor> {
     let options = VectorNormOptions { dim: named(axes), keepdim, dtype: None };
     linalg::vector_norm(x, p, &options).called("norm")
 }
 
-/// The axes that were named.
+/// Returns the list of axes, or `None` for all.
 fn named(axes: &Axes) -> Option<Vec<isize>> {
     match axes {
         Axes::All => None,
@@ -72,7 +74,7 @@ fn named(axes: &Axes) -> Option<Vec<isize>> {
     }
 }
 
-/// The sum of the singular values of matrices, whose axes are the last two by default.
+/// Computes the sum of the singular values of matrices, whose axes are the last two by default.
 fn nuclear_norm(x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
     let dim = match named(axes).as_deref() {
         None if x.rank() == 2 => [0, 1],
@@ -90,20 +92,21 @@ fn nuclear_norm(x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
 
 #[pymethods]
 impl PyTensor {
-    /// The variance over axes: squares are divided by the number of elements less `correction`.
+    /// Computes the variance over axes: the sum of squares is divided by the number of elements
+    /// less `correction`.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Args:
-    ///     dim: the axis or axes; all of them by default.
+    ///     dim: the axis or axes to reduce; all by default.
     ///     unbiased: an older name of a correction of 1 or 0.
-    ///     keepdim: whether reduced axes stay, with size 1.
+    ///     keepdim: whether to keep reduced axes with size 1.
     ///     correction: 1 by default.
-    ///     axis, keepdims: other names of dim and keepdim.
+    ///     axis, keepdims: alternative names of dim and keepdim.
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     TypeError: no floating dtype; both `unbiased` and `correction`.
+    ///     TypeError: the dtype is not floating, or both `unbiased` and `correction` are given.
     #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
     #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn var(
@@ -122,20 +125,20 @@ impl PyTensor {
         })
     }
 
-    /// The standard deviation over axes: the root of `var`.
+    /// Computes the standard deviation over axes: the square root of `var`.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Args:
-    ///     dim: the axis or axes; all of them by default.
+    ///     dim: the axis or axes to reduce; all by default.
     ///     unbiased: an older name of a correction of 1 or 0.
-    ///     keepdim: whether reduced axes stay, with size 1.
+    ///     keepdim: whether to keep reduced axes with size 1.
     ///     correction: 1 by default.
-    ///     axis, keepdims: other names of dim and keepdim.
+    ///     axis, keepdims: alternative names of dim and keepdim.
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     TypeError: no floating dtype; both `unbiased` and `correction`.
+    ///     TypeError: the dtype is not floating, or both `unbiased` and `correction` are given.
     #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=false))]
     #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
     fn std(
@@ -154,14 +157,15 @@ impl PyTensor {
         })
     }
 
-    /// The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
-    /// "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
+    /// Computes the norm over axes, by default of order 2. Order 0 counts the elements that are not
+    /// 0; infinity is the largest absolute value, minus infinity the smallest. "fro" is order 2,
+    /// and "nuc" is the sum of the singular values of the matrices in two axes.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: "nuc" over other axes than two.
+    ///     ValueError: "nuc" over another number of axes than two.
     #[pyo3(signature = (p=None, dim=None, keepdim=false, *, axis=None, keepdims=false))]
     fn norm(
         &self,

@@ -1,4 +1,4 @@
-//! Other views of the same elements.
+//! Views of a tensor, and rearrangements of its elements.
 
 use crate::arguments::{
     AxesArgument, Count, ShapeArgument, by_name, either, numbers, one_of, one_way, sizes,
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use ternion::{Axes, DType, Error, Result, Tensor};
 
-/// Parts of `x`, the tensor of `of`.
+/// Wraps parts of `x`, the tensor of `of`, as Python objects.
 pub(super) fn objects<'py>(
     of: &PyTensor,
     x: &Tensor,
@@ -23,10 +23,10 @@ pub(super) fn objects<'py>(
     Ok(PyTuple::new(py, objects?)?)
 }
 
-/// More tensors than these are no tuple of Python: they would take all memory.
+/// The maximum number of parts. A Python tuple of more tensors would use up all memory.
 const MOST_PARTS: usize = 1 << 24;
 
-/// The dtype that is the only argument, if it is one.
+/// Returns the dtype if it is the only argument.
 fn only_dtype(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<DType>> {
     match arguments.len() {
         1 if is_named || arguments.get_item(0)?.cast::<PyDType>().is_ok() => {
@@ -36,7 +36,7 @@ fn only_dtype(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<
     }
 }
 
-/// The same memory, its bytes taken as numbers of another dtype.
+/// Reinterprets the bytes of the memory as numbers of another dtype.
 fn as_bytes_of(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
     let (own, asked) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
     if x.dtype().size() != dtype.size() || (dtype == DType::Bool && x.dtype() != DType::Bool) {
@@ -56,10 +56,11 @@ fn as_bytes_of(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
 
 #[pymethods]
 impl PyTensor {
-    /// The elements in row-major order under other sizes, one of which may be -1; a view where that can be.
+    /// Returns the elements in row-major order with another shape, of which one size may be -1; a
+    /// view if possible.
     ///
     /// Raises:
-    ///     ValueError: sizes that do not multiply to the number of elements.
+    ///     ValueError: sizes whose product is not the number of elements.
     #[pyo3(signature = (*shape, **named), text_signature = "($self, *shape)")]
     fn reshape(
         &self,
@@ -71,11 +72,12 @@ impl PyTensor {
         self.map(py, |x| x.reshape(&shape[..]))
     }
 
-    /// The elements of the same memory under other sizes, one of which may be -1; or, by a dtype, its bytes as numbers of another dtype of as many bytes.
+    /// Returns a view with another shape, of which one size may be -1; or, given a dtype, the bytes
+    /// reinterpreted as numbers of another dtype of the same size.
     ///
     /// Raises:
-    ///     ValueError: sizes that do not fit, or that only a copy could have.
-    ///     TypeError: a dtype of another number of bytes, or of truth values.
+    ///     ValueError: incompatible sizes, or a shape that requires a copy.
+    ///     TypeError: a dtype of another size, or bool.
     #[pyo3(signature = (*shape, **named), text_signature = "($self, *shape)")]
     fn view(
         &self,
@@ -97,13 +99,13 @@ impl PyTensor {
         Ok(self.shown(&own, viewed))
     }
 
-    /// Axes from `start_dim` to `end_dim` as one.
+    /// Flattens the axes from `start_dim` to `end_dim` into one.
     ///
     /// Shapes: [.., m, n, ..] -> [.., m * n, ..]
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: a first axis behind the last.
+    ///     ValueError: a first axis after the last.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
     fn flatten(
         &self,
@@ -114,13 +116,13 @@ impl PyTensor {
         self.map(py, |x| if x.rank() == 0 { x.reshape([1_usize]) } else { x.flatten(start_dim, end_dim) })
     }
 
-    /// Axis `dim` as several of these sizes, one of which may be -1.
+    /// Splits axis `dim` into several axes of these sizes, one of which may be -1.
     ///
     /// Shapes: [.., m * n, ..] -> [.., m, n, ..]
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: sizes that do not multiply to that of the axis.
+    ///     ValueError: sizes whose product is not the size of the axis.
     fn unflatten(
         &self,
         py: Python<'_>,
@@ -143,13 +145,13 @@ impl PyTensor {
         })
     }
 
-    /// The axes in another order.
+    /// Returns a view with the axes in another order.
     ///
     /// Shapes: [a, b, c] by (2, 0, 1) -> [c, a, b]
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: an order that does not name each axis once.
+    ///     ValueError: an order that does not contain each axis once.
     #[pyo3(signature = (*dims, **named), text_signature = "($self, *dims)")]
     fn permute(
         &self,
@@ -161,7 +163,7 @@ impl PyTensor {
         self.map(py, |x| x.permute(&dims[..]))
     }
 
-    /// Two axes exchanged.
+    /// Returns a view with two axes exchanged.
     ///
     /// Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
     ///
@@ -177,9 +179,9 @@ impl PyTensor {
         self.along(py, if lifts { dim1 } else { dim0 }, |x| x.transpose(dim0, dim1))
     }
 
-    /// The two axes of a matrix exchanged.
+    /// Returns a view of a matrix with its two axes exchanged.
     ///
-    /// Shapes: [m, n] -> [n, m]; [n] and [] stay
+    /// Shapes: [m, n] -> [n, m]; [n] and [] are unchanged
     ///
     /// Raises:
     ///     ValueError: more than two axes.
@@ -191,7 +193,7 @@ impl PyTensor {
         self.map(py, |x| if x.rank() < 2 { Ok(x.clone()) } else { x.transpose(0, 1) })
     }
 
-    /// The axes in reverse order.
+    /// A view with the axes in reverse order.
     #[getter]
     #[pyo3(name = "T")]
     fn reversed(&self, py: Python<'_>) -> Outcome<PyTensor> {
@@ -201,14 +203,14 @@ impl PyTensor {
         })
     }
 
-    /// The last two axes exchanged.
+    /// A view with the last two axes exchanged.
     #[getter]
     #[pyo3(name = "mT")]
     fn matrices(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| x.transpose(-2, -1))
     }
 
-    /// Without the axes of size 1, or without these if their size is 1.
+    /// Removes all axes of size 1, or those of the given axes that have size 1.
     ///
     /// Shapes: [.., 1, ..] -> [..]
     ///
@@ -221,7 +223,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::squeeze)] dim: Option<AxesArgument>,
         #[pyo3(from_py_with = of::squeeze)] axis: Option<AxesArgument>,
     ) -> Outcome<PyTensor> {
-        // Here no axis in a list means none, as in PyTorch.
+        // Here an empty list means no axes, as in PyTorch.
         let axes = match either("squeeze", dim, axis)? {
             Some(AxesArgument(list)) => Axes::from(&list[..]),
             None => Axes::All,
@@ -233,13 +235,14 @@ impl PyTensor {
         })
     }
 
-    /// What the in-place forms of views call: this tensor takes the form of `view`, which was made of it.
+    /// Called by the in-place versions of views: this tensor takes the layout of `view`, a view of
+    /// it.
     fn _take_form<'py>(slf: &Bound<'py, Self>, view: Bound<'_, PyTensor>) -> Outcome<Bound<'py, Self>> {
         slf.get().take_form(view.get())?;
         Ok(slf.clone())
     }
 
-    /// With an axis of size 1 at `dim`.
+    /// Inserts an axis of size 1 at `dim`.
     ///
     /// Shapes: [..] -> [.., 1, ..]
     ///
@@ -257,12 +260,12 @@ impl PyTensor {
         self.map(py, |x| x.unsqueeze(dim))
     }
 
-    /// Axes of size 1 repeated up to these sizes, without a copy; -1 leaves a size as it is.
+    /// Returns a view with axes of size 1 broadcast to these sizes; -1 keeps a size.
     ///
     /// Shapes: [.., 1, ..] -> [.., n, ..]; new axes come first
     ///
     /// Raises:
-    ///     ValueError: a size other than 1 that is not the one asked for.
+    ///     ValueError: a size other than 1 that differs from the requested one.
     #[pyo3(signature = (*sizes, size=None))]
     fn expand(
         &self,
@@ -285,12 +288,12 @@ impl PyTensor {
         })
     }
 
-    /// Repeated up to the shape of `other`, without a copy.
+    /// Returns a view broadcast to the shape of `other`.
     ///
     /// Shapes: [.., 1, ..] and other [.., n, ..] -> [.., n, ..]
     ///
     /// Raises:
-    ///     ValueError: a size other than 1 that is not that of `other`.
+    ///     ValueError: a size other than 1 that differs from that of `other`.
     fn expand_as(
         &self,
         py: Python<'_>,
@@ -300,12 +303,12 @@ impl PyTensor {
         self.map(py, |x| x.expand(shape).called("expand_as"))
     }
 
-    /// Repeated so often along each axis, a copy.
+    /// Repeats the tensor along each axis the given number of times; a copy.
     ///
     /// Shapes: [m, n] by (a, b) -> [a * m, b * n]; new axes come first
     ///
     /// Raises:
-    ///     ValueError: fewer counts than axes, a negative one.
+    ///     ValueError: fewer counts than axes, or a negative count.
     #[pyo3(signature = (*counts, repeats=None))]
     fn repeat(
         &self,
@@ -323,14 +326,14 @@ impl PyTensor {
         })
     }
 
-    /// `length` elements of axis `dim` from `start` on.
+    /// Returns a view of `length` elements of axis `dim` from `start` on.
     ///
     /// Shapes: [.., n, ..] -> [.., length, ..]
     ///
     /// Raises:
-    ///     IndexError: an axis that does not exist, a start before the first element.
-    ///     ValueError: elements behind the last one, a negative length.
-    ///     TypeError: a start that is no whole number.
+    ///     IndexError: an axis that does not exist, or a start before the first element.
+    ///     ValueError: a range beyond the last element, or a negative length.
+    ///     TypeError: a start that is not an integer.
     fn narrow(
         &self,
         py: Python<'_>,
@@ -355,12 +358,12 @@ impl PyTensor {
         })
     }
 
-    /// One element of axis `dim`, which disappears.
+    /// Returns a view of one element of axis `dim`, without that axis.
     ///
     /// Shapes: [.., n, ..] -> [..]
     ///
     /// Raises:
-    ///     IndexError: an axis that does not exist, an index outside it.
+    ///     IndexError: an axis that does not exist, or an index out of range.
     fn select(
         &self,
         py: Python<'_>,
@@ -378,13 +381,13 @@ impl PyTensor {
         })
     }
 
-    /// Parts of axis `dim`: of `split_size_or_sections` elements each, or of these sizes.
+    /// Splits axis `dim` into parts of `split_size_or_sections` elements each, or of these sizes.
     ///
     /// Shapes: [.., n, ..] -> a tuple of [.., size, ..]; a last part may be smaller
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: parts of size 0, sizes that do not add up to that of the axis.
+    ///     ValueError: parts of size 0, or sizes whose sum is not the size of the axis.
     #[pyo3(signature = (split_size_or_sections=None, dim=0, *, split_size=None))]
     fn split<'py>(
         &self,
@@ -414,7 +417,8 @@ impl PyTensor {
         objects(self, &x, parts, py)
     }
 
-    /// At most `chunks` equal parts of axis `dim`; of one without elements as many as are asked for.
+    /// Splits axis `dim` into at most `chunks` equal parts; an axis without elements into exactly
+    /// `chunks`.
     ///
     /// Shapes: [.., n, ..] -> a tuple of [.., size, ..]
     ///
@@ -443,7 +447,7 @@ impl PyTensor {
         objects(self, &x, parts, py)
     }
 
-    /// The elements of axis `dim`, without it.
+    /// Returns views of all elements of axis `dim`, without that axis.
     ///
     /// Shapes: [.., n, ..] -> a tuple of n of [..]
     ///
@@ -463,13 +467,13 @@ impl PyTensor {
         objects(self, &x, parts, py)
     }
 
-    /// The elements moved along `dims`, those that leave at one end come in at the other.
+    /// Shifts the elements along `dims`; elements that leave at one end reenter at the other.
     ///
     /// Shapes: [..] -> the same
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: not as many axes as shifts, several shifts without axes.
+    ///     ValueError: different numbers of axes and shifts, or several shifts without axes.
     #[pyo3(signature = (shifts, dims=None))]
     fn roll(
         &self,
@@ -490,13 +494,13 @@ impl PyTensor {
         })
     }
 
-    /// The elements of these axes in reverse order.
+    /// Reverses the order of the elements along these axes.
     ///
     /// Shapes: [..] -> the same
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: an axis that is named twice.
+    ///     ValueError: an axis that occurs twice.
     #[pyo3(signature = (*dims, **named), text_signature = "($self, *dims)")]
     fn flip(
         &self,
@@ -508,13 +512,14 @@ impl PyTensor {
         self.along(py, &dims[..], |x| x.flip(&dims[..])?.copy())
     }
 
-    /// Windows of `size` elements along `dimension`, `step` apart, as a further axis at the end.
+    /// Returns sliding windows of `size` elements along `dimension`, with distance `step`, in an
+    /// additional last axis.
     ///
     /// Shapes: [.., n, ..] -> [.., windows, .., size]
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: windows larger than the axis, a step of 0.
+    ///     ValueError: windows larger than the axis, or a step of 0.
     fn unfold(
         &self,
         py: Python<'_>,
@@ -528,7 +533,8 @@ impl PyTensor {
         })
     }
 
-    /// The elements on and below a diagonal of the last two axes, zeros above.
+    /// Keeps the elements on and below a diagonal of the last two axes, and sets those above to
+    /// zero.
     ///
     /// Shapes: [.., m, n] -> the same
     ///
@@ -539,7 +545,8 @@ impl PyTensor {
         self.map(py, |x| x.tril(diagonal))
     }
 
-    /// The elements on and above a diagonal of the last two axes, zeros below.
+    /// Keeps the elements on and above a diagonal of the last two axes, and sets those below to
+    /// zero.
     ///
     /// Shapes: [.., m, n] -> the same
     ///
@@ -550,7 +557,7 @@ impl PyTensor {
         self.map(py, |x| x.triu(diagonal))
     }
 
-    /// The elements one after the other in row-major order: the tensor itself if they are, else a copy.
+    /// Returns the tensor itself if it is contiguous, otherwise a contiguous copy.
     ///
     /// Shapes: [..] -> the same
     #[pyo3(signature = (*, memory_format=None))]
@@ -558,7 +565,7 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         memory_format: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
-        // Formats are hints: elements are in row-major order here.
+        // Memory formats are hints: elements are in row-major order in any case.
         let _ = memory_format;
         if slf.get().tensor().is_contiguous() {
             return Ok(slf.clone());
@@ -566,7 +573,7 @@ impl PyTensor {
         Ok(Bound::new(slf.py(), slf.get().map(slf.py(), Tensor::contiguous)?)?)
     }
 
-    /// A copy; gradients flow through it.
+    /// Returns a copy, through which gradients flow.
     ///
     /// Shapes: [..] -> the same
     #[pyo3(signature = (*, memory_format=None))]

@@ -1,4 +1,5 @@
-//! Pools, convolutions, borders and sizes over one to three axes: natives behind `ternion.nn.functional`, which checks their arguments.
+//! Pooling, convolution, padding and interpolation over one to three axes: native functions of
+//! `ternion.nn.functional`, which checks their arguments.
 
 use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
@@ -21,7 +22,7 @@ fn three_at_most(count: usize) -> Failure {
     Failure::value(format!("expected 1 to 3 axes, got {count}"))
 }
 
-/// A result of values and of positions, which become int64.
+/// Wraps a result of values and of positions, which are converted to int64.
 fn with_places(
     py: Python<'_>,
     x: &Tensor,
@@ -34,7 +35,8 @@ fn with_places(
     Ok((PyTensor::new(values), PyTensor::new(places)))
 }
 
-/// Kernel, stride, padding, dilation; whether the last window may be cut, and the border counts; a divisor.
+/// Kernel, stride, padding, dilation; whether the last window may be partial (`ceil_mode`), whether
+/// the padding counts (`count_include_pad`), and a divisor.
 #[derive(FromPyObject)]
 struct Options(Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>, bool, bool, Option<i64>);
 
@@ -52,7 +54,7 @@ impl Options {
     }
 }
 
-/// The largest elements of windows, and where they are.
+/// Returns the largest element of each window, and its position.
 #[pyfunction]
 fn _max_pool(py: Python<'_>, input: Input<'_>, options: Options) -> Outcome<(PyTensor, PyTensor)> {
     let x = input.get().tensor();
@@ -73,7 +75,7 @@ fn _max_pool(py: Python<'_>, input: Input<'_>, options: Options) -> Outcome<(PyT
     }
 }
 
-/// The means of windows, or, with `p`, the roots of their sums of powers.
+/// Returns the mean of each window, or, with `p`, the root of its sum of powers.
 #[pyfunction]
 fn _avg_pool(py: Python<'_>, input: Input<'_>, options: Options, p: Option<Real>) -> Outcome<PyTensor> {
     let x = input.get().tensor();
@@ -95,7 +97,7 @@ fn _avg_pool(py: Python<'_>, input: Input<'_>, options: Options, p: Option<Real>
     }
 }
 
-/// The means of windows that divide the input into as many parts.
+/// Returns the means of windows that divide the input into the requested number of parts.
 #[pyfunction]
 fn _adaptive_avg_pool(py: Python<'_>, input: Input<'_>, size: Vec<usize>) -> Outcome<PyTensor> {
     let x = input.get().tensor();
@@ -108,7 +110,8 @@ fn _adaptive_avg_pool(py: Python<'_>, input: Input<'_>, size: Vec<usize>) -> Out
     run(py, x.elements(), pooled).map(PyTensor::new)
 }
 
-/// The largest elements of windows that divide the input into as many parts, and where they are.
+/// Returns the largest elements of windows that divide the input into the requested number of
+/// parts, and their positions.
 #[pyfunction]
 fn _adaptive_max_pool(py: Python<'_>, input: Input<'_>, size: Vec<usize>) -> Outcome<(PyTensor, PyTensor)> {
     let x = input.get().tensor();
@@ -120,7 +123,7 @@ fn _adaptive_max_pool(py: Python<'_>, input: Input<'_>, size: Vec<usize>) -> Out
     })
 }
 
-/// The largest elements of windows at random distances, and where they are.
+/// Returns the largest elements of windows at random distances, and their positions.
 #[pyfunction]
 fn _fractional_max_pool(
     py: Python<'_>,
@@ -143,7 +146,7 @@ fn _fractional_max_pool(
     }
 }
 
-/// Elements at their places among zeros.
+/// Writes the elements to their positions in a tensor of zeros.
 #[pyfunction]
 fn _max_unpool(py: Python<'_>, input: Input<'_>, places: Input<'_>, size: Vec<usize>) -> Outcome<PyTensor> {
     let (x, places) = (input.get().tensor(), places.get().tensor());
@@ -156,7 +159,7 @@ fn _max_unpool(py: Python<'_>, input: Input<'_>, places: Input<'_>, size: Vec<us
     run(py, x.elements(), unpooled).map(PyTensor::new)
 }
 
-/// A convolution over three axes.
+/// Applies a convolution over three axes.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn _conv3d(
@@ -175,7 +178,7 @@ fn _conv3d(
     run(py, x.elements(), || x.conv3d(&weight, bias.as_ref(), options)).map(PyTensor::new)
 }
 
-/// A transposed convolution over one or three axes.
+/// Applies a transposed convolution over one or three axes.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's")]
 fn _conv_transpose(
@@ -209,7 +212,7 @@ fn _conv_transpose(
     run(py, x.elements(), || x.conv_transpose3d(&weight, bias.as_ref(), options)).map(PyTensor::new)
 }
 
-/// Images of another size: sizes, or factors.
+/// Resizes images to given sizes, or by given factors.
 #[pyfunction]
 fn _interpolate(
     py: Python<'_>,
@@ -227,7 +230,7 @@ fn _interpolate(
     })
 }
 
-/// A border of what is in the tensor: amounts of each axis.
+/// Pads with elements of the tensor, by the given amounts for each axis.
 #[pyfunction]
 fn _pad_around(
     py: Python<'_>,
@@ -242,7 +245,8 @@ fn _pad_around(
     })
 }
 
-/// Channels as pixels, pixels as channels, channels of groups in turn: by a factor or a number of groups.
+/// Rearranges channels to pixels, pixels to channels, or channels between groups: by a factor or a
+/// number of groups.
 #[pyfunction]
 fn _shuffle(py: Python<'_>, input: Input<'_>, function: String, by: usize) -> Outcome<PyTensor> {
     input.get().map_apart(py, |x| match function.as_str() {
@@ -252,7 +256,7 @@ fn _shuffle(py: Python<'_>, input: Input<'_>, function: String, by: usize) -> Ou
     })
 }
 
-/// Elements divided by the activity of neighboring channels.
+/// Divides each element by a norm of the neighboring channels.
 #[pyfunction]
 fn _local_response_norm(
     py: Python<'_>,
@@ -265,7 +269,7 @@ fn _local_response_norm(
     input.get().map_apart(py, |x| x.local_response_norm(size, alpha.0, beta.0, k.0))
 }
 
-/// Images read at the places of a grid.
+/// Samples images at the positions of a grid.
 #[pyfunction]
 fn _grid_sample(
     py: Python<'_>,
@@ -290,7 +294,7 @@ fn _grid_sample(
         .map(PyTensor::new)
 }
 
-/// The places of affine maps.
+/// Returns the sampling positions of affine maps.
 #[pyfunction]
 fn _affine_grid(
     py: Python<'_>,
@@ -301,7 +305,7 @@ fn _affine_grid(
     theta.get().map_apart(py, |theta| theta.affine_grid(&size, align_corners))
 }
 
-/// Puts the functions into a module.
+/// Adds the functions to a module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_max_pool, module)?)?;
     module.add_function(wrap_pyfunction!(_avg_pool, module)?)?;

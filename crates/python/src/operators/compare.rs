@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use ternion::{DType, Result, Scalar, Tensor};
 
-/// Numbers compared as numbers: bool as 0 and 1 where the other side is a number.
+/// Compares two tensors in their common dtype: bool as 0 and 1 if the other one is numeric.
 fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a, b) = meet(a, b)?;
     match op {
@@ -24,7 +24,8 @@ fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// How a number compares with all elements of an integer dtype that does not hold it: whether it is above them.
+/// For a number outside the range of an integer dtype, returns whether it is greater than all
+/// elements.
 fn is_above_all(dtype: DType, number: Number) -> Option<bool> {
     let Number::Int(value) = number else { return None };
     let (low, end) = crate::create::nested::range(dtype)?;
@@ -54,7 +55,7 @@ fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
     }
 }
 
-/// Where elements are equal to a tensor's or to a number, which need not be one of their dtype.
+/// Compares elements with those of a tensor or with a number, which need not fit their dtype.
 pub fn equal_to(a: &Tensor, other: &Operand) -> Result<Tensor> {
     match other {
         Operand::Tensor(b) => compared(CompareOp::Eq, a, b),
@@ -62,7 +63,8 @@ pub fn equal_to(a: &Tensor, other: &Operand) -> Result<Tensor> {
     }
 }
 
-/// The other side of a comparison: of numbers that no integer dtype holds it is known where they are.
+/// Returns the other operand of a comparison. A number outside all integer dtypes is replaced by
+/// one that compares equally.
 pub fn side(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Operand>> {
     Operand::beside(object, a).or_else(|failure| match beyond(object, a)? {
         Some(number) => Ok(Some(Operand::Number(number))),
@@ -70,7 +72,8 @@ pub fn side(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Operand>> {
     })
 }
 
-/// A whole number of Python beyond int64 and uint64 as one that compares with the elements of `a` as it does.
+/// Converts a Python int beyond int64 and uint64 to a number that compares with the elements of `a`
+/// in the same way.
 fn beyond(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Number>> {
     let is_held = || object.extract::<i64>().is_ok() || object.extract::<u64>().is_ok();
     if !object.is_instance_of::<PyInt>() || is_held() {
@@ -93,7 +96,7 @@ pub fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> Ans
 }
 
 impl PyTensor {
-    /// A comparison under its name, where nobody asks the other side.
+    /// Applies a comparison as a named method, where Python does not try the other operand.
     pub fn compare_named(&self, name: &str, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
         let a = self.tensor();
         let operand = match beyond(other, &a)? {

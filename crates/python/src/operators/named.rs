@@ -1,4 +1,4 @@
-//! Arithmetic under its names: `x.add(y)`.
+//! Arithmetic as named methods: `x.add(y)`.
 
 use super::{ADD, Answer, DIV, FLOOR_DIV, FMOD, MUL, Operator, POW, REMAINDER, SUB, TRUNC_DIV};
 use crate::arguments::{Operand, number};
@@ -11,7 +11,7 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::DType;
 
-/// Arithmetic under its names, which functions of the module have too: `ternion.add(a, b)`.
+/// Arithmetic as named methods, which are also functions of the module: `ternion.add(a, b)`.
 macro_rules! named {
     ($($(#[$doc:meta])* $name:ident $in_place:ident => $operator:ident;)*) => {
         #[pymethods]
@@ -33,7 +33,7 @@ macro_rules! named {
     };
 }
 
-/// `other * alpha` beside `x`: itself where nothing is to be multiplied.
+/// Returns `other * alpha` for an operation with `x`, or `other` itself if `alpha` is not given.
 fn times<'py>(
     x: &PyTensor,
     other: &Bound<'py, PyAny>,
@@ -41,7 +41,7 @@ fn times<'py>(
 ) -> Outcome<Bound<'py, PyAny>> {
     let Some(alpha) = alpha else { return Ok(other.clone()) };
     match other.cast::<PyTensor>().map(|other| other.get().tensor()) {
-        // Truth values are multiplied in the dtype that they meet the others in.
+        // Bool elements are multiplied in the dtype of the other operand.
         Ok(truths) if truths.dtype() == DType::Bool => {
             let dtype = x.tensor().dtype();
             let one = Bound::new(other.py(), PyTensor::new(truths.to_dtype(dtype)?))?;
@@ -52,7 +52,7 @@ fn times<'py>(
     }
 }
 
-/// That `alpha` is of a kind that the result has: PyTorch's rule.
+/// Checks that the result's dtype supports the kind of `alpha`: PyTorch's rule.
 fn check_alpha(
     op: &str,
     x: &PyTensor,
@@ -65,7 +65,7 @@ fn check_alpha(
     check_factor(op, given, ADD.dtype(&x, &other))
 }
 
-/// That an `alpha` is of a kind that the result's dtype has: PyTorch's rule.
+/// Checks that the result's dtype supports the kind of an `alpha`: PyTorch's rule.
 pub fn check_factor(op: &str, given: Number, dtype: DType) -> Outcome<()> {
     let expected = match given {
         Number::Bool(_) if dtype != DType::Bool => "a number",
@@ -77,7 +77,8 @@ pub fn check_factor(op: &str, given: Number, dtype: DType) -> Outcome<()> {
 }
 
 impl PyTensor {
-    /// `self + sign * alpha * other` in one pass, where both are floating tensors of one dtype.
+    /// Computes `self + sign * alpha * other` in one pass if both are floating tensors of one
+    /// dtype.
     fn scaled(
         &self,
         other: &Bound<'_, PyAny>,
@@ -97,7 +98,7 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
-    /// Another tensor, or a number, less `alpha` times this one.
+    /// Computes another tensor, or a number, less `alpha` times this one.
     fn _rsub(
         &self,
         py: Python<'_>,
@@ -124,11 +125,11 @@ impl PyTensor {
         run(py, elements, || x.rsub_with(&other, alpha).called("rsub")).map(PyTensor::new)
     }
 
-    /// The sum of this tensor and `alpha` times another, or a number, broadcast.
+    /// Computes the sum of this tensor and `alpha` times another, or a number, broadcast.
     ///
     /// Raises:
-    ///     ValueError: shapes that do not broadcast, tensors on different devices.
-    ///     TypeError: an `alpha` with a point for whole numbers, or a truth value for numbers.
+    ///     ValueError: shapes that do not broadcast, or tensors on different devices.
+    ///     TypeError: a floating `alpha` for integers, or a bool `alpha` for numbers.
     #[pyo3(signature = (other, *, alpha=None))]
     fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
         check_alpha("add", self, other, alpha)?;
@@ -138,7 +139,7 @@ impl PyTensor {
         }
     }
 
-    /// This tensor less `alpha` times another, or a number, broadcast.
+    /// Subtracts `alpha` times another tensor, or a number, broadcast.
     #[pyo3(signature = (other, *, alpha=None))]
     fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
         check_alpha("sub", self, other, alpha)?;
@@ -148,7 +149,8 @@ impl PyTensor {
         }
     }
 
-    /// The sum of this tensor and `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    /// Adds `alpha` times another tensor, or a number, broadcast, in place: the tensor itself is
+    /// changed and returned.
     #[pyo3(signature = (other, *, alpha=None))]
     fn add_<'py>(
         slf: &Bound<'py, Self>,
@@ -160,7 +162,8 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// This tensor less `alpha` times another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    /// Subtracts `alpha` times another tensor, or a number, broadcast, in place: the tensor itself
+    /// is changed and returned.
     #[pyo3(signature = (other, *, alpha=None))]
     fn sub_<'py>(
         slf: &Bound<'py, Self>,
@@ -174,18 +177,18 @@ impl PyTensor {
 }
 
 named! {
-    /// The product of this tensor and another, or a number, element by element, broadcast.
+    /// Multiplies by another tensor, or a number, element-wise, broadcast.
     mul mul_ => MUL;
-    /// What is left over of this tensor by division, with the sign of the divisor; broadcast.
+    /// Computes the remainder of a division, with the sign of the divisor; broadcast.
     remainder remainder_ => REMAINDER;
-    /// What is left over of this tensor by division, with its own sign; broadcast.
+    /// Computes the remainder of a division, with the sign of this tensor; broadcast.
     fmod fmod_ => FMOD;
-    /// The largest whole number not above the quotient, broadcast.
+    /// Computes the largest integer less than or equal to the quotient, broadcast.
     floor_divide floor_divide_ => FLOOR_DIV;
 }
 
 impl PyTensor {
-    /// Which division is meant by PyTorch's `rounding_mode`.
+    /// Returns the division that PyTorch's `rounding_mode` selects.
     fn division(rounding_mode: Option<&str>) -> Outcome<Operator> {
         match rounding_mode {
             None => Ok(DIV),
@@ -200,10 +203,10 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
-    /// This tensor divided by another, or a number, broadcast. Integers become float32 first.
+    /// Divides by another tensor, or a number, broadcast. Integers become float32 first.
     ///
     /// Args:
-    ///     rounding_mode: "floor" for whole numbers, as by `//`; "trunc" for those nearer to 0.
+    ///     rounding_mode: "floor" rounds down, as `//` does; "trunc" rounds toward zero.
     #[pyo3(signature = (other, *, rounding_mode=None))]
     fn div(
         &self,
@@ -213,7 +216,8 @@ impl PyTensor {
         Self::division(rounding_mode.as_deref())?.apply_named("div", self, other)
     }
 
-    /// This tensor divided by another, or a number, broadcast, in place: the tensor itself is changed and returned.
+    /// Divides by another tensor, or a number, broadcast, in place: the tensor itself is changed
+    /// and returned.
     #[pyo3(signature = (other, *, rounding_mode=None))]
     fn div_<'py>(
         slf: &Bound<'py, Self>,
@@ -224,12 +228,13 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// This tensor to the power of another, or of a number, broadcast.
+    /// Raises this tensor to the power of another, or of a number, broadcast.
     fn pow(&self, exponent: &Bound<'_, PyAny>) -> Answer {
         POW.apply_named("pow", self, exponent)
     }
 
-    /// This tensor to the power of another, or of a number, broadcast, in place: the tensor itself is changed and returned.
+    /// Raises this tensor to the power of another, or of a number, broadcast, in place: the tensor
+    /// itself is changed and returned.
     fn pow_<'py>(slf: &Bound<'py, Self>, exponent: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
         POW.apply_in_place("pow_", slf.get(), exponent)?;
         Ok(slf.clone())

@@ -6,7 +6,7 @@ use crate::error::{Failure, Outcome};
 use pyo3::prelude::*;
 use ternion::{CheckConfig, OnDifference};
 
-/// Has every op of this thread compared with `against`.
+/// Starts the comparison of every op of this thread with the device `against`.
 #[pyfunction]
 fn open_check(py: Python<'_>, against: DeviceArgument, factor: f64, collect: bool) -> Outcome<()> {
     let against = against.open(py)?;
@@ -14,7 +14,7 @@ fn open_check(py: Python<'_>, against: DeviceArgument, factor: f64, collect: boo
     Ok(ternion::check::open_check(CheckConfig { against, factor, on_difference })?)
 }
 
-/// Ends it: how many ops were compared, and what was collected.
+/// Ends the comparison. Returns the number of compared ops, and the collected differences.
 #[pyfunction]
 fn close_check() -> Outcome<(usize, Vec<String>)> {
     let report = ternion::check::close_check()
@@ -22,7 +22,7 @@ fn close_check() -> Outcome<(usize, Vec<String>)> {
     Ok((report.compared, report.differences.iter().map(dialect::message).collect()))
 }
 
-/// Has every op of this thread that makes a NaN be an error, or no longer; whether it was so before.
+/// Sets whether an op of this thread that produces a NaN is an error. Returns the previous setting.
 #[pyfunction]
 fn set_anomaly_detection(on: bool) -> bool {
     ternion::anomaly::set_anomaly_detection(on)

@@ -1,4 +1,5 @@
-//! Functions of Python whose gradients are given by Python: the native part of `ternion.autograd.Function`.
+//! Python functions with gradients that are defined in Python: the native part of
+//! `ternion.autograd.Function`.
 
 use crate::error::{Failure, Outcome, carried};
 use crate::tensor::PyTensor;
@@ -10,7 +11,7 @@ use ternion::autograd::{Context, Grads, with_gradient};
 use ternion::op::Saves;
 use ternion::{Error, Tensor};
 
-/// Names live as long as the program, as those of ops do: one for each class.
+/// Names have static lifetime, as those of ops: one for each class.
 static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
 
 fn lasting(name: &str) -> &'static str {
@@ -23,7 +24,8 @@ fn lasting(name: &str) -> &'static str {
     lasting
 }
 
-/// A tensor that was saved: an output by its number, since the graph must not hold itself, or any other with its version.
+/// A saved tensor: an output by its index, because the graph must not own itself, or any other
+/// tensor with its version.
 enum Saved {
     Output(usize),
     Tensor(Tensor, u64),
@@ -43,7 +45,7 @@ impl Saved {
         Ok(Saved::Output(index))
     }
 
-    /// The tensor as it was.
+    /// Returns the saved tensor, or an error if it was changed in place.
     fn tensor(&self, context: &Context<'_>, name: &'static str, index: usize) -> ternion::Result<Tensor> {
         let (tensor, saved) = match self {
             Saved::Output(index) => return context.output(*index).cloned(),
@@ -58,7 +60,7 @@ impl Saved {
     }
 }
 
-/// What the function of Python makes of the gradients of the outputs and the saved tensors.
+/// Calls the Python function with the gradients of the outputs and the saved tensors.
 fn called(
     py: Python<'_>,
     backward: &Py<PyAny>,
@@ -71,7 +73,9 @@ fn called(
     Ok(found.into_iter().map(|grad| grad.map(|grad| grad.get().tensor())).collect())
 }
 
-/// `outputs`, whose gradients `backward(grads of outputs, saved tensors)` turns into those of `inputs`. Of `saved`, tensors are themselves and numbers are outputs.
+/// Returns `outputs` with the gradient rule `backward(grads of outputs, saved tensors)`, which
+/// returns the gradients of `inputs`. In `saved`, a tensor is saved itself, and a number is the
+/// index of an output.
 #[pyfunction]
 #[pyo3(name = "with_gradient")]
 fn function(

@@ -1,4 +1,4 @@
-//! What is asked of the graph and of gradients that were gathered.
+//! Queries of the graph and of accumulated gradients.
 
 use crate::error::Outcome;
 use crate::run::wait;
@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use ternion::Tensor;
 use ternion::autograd::DotOptions;
 
-/// The number of the backward pass that last gathered a gradient in a tensor; 0 if none has.
+/// Returns the index of the backward pass that last accumulated a gradient in a tensor; 0 if there
+/// was none.
 #[pyfunction]
 fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
     tensor.get().slot.turn()
 }
 
-/// Notes that an optimizer has used the gradients of these tensors.
+/// Records that an optimizer has used the gradients of these tensors.
 #[pyfunction]
 fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
     for tensor in tensors {
@@ -26,13 +27,15 @@ fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
     }
 }
 
-/// Whether a gradient of this tensor was added to one that an optimizer had used, and that nobody had taken away or written to since.
+/// Returns whether a gradient was added to one of this tensor that an optimizer had used, and that
+/// had neither been cleared nor written to since.
 #[pyfunction]
 fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().slot.made().is_some_and(|slot| slot.is_stale.load(Relaxed))
 }
 
-/// Where each tensor begins: its memory, and the place there. Nothing is waited for.
+/// Returns the address of each tensor's buffer, and the offset of the tensor's first element in it.
+/// Does not wait for the device.
 #[pyfunction]
 fn places_of(tensors: Vec<Py<PyTensor>>) -> Vec<(usize, Option<usize>)> {
     let place = |tensor: &Py<PyTensor>| {
@@ -42,14 +45,15 @@ fn places_of(tensors: Vec<Py<PyTensor>>) -> Vec<(usize, Option<usize>)> {
     tensors.iter().map(place).collect()
 }
 
-/// The names of the functions in the graph of `outputs` whose gradients were given.
+/// Returns the names of the functions with custom gradients in the graph of `outputs`.
 #[pyfunction]
 fn given_gradients(outputs: Vec<Py<PyTensor>>) -> Vec<&'static str> {
     let outputs: Vec<Tensor> = outputs.iter().map(|output| output.get().tensor()).collect();
     ternion::autograd::given_gradients(&outputs)
 }
 
-/// The graph that computed a tensor, in Graphviz's language, with names of tensors that are shown at the leaf or at the op that computed it.
+/// Returns the graph that computed a tensor in Graphviz's DOT language. The names of tensors are
+/// shown at their leaf or at the op that computed them.
 #[pyfunction]
 fn to_dot(
     py: Python<'_>,
@@ -63,7 +67,7 @@ fn to_dot(
     wait(py, || tensor.to_dot_with(DotOptions { statistics, names: &names }))
 }
 
-/// Puts the functions into the module `_trust`.
+/// Adds the functions to the module `_trust`.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backward_number, module)?)?;
     module.add_function(wrap_pyfunction!(note_used, module)?)?;

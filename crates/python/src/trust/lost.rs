@@ -1,4 +1,5 @@
-//! Gradients of parameters whose objects are gone: of layers that are made anew at each call of a model, and that no optimizer can train.
+//! Gradients of parameters whose objects no longer exist, such as those of layers that are
+//! recreated at each call of a model. No optimizer can train them.
 
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
@@ -8,12 +9,14 @@ use std::sync::LazyLock;
 use ternion::autograd::TensorId;
 use ternion::{Gradients, Shape};
 
-/// Parameters whose objects went since the last backward pass, with what they are called; no more than the latest.
+/// Parameters whose objects were dropped since the last backward pass, with their names.
 static GONE: LazyLock<Mutex<HashMap<TensorId, String>>> = LazyLock::new(Mutex::default);
-/// If more models than this are made and dropped between two backward passes, nothing is reported.
+/// If more parameters than this are dropped between two backward passes, the earlier ones are not
+/// reported.
 const MOST: usize = 4096;
 
-/// Gradients that the last backward pass had for parameters that were gone: its number, and names and shapes.
+/// The index of the last backward pass with gradients for dropped parameters, and their names and
+/// shapes.
 static LOST: Mutex<(u64, Vec<Lost>)> = Mutex::new((0, Vec::new()));
 
 struct Lost {
@@ -22,7 +25,7 @@ struct Lost {
     shape: Shape,
 }
 
-/// Notes that the object of a parameter goes.
+/// Records that the object of a parameter is dropped.
 pub fn note_gone(id: Option<TensorId>, name: String) {
     let Some(id) = id else { return };
     let mut gone = GONE.lock();
@@ -32,7 +35,7 @@ pub fn note_gone(id: Option<TensorId>, name: String) {
     gone.insert(id, name);
 }
 
-/// Notes the gradients of a backward pass that belong to parameters that are gone.
+/// Records the gradients of a backward pass that belong to dropped parameters.
 pub fn note_pass(turn: u64, gradients: &Gradients) {
     let gone = std::mem::take(&mut *GONE.lock());
     if gone.is_empty() {
@@ -47,26 +50,27 @@ pub fn note_pass(turn: u64, gradients: &Gradients) {
     }
 }
 
-/// The gradients that were lost in the backward pass of this number, by tensors and shapes.
+/// Returns the gradients that were lost in the backward pass with this index, by tensor and shape.
 pub fn lost_in(turn: u64) -> Vec<(TensorId, Shape)> {
     let lost = LOST.lock();
     if lost.0 == turn { lost.1.iter().map(|lost| (lost.id, lost.shape)).collect() } else { Vec::new() }
 }
 
-/// What a parameter is called once it is gone.
+/// Stores the name of a parameter, for use after it is dropped.
 #[pyfunction]
 fn note_owner(parameter: &Bound<'_, PyTensor>, name: String) {
     parameter.get().slot.note_name(name);
 }
 
-/// The gradients that a backward pass had for parameters that were gone: its number, and what they are.
+/// Returns the index of the last backward pass with gradients for dropped parameters, and a
+/// description of each.
 #[pyfunction]
 fn lost_gradients() -> (u64, Vec<String>) {
     let lost = LOST.lock();
     (lost.0, lost.1.iter().map(|Lost { name, shape, .. }| format!("{name} {shape:?}")).collect())
 }
 
-/// Puts the functions into the module `_trust`.
+/// Adds the functions to the module `_trust`.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(note_owner, module)?)?;
     module.add_function(wrap_pyfunction!(lost_gradients, module)?)

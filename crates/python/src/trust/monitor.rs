@@ -1,4 +1,5 @@
-//! The native part of `ternion.nn.utils.StatsMonitor`: that of Rust, told of layers and parameters by Python.
+//! The native part of `ternion.nn.utils.StatsMonitor`: the monitor of the Rust crate, to which
+//! Python reports layers and parameters.
 
 use super::lost::lost_in;
 use super::stats::PyStats;
@@ -19,7 +20,8 @@ use ternion::nn::{
 };
 use ternion::{DType, Gradients, Shape, Tensor, unobserved};
 
-/// The name of a class, kept for as long as the program runs: there are as many as it has layers of different kinds.
+/// Returns the name of a class with static lifetime. The number of names is limited by the number
+/// of layer classes in the program.
 fn kept_name(name: &str) -> &'static str {
     static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
     let mut names = NAMES.lock();
@@ -34,7 +36,7 @@ fn kept_name(name: &str) -> &'static str {
 struct Layer {
     kind: &'static str,
     address: usize,
-    /// Of a layer that differs between training and use.
+    /// Set for layers that behave differently in training and evaluation.
     mode: Option<Mode>,
 }
 
@@ -45,7 +47,7 @@ impl ModuleField for Layer {
     }
 }
 
-/// A model of Python, as far as a monitor asks for it: each layer and each parameter under its key.
+/// The parts of a Python model that a monitor needs: each layer and each parameter under its key.
 pub(super) struct Model {
     layers: Vec<(String, Layer)>,
     parameters: Vec<(String, Param)>,
@@ -63,7 +65,8 @@ impl Module for Model {
     }
 }
 
-/// Whether a layer that computes otherwise in training is in training: dropout, batch norm, a slope that is drawn, layers that drop within.
+/// Returns the mode of a layer that behaves differently in training: dropout, batch norm, a random
+/// negative slope, or layers with internal dropout.
 fn mode_of(module: &Bound<'_, PyAny>) -> PyResult<Option<Mode>> {
     let classes = module.get_type().mro();
     let is_any = |class: Bound<'_, PyAny>| {
@@ -78,14 +81,15 @@ fn mode_of(module: &Bound<'_, PyAny>) -> PyResult<Option<Mode>> {
     Ok(Some(mode))
 }
 
-/// Whether a layer has a probability of its own, as attention and recurrent layers of several have: of a single one there is nothing to drop between.
+/// Returns whether a layer has an internal dropout probability, as attention and recurrent layers
+/// have. A recurrent layer with a single layer has no dropout between layers.
 fn drops_within(module: &Bound<'_, PyAny>) -> bool {
     let number = |name: &str| module.getattr(name).and_then(|value| value.extract::<f64>()).ok();
     number("dropout").is_some_and(|chance| chance > 0.0)
         && number("num_layers").is_none_or(|count| count > 1.0)
 }
 
-/// Kind and address under which a module of Python is known.
+/// Returns the kind and the address that identify a Python module.
 fn identity(module: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize)> {
     let kind = module.get_type().name()?.to_string();
     Ok((kept_name(&kind), module.as_ptr().addr()))
@@ -103,7 +107,7 @@ impl Model {
             let (key, parameter) = entry?.extract::<(String, Bound<'_, PyTensor>)>()?;
             let param = parameter.get().param().cloned();
             if param.is_none() && !parameter.get().tensor().needs_grad() {
-                // A parameter of whole numbers has no gradient to watch.
+                // An integer parameter has no gradient to monitor.
                 continue;
             }
             let param = param.ok_or_else(|| Failure::kind(format!("{key} is no nn.Parameter")))?;
@@ -113,7 +117,7 @@ impl Model {
     }
 }
 
-/// The first tensor of what a layer gave, looked for in tuples, lists and dicts.
+/// Returns the first tensor in the result of a layer, also in tuples, lists and dicts.
 pub(super) fn first_tensor(object: &Bound<'_, PyAny>) -> Option<Tensor> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Some(tensor.get().tensor());
@@ -128,13 +132,13 @@ pub(super) fn first_tensor(object: &Bound<'_, PyAny>) -> Option<Tensor> {
     items.try_iter().ok()?.flatten().find_map(|item| first_tensor(&item))
 }
 
-/// Whether somebody watches the layers of this thread.
+/// Returns whether the layers of this thread are observed.
 #[pyfunction]
 fn layers_are_watched() -> bool {
     are_layers_observed()
 }
 
-/// Calls `forward` of `module`, telling of it who watches.
+/// Calls `forward` of `module` and notifies the observers of layers.
 #[pyfunction]
 fn in_layer<'py>(
     module: &Bound<'py, PyAny>,
@@ -144,22 +148,23 @@ fn in_layer<'py>(
 ) -> Outcome<Bound<'py, PyAny>> {
     let (kind, address) = identity(module)?;
     note_given(args.iter().chain(kwargs.values()));
-    // A layer without tensors has computed nothing that could be measured.
+    // The output of a layer that returns no tensor is an empty tensor.
     let device = crate::device::or_default(module.py(), None)?;
-    // It is none of the program's ops: a checkpoint or a capture would miss it when it runs again.
+    // This op is not part of the program: a checkpoint or a capture would miss it when it runs
+    // again.
     let nothing = unobserved(|| Tensor::zeros([0], DType::F32, &device))?;
     let compute = || forward.call(args, Some(kwargs)).map_err(|error| carried("forward", error));
     Ok(in_layer_at(kind, address, compute, |result| first_tensor(result).unwrap_or(nothing))?)
 }
 
-/// What a StatsMonitor of Python holds.
+/// The native part of a Python StatsMonitor.
 #[pyclass(module = "ternion.nn.utils", frozen)]
 struct Monitor {
     monitor: Mutex<StatsMonitor>,
 }
 
 impl Monitor {
-    /// Not waited for: whoever holds it may wait for the interpreter, which this thread has.
+    /// Does not wait: the thread that holds the lock may wait for the GIL, which this thread holds.
     fn held(&self) -> Outcome<MutexGuard<'_, StatsMonitor>> {
         let held = self.monitor.try_lock();
         held.ok_or_else(|| Failure::state("the StatsMonitor is at work already: each thread takes its own"))
@@ -170,7 +175,7 @@ fn report_of(report: Option<StatsReport>) -> Option<PyReport> {
     report.map(PyReport)
 }
 
-/// The gradients that these parameters have gathered.
+/// Returns the accumulated gradients of these parameters.
 fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
     let mut gradients = Gradients::default();
     for parameter in parameters {
@@ -182,8 +187,8 @@ fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
     Ok(gradients)
 }
 
-/// The gradients of the backward pass which gave these parameters theirs that came to parameters which are gone, or to tensors that no optimizer has; what layers were given is none of
-/// these.
+/// Returns the gradients of the last backward pass that belong to dropped parameters, or to tensors
+/// that are in no optimizer. Tensors that were passed to layers are excluded.
 fn unclaimed_beside(
     py: Python<'_>,
     parameters: &[Py<PyTensor>],
@@ -206,11 +211,11 @@ fn ids_of(tensors: &[Py<PyTensor>]) -> HashSet<TensorId> {
 }
 
 thread_local! {
-    /// Tensors that ask for their gradient and were given to layers that are watched.
+    /// Leaves that were passed to observed layers.
     static GIVEN: RefCell<HashSet<TensorId>> = RefCell::default();
 }
 
-/// Notes what a layer is given, also in lists.
+/// Records the leaves that are passed to a layer, also in lists and tuples.
 fn note_given<'py>(given: impl Iterator<Item = Bound<'py, PyAny>>) {
     for item in given {
         if let Ok(tensor) = item.cast::<PyTensor>() {
@@ -243,20 +248,21 @@ impl Monitor {
         Ok(Monitor { monitor: Mutex::new(StatsMonitor::new(config)?) })
     }
 
-    /// Watches this thread, if step `step` is looked at.
+    /// Starts observing this thread if step `step` is to be monitored.
     fn open(&self, module: &Bound<'_, PyAny>, step: u64) -> Outcome<bool> {
         let model = Model::of(module)?;
         GIVEN.take();
         Ok(self.held()?.open(&model, step))
     }
 
-    /// Ends what `open` began.
+    /// Ends the observation that `open` started.
     #[staticmethod]
     fn close() {
         StatsMonitor::close();
     }
 
-    /// What was seen, with the gradients that the parameters have gathered; optimizers have those that are held.
+    /// Returns the report, with the accumulated gradients of the parameters. `held` are the
+    /// parameters in optimizers.
     fn report(
         &self,
         py: Python<'_>,
@@ -271,7 +277,8 @@ impl Monitor {
         wait(py, move || monitor.report(&gradients)).map(report_of)
     }
 
-    /// As `report`, around `step`, which changes the parameters, by a learning rate if one is known.
+    /// Same as `report`, around `step`, which changes the parameters, with the learning rate if it
+    /// is known.
     fn step(
         &self,
         py: Python<'_>,
@@ -296,11 +303,12 @@ impl Monitor {
     }
 }
 
-/// What a StatsMonitor saw of a step; printed, a table with all warnings below.
+/// The report of a StatsMonitor about a step. It prints as a table followed by all warnings.
 #[pyclass(name = "StatsReport", module = "ternion.nn.utils", frozen)]
 struct PyReport(StatsReport);
 
-/// A sentence of a StatsMonitor: what is wrong (fault), with which layer, since which step.
+/// A warning of a StatsMonitor: the fault, the layer, the text, and the step since which it
+/// persists.
 #[pyclass(name = "StatsWarning", module = "ternion.nn.utils", frozen, get_all)]
 #[derive(Clone)]
 struct PyWarning {
@@ -321,7 +329,7 @@ impl PyWarning {
     }
 }
 
-/// The outputs of a layer and the gradients that came to them.
+/// The outputs of a layer and their gradients.
 #[pyclass(name = "LayerStats", module = "ternion.nn.utils", frozen, get_all)]
 struct PyLayer {
     key: String,
@@ -333,7 +341,7 @@ struct PyLayer {
     saturated: Option<f64>,
 }
 
-/// A parameter, its gradient, and how far the step moved it, by its own size.
+/// A parameter, its gradient, and the size of the step's change relative to that of the parameter.
 #[pyclass(name = "WeightStats", module = "ternion.nn.utils", frozen, get_all)]
 struct PyWeight {
     name: String,
@@ -361,7 +369,7 @@ impl PyReport {
         self.0.step
     }
 
-    /// The input, then layers in the order in which they ended.
+    /// The input, then the layers in the order in which they finished.
     #[getter]
     fn layers(&self) -> Vec<PyLayer> {
         let one = |layer: &ternion::nn::LayerStats| PyLayer {
@@ -389,13 +397,13 @@ impl PyReport {
         self.0.weights.iter().map(one).collect()
     }
 
-    /// What is to be told now: what is new, and at ever larger distances what stays.
+    /// The warnings to report now: new ones, and persistent ones with exponential back-off.
     #[getter]
     fn warnings(&self) -> Vec<PyWarning> {
         warnings(&self.0.warnings)
     }
 
-    /// All that is wrong.
+    /// All warnings.
     #[getter]
     fn all_warnings(&self) -> Vec<PyWarning> {
         warnings(&self.0.all_warnings)

@@ -1,4 +1,5 @@
-//! Ops of the framework that have no name of their own in PyTorch: for the tests that compare every op with another framework.
+//! Ops of the framework that have no separate name in PyTorch, for the tests that compare every op
+//! with another framework.
 
 use crate::arguments::{AxesArgument, Real, axes};
 use crate::error::{Failure, Outcome};
@@ -8,31 +9,32 @@ use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{UnaryOp, Window};
 
-/// `scale * x + summand`.
+/// Computes `scale * x + summand`.
 #[pyfunction]
 fn scale_add(py: Python<'_>, x: &PyTensor, scale: Real, summand: &PyTensor) -> Outcome<PyTensor> {
     let summand = summand.tensor();
     x.map(py, |x| x.scale_add(scale.0, &summand))
 }
 
-/// `x * factor + summand`.
+/// Computes `x * factor + summand`.
 #[pyfunction]
 fn multiply_add(py: Python<'_>, x: &PyTensor, factor: &PyTensor, summand: &PyTensor) -> Outcome<PyTensor> {
     let (factor, summand) = (factor.tensor(), summand.tensor());
     x.map(py, |x| x.multiply_add(&factor, &summand))
 }
 
-/// `relu(x + other)`.
+/// Computes `relu(x + other)`.
 #[pyfunction]
 fn add_relu(py: Python<'_>, x: &PyTensor, other: &PyTensor) -> Outcome<PyTensor> {
     let other = other.tensor();
     x.map(py, |x| x.add_relu(&other))
 }
 
-/// `activation(x + bias)`.
+/// Computes `activation(x + bias)`.
 #[pyfunction]
 fn bias_activation(py: Python<'_>, x: &PyTensor, bias: &PyTensor, activation: &str) -> Outcome<PyTensor> {
-    // What needs no name in the package stands for the functions that are no activations.
+    // `square`, which has no name in the package, represents the functions that are not
+    // activations.
     let known = ACTIVATIONS.into_iter().chain([("square", UnaryOp::Square)]);
     let Some((_, activation)) = known.into_iter().find(|(name, _)| *name == activation) else {
         return Err(Failure::value(format!("bias_activation: activation {activation:?}")));
@@ -41,7 +43,7 @@ fn bias_activation(py: Python<'_>, x: &PyTensor, bias: &PyTensor, activation: &s
     x.map(py, |x| x.bias_activation(&bias, activation))
 }
 
-/// The sum of the squares over axes.
+/// Computes the sum of the squares over axes.
 #[pyfunction]
 fn sum_squares(
     py: Python<'_>,
@@ -51,7 +53,7 @@ fn sum_squares(
     x.map(py, |x| x.sum_squares(axes(dim)))
 }
 
-/// The largest absolute value over axes.
+/// Computes the largest absolute value over axes.
 #[pyfunction]
 fn max_abs(
     py: Python<'_>,
@@ -61,13 +63,13 @@ fn max_abs(
     x.map(py, |x| x.max_abs(axes(dim)))
 }
 
-/// The larger of each element and a number.
+/// Computes the maximum of each element and a number.
 #[pyfunction]
 fn maximum_scalar(py: Python<'_>, x: &PyTensor, number: Real) -> Outcome<PyTensor> {
     x.map(py, |x| x.maximum_scalar(number.0))
 }
 
-/// The smaller of each element and a number.
+/// Computes the minimum of each element and a number.
 #[pyfunction]
 fn minimum_scalar(py: Python<'_>, x: &PyTensor, number: Real) -> Outcome<PyTensor> {
     x.map(py, |x| x.minimum_scalar(number.0))
@@ -77,7 +79,7 @@ fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2], dilation:
     Window { kernel, stride, padding, dilation }
 }
 
-/// The windows of images as columns.
+/// Returns the windows of images as columns.
 #[pyfunction]
 fn im2col(
     py: Python<'_>,
@@ -90,7 +92,7 @@ fn im2col(
     x.map(py, |x| x.im2col(window(kernel, stride, padding, dilation)))
 }
 
-/// Columns added up to images of `size`.
+/// Sums columns into images of `size`.
 #[pyfunction]
 fn col2im(
     py: Python<'_>,

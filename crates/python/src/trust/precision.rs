@@ -1,11 +1,11 @@
-//! Precision scopes, entered and left.
+//! Precision scopes.
 
 use crate::error::{Failure, Outcome};
 use pyo3::prelude::*;
 use ternion::Precision;
 use ternion::precision::{close_scope, current, open_scope};
 
-/// Opens a scope of a precision on this thread; None: of none.
+/// Opens a precision scope on this thread; None opens a scope without a precision.
 #[pyfunction]
 fn open_precision(name: Option<&str>) -> Outcome<()> {
     let precision = name.map(str::parse::<Precision>).transpose()?;
@@ -13,7 +13,7 @@ fn open_precision(name: Option<&str>) -> Outcome<()> {
     Ok(())
 }
 
-/// Ends the scope that was opened last on this thread.
+/// Closes the scope that was opened last on this thread.
 #[pyfunction]
 fn close_precision() -> Outcome<()> {
     if close_scope() {
@@ -22,7 +22,7 @@ fn close_precision() -> Outcome<()> {
     Err(Failure::state("no scope of precision is open on this thread: it is left where it was entered"))
 }
 
-/// The precision of this thread: "f32", "ieee", "tf32", "bf16", "f16" or None.
+/// Returns the precision of this thread: "f32", "ieee", "tf32", "bf16", "f16" or None.
 #[pyfunction]
 fn current_precision() -> Option<&'static str> {
     current().map(Precision::name)

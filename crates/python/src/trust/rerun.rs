@@ -1,4 +1,5 @@
-//! Functions of Python that run again: segments whose memory is let go until the backward pass, and steps that a device records.
+//! Python functions that run again: checkpointed segments, whose memory is released until the
+//! backward pass, and steps that a device records.
 
 use crate::autograd::Hooked;
 use crate::device::{DeviceArgument, or_default};
@@ -15,18 +16,20 @@ fn tensors_of(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
     objects.try_iter()?.map(|object| Ok(object?.cast::<PyTensor>()?.get().tensor())).collect()
 }
 
-/// The tensors that `function`, of a list of tensors, gives for these.
+/// Calls `function` with a list of tensors. Returns the tensors of its result.
 fn called(py: Python<'_>, function: &Py<PyAny>, inputs: &[Tensor]) -> PyResult<Vec<Tensor>> {
     let inputs: Vec<PyTensor> = inputs.iter().cloned().map(PyTensor::new).collect();
     let inputs = PyList::new(py, inputs)?;
     tensors_of(&function.bind(py).call1((inputs,))?)
 }
 
-/// Runs `function` of a list of tensors, which gives a list of tensors; backward runs it again.
+/// Runs `function`, which takes and returns a list of tensors, as a checkpointed segment: backward
+/// runs it again.
 #[pyfunction]
 fn checkpoint(py: Python<'_>, function: Py<PyAny>, inputs: Vec<Py<PyTensor>>) -> Outcome<Vec<PyTensor>> {
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
-    // The collector sees it through the output: often the function can reach that.
+    // The collector sees the function through the output, because the function can often reach the
+    // output.
     let shown: Hooked = Arc::new(Mutex::new(Some(function)));
     let kept = shown.clone();
     let segment = move |inputs: &[Tensor]| {
@@ -45,7 +48,8 @@ fn checkpoint(py: Python<'_>, function: Py<PyAny>, inputs: Vec<Py<PyTensor>>) ->
     Ok(outputs.into_iter().map(shown_by).collect())
 }
 
-/// The gradients of `outputs` for `inputs`, weighted; None where the outputs do not depend on an input.
+/// Returns the gradients of the weighted `outputs` with respect to `inputs`; None if the outputs do
+/// not depend on an input.
 #[pyfunction]
 fn grad(
     py: Python<'_>,
@@ -64,13 +68,13 @@ fn grad(
     Ok(found.into_iter().map(|grad| grad.map(PyTensor::new)).collect())
 }
 
-/// A step that a device has recorded, with what the function returned.
+/// A step that a device has recorded, with the result of the function.
 #[pyclass(module = "ternion", frozen)]
 struct Recorded(Mutex<RecordedStep<Py<PyAny>>>);
 
 #[pymethods]
 impl Recorded {
-    /// Runs the step again; what the function returned, whose memory was filled anew.
+    /// Replays the step. Returns the result of the function, whose memory contains the new values.
     fn replay(&self, py: Python<'_>) -> Outcome<Py<PyAny>> {
         let mut step = self
             .0
@@ -82,7 +86,8 @@ impl Recorded {
     }
 }
 
-/// Records `step` on a device, and what it returned when it ran; None if the device records nothing, and `step` has not run.
+/// Records `step` on a device. Returns the recorded step and the result of its first run; None if
+/// the device does not support recording, in which case `step` has not run.
 #[pyfunction]
 fn record(
     py: Python<'_>,
@@ -90,7 +95,7 @@ fn record(
     device: Option<DeviceArgument>,
 ) -> Outcome<Option<(Recorded, Option<Py<PyAny>>)>> {
     let device = or_default(py, device)?;
-    // It is called twice, and has run the first time.
+    // The step is called twice, and runs the first time.
     let mut ran = None;
     let run = || {
         Python::attach(|py| {
@@ -103,7 +108,7 @@ fn record(
     Ok(recorded.map(|recorded| (Recorded(Mutex::new(recorded)), ran)))
 }
 
-/// Whether this thread records a step.
+/// Returns whether this thread records a step.
 #[pyfunction]
 fn is_recording_step() -> bool {
     ternion::capture::is_recording_step()

@@ -1,4 +1,4 @@
-//! `ternion.stats`: what a tensor holds, in a few numbers.
+//! `ternion.stats`: summary statistics of a tensor.
 
 use crate::error::Outcome;
 use crate::run::wait;
@@ -7,13 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 use ternion::{DeviceStats, Stats};
 
-/// Mean, spread, extremes and counts of special values of a tensor; moments and extremes are of the finite elements.
+/// Mean, standard deviation, minimum, maximum and counts of special values of a tensor. Mean,
+/// standard deviation, minimum and maximum are those of the finite elements.
 #[pyclass(name = "Stats", module = "ternion", frozen, eq)]
 #[derive(Clone, PartialEq)]
 pub struct PyStats(pub Stats);
 
 impl PyStats {
-    /// Mean, standard deviation, smallest and largest as Python writes them, to five digits.
+    /// Returns mean, standard deviation, minimum and maximum in Python's format, with five digits.
     fn in_digits(&self, py: Python<'_>) -> PyResult<[String; 4]> {
         let of =
             |value| Ok::<_, PyErr>(PyFloat::new(py, value).call_method1("__format__", (".5g",))?.to_string());
@@ -35,7 +36,7 @@ impl PyStats {
         self.0.mean
     }
 
-    /// The standard deviation of the finite elements, as a population.
+    /// The population standard deviation of the finite elements.
     #[getter]
     fn std(&self) -> f64 {
         self.0.std
@@ -53,43 +54,43 @@ impl PyStats {
         self.0.max
     }
 
-    /// How many elements are no numbers.
+    /// The number of NaN elements.
     #[getter]
     fn nan(&self) -> usize {
         self.0.nan
     }
 
-    /// How many elements are infinite.
+    /// The number of infinite elements.
     #[getter]
     fn infinite(&self) -> usize {
         self.0.infinite
     }
 
-    /// How many elements are 0.
+    /// The number of elements that are 0.
     #[getter]
     fn zeros(&self) -> usize {
         self.0.zeros
     }
 
-    /// The share of the elements that are no numbers.
+    /// The fraction of NaN elements.
     #[getter]
     fn nan_share(&self) -> f64 {
         self.0.nan as f64 / self.0.elements.max(1) as f64
     }
 
-    /// The share of the elements that are infinite.
+    /// The fraction of infinite elements.
     #[getter]
     fn infinite_share(&self) -> f64 {
         self.0.infinite as f64 / self.0.elements.max(1) as f64
     }
 
-    /// The share of the elements that are 0.
+    /// The fraction of elements that are 0.
     #[getter]
     fn zero_share(&self) -> f64 {
         self.0.zero_share()
     }
 
-    /// The root of the mean square of the finite elements.
+    /// The root mean square of the finite elements.
     #[getter]
     fn rms(&self) -> f64 {
         self.0.rms()
@@ -128,9 +129,10 @@ impl PyStats {
     }
 }
 
-/// Mean, standard deviation, smallest and largest element, and counts of NaN, infinity and 0.
+/// Returns mean, standard deviation, minimum, maximum, and counts of NaN, infinity and 0.
 ///
-/// On the processor they are formed of all elements in float64. Elsewhere the device forms them, and one row of numbers is read.
+/// On the CPU all elements are summed in float64. On other devices the device computes the
+/// statistics, and one row of numbers is copied to the host.
 ///
 /// Raises:
 ///     RuntimeError: an earlier op failed on the device.

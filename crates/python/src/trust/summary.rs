@@ -1,4 +1,5 @@
-//! `nn.summary`: a model in a table, by that of Rust; and `nn.trace`: when what ran.
+//! `nn.summary`: a table of a model, from the summary of the Rust crate; and `nn.trace`: a timeline
+//! of a step.
 
 use super::monitor::{Model, first_tensor};
 use crate::device::DeviceArgument;
@@ -10,8 +11,8 @@ use std::rc::Rc;
 use ternion::Error;
 use ternion::nn::{LayerSummary, SpanTotal, Summary, SummaryPass, Timeline, summary_with};
 
-/// A layer of a summary: its key, its class, how often it was called, the shape of its last output, and its own parameters, arithmetic and memory without those of
-/// layers inside.
+/// A layer of a summary: its key, its class, the number of calls, the shape of its last output, and
+/// its own parameters, FLOPs and memory without those of inner layers.
 #[pyclass(name = "LayerSummary", module = "ternion.nn", frozen, get_all)]
 struct PyLayerSummary {
     key: String,
@@ -48,61 +49,62 @@ impl PyLayerSummary {
     }
 }
 
-/// What a model is made of and what it takes; printed, a table.
+/// The layers, parameters, FLOPs and memory of a model. It prints as a table.
 #[pyclass(name = "Summary", module = "ternion.nn", frozen)]
 struct PySummary(Summary);
 
 #[pymethods]
 impl PySummary {
-    /// In the order in which they begin to compute, then those that only lend parameters or are not called.
+    /// The layers in the order in which they start to compute, followed by those that only provide
+    /// parameters or are not called.
     #[getter]
     fn layers(&self) -> Vec<PyLayerSummary> {
         self.0.layers.iter().map(PyLayerSummary::of).collect()
     }
 
-    /// Elements of all parameters, shared ones counted once.
+    /// The number of elements of all parameters; shared ones are counted once.
     #[getter]
     fn parameters(&self) -> usize {
         self.0.parameters
     }
 
-    /// Of these, the elements that are trained.
+    /// The number of elements of all trained parameters.
     #[getter]
     fn trained_parameters(&self) -> usize {
         self.0.trained_parameters
     }
 
-    /// Bytes of all parameters.
+    /// The size of all parameters in bytes.
     #[getter]
     fn parameter_bytes(&self) -> usize {
         self.0.parameter_bytes
     }
 
-    /// Bytes of buffers.
+    /// The size of the buffers in bytes.
     #[getter]
     fn state_bytes(&self) -> usize {
         self.0.state_bytes
     }
 
-    /// Floating-point operations of the forward.
+    /// The number of floating-point operations of the forward pass.
     #[getter]
     fn flops(&self) -> u64 {
         self.0.flops
     }
 
-    /// Those of the backward, if it was measured.
+    /// The number of floating-point operations of the backward pass, if it was measured.
     #[getter]
     fn backward_flops(&self) -> Option<u64> {
         self.0.backward_flops
     }
 
-    /// Bytes of the outputs of all ops of the forward.
+    /// The size of the outputs of all ops of the forward pass in bytes.
     #[getter]
     fn activation_bytes(&self) -> usize {
         self.0.activation_bytes
     }
 
-    /// The most memory that was held at once, over what the device held before, in bytes.
+    /// The peak memory in use, beyond what was in use on the device before, in bytes.
     #[getter]
     fn peak_bytes(&self) -> usize {
         self.0.peak_bytes
@@ -117,7 +119,8 @@ impl PySummary {
     }
 }
 
-/// Runs `forward`, which calls `module` on `device`, and tells what it took. Modes, buffers and random numbers are Python's to put back.
+/// Runs `forward`, which calls `module` on `device`, and returns the summary. The Python caller
+/// restores modes, buffers and the random number generator.
 #[pyfunction]
 fn summary(
     py: Python<'_>,
@@ -138,7 +141,8 @@ fn summary(
     Ok(PySummary(Summary { state_bytes, ..summary }))
 }
 
-/// Layers, ops, backward passes and steps of optimisers as spans of time; printed, what took longest.
+/// Layers, ops, backward passes and optimizer steps as time spans. It prints as a table of the
+/// longest ones.
 #[pyclass(name = "Timeline", module = "ternion.nn", frozen)]
 struct PyTimeline(Mutex<Timeline>);
 
@@ -148,7 +152,8 @@ fn milliseconds(nanoseconds: u64) -> f64 {
 
 #[pymethods]
 impl PyTimeline {
-    /// For each name of spans its label, how many there were, and seconds: all, and without what ran in spans inside. The longest first.
+    /// Returns for each span name its label, the count, and two times in seconds: the total, and
+    /// the total without inner spans. The longest is first.
     fn totals(&self) -> Vec<(String, usize, f64, f64)> {
         let one = |total: SpanTotal| {
             let [all, own] = [total.total_ns, total.own_ns].map(|time_ns| time_ns as f64 / 1e9);
@@ -157,7 +162,7 @@ impl PyTimeline {
         self.0.lock().totals().into_iter().map(one).collect()
     }
 
-    /// Writes what ui.perfetto.dev and chrome://tracing show.
+    /// Writes a file for ui.perfetto.dev and chrome://tracing.
     ///
     /// Raises:
     ///     OSError: the file cannot be written.
@@ -185,7 +190,8 @@ impl PyTimeline {
     }
 }
 
-/// Runs `step`, and tells when layers of `module`, ops, backward passes and steps of optimisers ran on this thread; NVIDIA's profilers, too, if `nvtx`.
+/// Runs `step` and records when layers of `module`, ops, backward passes and optimizer steps ran on
+/// this thread; also as ranges for NVIDIA's profilers if `nvtx`.
 #[pyfunction]
 fn trace(module: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, nvtx: bool) -> Outcome<PyTimeline> {
     let model = Model::of(module)?;
@@ -197,7 +203,8 @@ fn trace(module: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, nvtx: bool) -> Outc
     Ok(PyTimeline(Mutex::new(timeline)))
 }
 
-/// Runs `f`, whose spans NVIDIA's profilers show; without the library NVTX, or without CUDA, nobody hears of them.
+/// Runs `f` with its spans shown in NVIDIA's profilers. Without the library NVTX, or without CUDA,
+/// this has no effect.
 #[cfg(feature = "cuda")]
 fn told_to_profilers<T>(f: impl FnOnce() -> T) -> T {
     ternion::trace::with_sink(Rc::new(ternion::Nvtx::open()), f)

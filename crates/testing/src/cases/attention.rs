@@ -17,7 +17,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::ops::random::Dropout;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping::rows(), grad_mask::rows(), ieee::rows(), varlen::rows()].into_iter().flatten().collect()
 }
@@ -25,7 +25,8 @@ pub fn rows() -> Vec<OpCase> {
 const PLAIN: AttentionConfig =
     AttentionConfig { scale: 0.5, ..AttentionConfig::PLAIN };
 
-/// A row for queries, keys and values; what the configuration says of a mask follows from the inputs.
+/// Creates a row for queries, keys and values. The mask options of the configuration follow from
+/// the inputs.
 fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
     OpCase::new("attention", parameters)
         .configured(peers::configuration(&config))
@@ -43,11 +44,12 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
         .oracle(move |x| definition(&config, x).0)
         .rounded_oracle(move |round, x| rounded(round, &config, x).0)
         .rounded_gradients(move |round, x, dy| rounded_gradients(round, &config, x, &dy[0]))
-        // The gradients of the scores are rounded before they meet queries and keys.
+        // The gradients of the scores are rounded before they are multiplied by queries and keys.
         .grad_roundings(2)
 }
 
-/// Queries and keys of different number, odd sizes, values of another width than keys, shared key heads, one of each.
+/// Different numbers of queries and keys, odd sizes, value_dim different from head_dim,
+/// grouped-query attention, one of each.
 fn on_usual_shapes(case: OpCase) -> OpCase {
     case.on([&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]])
         .on([&[1, 4, 5, 3], &[1, 2, 5, 3], &[1, 2, 5, 3]])
@@ -123,7 +125,8 @@ fn unmasked() -> Vec<OpCase> {
             }),
         beyond_a_block("beyond a block", PLAIN).on([&[1, 1, 2, 3], &[1, 1, 150, 3], &[1, 1, 150, 2]]),
         beyond_a_block("causal, beyond a block", causal).on([&[1, 1, 70, 2], &[1, 1, 140, 2], &[1, 1, 140, 2]]),
-        // With more queries than keys the first queries see none: they give 0, and pass on no gradient.
+        // With more queries than keys the first queries attend to no key: their output is 0, and
+        // they propagate no gradient.
         on_usual_shapes(attention("causal", causal))
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]])
             .twice()
@@ -178,7 +181,7 @@ fn masked() -> Vec<OpCase> {
             .on([&[1, 3, 4, 5], &[1, 3, 6, 5], &[1, 3, 6, 4], &[1, 3, 4, 6]])
             .on([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 2], &[3, 3]])
             .twice(),
-        // A mask without a gradient takes the fused path.
+        // A mask without a gradient uses the fused path.
         attention("additive mask constant", PLAIN)
             .input(Input::float(Uniform(-2.0, 2.0)).constant())
             .on([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 2], &[4, 1, 3]])
@@ -204,16 +207,17 @@ fn masked() -> Vec<OpCase> {
     ]
 }
 
-/// Numbers from -1 to 1, in no order.
+/// Returns numbers from -1 to 1 in no particular order.
 fn numbers(count: usize) -> Vec<f64> {
     (0..count).map(|at| ((at * 37 + at * at) % 41) as f64 / 20.0 - 1.0).collect()
 }
 
-/// Heads as wide as those of real models: a device may have kernels of its own for them, for each way to mask.
+/// Heads with the head_dim of real models: a device may have dedicated kernels for them, for each
+/// kind of mask.
 fn wide() -> Vec<OpCase> {
     let plain = AttentionConfig { scale: 0.1, ..PLAIN };
     let window = AttentionConfig { causal: true, window: Some(3), ..plain };
-    // Queries, keys, values, and a mask for each head and for all.
+    // Queries, keys, values, a mask for each head, and a mask for all heads.
     type Heads = [&'static [usize]; 5];
     let heads: [Heads; 4] = [
         [&[1, 2, 5, 64], &[1, 1, 9, 64], &[1, 1, 9, 48], &[2, 5, 9], &[5, 9]],
@@ -221,19 +225,20 @@ fn wide() -> Vec<OpCase> {
         [&[1, 2, 3, 192], &[1, 1, 5, 192], &[1, 1, 5, 130], &[2, 3, 5], &[3, 5]],
         [&[1, 2, 2, 200], &[1, 1, 4, 200], &[1, 1, 4, 256], &[2, 2, 4], &[2, 4]],
     ];
-    // Smaller than those, so that the hunt for planted faults, which takes the largest sums first, is as it was without them.
+    // Smaller than those, so that the search for planted faults, which starts with the largest
+    // sums, does not change its choice.
     let dropping_heads: [Heads; 3] = [
         [&[1, 2, 3, 64], &[1, 1, 5, 64], &[1, 1, 5, 48], &[2, 3, 5], &[3, 5]],
         [&[1, 2, 2, 104], &[1, 1, 4, 104], &[1, 1, 4, 128], &[2, 2, 4], &[2, 4]],
         [&[1, 1, 2, 256], &[1, 1, 5, 256], &[1, 1, 5, 224], &[1, 2, 5], &[2, 5]],
     ];
-    // A device that takes these for halves has none for the smallest.
+    // A device that computes in half precision cannot represent the smallest of these.
     let mut small = numbers(9 * 36);
     (small[40], small[41], small[42]) = (1e-17, 0.0, -1e-30);
     let small = |lines: usize| Array::new(&[1, 1, lines, 36], small[..lines * 36].to_vec());
     let row = |[q, k, v, each, all]: Heads, what: &str, config: AttentionConfig| {
         let case = attention(&format!("wide {} {what}", q[3]), config);
-        // Of the widest heads tests/kernels/attention.rs has f16.
+        // The widest heads are tested in f16 by tests/kernels/attention.rs.
         let dtypes: &[DType] = if q[3] > 128 { &[F32, BF16] } else { &[F32, F16, BF16] };
         let case = case.dtypes(dtypes).dense_only("small rows show the layouts");
         (case, [q, k, v, each, all])
@@ -256,12 +261,13 @@ fn wide() -> Vec<OpCase> {
     kept.chain(dropping_heads.into_iter().flat_map(|heads| rows_of(heads, " dropout=0.2", some_dropped))).collect()
 }
 
-/// More than 64 queries and 128 keys, whose rows lie in fours: a device may make whole matrix products of them.
+/// More than 64 queries and 128 keys, in rows that are vec4-aligned: a device may compute them as
+/// complete matrix products.
 fn tiled() -> Vec<OpCase> {
     let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
     let shapes: [&'static [usize]; 3] = [&[1, 2, 70, 8], &[1, 1, 140, 8], &[1, 1, 140, 12]];
     let [q, k, v] = shapes;
-    // A query of NaN, and one whose scores are as large as they may be.
+    // A query of NaN, and one with the largest possible scores.
     let mut queries = numbers(70 * 4);
     queries[5 * 4] = f64::NAN;
     queries[66 * 4..67 * 4].fill(1e30);
@@ -282,7 +288,7 @@ fn tiled() -> Vec<OpCase> {
     ]
 }
 
-/// Operands of the op `attention_grad` with a mask behind them.
+/// Operands of the op `attention_grad` followed by a mask.
 const UNDER_A_MASK: [&[usize]; 7] =
     [&[1, 2, 3, 2], &[1, 2, 4, 2], &[1, 2, 4, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5], &[1, 2, 3, 4]];
 
@@ -299,7 +305,8 @@ fn gradients(parameters: &str) -> OpCase {
         .f32_limit(2e-5, 1e-5)
 }
 
-/// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its inputs.
+/// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its
+/// inputs.
 fn ops() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let any = || Uniform(-2.0, 2.0);
@@ -339,7 +346,7 @@ fn ops() -> Vec<OpCase> {
     ]
 }
 
-/// What attention is, and the random state that its dropout draws from.
+/// The parameters of attention, and the random state of its dropout.
 #[derive(Clone, Copy)]
 struct Formula {
     config: AttentionConfig,
@@ -353,7 +360,7 @@ impl From<&AttentionConfig> for Formula {
 }
 
 impl Formula {
-    /// What the weight of this number is multiplied by (Srivastava et al. 2014).
+    /// Returns the dropout factor of the weight with this index (Srivastava et al. 2014).
     fn factor(&self, [heads, queries, keys]: [usize; 3], [b, h, i, j]: [usize; 4]) -> f64 {
         let Some(Dropout { p, offset }) = self.config.dropout else { return 1.0 };
         let [seed, base] = self.state.map(|number| number as u64);
@@ -366,7 +373,7 @@ fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::zeros(shape, F32, device)
 }
 
-/// Whether query `query` of `queries` sees key `key` of `keys`, by position.
+/// Returns whether query `query` of `queries` attends to key `key` of `keys`, by position.
 fn sees(config: &AttentionConfig, [query, queries, key, keys]: [usize; 4]) -> bool {
     let position = query as i128 + keys as i128 - queries as i128;
     let key = key as i128;
@@ -377,7 +384,8 @@ fn sees(config: &AttentionConfig, [query, queries, key, keys]: [usize; 4]) -> bo
     back && ahead
 }
 
-/// `scale * q kT + mask`, -infinity where a key is not seen; a mask of zeros and ones is one of truth values, as no row draws both for the other kind.
+/// Returns `scale * q kT + mask`, -infinity for a masked key. A mask of only zeros and ones is a
+/// bool mask: no row generates such values for an additive mask.
 fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) -> Array {
     let [batch, heads, queries, width] = q.sizes();
     let [_, kv_heads, keys, _] = k.sizes();
@@ -400,12 +408,13 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
     })
 }
 
-/// Vaswani et al. 2017, eq. 1, and the logarithm of the sum below the fraction.
+/// Vaswani et al. 2017, eq. 1, and the log-sum-exp.
 fn definition(formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
     rounded(&|weight| weight, formula, x)
 }
 
-/// The same with weights as a matrix unit takes them, which multiplies only halves by halves: each is rounded before it meets its value.
+/// The same with weights as tensor cores use them, which multiply only half-precision operands:
+/// each weight is rounded before it is multiplied by its value.
 fn rounded(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
     let formula = formula.into();
     let (q, k, v) = (&x[0], &x[1], &x[2]);
@@ -416,7 +425,8 @@ fn rounded(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array])
         true => f64::NAN,
         false => log_sum_exp(row),
     });
-    // Each weight once, and not for each element that it counts for: differences ask thousands of times.
+    // Each weight is computed once, not once for each output element: central differences call this
+    // thousands of times.
     let weights: Vec<f64> = (0..batch * heads * queries)
         .flat_map(|row| weights_of(round, &formula, &scores, log_sum.data[row], row))
         .collect();
@@ -430,7 +440,8 @@ fn rounded(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array])
     (y, log_sum)
 }
 
-/// What each key's value counts for a query, whose scores are row number `row`; 0 where no key is seen.
+/// Returns the weights of the keys for a query whose scores are row `row`; all 0 if no key is
+/// unmasked.
 fn weights_of(
     round: &dyn Fn(f64) -> f64,
     formula: &Formula,
@@ -443,7 +454,7 @@ fn weights_of(
         return vec![0.0; keys];
     }
     let [b, h, i] = [row / queries / heads, row / queries % heads, row % queries];
-    // By differences to the largest score: log_sum is rounded, also in f64.
+    // Relative to the largest score: log_sum is rounded, also in f64.
     let row = &scores.data[row * keys..][..keys];
     let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
@@ -451,8 +462,8 @@ fn weights_of(
     row.iter().enumerate().map(|(j, score)| round((score - max).exp()) / sum * factor(j)).collect()
 }
 
-/// Dao et al. 2022, algorithm 4, of q, k, v, y, lse and dy (and mask) as they are given; weights and their gradients rounded by `round` before they meet
-/// an operand.
+/// Dao et al. 2022, algorithm 4, with the given q, k, v, y, lse and dy (and mask). Weights and
+/// their gradients are rounded by `round` before they are multiplied by an operand.
 fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> Vec<Array> {
     let formula = formula.into();
     let config = &formula.config;
@@ -477,7 +488,8 @@ fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]
     vec![dq, dk, dv]
 }
 
-/// The gradients for q, k, v and a mask as kernels form them: y, which they take rowsum(dy y) of, is the sum of rounded weights and is rounded itself.
+/// Returns the gradients for q, k, v and a mask as kernels compute them: y, from which they compute
+/// rowsum(dy y), is a sum of rounded weights and is itself rounded.
 fn rounded_gradients(
     round: &dyn Fn(f64) -> f64,
     formula: impl Into<Formula>,
@@ -486,7 +498,7 @@ fn rounded_gradients(
 ) -> Vec<Array> {
     let formula = formula.into();
     let (y, log_sum) = rounded(round, formula, x);
-    // A query that sees no key has no weights.
+    // A query without unmasked keys has no weights.
     let log_sum = log_sum.map(|sum| if sum == f64::NEG_INFINITY { f64::INFINITY } else { sum });
     let mask = x.get(3).map(|mask| mask.reshape(&[&vec![1; 4 - mask.shape.len()][..], &mask.shape].concat()));
     let all = [&x[..3], &[y.map(round), log_sum, dy.clone()], mask.as_slice()].concat();
@@ -495,14 +507,14 @@ fn rounded_gradients(
     gradients
 }
 
-/// A weight, what dropout multiplies it by, and the gradient of its score.
+/// A weight, its dropout factor, and the gradient of its score.
 struct ScoreGradient {
     p: f64,
     factor: f64,
     ds: f64,
 }
 
-/// Of one score, from q, k, v, y, lse and dy.
+/// Computes the gradient of one score from q, k, v, y, lse and dy.
 fn score_gradient(formula: &Formula, scores: &Array, x: &[Array], at: [usize; 4]) -> ScoreGradient {
     let (v, y, log_sum, dy) = (&x[2], &x[3], &x[4], &x[5]);
     let [_, heads, queries, keys] = scores.sizes();

@@ -1,4 +1,5 @@
-//! Rows of functions of two elements and their forms with a number and in place. The fused forms are in `fused`.
+//! Rows of functions of two elements, with their scalar and in-place variants. The fused variants
+//! are in `fused`.
 
 mod fused;
 
@@ -9,7 +10,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::binary::{BinaryOp, BinaryScalar, Side};
 use ternion_core::{Scalar, no_grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = float_rows();
     rows.extend(integer_rows());
@@ -26,23 +27,24 @@ pub fn rows() -> Vec<OpCase> {
 pub(crate) type Method = fn(&Tensor, &Tensor) -> Result<Tensor>;
 type Definition = fn(f64, f64) -> f64;
 
-/// The larger of two; NaN if either is.
+/// Returns the larger of two numbers; NaN if either is.
 pub(super) fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
-/// The smaller of two; NaN if either is.
+/// Returns the smaller of two numbers; NaN if either is.
 pub(super) fn smaller(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }
 }
 
-/// The remainder with the sign of the divisor: `a - b * floor(a / b)`, formed exactly.
+/// Returns the remainder with the sign of the divisor: `a - b * floor(a / b)`, computed exactly.
 fn remainder(a: f64, b: f64) -> f64 {
     let rest = a % b;
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
-/// As [`Distinct`], but half a step beside it: never equal to one of its values. (Up to 256 elements.)
+/// Returns [`Distinct`] values shifted by half a step: never equal to one of its values. (Up to 256
+/// elements.)
 pub(crate) fn beside_distinct() -> Values {
     Values::custom(|shapes, own, rng| {
         let count = shapes[own].iter().product();
@@ -51,7 +53,7 @@ pub(crate) fn beside_distinct() -> Values {
     })
 }
 
-/// Dividends for the divisors 3/4 and 3/2 of either sign, clear of their multiples.
+/// Returns dividends for the divisors 3/4 and 3/2 of either sign, away from their multiples.
 pub(crate) fn between_multiples() -> Values {
     Values::custom(|shapes, own, rng| {
         (0..shapes[own].iter().product())
@@ -60,7 +62,7 @@ pub(crate) fn between_multiples() -> Values {
     })
 }
 
-/// Every pair of the numbers that ops get wrong.
+/// Returns every pair of special numbers.
 pub(crate) fn special_pairs() -> [Array; 2] {
     let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 2.5, 1e30, -60000.0];
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -108,7 +110,7 @@ fn float_rows() -> Vec<OpCase> {
         .collect()
 }
 
-/// Negative bases have whole powers only: the exponent is constant.
+/// Negative bases have integer powers only: the exponent is constant.
 fn negative_bases() -> OpCase {
     OpCase::new("pow", "negative bases")
         .input(AwayFrom(0.4))
@@ -119,7 +121,7 @@ fn negative_bases() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], f64::powf))
 }
 
-/// Powers of 0 whose gradient by the base exists.
+/// Powers of 0 whose gradient with respect to the base exists.
 fn zero_bases() -> OpCase {
     OpCase::new("pow", "zero bases")
         .input(Fixed(vec![0.0, 1.5, -0.5]))
@@ -172,7 +174,7 @@ fn integer_rows() -> Vec<OpCase> {
         (I8, f64::from(i8::MIN), 3.0),
         (I16, f64::from(i16::MAX), 2.0),
         (I32, f64::from(i32::MAX), 2.0),
-        // Of i64 only what f64 holds: 2^62 and its double, which wraps.
+        // Of i64 only values that f64 represents: 2^62 and its double, which wraps.
         (I64, 2f64.powi(62), 2.0),
         (U64, 2f64.powi(63), 2.0),
         (U32, f64::from(u32::MAX), 3.0),
@@ -200,7 +202,8 @@ fn integer_rows() -> Vec<OpCase> {
     rows
 }
 
-/// Quotients, remainders and products of the ends of a signed dtype: by 0, which gives 0, by -1, of which one quotient wraps, and by each other.
+/// Quotients, remainders and products of the smallest and largest value of a signed dtype: by 0,
+/// which gives 0, by -1, where one quotient wraps, and by each other.
 fn ends_divided(dtype: DType, least: f64) -> OpCase {
     let most = -least - 1.0;
     OpCase::new("div", format!("ends of {dtype}"))
@@ -255,7 +258,7 @@ fn logical_rows() -> Vec<OpCase> {
         .collect()
 }
 
-/// One form with a number: op, side, number, values, definition of `(x, number)`.
+/// One scalar variant: op, side, number, values, definition of `(x, number)`.
 struct WithNumber {
     op: BinaryOp,
     side: Side,
@@ -302,7 +305,7 @@ fn scalar_rows() -> Vec<OpCase> {
         (BinaryOp::Atan2, Side::Right, 1.5, AwayFrom(0.2), |x, n| x.atan2(n)),
         (BinaryOp::Atan2, Side::Left, 1.5, AwayFrom(0.2), |x, n| n.atan2(x)),
         (BinaryOp::Remainder, Side::Right, -0.75, between_multiples(), remainder),
-        // 5 / x is clear of whole numbers for x in 2.7..4.6 and the negatives of these.
+        // 5 / x is away from integers for x in 2.7..4.6 and the negatives of these.
         (BinaryOp::Remainder, Side::Left, 5.0, Fixed(vec![2.75, 3.5, -4.5, -3.0, 4.25]), |x, n| {
             remainder(n, x)
         }),
@@ -330,7 +333,7 @@ fn scalar_rows() -> Vec<OpCase> {
     rows
 }
 
-/// The methods name the payloads that the other rows build.
+/// The methods for the ops that the other rows construct.
 fn scalar_methods() -> OpCase {
     OpCase::new("add_scalar", "and the other methods")
         .input(AwayFrom(0.3))
@@ -373,7 +376,8 @@ fn scalar_methods() -> OpCase {
         })
 }
 
-/// Next to halves the number keeps f32's digits: half a step of the dtype above 1 it is no number of the dtype, and rounds to 1.
+/// With a half-precision operand the number keeps f32's digits: half an ulp of the dtype above 1 is
+/// not representable in the dtype, and would round to 1.
 fn precise_number() -> OpCase {
     let number = |dtype: DType| 1.0 + dtype.epsilon() / 2.0;
     OpCase::new("mul_scalar", "number finer than a half")
@@ -441,7 +445,7 @@ fn integer_numbers() -> Vec<OpCase> {
         .collect()
 }
 
-/// Numbers whose upper bits a narrow dtype has no room for.
+/// Numbers whose upper bits do not fit a narrow dtype.
 fn negative_numbers() -> OpCase {
     OpCase::new("maximum_scalar", "negative, and other functions with negative numbers")
         .input(Integers(-120, 120))
@@ -470,7 +474,7 @@ fn negative_numbers() -> OpCase {
         })
 }
 
-/// The larger or smaller of a truth value and true or false: false is below true.
+/// The maximum or minimum of a bool and true or false: false is less than true.
 fn truth_limits(op: BinaryOp) -> OpCase {
     let (name, method): (_, fn(&Tensor, bool) -> Result<Tensor>) = match op {
         BinaryOp::Max => ("maximum_scalar", |x, limit| x.maximum_scalar(limit)),
@@ -518,7 +522,7 @@ fn in_place_rows() -> Vec<OpCase> {
     rows
 }
 
-/// A destination that is an operand too, in the same order and in another.
+/// A destination that is also an operand, in the same axis order and in another.
 fn aliased() -> OpCase {
     OpCase::new("sub", "in place, from views of itself")
         .input(Uniform(-4.0, 4.0))
@@ -587,7 +591,7 @@ fn scalars_in_place() -> OpCase {
         })
 }
 
-/// The gradients of both operands, of each broadcast pair `(a, b)`.
+/// Returns the gradients of both operands for each broadcast pair `(a, b)`.
 pub(crate) fn both_gradients(x: &[Tensor], f: Method) -> Result<Vec<Tensor>> {
     use ternion_core::{GradOptions, enable_grad, grad};
     enable_grad(|| {
@@ -599,7 +603,7 @@ pub(crate) fn both_gradients(x: &[Tensor], f: Method) -> Result<Vec<Tensor>> {
     })
 }
 
-/// Gradients by convention, where differences cannot tell them.
+/// Gradients by convention, where differences cannot determine them.
 fn gradient_rows() -> Vec<OpCase> {
     let row = |op, what: &str, left: &[f64], right: &[f64], f: Method, want: [&[f64]; 2]| {
         let want: Vec<Vec<f64>> = want.iter().map(|list| list.to_vec()).collect();
@@ -648,7 +652,7 @@ fn gradient_rows() -> Vec<OpCase> {
             [&[0.0, 0.0, 0.0], &[2f64.ln(), nan, 0.0]],
         ),
         row("atan2", "the origin", &[0.0, 0.0], &[0.0, 2.0], |a, b| a.atan2(b), [&[0.0, 0.5], &[0.0, 0.0]]),
-        // As PyTorch's: the negative quotient rounded down, which is infinite of a divisor that is 0.
+        // As in PyTorch: the negative quotient rounded down, which is infinite if the divisor is 0.
         row(
             "remainder",
             "divisors 0 and infinite ones",
@@ -662,9 +666,10 @@ fn gradient_rows() -> Vec<OpCase> {
     ]
 }
 
-/// The gradient of a divisor is `-dy * ((a / b) / b)`, as PyTorch's: not NaN where the quotient is 0 and `dy / b` is infinite.
+/// The gradient of a divisor is `-dy * ((a / b) / b)`, as in PyTorch: not NaN if the quotient is 0
+/// and `dy / b` is infinite.
 fn steep_quotient(dtype: DType, exponent: i32, f: Method) -> OpCase {
-    // Of f32 in both dtypes, as all that is drawn.
+    // f32 values in both dtypes, like all random inputs.
     let (small, dy) = (2f64.powi(-100), 2f64.powi(exponent));
     OpCase::new("div", format!("gradient where dy / b is infinite, dy = 2^{exponent}"))
         .input(Fixed(vec![0.0, 3.0, 0.0]))

@@ -1,10 +1,10 @@
-//! Rows of comparisons and of the choice between two tensors.
+//! Rows of comparisons and of selection between two tensors.
 
 use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::no_grad;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = comparisons();
     rows.extend(scalar_comparisons());
@@ -90,7 +90,7 @@ fn scalar_comparisons() -> Vec<OpCase> {
                     .hostile("special", [Array::new(&[7], special())]),
             );
         }
-        // 1/10 is no number of any floating dtype: it is rounded as the elements were.
+        // 1/10 is not representable in any floating dtype: it is rounded like the elements.
         rows.push(
             OpCase::new(op, "number=0.1")
                 .input(Fixed(vec![0.1, -0.1, 0.125]))
@@ -103,7 +103,7 @@ fn scalar_comparisons() -> Vec<OpCase> {
     rows
 }
 
-/// Numbers whose upper bits a narrow dtype has no room for.
+/// Numbers whose upper bits do not fit a narrow dtype.
 fn negative_numbers() -> OpCase {
     OpCase::new("lt_scalar", "negative, and the others")
         .input(Integers(-4, 4))

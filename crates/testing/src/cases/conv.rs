@@ -5,7 +5,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::conv::{Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvConfig, Window};
 use ternion_core::ops::conv_methods::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [patches(), forward(), gradients(), rounded(), one_axis(), transposed()].concat()
 }
@@ -27,14 +27,15 @@ fn text(window: Window) -> String {
     format!("kernel={kernel:?} stride={stride:?} padding={padding:?} dilation={dilation:?}")
 }
 
-/// How many windows fit on `size` pixels.
+/// Returns how many windows fit on `size` pixels.
 fn places(window: Window, axis: usize, size: usize) -> usize {
     (size + 2 * window.padding[axis] - window.dilation[axis] * (window.kernel[axis] - 1) - 1)
         / window.stride[axis]
         + 1
 }
 
-/// The pixel that element `within` of the window at `place` shows along `axis`, if it is in the image.
+/// Returns the pixel under element `within` of the window at index `place` along `axis`, if it is
+/// inside the image.
 fn pixel(window: Window, axis: usize, place: usize, within: usize, size: usize) -> Option<usize> {
     (place * window.stride[axis] + within * window.dilation[axis])
         .checked_sub(window.padding[axis])
@@ -154,7 +155,7 @@ fn patches() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .on([&[2, 12, places]])
             .on([&[1, 6, places]])
-            // A pixel is the sum of up to six elements of size 4, which may cancel.
+            // A pixel is the sum of up to six elements of magnitude 4, which may cancel.
             .f32_limit(2e-6, 2e-6)
             .twice()
             .run(move |x| x[0].col2im(window, size))
@@ -189,7 +190,8 @@ fn patches() -> Vec<OpCase> {
     rows
 }
 
-/// Sums of tens or hundreds of products of size 1, which may cancel: rounding is absolute.
+/// Sums of tens or hundreds of products of magnitude 1, which may cancel: rounding errors are
+/// absolute.
 fn of_sums(row: OpCase) -> OpCase {
     row.f32_limit(3e-6, 2e-6)
 }
@@ -226,7 +228,7 @@ fn forward() -> Vec<OpCase> {
     rows
 }
 
-/// More places than one block of columns holds.
+/// More output positions than one block of columns has.
 fn many_places() -> OpCase {
     let window = Window { kernel: [7, 7], padding: [3, 3], ..PLAIN };
     OpCase::new("conv2d", "bias, many places")
@@ -281,7 +283,8 @@ fn with_bias() -> OpCase {
         )
 }
 
-/// Convolutions and gradient ops that permit TF32: a device that does not round is held to the same limits as without the permission.
+/// Convolutions and gradient ops that permit TF32: a device that does not round has the same limits
+/// as without the permission.
 fn rounded() -> Vec<OpCase> {
     let window = Window { stride: [2, 1], padding: [1, 0], ..PLAIN };
     let config = ConvConfig { tf32: true, ..config(window, 2) };
@@ -308,7 +311,7 @@ fn rounded() -> Vec<OpCase> {
     ]
 }
 
-/// The gradient ops themselves, which have gradients of their own.
+/// The gradient ops themselves, which have gradients too.
 fn gradients() -> Vec<OpCase> {
     let size = [6, 5];
     let to_size = |window: Window, groups: usize, size: [usize; 2]| {
@@ -342,7 +345,7 @@ fn gradients() -> Vec<OpCase> {
     };
     let mut rows: Vec<OpCase> = windows().into_iter().map(|window| of_input(window, 1)).collect();
     rows.extend(windows().into_iter().map(|window| of_weight(window, 1)));
-    // Sums of hundreds of products, here and in the gradients' gradients.
+    // Sums of hundreds of products, here and in the second-order gradients.
     rows.push(to_size(SQUARE, 1, [3, 3]).on([&[2, 28, 3, 3], &[1, 2, 1, 1]]));
     rows.push(to_size(SQUARE, 1, [5, 5]).on([&[28, 2, 3, 3], &[1, 28, 3, 3]]));
     rows.push(to_size(SQUARE, 1, [15, 15]).on([&[1, 1, 3, 3], &[2, 1, 13, 13]]));

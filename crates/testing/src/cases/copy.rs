@@ -5,14 +5,15 @@ use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::no_grad;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = DType::ALL.into_iter().flat_map(casts_to).collect();
     rows.extend(copies());
     rows
 }
 
-/// Zeros, ties of rounding to the halves, and numbers beyond the range of small dtypes; the last is beyond i32.
+/// Zeros, rounding ties of f16 and bf16, and numbers beyond the range of small dtypes; the last is
+/// beyond i32.
 const NUMBERS: [f64; 22] = [
     0.0,
     -0.0,
@@ -78,12 +79,14 @@ fn casts_to(to: DType) -> Vec<OpCase> {
         ),
         cast("i64", &[I64], &NUMBERS),
         cast("smaller integers", &[I32, I16, I8, U32, U16, U8], &NUMBERS[..21]),
-        // Of the numbers above the largest i64, those that f64 holds.
+        // Of the numbers above the largest i64, those that f64 represents.
         cast("u64", &[U64], &[0.0, 1.0, 300.0, 65519.0, 2051.0, 70000.0, 3e9, 2f64.powi(63), 1.2e19, 2f64.powi(64) - 4096.0]),
         cast("truth values", BOOL, &NUMBERS),
     ];
     if to.is_float() {
-        // Cotangents have the output's dtype, and are drawn to fit the row's: halves only from halves, the rest below.
+        // Cotangents have the output's dtype, and are generated for the row's dtype. So gradients
+        // of casts to half precision run here only from half precision; those from f32 and f64 are
+        // below.
         let from = if to.is_half() { &[F16, BF16][..] } else { FLOATS };
         rows.push(
             OpCase::new("copy", format!("to={to}, gradient"))

@@ -1,10 +1,11 @@
-//! Rows of tensors from nothing: constants, evenly spaced numbers, nested arrays, diagonals, triangles, one-hot rows.
+//! Rows of tensor creation: constants, evenly spaced numbers, nested arrays, diagonals, triangles,
+//! one-hot rows.
 
 use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::{Scalar, no_grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![full(), negative(), constants(), like(), fill_in_place(), large_integers()];
     rows.extend([
@@ -27,7 +28,7 @@ pub fn rows() -> Vec<OpCase> {
 const ALL: &[DType] = &DType::ALL;
 const NUMBERS: &[DType] = &[F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8];
 
-/// Whose upper bits a narrow dtype has no room for.
+/// A value whose upper bits do not fit a narrow dtype.
 fn negative() -> OpCase {
     OpCase::new("fill", "value=-100")
         .on([])
@@ -60,7 +61,7 @@ fn full() -> OpCase {
         })
 }
 
-/// Numbers that floats round, and those that are none.
+/// Numbers that floats round, infinities and NaN.
 fn constants() -> OpCase {
     OpCase::new("fill", "special numbers")
         .on([])
@@ -84,7 +85,8 @@ fn large_integers() -> OpCase {
         .on([])
         .dtypes(&[I64])
         .run_on(|_, device, dtype| {
-            // 2^62 + 1 is no float64: the difference of two such shows whether it was kept.
+            // 2^62 + 1 is not representable in float64: the difference of two such numbers shows
+            // whether it was kept.
             let exact = Tensor::full([2], (1i64 << 62) + 1, dtype, device)?;
             exact.sub_scalar(1i64 << 62)
         })
@@ -252,7 +254,8 @@ fn linspace() -> OpCase {
         .rejects("linspace: output is bool, expected a number", |device| Tensor::linspace(0.0, 1.0, 3, Bool, device))
 }
 
-/// Of integers the ends lose their fractions first: the step of 4.9 to -3 is that of 4 to -3.
+/// With integer dtypes the end points are truncated first: the step from 4.9 to -3 is that from 4
+/// to -3.
 fn linspace_of_integers() -> OpCase {
     OpCase::new("iota", "as linspace of integers")
         .on([])
@@ -300,7 +303,7 @@ fn logspace() -> OpCase {
         })
 }
 
-/// Both ends to the last bit: in float64 -0.5 + 4 * (1.1 / 4) would be 0.6000000000000001.
+/// Both end points are exact: in float64 -0.5 + 4 * (1.1 / 4) would be 0.6000000000000001.
 fn linspace_ends() -> OpCase {
     OpCase::new("iota", "as linspace, its ends")
         .on([])

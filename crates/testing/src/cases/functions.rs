@@ -1,4 +1,5 @@
-//! Rows of functions that are composed of ops (`crates/core/src/functions`), one file per family, with the same stems as there.
+//! Rows of functions that are composed of ops (`crates/core/src/functions`), one file per family,
+//! with the same file stems.
 
 use crate::table::OpCase;
 
@@ -45,7 +46,7 @@ mod taking;
 mod unique;
 mod windows;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let families = [
         activations::rows(),

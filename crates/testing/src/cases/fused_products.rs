@@ -1,4 +1,5 @@
-//! Rows of products that are fused with activations, their gradients and residuals: the layers of a transformer.
+//! Rows of products that are fused with activations, their gradients and residuals: the layers of a
+//! transformer.
 
 use crate::oracle;
 use crate::prelude::*;
@@ -7,7 +8,7 @@ use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::matmul::{Epilogue, LinearParameters, Matmul};
 use ternion_core::ops::unary::UnaryOp;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     vec![
         pre_activation(),
@@ -25,7 +26,7 @@ fn gelu(x: f64) -> f64 {
     x / 2.0 * (1.0 + oracle::erf(x * FRAC_1_SQRT_2))
 }
 
-/// The derivative of [`gelu`].
+/// Returns the derivative of [`gelu`].
 fn gelu_grad(x: f64) -> f64 {
     (1.0 + oracle::erf(x * FRAC_1_SQRT_2)) / 2.0 + x * (-x * x / 2.0).exp() / (2.0 * PI).sqrt()
 }
@@ -34,7 +35,7 @@ fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::zeros(shape, F32, device)
 }
 
-/// Of inputs even over (-1, 1), as the rows of plain products.
+/// Inputs are uniform in (-1, 1), as in the rows of plain products.
 fn product(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-1.0, 1.0)).input(Uniform(-1.0, 1.0)).f32_limit(4e-6, 4e-6)
 }
@@ -100,7 +101,7 @@ fn activation_grad() -> OpCase {
         )
 }
 
-/// Of relu's result, of which a part is 0.
+/// Inputs are outputs of relu, some of which are 0.
 fn activation_grad_relu() -> OpCase {
     let epilogue = Epilogue { activation_grad: Some(UnaryOp::Relu), alpha: 0.5, ..Epilogue::NONE };
     product("matmul", "relu_grad")
@@ -122,7 +123,7 @@ fn column_sums() -> OpCase {
         .on([&[7, 5], &[5, 3], &[7, 3]])
         .on([&[0, 4], &[4, 3], &[0, 3]])
         .f32_limit(2e-5, 1e-5)
-        // Of half precision the sums are those of rounded numbers.
+        // In half precision the sums are those of rounded numbers.
         .dtypes(&[F32, F64])
         .run(move |x| Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&x[0], &x[1], &x[2]])?.into_vec()))
         .oracle(|x| {
@@ -180,7 +181,7 @@ fn linear_add() -> OpCase {
         .on([&[2, 3, 4], &[5, 4], &[5], &[2, 3, 5]])
         .on([&[4], &[3, 4], &[3], &[3]])
         .on([&[0, 4], &[3, 4], &[3], &[0, 3]])
-        // In half precision a residual is added by an addition.
+        // In half precision a residual is added by a separate addition.
         .dtypes(&[F32, F64])
         .twice()
         .run(|x| x[0].linear_add(LinearParameters { weight: &x[1], bias: Some(&x[2]) }, &x[3]))
@@ -191,7 +192,7 @@ fn linear_add() -> OpCase {
         })
 }
 
-/// `x weightT + bias` of any leading axes.
+/// `x weightT + bias` with any leading axes.
 fn linear(x: &Array, weight: &Array, bias: &Array) -> Array {
     let rows = x.elements() / weight.shape[1].max(1);
     let flat = Array::new(&[rows, weight.shape[1]], x.data.clone());
@@ -209,7 +210,7 @@ fn layers(parameters: &str) -> OpCase {
     row.on([&[7, 5], &[6, 5], &[6], &[3, 6], &[3], &[7, 3]])
         .on([&[2, 3, 4], &[5, 4], &[5], &[4, 5], &[4], &[2, 3, 4]])
         .on([&[0, 4], &[5, 4], &[5], &[4, 5], &[4], &[0, 4]])
-        // What is between is rounded to half precision, as the layers by themselves do.
+        // Intermediate tensors are rounded to half precision, as by separate layers.
         .dtypes(&[F32, F64])
 }
 

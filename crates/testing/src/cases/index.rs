@@ -1,10 +1,10 @@
-//! Rows of picking, putting, adding and sorting along an axis.
+//! Rows of gather, scatter, index_add and sort along an axis.
 
 use crate::prelude::*;
 use std::cmp::Ordering;
 use ternion_core::{Scalar, no_grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [gathers(), scatters(), scatters_in_place(), selections(), scaled_sums(), embeddings(), sorts(), counts()].concat()
 }
@@ -31,12 +31,12 @@ fn scatter(base: &Array, index: &Array, source: &Array, axis: usize, put: impl F
     y
 }
 
-/// Slices `index[i]` along `axis`.
+/// Returns the slices `index[i]` along `axis`.
 pub(crate) fn index_select(x: &Array, index: &Array, axis: usize) -> Array {
     x.along(axis, |slice| index.data.iter().map(|&at| slice[at as usize]).collect())
 }
 
-/// Slice `i` of the source added to slice `index[i]` of the base.
+/// Adds slice `i` of the source to slice `index[i]` of the base.
 pub(crate) fn index_add(base: &Array, index: &Array, source: &Array, axis: usize) -> Array {
     let mut y = base.clone();
     Array::from_fn(&source.shape, |at| {
@@ -46,7 +46,7 @@ pub(crate) fn index_add(base: &Array, index: &Array, source: &Array, axis: usize
     y
 }
 
-/// Points along `axis` of input 0.
+/// Indices along `axis` of input 0.
 fn into_first(axis: usize) -> Input {
     Input::index(Values::Index { input: 0, axis })
 }
@@ -71,7 +71,7 @@ fn gathers() -> Vec<OpCase> {
             .on([&[5, 3], &[2, 2]])
             .on([&[5, 3], &[0, 3]])
             .on([&[1, 1], &[1, 1]])
-            // Hundreds of gradients meet in each element.
+            // Hundreds of gradients are added in each element.
             .on([&[1], &[1400]])
             .on([&[3], &[1400]])
             .rejects("gather: index of shape [3, 4] on shape [2, 3] along axis 0", |device| {
@@ -107,7 +107,7 @@ fn gathers() -> Vec<OpCase> {
     ]
 }
 
-/// Base, index and source of a scatter along `axis`.
+/// Creates a row with base, index and source of a scatter along `axis`.
 fn scatter_row(op: &'static str, parameters: String, axis: usize) -> OpCase {
     OpCase::new(op, parameters)
         .input(Uniform(-4.0, 4.0))
@@ -193,7 +193,7 @@ fn scatters_in_place() -> Vec<OpCase> {
             .on([&[4, 6], &[4, 9], &[4, 9]])
             .forward_only("changes a tensor in place")
     };
-    // The tensor that is changed is the middle of a wider one, which must stay as it is.
+    // The tensor that is changed is the middle of a larger one, which must not change.
     fn changed(x: &[Tensor], change: impl Fn(&Tensor) -> Result<()>) -> Result<Tensor> {
         no_grad(|| {
             let wide = x[0].pad(&[[1, 2], [2, 1]], 0)?.copy()?;
@@ -263,10 +263,10 @@ fn selections() -> Vec<OpCase> {
             .on([&[5, 3], &[0]])
             .on([&[3, 0], &[2]])
             .on([&[1, 33], &[1]])
-            // Rows that are copied whole, in one piece of work and in several.
+            // Rows that are copied as a whole, by one task and by several.
             .on([&[5, 2, 17], &[9]])
             .on([&[5, 40], &[300]])
-            // Hundreds of gradients meet in each element.
+            // Hundreds of gradients are added in each element.
             .on([&[1, 1], &[1400]])
             .on([&[3, 1], &[1400]])
             .rejects("index_select: expected 1 axes, got shape [1, 2]", |device| {
@@ -345,12 +345,12 @@ fn embeddings() -> Vec<OpCase> {
     ]
 }
 
-/// NaN counts as larger than everything.
+/// NaN is larger than every number.
 fn order(a: f64, b: f64) -> Ordering {
     a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(&b).unwrap_or(Ordering::Equal))
 }
 
-/// The positions that sort a slice: equal elements keep their order.
+/// Returns the indices that sort a slice: equal elements keep their order.
 fn sorted(slice: &[f64], descending: bool) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..slice.len()).collect();
     positions.sort_by(|&a, &b| {
@@ -389,7 +389,8 @@ fn scaled_sums() -> Vec<OpCase> {
             .on([&[3, 5], &[7], &[3, 7]])
             .on([&[2, 3, 2], &[2], &[2, 2, 2]])
             .on([&[2, 3], &[0], &[2, 0]])
-            .on([&[2, 3], &[150], &[2, 150]]) // Sums of 50 terms: enough that one kept in half precision is noticed.
+            // Sums of 50 terms: enough that accumulation in half precision is detected.
+            .on([&[2, 3], &[150], &[2, 150]])
             .oracle_for(move |dtype, x| {
                 let scaled = x[2].map(|x| alpha.as_f64() * x);
                 let sum = index_add(&x[0], &x[1], &scaled, 1);
@@ -487,7 +488,7 @@ fn sorts() -> Vec<OpCase> {
     ]
 }
 
-/// The bin of each element between boundaries: half open, the last closed; `None` outside.
+/// Returns the bin of each element between boundaries: half open, the last closed; `None` outside.
 fn bin(value: f64, edges: &[f64]) -> Option<usize> {
     let last = edges.len() - 2;
     (0..=last).find(|&at| value >= edges[at] && (value < edges[at + 1] || (at == last && value == edges[at + 1])))
@@ -514,7 +515,8 @@ fn counts() -> Vec<OpCase> {
         OpCase::new("bincount", "")
             .input(Integers(0, 6))
             .dtypes(INTEGERS)
-            // Wider ones would ask for all memory where a rehearsal has them hold any bits.
+            // With wider dtypes a rehearsal, whose tensors contain arbitrary bits, might request
+            // all memory.
             .also(&[U16])
             .shapes([&[1], &[33], &[0]])
             .forward_only("counts")
@@ -549,7 +551,7 @@ fn counts() -> Vec<OpCase> {
             .rejects("histogram: input is i32, expected a floating dtype", |device| {
                 Tensor::zeros([2], I32, device)?.histogram(2, 0.0, 1.0)
             }),
-        // Tenths are not exact: elements at the boundaries themselves.
+        // Tenths are not exact: elements on the boundaries themselves.
         histogram(10, 0.0, 1.0)
             .input(Fixed((0..=10).map(|tenth| f64::from(tenth) / 10.0).collect()))
             .shapes([&[11], &[2, 11]])

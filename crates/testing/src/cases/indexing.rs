@@ -4,7 +4,7 @@ use crate::prelude::*;
 use ternion_core::no_grad;
 use ternion_core::ops::indexing::{Ellipsis, IndexItem, IntoIndex, NewAxis, Slice};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [numbers_and_ranges(), steps(), tensors(), masks(), assignments(), refused()].concat()
 }
@@ -13,7 +13,8 @@ fn row(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
 }
 
-/// `x.i(index)` on shape `from`: shape `to`, whose element `at` is element `own(at)` of x.
+/// `x.i(index)` on shape `from`: the result has shape `to`, and its element `at` is element
+/// `own(at)` of x.
 fn basic<Kind: 'static>(
     parameters: &str,
     index: impl IntoIndex<Kind>,
@@ -78,7 +79,7 @@ fn steps() -> Vec<OpCase> {
     ]
 }
 
-/// An index counted from the end if it is negative.
+/// Resolves a negative index, which counts from the end.
 fn front(at: f64, size: usize) -> usize {
     (if at < 0.0 { at + size as f64 } else { at }) as usize
 }
@@ -178,7 +179,7 @@ fn tensors() -> Vec<OpCase> {
     ]
 }
 
-/// A mask of five elements with three true ones.
+/// A mask of five elements, three of which are true.
 fn mask(pattern: &[u8]) -> Input {
     Input::of(Bool, Fixed(pattern.iter().map(|&bit| f64::from(bit)).collect()))
 }
@@ -300,7 +301,7 @@ fn assignments() -> Vec<OpCase> {
             Array::from_fn(&x[0].shape, |at| match place(at) {
                 None => x[0].at(at),
                 Some(own) => {
-                    // The source is broadcast: trailing axes, and those of size 1.
+                    // The source is broadcast: missing leading axes, and axes of size 1.
                     let lead = own.len() - x[1].rank();
                     let own: Vec<usize> =
                         own[lead..].iter().zip(&x[1].shape).map(|(&at, &size)| at.min(size - 1)).collect();

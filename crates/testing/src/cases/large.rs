@@ -1,10 +1,10 @@
-//! Tensors of more elements than one thread or workgroup takes at a time: the loops that ops share, once each. (Where an op has blocks of
-//! its own, its own rows go beyond them.)
+//! Tensors with more elements than one thread or workgroup processes at a time: tests each loop
+//! that ops share once. (The rows of an op with its own block sizes exceed those.)
 
 use crate::prelude::*;
 use ternion_core::PoolOptions;
 
-/// Two axes, so that views of them are strided; 33,300 elements.
+/// Two axes, so that views are strided; 33,300 elements.
 const SHAPE: [usize; 2] = [37, 900];
 
 fn row(op: &'static str, parameters: &str, inputs: &[Input]) -> OpCase {
@@ -16,7 +16,7 @@ fn row(op: &'static str, parameters: &str, inputs: &[Input]) -> OpCase {
         .forward_only("small rows show the gradients")
 }
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let any = || Input::float(Uniform(-2.0, 2.0));
     let last = SHAPE.map(|size| size - 1);

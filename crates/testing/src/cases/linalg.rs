@@ -1,5 +1,6 @@
-//! Rows of linear algebra (`crates/linalg`). Where a decomposition is not unique, what it is made for is compared: what its factors multiply to, that they
-//! are orthogonal, and elements without their signs.
+//! Rows of linear algebra (`crates/linalg`). If a decomposition is not unique, its defining
+//! properties are compared: the product of its factors, their orthogonality, and elements without
+//! their signs.
 
 use crate::prelude::*;
 
@@ -9,17 +10,18 @@ mod oracles;
 mod products;
 mod systems;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     super::compositions([systems::rows(), decompositions::rows(), norms::rows(), products::rows()].concat())
 }
 
-/// A row of f64 and f32, as decompositions have.
+/// A row of f64 and f32, the dtypes of decompositions.
 fn row(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).dtypes(&[F64, F32])
 }
 
-/// Numbers between -1 and 1, and k + 2 more at place k of the main diagonal: singular values are well apart, and far from 0.
+/// Numbers between -1 and 1, with k + 2 added to element k of the main diagonal: singular values
+/// are well separated, and far from 0.
 fn spread() -> Values {
     Values::custom(|shapes, own, rng| {
         let shape = &shapes[own];
@@ -33,12 +35,12 @@ fn spread() -> Values {
     })
 }
 
-/// `x + x^T`
+/// Returns `x + x^T`.
 fn symmetric(x: &Tensor) -> Result<Tensor> {
     x.add(&x.transpose(-2, -1)?)
 }
 
-/// `x x^T + 1`
+/// Returns `x x^T + 1`.
 fn positive(x: &Tensor) -> Result<Tensor> {
     let eye = Tensor::eye(x.dims()[x.rank() - 1], x.dtype(), x.device())?;
     x.matmul(&x.transpose(-2, -1)?)?.add(&eye)

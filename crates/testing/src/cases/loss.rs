@@ -1,4 +1,4 @@
-//! Rows of losses. Half-precision inputs are computed, and their losses returned, in f32.
+//! Rows of losses. Half-precision inputs are computed in f32, and their losses are f32.
 
 use super::softmax::log_softmax;
 use crate::oracle::{self, log_sum_exp};
@@ -13,7 +13,7 @@ mod linear;
 mod smooth;
 mod weighted;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [
         cross_entropies(),
@@ -32,7 +32,7 @@ pub fn rows() -> Vec<OpCase> {
 
 const CLASS: Values = Values::Index { input: 0, axis: 1 };
 
-/// Class indices of the first input's axis 1, one in four of them -100.
+/// Class indices for the first input's axis 1, one in four of them -100.
 fn some_ignored() -> Input {
     Input::index(Values::custom(|shapes, own, rng| {
         let elements: usize = shapes[own].iter().product();
@@ -50,7 +50,7 @@ fn with_options(
 }
 
 fn cross_entropies() -> Vec<OpCase> {
-    // A log-sum-exp of numbers up to 9 less one of them: as exact as they are.
+    // A log-sum-exp of numbers up to 9 minus one of them: its accuracy is that of the numbers.
     let logits = |parameters: &str| {
         OpCase::new("cross_entropy", parameters).input(Uniform(-9.0, 9.0)).f32_limit(2e-6, 2e-6)
     };
@@ -181,7 +181,7 @@ fn cross_entropies() -> Vec<OpCase> {
     ]
 }
 
-/// A row of logits that are large together: only their differences count, and those are exact.
+/// A row of logits that are all large: only their differences matter, and those are exact.
 fn large_together(parameters: &str) -> OpCase {
     OpCase::new("cross_entropy", parameters)
         .input(Values::custom(|shapes, own, rng| {
@@ -200,7 +200,7 @@ fn less_offset(x: &Array) -> Array {
     x.map(|x| x - offset)
 }
 
-/// The ops themselves, with their second outputs and as gradients of gradients meet them.
+/// The ops themselves, with their second outputs and as used in second-order gradients.
 fn cross_entropy_ops() -> Vec<OpCase> {
     let op = |smoothing| CrossEntropy { ignore_index: -100, label_smoothing: smoothing };
     vec![
@@ -225,7 +225,7 @@ fn cross_entropy_ops() -> Vec<OpCase> {
             .input(Input::accumulator(Uniform(-2.0, 2.0)))
             .on([&[7, 33], &[7], &[7], &[7]])
             .on([&[0, 3], &[0], &[0], &[0]])
-            // 2 exp(2) is the largest that comes up.
+            // 2 exp(2) is the largest value that occurs.
             .f32_limit(1e-5, 2e-6)
             .twice()
             .run(|x| {
@@ -247,7 +247,7 @@ fn cross_entropy_ops() -> Vec<OpCase> {
     ]
 }
 
-/// `dloss * (p - w)`: the gradient of smoothed losses, given the logarithms of the sums.
+/// `dloss * (p - w)`: the gradient of smoothed losses, from the log-sum-exp.
 fn loss_slopes(x: &Array, target: &Array, log_sum: &Array, dloss: &Array, smoothing: f64) -> Array {
     let classes = x.shape[1] as f64;
     let shift = x.reduce(&[1], Keep::No, largest);
@@ -260,11 +260,12 @@ fn loss_slopes(x: &Array, target: &Array, log_sum: &Array, dloss: &Array, smooth
     })
 }
 
-/// The ops that form the gradient beforehand, and bring it up to date.
+/// The ops that compute the gradient in the forward pass, and that update it.
 fn cross_entropy_with_grad() -> Vec<OpCase> {
     let both = |smoothing: f64| {
         OpCase::new("cross_entropy_with_grad", format!("label_smoothing={smoothing}"))
-            // The largest logit of a row is one: where several are, the logarithm of the sum has a kink.
+            // The largest logit of a row is unique: with several, the log-sum-exp as computed has a
+            // kink.
             .input(Distinct)
             .input(some_ignored())
             .input(Input::accumulator(Uniform(-2.0, 2.0)))
@@ -310,7 +311,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(some_ignored())
             .input(Input::accumulator(Uniform(-2.0, 2.0)))
-            // Half of the rows are as foreseen.
+            // Half of the rows have the predicted value.
             .input(Input::accumulator(Values::Integers(1, 2)))
             .input(Input::accumulator(Values::Integers(1, 2)))
             .input(Uniform(-2.0, 2.0))
@@ -517,7 +518,7 @@ fn weighted(pos_weight: &Tensor, reduction: Reduction) -> BceOptions<'_> {
     BceOptions { pos_weight: Some(pos_weight), reduction, ..BceOptions::default() }
 }
 
-/// Binary cross-entropy whose positive answers count by a third input, broadcast to the others.
+/// Binary cross-entropy with positive answers weighted by a third input, broadcast to the others.
 fn weighted_bce(parameters: &str, reduction: Reduction) -> OpCase {
     OpCase::new("bce_with_logits", format!("pos_weight {parameters}"))
         .input(Uniform(-9.0, 9.0))
@@ -534,7 +535,7 @@ fn weighted_losses(x: &[Array]) -> Array {
     positive.zip(&x[0].zip(&x[1], |x, t| (1.0 - t) * softplus(x)), |p, n| p + n)
 }
 
-/// The sum divided by the size of the first axis.
+/// Returns the sum divided by the size of the first axis.
 fn batch_mean(x: &Array) -> Array {
     Array::scalar(x.sum() / x.shape[0] as f64)
 }
@@ -543,13 +544,13 @@ fn mean(x: &Array) -> Array {
     Array::scalar(x.sum() / x.elements() as f64)
 }
 
-/// The mean over the targets that count.
+/// Returns the mean over the targets that are not ignored.
 fn counted_mean(losses: &Array, target: &Array, ignore: f64) -> Array {
     let count = target.data.iter().filter(|&&target| target != ignore).count();
     Array::scalar(losses.sum() / count as f64)
 }
 
-/// `[batch, classes, ..]` as `[rows, classes]`.
+/// Reshapes `[batch, classes, ..]` to `[rows, classes]`.
 fn class_last(x: &Array) -> Array {
     let mut order: Vec<usize> = (0..x.rank()).filter(|&axis| axis != 1).collect();
     order.push(1);
@@ -562,7 +563,7 @@ fn largest(row: &[f64]) -> f64 {
     row.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Each row's `lse(x) - (1 - s) * x[target] - s / classes * sum(x)`, 0 where ignored.
+/// Returns for each row `lse(x) - (1 - s) * x[target] - s / classes * sum(x)`, 0 where ignored.
 fn losses(x: &Array, target: &Array, ignore: f64, smoothing: f64) -> Array {
     let rows = class_last(x);
     let classes = rows.shape[1];
@@ -581,7 +582,7 @@ fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::zeros(shape, F32, device)
 }
 
-/// Each row's `-x[target]`, 0 where ignored.
+/// Returns for each row `-x[target]`, 0 where ignored.
 fn picked(x: &Array, target: &Array, ignore: f64) -> Array {
     let rows = class_last(x);
     let data = rows.data.chunks(rows.shape[1]).zip(&target.data);
@@ -589,7 +590,8 @@ fn picked(x: &Array, target: &Array, ignore: f64) -> Array {
     Array::new(&target.shape, data.collect())
 }
 
-/// `-sum((1 - s) * target + s / classes) * log_softmax(x)` over the classes: axis 1, or the only one.
+/// Returns `-sum((1 - s) * target + s / classes) * log_softmax(x)` over the classes: axis 1, or the
+/// only axis.
 fn soft_losses(x: &Array, target: &Array, smoothing: f64) -> Array {
     let axis = usize::from(x.rank() > 1);
     let classes = x.shape[axis] as f64;

@@ -8,12 +8,13 @@ use ternion_core::einsum;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_core::ops::unary::UnaryOp;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [products(), epilogues(), derived(), whole_numbers(), sums()].into_iter().flatten().collect()
 }
 
-/// A product of two inputs even over (-1, 1): a sum of k products is off by at most k * eps * k / 4, less than 2e-6 for k = 33.
+/// A product of two inputs that are uniform in (-1, 1): a sum of k products is off by at most k *
+/// eps * k / 4, less than 2e-6 for k = 33.
 pub(super) fn product(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-1.0, 1.0)).input(Uniform(-1.0, 1.0)).f32_limit(2e-6, 2e-6)
 }
@@ -118,7 +119,7 @@ fn epilogues() -> Vec<OpCase> {
             .twice()
             .run(|x| x[0].matmul_with(&x[1], activated(&x[2], UnaryOp::Tanh)))
             .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| (y + b).tanh())),
-        // Whole numbers and a half: clear of the kink.
+        // Integers plus one half: away from the kink.
         OpCase::new("matmul", "bias relu")
             .input(Integers(-2, 2))
             .input(Integers(-2, 2))
@@ -193,7 +194,7 @@ fn epilogues() -> Vec<OpCase> {
             Ok(y)
         })
         .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| 0.5 * c - 2.0 * y)),
-        // As the gradient of a weight is added to an existing one.
+        // As when the gradient of a weight is added to an existing one.
         accumulating("half precision into f32", |x| {
             let y = x[0].to_dtype(F32)?.copy()?;
             let epilogue = Epilogue { alpha: 0.5, accumulate: true, out_dtype: Some(F32), ..Epilogue::NONE };
@@ -202,7 +203,7 @@ fn epilogues() -> Vec<OpCase> {
         .on([&[16, 24], &[16, 72], &[72, 24]])
         .dtypes(&[F16, BF16])
         .oracle(|x| x[0].zip(&oracle::matmul(&x[1], &x[2]), |c, y| c + 0.5 * y)),
-        // Everything that an epilogue can hold, in a slice of a larger tensor.
+        // All features of an epilogue, in a slice of a larger tensor.
         accumulating("bias tanh residual into a slice", |x| {
             let y = Tensor::zeros([9, 4], x[0].dtype(), x[0].device())?.narrow(0, 1, 7)?.narrow(1, 1, 3)?;
             y.copy_(&x[0])?;
@@ -248,7 +249,7 @@ fn derived() -> Vec<OpCase> {
             .on([&[4], &[3, 4], &[3]])
             .on([&[0, 4], &[3, 4], &[3]])
             .on([&[2, 0], &[3, 0], &[3]])
-            // Beyond a tile of 512 rows and one of 1024 columns.
+            // More than a tile of 512 rows and one of 1024 columns.
             .on([&[2, 3], &[1030, 3], &[1030]])
             .on([&[520, 2], &[3, 2], &[3]])
             .twice()
@@ -354,7 +355,7 @@ fn derived() -> Vec<OpCase> {
     ]
 }
 
-/// Integers stay in their dtype and wrap, as in the product itself.
+/// Integer products, with and without an epilogue, keep their dtype and wrap.
 fn whole_numbers() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: &str, inputs: usize| {
         (0..inputs)
@@ -418,7 +419,8 @@ fn whole_numbers() -> Vec<OpCase> {
 }
 
 fn sums() -> Vec<OpCase> {
-    // Each equation with the shapes of its operands; the definition multiplies out every index.
+    // Each equation with the shapes of its operands; the definition multiplies the elements for all
+    // combinations of indices.
     let row = |equation: &'static str, written_out: &'static str, shapes: &[&[usize]]| {
         let case =
             shapes.iter().fold(OpCase::new("einsum", equation), |case, _| case.input(Uniform(-1.0, 1.0)));
@@ -490,7 +492,8 @@ fn activated(tensor: &Tensor, activation: UnaryOp) -> MatmulOptions<'_> {
     MatmulOptions { activation: Some(activation), ..bias(tensor) }
 }
 
-/// NumPy's rule for vectors: a row on the left, a column on the right, and that axis left out of the result.
+/// NumPy's rule for vectors: a row on the left, a column on the right, and that axis is dropped
+/// from the result.
 fn vector_product(a: &Array, b: &Array) -> Array {
     let left = if a.rank() == 1 { a.reshape(&[1, a.elements()]) } else { a.clone() };
     let right = if b.rank() == 1 { b.reshape(&[b.elements(), 1]) } else { b.clone() };
@@ -505,7 +508,7 @@ fn vector_product(a: &Array, b: &Array) -> Array {
     y.reshape(&shape)
 }
 
-/// The product in whole numbers, of which the dtype's low bits stay.
+/// Returns the product of integers, of which the low bits of the dtype remain.
 fn integer_product(dtype: DType, x: &[Array]) -> Array {
     let [inner, columns] = x[1].sizes();
     let mut shape = x[0].shape.clone();
@@ -530,7 +533,8 @@ fn integer_product(dtype: DType, x: &[Array]) -> Array {
     })
 }
 
-/// Einstein's convention written out, for letters only: for every value of every letter, the product of the operands at those places.
+/// Einstein summation for equations of letters only: the product of the operands' elements for all
+/// combinations of indices.
 fn summed(equation: &str, operands: &[Array]) -> Array {
     let Some((inputs, output)) = equation.split_once("->") else { panic!("{equation} is written in full") };
     let terms: Vec<&str> = inputs.split(',').collect();

@@ -1,4 +1,5 @@
-//! The rows of the table, one file per op family (the same stems as in core and in the backends).
+//! The rows of the table, one file per op family (with the same file stems as in core and in the
+//! backends).
 
 use crate::table::OpCase;
 
@@ -6,7 +7,7 @@ macro_rules! families {
     ($($family:ident),* $(,)?) => {
         $(pub mod $family;)*
 
-        /// Every row.
+        /// Returns every row.
         pub(crate) fn all() -> Vec<OpCase> {
             let mut rows = Vec::new();
             $(rows.extend($family::rows());)*
@@ -15,7 +16,7 @@ macro_rules! families {
     };
 }
 
-/// Rows of functions composed of ops.
+/// Marks rows as functions composed of ops.
 fn compositions(rows: impl IntoIterator<Item = OpCase>) -> Vec<OpCase> {
     rows.into_iter().map(|row| OpCase { composition: true, ..row }).collect()
 }

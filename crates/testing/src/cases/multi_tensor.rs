@@ -1,4 +1,4 @@
-//! Rows of the norm of many tensors together.
+//! Rows of the total norm of several tensors.
 
 use super::reduce::gradients;
 use crate::prelude::*;
@@ -6,7 +6,7 @@ use ternion_core::dispatch::{apply, apply_on, apply_one};
 use ternion_core::ops::multi_tensor::MultiTensorNorm;
 use ternion_core::total_norm;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let huge = 2f64.powi(100);
     let mut rows = vec![few(), chunks(), many(), out_of_range(), views()];
@@ -17,7 +17,8 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// Of all numbers as one vector: NaN if there is one, and scaled, so that squares neither overflow nor vanish.
+/// Returns the norm of all elements as one vector: NaN if one is NaN, and scaled so that squares
+/// neither overflow nor underflow.
 fn norm(x: &[Array]) -> Array {
     let numbers = || x.iter().flat_map(|x| x.data.iter().copied());
     let largest = numbers().fold(0.0f64, |largest, x| largest.max(x.abs()));
@@ -66,7 +67,8 @@ fn few() -> OpCase {
         })
 }
 
-/// Tensors that are cut: of exactly a chunk of CUDA's or wgpu's, one more, and several that end within a pack.
+/// Tensors that are split: with exactly the chunk size of CUDA or wgpu, with one element more, and
+/// several that end within a pack.
 fn chunks() -> OpCase {
     row("of several chunks", 3, &Uniform(-2.0, 2.0))
         .on([&[16384], &[2, 16385], &[5]])
@@ -74,14 +76,15 @@ fn chunks() -> OpCase {
         .forward_only("the gradient of an element does not depend on how the sum is cut")
 }
 
-/// More tensors than any launch takes.
+/// More tensors than a launch accepts.
 fn many() -> OpCase {
     let mut row = row("of many tensors", 201, &Uniform(-2.0, 2.0));
     row.instances.push((0..201).map(|tensor| vec![tensor % 7]).collect());
     row
 }
 
-/// Numbers whose squares f32 does not hold, though it holds their norm, and numbers whose squares it does.
+/// Numbers whose squares exceed the range of f32 although their norm does not, and numbers whose
+/// squares do not.
 fn out_of_range() -> OpCase {
     let values = vec![3e30, -4e30, 0.0, 12e30, 3e-30, 1.0];
     row("beyond its squares", 2, &Fixed(values))
@@ -90,7 +93,8 @@ fn out_of_range() -> OpCase {
         .forward_only("its gradient is a row of its own")
 }
 
-/// Gradients where squares are out of range, which differences do not tell; 0 where all numbers are 0.
+/// Gradients where squares are out of range, which differences cannot determine; 0 if all numbers
+/// are 0.
 fn gradients_at(what: &str, [a, b, c]: [f64; 3]) -> OpCase {
     OpCase::new("multi_tensor_norm", format!("gradients at {what}"))
         .input(Fixed(vec![a, b]))
@@ -105,7 +109,7 @@ fn gradients_at(what: &str, [a, b, c]: [f64; 3]) -> OpCase {
         })
 }
 
-/// Views: with gaps, with one element for many, in another order of axes, from an element on that no 16 bytes begin at.
+/// Views: with gaps, broadcast, with permuted axes, with an offset that is not 16-byte aligned.
 fn views() -> OpCase {
     OpCase::new("multi_tensor_norm", "of views")
         .casts()

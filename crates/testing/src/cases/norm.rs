@@ -1,22 +1,24 @@
-//! Rows of the normalisations, with their statistics, and of their gradients as ops of their own.
+//! Rows of the normalizations, with their statistics, and of their gradients as separate ops.
 
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::norm::{BatchNorm, BatchNormGrad, LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [layer_norms(), rms_norms(), batch_norms(), derived(), gradients(), rounded(), residual_gradients()].into_iter().flatten().collect()
 }
 
 const EPS: f64 = 1e-5;
 
-/// Rows of x with a mean and spread of their own, so that a statistic in the wrong place shows.
+/// The rows of x have different means and deviations, so that a statistic at the wrong index is
+/// detected.
 fn normed(op: &'static str, parameters: &str) -> OpCase {
     normed_of(op, parameters, Uniform(-2.0, 4.0))
 }
 
-/// As [`normed`], where the broadcast arrangement would make all that is normalized together equal: nothing can be said of the gradient there.
+/// Like [`normed`], but excludes the broadcast arrangement where all elements that are normalized
+/// together would be equal: the gradient is not determined there.
 fn normed_unequal(op: &'static str, parameters: &str) -> OpCase {
     let draw = |shapes: &[Vec<usize>], own: usize, rng: &mut Rng| {
         (0..shapes[own].iter().product()).map(|_| rng.uniform(-2.0, 4.0)).collect()
@@ -25,7 +27,7 @@ fn normed_unequal(op: &'static str, parameters: &str) -> OpCase {
 }
 
 fn normed_of(op: &'static str, parameters: &str, x: Values) -> OpCase {
-    // Deviations from a mean of up to 4, divided by a spread of about 1.
+    // Deviations from a mean of up to 4, divided by a standard deviation of about 1.
     OpCase::new(op, parameters).input(x).f32_limit(4e-6, 4e-6)
 }
 
@@ -94,7 +96,7 @@ fn layer_norms() -> Vec<OpCase> {
             .on([&[7, 5], &[5]])
             .run(|x| x[0].layer_norm(None, Some(&x[1]), EPS))
             .oracle(|x| affine(&normalized(&x[0], &[1]), &Array::scalar(1.0), &x[1])),
-        // The statistics have gradients too: those of gradients lead through them.
+        // The statistics have gradients too, which second-order gradients use.
         normed("layer_norm", "op")
             .input(parameter())
             .input(parameter())
@@ -111,7 +113,8 @@ fn layer_norms() -> Vec<OpCase> {
     ]
 }
 
-/// Rows of f32 whose results are rounded to half precision in the same pass: off by a rounding to bf16.
+/// f32 rows whose results are also rounded to half precision by the same kernel: off by one
+/// rounding to bf16.
 fn rounded() -> Vec<OpCase> {
     let row = |op, parameters| OpCase::new(op, parameters)
             .input(Uniform(-2.0, 4.0))
@@ -139,7 +142,7 @@ fn rounded() -> Vec<OpCase> {
     ]
 }
 
-/// Gradients with what came to x around a residual block. Those that are rounded, too, are compared as they are.
+/// Gradients plus the residual gradient of x. Those that are also rounded are compared unmodified.
 fn residual_gradients() -> Vec<OpCase> {
     let statistic = || Input::accumulator(Uniform(0.5, 2.0));
     let row = |op| OpCase::new(op, "weight residual").input(Uniform(-2.0, 2.0)).input(statistic());
@@ -329,7 +332,7 @@ fn derived() -> Vec<OpCase> {
     ]
 }
 
-/// The gradients as formulas of all their inputs, of which none is taken to follow from another.
+/// The gradients as formulas of all their inputs, which are treated as independent.
 fn gradients() -> Vec<OpCase> {
     let statistic = || Input::accumulator(Uniform(0.5, 2.0));
     let dy = || Uniform(-1.0, 1.0);
@@ -433,7 +436,7 @@ fn average(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The population's variance.
+/// Returns the population variance.
 fn variance(values: &[f64]) -> f64 {
     let mean = average(values);
     values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / values.len() as f64
@@ -443,7 +446,8 @@ fn mean_square(values: &[f64]) -> f64 {
     values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64
 }
 
-/// `(x - mean) / sqrt(var + eps)` over `axes` (Ba et al. 2016, eq. 4; Ioffe and Szegedy 2015, algorithm 1).
+/// `(x - mean) / sqrt(var + eps)` over `axes` (Ba et al. 2016, eq. 4; Ioffe and Szegedy 2015,
+/// algorithm 1).
 fn normalized(x: &Array, axes: &[usize]) -> Array {
     let (mean, var) = (x.reduce(axes, Keep::Yes, average), x.reduce(axes, Keep::Yes, variance));
     x.zip(&mean, |x, m| x - m).zip(&var, |c, v| c / (v + EPS).sqrt())
@@ -459,7 +463,7 @@ fn affine(normal: &Array, weight: &Array, bias: &Array) -> Array {
     normal.zip(weight, |n, w| n * w).zip(bias, |y, b| y + b)
 }
 
-/// `[channels]` as `[channels, 1, ..]`, which broadcasts to the rank of x.
+/// Reshapes `[channels]` to `[channels, 1, ..]`, which broadcasts to the rank of x.
 fn channels_of(vector: &Array, rank: usize) -> Array {
     let mut shape = vec![1; rank];
     shape[1] = vector.elements();
@@ -475,13 +479,14 @@ fn with_statistics(x: &Array, mean: &Array, var: &Array) -> Array {
     x.zip(&mean, |x, m| x - m).zip(&var, |c, v| c / (v + EPS).sqrt())
 }
 
-/// Each group of channels of each sample normalized over itself and space (Wu and He 2018, eq. 7).
+/// Normalizes each group of channels of each sample over its channels and spatial axes (Wu and He
+/// 2018, eq. 7).
 fn grouped(x: &Array, groups: usize) -> Array {
     let width = x.shape[1..].iter().product::<usize>() / groups;
     normalized(&x.reshape(&[x.shape[0], groups, width]), &[2]).reshape(&x.shape)
 }
 
-/// `[..]` as `[.., 1]`.
+/// Reshapes `[..]` to `[.., 1]`.
 fn column(x: &Array) -> Array {
     x.reshape(&[&x.shape[..], &[1]].concat())
 }
@@ -492,7 +497,8 @@ enum Centred {
     No,
 }
 
-/// With `g = dy * weight`: `dx = rstd * (g - mean(g) - n * mean(g * n))` (without `mean(g)` if nothing was centred), `dweight = sum(dy * n)`, `dbias = sum(dy)`.
+/// With `g = dy * weight`: `dx = rstd * (g - mean(g) - n * mean(g * n))` (without `mean(g)` if the
+/// input is not centered), `dweight = sum(dy * n)`, `dbias = sum(dy)`.
 fn gradient_of(
     normal: &Array,
     dy: &Array,
@@ -501,7 +507,8 @@ fn gradient_of(
     axes: &[usize],
     centred: Centred,
 ) -> Vec<Array> {
-    // Parameters of rows lie along the axis that is normalized, parameters of channels across it.
+    // Parameters of row norms vary along the normalized axis, parameters of batch norm along the
+    // channels.
     let width = if weight.rank() == 1 { last(dy) } else { 1 };
     let others: Vec<usize> = (0..dy.rank()).filter(|&axis| axis != width).collect();
     let g = dy.zip(weight, |d, w| d * w);

@@ -5,7 +5,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::conv::Window;
 use ternion_core::ops::pool::{AvgPool2dGrad, MaxPool2dGrad, PoolOptions};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [largest(), means(), adaptive()].concat()
 }
@@ -20,13 +20,13 @@ fn window(options: &PoolOptions) -> Window {
     Window { kernel, stride, padding, dilation }
 }
 
-/// How many windows fit on `size` pixels.
+/// Returns how many windows fit on `size` pixels.
 fn places(options: &PoolOptions, axis: usize, size: usize) -> usize {
     let span = options.dilation[axis] * (options.kernel[axis] - 1) + 1;
     (size + 2 * options.padding[axis] - span) / options.stride[axis] + 1
 }
 
-/// The pixels along `axis` that the window at `place` shows.
+/// Returns the pixels along `axis` in the window at index `place`.
 fn pixels(options: &PoolOptions, axis: usize, place: usize, size: usize) -> Vec<usize> {
     (0..options.kernel[axis])
         .filter_map(|within| {
@@ -36,7 +36,7 @@ fn pixels(options: &PoolOptions, axis: usize, place: usize, size: usize) -> Vec<
         .collect()
 }
 
-/// For each place, `f(n, c, the elements of the window as (row, column, value))`.
+/// Calls `f(n, c, the elements of the window as (row, column, value))` for each window.
 fn each_window(x: &Array, options: &PoolOptions, f: impl Fn(&[(usize, usize, f64)]) -> f64) -> Array {
     let [batch, channels, height, width] = x.sizes();
     let shape = [batch, channels, places(options, 0, height), places(options, 1, width)];
@@ -51,7 +51,7 @@ fn each_window(x: &Array, options: &PoolOptions, f: impl Fn(&[(usize, usize, f64
     })
 }
 
-/// The first largest element, or the first NaN.
+/// Returns the first maximum, or the first NaN.
 fn winner(seen: &[(usize, usize, f64)]) -> (usize, usize, f64) {
     let mut best = seen[0];
     for &element in &seen[1..] {
@@ -138,7 +138,7 @@ fn largest() -> Vec<OpCase> {
     rows
 }
 
-/// One element wins every window: hundreds of gradients meet there.
+/// One element is the maximum of every window: hundreds of gradients are added there.
 fn one_winner() -> OpCase {
     let options = PoolOptions { stride: [1, 1], padding: [10, 10], ..PoolOptions::new([21, 21]) };
     let values: Vec<f64> = (0..441).map(|at| if at == 220 { 8.0 } else { f64::from(at % 31) / 8.0 }).collect();
@@ -184,7 +184,8 @@ fn max_grad() -> OpCase {
         })
 }
 
-/// A linear op: central differences are exact but for rounding. The sum of elements of size 4 may cancel.
+/// A linear op: central differences are exact except for rounding. The sum of elements of magnitude
+/// 4 may cancel.
 fn of_means(row: OpCase) -> OpCase {
     let loose = Tolerance { abs: 2e-6, rel: 2e-6 };
     row.f32_limit(loose.abs, loose.rel).grad_tolerances(Tolerance { abs: 2e-9, rel: 2e-9 }, loose.times(10.0))
@@ -235,7 +236,7 @@ fn means() -> Vec<OpCase> {
     rows
 }
 
-/// Each dy in equal shares to the pixels of its window.
+/// Distributes each dy equally to the pixels of its window.
 fn avg_pool2d_grad(dy: &Array, options: &PoolOptions, [height, width]: [usize; 2]) -> Array {
     let mut dx = Array::zeros(&[dy.shape[0], dy.shape[1], height, width]);
     Array::from_fn(&dy.shape, |at| {
@@ -276,7 +277,8 @@ fn adaptive() -> Vec<OpCase> {
     ]
 }
 
-/// The mean of rows `floor(i h / oh)..ceil((i + 1) h / oh)` and columns likewise.
+/// Returns the mean of the rows `floor(i h / oh)..ceil((i + 1) h / oh)`, and of the columns
+/// likewise.
 fn adaptive_avg_pool2d(x: &Array, [oh, ow]: [usize; 2]) -> Array {
     let [batch, channels, height, width] = x.sizes();
     let range = |at: usize, count: usize, size: usize| at * size / count..((at + 1) * size).div_ceil(count);

@@ -1,16 +1,16 @@
-//! Rows of products of f32 that permit a device to compute them otherwise: in parts of bf16, or rounded to TF32.
+//! Rows of f32 products that permit a device to use another algorithm: bf16x6, or TF32.
 
 use super::matmul::{product, square};
 use crate::oracle;
 use crate::prelude::*;
 use ternion_core::ops::matmul::MatmulOptions;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [by_parts(), rounded()].into_iter().flatten().collect()
 }
 
-/// Products that permit parts of bf16: held to the limits of f32.
+/// Products that permit bf16x6, with the limits of f32.
 fn by_parts() -> Vec<OpCase> {
     fn permitted() -> MatmulOptions<'static> {
         MatmulOptions { bf16x6: true, ..Default::default() }
@@ -53,7 +53,8 @@ fn by_parts() -> Vec<OpCase> {
     ]
 }
 
-/// Products that permit TF32: a device that does not round is held to the same limits as without the permission.
+/// Products that permit TF32: a device that does not round has the same limits as without the
+/// permission.
 fn rounded() -> Vec<OpCase> {
     fn permitted() -> MatmulOptions<'static> {
         MatmulOptions { tf32: true, ..Default::default() }
@@ -83,7 +84,7 @@ fn rounded() -> Vec<OpCase> {
             .on([&[3, 4], &[5, 4, 2]])
             .run(|x| x[0].matmul_with(&x[1], permitted()))
             .oracle(|x| oracle::matmul(&x[0], &x[1])),
-        // The bias is added as it is.
+        // The bias is added without rounding.
         row("tf32 bias")
             .input(Uniform(-1.0, 1.0))
             .on([&[7, 5], &[5, 3], &[3]])

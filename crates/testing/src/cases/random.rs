@@ -1,4 +1,5 @@
-//! Rows of random numbers. The device is seeded with 0 before each call: the words are those of seed 0 from block 0 on.
+//! Rows of random numbers. The device is seeded with 0 before each call: the words are those of
+//! seed 0, starting at block 0.
 
 use crate::oracle::random_word;
 use crate::prelude::*;
@@ -7,13 +8,13 @@ use ternion_core::dispatch::apply_on;
 use ternion_core::ops::random::{Dropout, Normal, RandomBits, Uniform as UniformOp};
 use ternion_core::{Op, Shape};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [primitives(), floats(), integers(), dropouts()].into_iter().flatten().collect()
 }
 
 const NUMBERS: &str = "random numbers depend on nothing";
-/// 2^24: floats are made of 24 bits.
+/// 2^24: uniform floats have 24 random bits.
 const STEPS: f64 = 16_777_216.0;
 const SEED: i64 = -0x1234_5678_9abc_def1;
 const BASE: i64 = 0xffff_fffe;
@@ -22,23 +23,24 @@ fn uniform(word: u32) -> f64 {
     f64::from(word >> 8) / STEPS
 }
 
-/// Box and Muller 1958, of two words.
+/// Box and Muller 1958, from two words.
 fn normal(first: u32, second: u32) -> f64 {
     let u = f64::from((first >> 8) + 1) / STEPS;
     (-2.0 * u.ln()).sqrt() * (TAU * uniform(second)).cos()
 }
 
-/// The first words of the stream that starts at block `first`.
+/// Returns the first words of the stream that starts at block `first`.
 fn words(first: u64, count: usize) -> Vec<u32> {
     (0..count).map(|at| random_word(0, first, at)).collect()
 }
 
-/// The number of blocks that a draw of so many words takes.
+/// Returns the number of blocks that contain this many words.
 fn blocks(words: usize) -> u64 {
     words.div_ceil(4) as u64
 }
 
-/// The ops on a state with a negative seed, a base about to carry into the upper half, and an offset: every part of the counter counts.
+/// The ops on a state with a negative seed, a base just below the carry into the upper half, and an
+/// offset, so that every part of the counter matters.
 fn primitives() -> Vec<OpCase> {
     let run = |op: fn(DType) -> Op| {
         move |_: &[Tensor], device: &Device, dtype: DType| {
@@ -104,7 +106,8 @@ fn primitives() -> Vec<OpCase> {
             .on([])
             .dtypes(&[F64, F32])
             .forward_only(NUMBERS)
-            // Composed of f32: the angle, up to 2 pi, is rounded to 2.4e-7, times a radius of at most 5.8. What backends compute themselves, normals.rs holds to less.
+            // Composed of f32 ops: the angle, up to 2 pi, is rounded to 2.4e-7, times a radius of
+            // at most 5.8. Kernels of backends have stricter limits in normals.rs.
             .f32_limit(2e-6, 2e-6)
             .run_on(run(|dtype| {
                 Normal { shape: Shape::new(&[3, 7]).expect("small"), dtype, offset: 3 }.into()
@@ -123,7 +126,7 @@ fn primitives() -> Vec<OpCase> {
 fn floats() -> Vec<OpCase> {
     let numbers =
         |op: &'static str, parameters: &str| OpCase::new(op, parameters).on([]).forward_only(NUMBERS);
-    // Rounded to a half, a number just below 1 would be 1.
+    // Rounded to half precision, a number just below 1 would be 1.
     let below_one = |dtype: DType, value: f64| match dtype {
         F16 => value.min(1.0 - 1.0 / 2048.0),
         BF16 => value.min(1.0 - 1.0 / 256.0),
@@ -149,7 +152,7 @@ fn floats() -> Vec<OpCase> {
                 let largest = words(0, 65536).into_iter().map(uniform).fold(0.0, f64::max);
                 Array::scalar(below_one(dtype, largest))
             }),
-        // The second draw goes on where the first ended: at a whole block.
+        // The second call continues after the first, at the next block boundary.
         numbers("rand", "twice")
             .exact()
             .run_on(|_, device, dtype| {
@@ -211,7 +214,7 @@ fn integers() -> Vec<OpCase> {
             .forward_only(NUMBERS)
             .run_on(move |_, device, dtype| Tensor::randint(low, high, [7, 9], dtype, device))
     };
-    // Two draws of 63 words each: 31 bits, then the bits by which they are carried on.
+    // Two times 63 words: 31 bits, then the bits that extend them.
     let carried = |low: i64, high: i64, bits: u32| {
         let values = (high - low) as u64;
         let (first, rest) = (words(0, 63), words(blocks(63), 63));
@@ -315,7 +318,7 @@ fn dropouts() -> Vec<OpCase> {
         row("p=1", 1.0),
         OpCase::new("dropout", "op offset=5")
             .input(Uniform(-2.0, 2.0))
-            // The second shape: beyond the elements that one thread takes.
+            // The second shape has more elements than one thread processes.
             .shapes([&[3, 7], &[16500]])
             .run_on(|x, device, _| {
                 let state = Tensor::from_slice(&[SEED, BASE], [2], device)?;

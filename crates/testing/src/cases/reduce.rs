@@ -1,4 +1,4 @@
-//! Rows of reductions over axes, variance and running sums.
+//! Rows of reductions over axes, variance and cumulative sums.
 
 mod lengths;
 
@@ -9,7 +9,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::reduce::{CumulativeSum, Reduce, ReduceOp};
 use ternion_core::{AxisSet, GradOptions, enable_grad, grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for reduction in reductions() {
@@ -33,7 +33,7 @@ struct Reduction {
     values: Values,
     run: fn(&Tensor, &[isize], Keep) -> Result<Tensor>,
     definition: fn(&[f64]) -> f64,
-    /// Whether nothing can be reduced too.
+    /// Whether an empty slice can be reduced.
     takes_nothing: bool,
 }
 
@@ -70,7 +70,7 @@ fn sum_of_squares(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum()
 }
 
-/// Factors near 1 and -1, so that products neither grow nor vanish.
+/// Factors near 1 and -1, so that products neither grow nor underflow.
 fn near_units() -> Values {
     Values::custom(|shapes, own, rng| {
         (0..shapes[own].iter().product()).map(|_| rng.sign() * rng.uniform(0.75, 1.25)).collect()
@@ -101,7 +101,7 @@ fn reductions() -> Vec<Reduction> {
     ]
 }
 
-/// As [`log_sum_exp`], and NaN if there is one.
+/// Returns [`log_sum_exp`], or NaN if an element is NaN.
 fn log_sum_exp_strict(x: &[f64]) -> f64 {
     if x.iter().any(|x| x.is_nan()) { f64::NAN } else { log_sum_exp(x) }
 }
@@ -149,7 +149,7 @@ impl Reduction {
         rows
     }
 
-    /// One special number in each row, then rows of one alone.
+    /// One special number in each row, then rows of special numbers only.
     fn special(&self) -> OpCase {
         let (run, definition) = (self.run, self.definition);
         let (nan, inf) = (f64::NAN, f64::INFINITY);
@@ -167,7 +167,8 @@ impl Reduction {
     }
 }
 
-/// Of nothing the sum of exponentials is 0; differences cannot tell the gradient of a logarithm there.
+/// For an empty slice the sum of exponentials is 0, and differences cannot determine the gradient
+/// of its logarithm.
 fn log_of_nothing() -> OpCase {
     OpCase::new("logsumexp", "of nothing")
         .input(Uniform(-3.0, 3.0))
@@ -179,7 +180,7 @@ fn log_of_nothing() -> OpCase {
         })
 }
 
-/// The product's gradient where one, two or three factors are zero, which division cannot give.
+/// The gradient of a product with one, two or three factors of zero, which division cannot compute.
 fn zeros_in_products() -> Vec<OpCase> {
     vec![
         OpCase::new("prod", "with zeros")
@@ -200,7 +201,7 @@ fn zeros_in_products() -> Vec<OpCase> {
     ]
 }
 
-/// Enough elements for several tiles, and for careless summation to show.
+/// Enough elements for several tiles, and to detect inaccurate summation.
 fn large_rows() -> Vec<OpCase> {
     let row =
         |op, run: fn(&Tensor) -> Result<Tensor>, axes: &'static [usize], definition: fn(&[f64]) -> f64| {
@@ -251,7 +252,8 @@ fn positions() -> Vec<OpCase> {
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
             );
         }
-        // What counts comes far behind, where kernels that look at a block at a time count on from the blocks before.
+        // The decisive element comes late, where kernels that process a block at a time carry the
+        // index over from the blocks before.
         rows.push(
             OpCase::new(op, "late in long rows")
                 .input(Values::custom(|shapes, own, rng| {
@@ -316,7 +318,8 @@ fn integers() -> Vec<OpCase> {
     ];
     let mut rows = Vec::new();
     for (op, run, definition) in cases {
-        // Of eight numbers up to 9 the product is exact in float64; of 255 and 254 it wraps in a byte.
+        // The product of eight numbers up to 9 is exact in float64; that of 255 and 254 wraps in a
+        // byte.
         for (axes, keep) in [(&[1isize][..], Keep::No), (&[0, 1], Keep::Yes), (&[], Keep::No)] {
             rows.push(
                 OpCase::new(op, format!("integers, {}", parameters(axes, keep)))
@@ -342,7 +345,7 @@ fn integers() -> Vec<OpCase> {
     rows
 }
 
-/// The ops themselves stay in their dtype.
+/// The ops themselves keep their dtype.
 fn wrapping() -> Vec<OpCase> {
     let cases: [(&'static str, ReduceOp, fn(&[f64]) -> f64); 2] =
         [("sum", ReduceOp::Sum, sum), ("prod", ReduceOp::Prod, |x| x.iter().product())];
@@ -371,7 +374,7 @@ fn wrapping() -> Vec<OpCase> {
     rows
 }
 
-/// Sums of bool count, in i64 as those of integers.
+/// Sums of bool count in i64, like those of integers.
 fn truth_values_counted() -> Vec<OpCase> {
     type Case = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(&Array) -> Array);
     let cases: [Case; 3] = [
@@ -431,7 +434,7 @@ fn variance(x: &[f64], correction: f64) -> f64 {
     x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (x.len() as f64 - correction).max(0.0)
 }
 
-/// Neighbours along every axis are far apart: no spread is near zero, where the deviation has a kink.
+/// Neighbors along every axis are far apart: no deviation is near zero, where it has a kink.
 fn spread() -> Values {
     Values::custom(|shapes, own, rng| {
         let side = |index: &[usize]| if index.iter().sum::<usize>() % 2 == 0 { 2.0 } else { -2.0 };
@@ -443,7 +446,8 @@ fn variances() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for (axes, keep) in AXES {
         let shapes: [&[usize]; 3] = [&[3, 5, 7], &[5, 17, 2], &[2, 3, 33]];
-        // Without axes each element is alone: of one element only the population has a variance.
+        // Without axes each element is reduced by itself: a single element only has a population
+        // variance.
         let correction = if axes.is_empty() { 0.0 } else { 1.0 };
         rows.push(
             OpCase::new("var", format!("{} correction={correction}", parameters(axes, keep)))
@@ -476,7 +480,8 @@ fn variances() -> Vec<OpCase> {
     rows
 }
 
-/// A mean far from zero: the sum of squares minus the square of the sum would have no digit left.
+/// A mean far from zero: the sum of squares minus the square of the sum would have no correct
+/// digit.
 fn offset_variance() -> OpCase {
     OpCase::new("var", "far from zero")
         .input(Fixed(vec![10001.0, 10002.0, 10004.0, 10003.0]))
@@ -539,7 +544,7 @@ fn running_sums() -> Vec<OpCase> {
     rows
 }
 
-/// The gradient for a cotangent of ones.
+/// Returns the gradient for a cotangent of ones.
 pub(crate) fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     enable_grad(|| {
         let x = x.detach().requires_grad()?;
@@ -550,7 +555,7 @@ pub(crate) fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Res
     })
 }
 
-/// The gradients of all inputs for a cotangent of ones.
+/// Returns the gradients of all inputs for a cotangent of ones.
 pub(crate) fn gradients(x: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<Vec<Tensor>> {
     enable_grad(|| {
         let leaves = x.iter().map(|x| x.detach().requires_grad()).collect::<Result<Vec<_>>>()?;
@@ -561,7 +566,8 @@ pub(crate) fn gradients(x: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) -
     })
 }
 
-/// Gradients by convention, where differences cannot tell them: each row of two is one case.
+/// Gradients by convention, where differences cannot determine them: each row of two elements is
+/// one case.
 fn conventions() -> Vec<OpCase> {
     let row = |op, what: &str, values: &[f64], f: fn(&Tensor) -> Result<Tensor>, want: &[f64]| {
         let want = want.to_vec();
@@ -598,7 +604,7 @@ fn conventions() -> Vec<OpCase> {
         row("norm", "zero", &[0.0, 0.0, 3.0, 4.0], |x| x.norm(1), &[0.0, 0.0, 0.6, 0.8]),
         row("norm", "zero, over nothing", &[0.0, -2.0], |x| x.norm(&[] as &[isize]), &[0.0, -1.0]),
         row("var", "no spread, as std", &[1.0, 1.0, 1.0, 3.0], |x| x.std(1, 0.0), &[0.0, 0.0, -0.5, 0.5]),
-        // Masked rows: the sum of -infinity alone passes nothing back, and no NaN.
+        // Masked rows: a row of only -infinity has a gradient of zero, not NaN.
         row(
             "logsumexp",
             "-infinity",

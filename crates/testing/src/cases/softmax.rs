@@ -1,13 +1,14 @@
-//! Rows of softmax, its logarithm, and their gradients as ops of their own.
+//! Rows of softmax, its logarithm, and their gradients as separate ops.
 
 use crate::oracle;
 use crate::prelude::*;
 use ternion_core::dispatch::apply_one;
 use ternion_core::ops::softmax::{LogSoftmaxGrad, SoftmaxGrad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    // Of wider logits the gradient is a difference of almost equal numbers, of which a rounded output leaves nothing in halves.
+    // With larger logits the gradient is a difference of nearly equal numbers, and nothing of it is
+    // left if the output is rounded to half precision.
     let forward = |op: &'static str, axis: &str| {
         OpCase::new(op, format!("axis={axis}")).input(Uniform(-3.0, 3.0)).twice()
     };
@@ -17,7 +18,7 @@ pub fn rows() -> Vec<OpCase> {
     let infinite = || Array::new(&[2, 2], vec![f64::NEG_INFINITY, 0.0, f64::INFINITY, 1.0]);
     let nothing = || Array::full(&[2, 3], f64::NEG_INFINITY);
     let large = || Array::new(&[1, 3], vec![60000.0, -60000.0, 59968.0]);
-    // Many enough to be worked on side by side.
+    // Enough columns to be processed in parallel.
     let columns = || {
         Array::from_fn(&[2, 20], |at| match at[1] % 3 {
             0 => 60000.0 - 32.0 * at[0] as f64,
@@ -51,7 +52,7 @@ pub fn rows() -> Vec<OpCase> {
             .run(|x| x[0].softmax(-1))
             .oracle(|x| oracle::softmax(&x[0], x[0].rank() - 1)),
         wide("softmax").shapes([&[7, 13]]).run(|x| x[0].softmax(1)).oracle(|x| oracle::softmax(&x[0], 1)),
-        // The result is a difference of numbers up to 60: as exact as they are.
+        // The result is a difference of numbers up to 60: its accuracy is that of the numbers.
         wide("log_softmax")
             .shapes([&[7, 13]])
             .f32_limit(5e-6, 2e-6)
@@ -69,7 +70,7 @@ pub fn rows() -> Vec<OpCase> {
                 Tensor::zeros([4, 7], F32, device)?.log_softmax(-3)
             })
             .perf([&[8192, 1024]]),
-        // One weight of almost 1, so that the sum of all gradients counts.
+        // One weight of almost 1, so that the sum of all gradients matters.
         OpCase::new("log_softmax", "axis=-1 one large")
             .input(Values::custom(|shapes, own, rng| {
                 let count = shapes[own].iter().product();
@@ -126,7 +127,7 @@ pub fn rows() -> Vec<OpCase> {
     ]
 }
 
-/// `x - max x - log sum exp(x - max x)` along `axis`.
+/// Returns `x - max x - log sum exp(x - max x)` along `axis`.
 pub(super) fn log_softmax(x: &Array, axis: usize) -> Array {
     x.along(axis, |slice| {
         let largest = slice.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -135,7 +136,7 @@ pub(super) fn log_softmax(x: &Array, axis: usize) -> Array {
     })
 }
 
-/// `f` of the paired slices of two arrays along `axis`.
+/// Applies `f` to corresponding slices of two arrays along `axis`.
 fn pairs_along(x: &[Array], axis: usize, f: impl Fn(&[f64], &[f64]) -> Vec<f64>) -> Array {
     let size = x[0].shape[axis];
     let both: Vec<usize> = [&[2], &x[0].shape[..]].concat();

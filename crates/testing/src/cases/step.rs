@@ -1,11 +1,12 @@
-//! Rows of optimiser steps and of gradient clipping. Steps change their inputs: the rows run them on copies.
+//! Rows of optimizer steps and of gradient clipping. Steps change their inputs: the rows run them
+//! on copies.
 
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::{clip_grad_norm, clip_grad_value, enable_grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [sgd(), sgd_with_half_copy(), adam(), adam_with_half_copy(), clipping()].into_iter().flatten().collect()
 }
@@ -14,7 +15,8 @@ const PLAIN: SgdStep =
     SgdStep { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false, half_copy: false };
 const IN_PLACE: &str = "it changes its inputs";
 
-/// Copies of the inputs that a step changes, then the step. `width` inputs belong to a parameter.
+/// Copies the inputs that a step changes, and runs the step. `width` inputs belong to each
+/// parameter.
 fn stepped_together(op: impl Into<ternion_core::Op>, width: usize, x: &[Tensor]) -> Result<Vec<Tensor>> {
     let changed = || (0..x.len()).filter(|index| !matches!(index % width, 1 | 2));
     let mut inputs = x.to_vec();
@@ -28,15 +30,17 @@ fn stepped_together(op: impl Into<ternion_core::Op>, width: usize, x: &[Tensor])
     Ok(outputs.into_vec())
 }
 
-/// As [`stepped_together`], of one parameter.
+/// Like [`stepped_together`], with one parameter.
 fn stepped(op: impl Into<ternion_core::Op>, x: &[Tensor]) -> Result<Vec<Tensor>> {
     stepped_together(op, x.len(), x)
 }
 
-/// Shapes of the parameters that are stepped together: also one of several chunks, and one that ends within a pack.
+/// Shapes of the parameters in one step: including one of several chunks, and one that ends within
+/// a pack.
 const TOGETHER: [&[usize]; 3] = [&[7, 5], &[2051], &[]];
 
-/// The shapes of all inputs: of each parameter it, its gradient, `hyper` numbers and its states.
+/// Returns the shapes of all inputs: for each parameter its own, its gradient, `hyper` numbers and
+/// its states.
 fn together(hyper: usize, states: usize) -> Vec<Vec<usize>> {
     let one = |shape: &&[usize]| {
         let shape = shape.to_vec();
@@ -131,7 +135,7 @@ fn sgd() -> Vec<OpCase> {
     ]
 }
 
-/// PyTorch's form of Sutskever et al. 2013, one element at a time.
+/// PyTorch's variant of Sutskever et al. 2013, one element at a time.
 fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
     let [rate, clip, first] = [0, 1, 2].map(|at| x[2].data[at]);
     let mut outputs = vec![x[0].clone()];
@@ -139,7 +143,7 @@ fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
     for at in 0..x[0].elements() {
         let parameter = x[0].data[at];
         let mut gradient = x[1].data[at] * clip;
-        // Without decay, an infinite parameter has no share in it.
+        // Without decay, an infinite parameter does not contribute.
         if op.weight_decay != 0.0 {
             gradient += op.weight_decay * parameter;
         }
@@ -156,7 +160,8 @@ fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
     outputs
 }
 
-/// Steps that write each parameter in half precision too, with a velocity and without; three parameters together.
+/// Steps that also write each parameter in half precision, with and without momentum; three
+/// parameters together.
 fn sgd_with_half_copy() -> Vec<OpCase> {
     let row = |parameters: &str, op: SgdStep, half: DType, count: usize| {
         let (states, width) = (op.states(), op.width());
@@ -180,7 +185,7 @@ fn sgd_with_half_copy() -> Vec<OpCase> {
             _ => case.instances.push(together(3, states + 1)),
         }
         let definition = op.clone();
-        // A copy is the parameter: the table rounds it to its dtype.
+        // The copy equals the parameter: the table rounds it to its dtype.
         let oracle = move |one: &[Array]| {
             let mut outputs = sgd_step(&definition, one);
             outputs.push(outputs[0].clone());
@@ -278,7 +283,7 @@ fn adam() -> Vec<OpCase> {
 
 const WITH_COPY: AdamStep = AdamStep { decay_mode: DecayMode::Decoupled, half_copy: true, ..ADAM };
 
-/// A step of parameters with these learning rates that writes each in `half` too.
+/// A step of parameters with these learning rates that also writes each in dtype `half`.
 fn with_half_copy(parameters: &str, op: AdamStep, half: DType, rates: &[f64]) -> OpCase {
     let mut case = OpCase::new("adam_step", format!("half_copy={half}{parameters}")).dtypes(&[F32]).casts();
     for &rate in rates {
@@ -288,7 +293,7 @@ fn with_half_copy(parameters: &str, op: AdamStep, half: DType, rates: &[f64]) ->
         case = case.input(Input::of(half, Uniform(-2.0, 2.0)).constant());
     }
     let definition = op.clone();
-    // A copy is the parameter: the table rounds it to its dtype.
+    // The copy equals the parameter: the table rounds it to its dtype.
     let oracle = move |one: &[Array]| {
         let mut outputs = adam_step(&definition, one);
         outputs.push(outputs[0].clone());
@@ -299,7 +304,7 @@ fn with_half_copy(parameters: &str, op: AdamStep, half: DType, rates: &[f64]) ->
         .oracle(move |x| x.chunks(6).flat_map(&oracle).collect::<Vec<_>>())
 }
 
-/// Of one parameter. What its copy held before counts nothing, not even as NaN.
+/// One parameter. The previous contents of its copy are ignored, even NaN.
 fn one_with_half_copy(half: DType) -> OpCase {
     let infinite = [
         Array::new(&[4], vec![f64::INFINITY, f64::NEG_INFINITY, 3e38, 1.0]),
@@ -317,7 +322,8 @@ fn one_with_half_copy(half: DType) -> OpCase {
     case
 }
 
-/// Inputs of one parameter with a half copy: it and its gradient of the first dtype, the copy of the second.
+/// Returns the inputs of one parameter with a half-precision copy: the parameter and its gradient
+/// in the first dtype, the copy in the second.
 fn zeros(sizes: [usize; 6], [own, half]: [DType; 2], device: &Device) -> Result<Vec<Tensor>> {
     let dtypes = [own, own, F32, F32, F32, half];
     sizes.into_iter().zip(dtypes).map(|(size, dtype)| Tensor::zeros([size], dtype, device)).collect()
@@ -350,7 +356,8 @@ fn adam_with_half_copy() -> Vec<OpCase> {
     ]
 }
 
-/// Kingma and Ba 2015, algorithm 1, and Loshchilov and Hutter 2019, algorithm 2, one element at a time.
+/// Kingma and Ba 2015, algorithm 1, and Loshchilov and Hutter 2019, algorithm 2, one element at a
+/// time.
 fn adam_step(op: &AdamStep, x: &[Array]) -> Vec<Array> {
     let [rate, clip, correction1, root_correction2] = [0, 1, 2, 3].map(|at| x[2].data[at]);
     let mut outputs = vec![x[0].clone(), x[3].clone(), x[4].clone()];
@@ -370,7 +377,7 @@ fn adam_step(op: &AdamStep, x: &[Array]) -> Vec<Array> {
     outputs
 }
 
-/// Parameters whose gradients are the inputs: of `sum(parameter * input)`.
+/// Creates parameters with the inputs as gradients: the gradients of `sum(parameter * input)`.
 fn with_gradients<T>(
     x: &[Tensor],
     f: impl FnOnce(&mut ternion_core::Gradients, &[&Tensor]) -> Result<T>,
@@ -404,7 +411,7 @@ fn clipping() -> Vec<OpCase> {
     let norm_row = |parameters: &str, max_norm: f64| {
         row("clip_grad_norm", parameters)
             .run(move |x| {
-                // The second parameter twice, as tied weights come: it counts once.
+                // The second parameter occurs twice, like a tied weight: it counts once.
                 let clip = |gradients: &mut ternion_core::Gradients, parameters: &[&Tensor]| {
                     let tied = [parameters[0], parameters[1], parameters[1]];
                     clip_grad_norm(gradients, &tied, max_norm)

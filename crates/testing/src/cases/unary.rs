@@ -1,4 +1,5 @@
-//! Rows of functions of one element, of their derivatives as ops of their own, and of their forms in place.
+//! Rows of elementwise functions, of their derivatives as separate ops, and of their in-place
+//! variants.
 
 use crate::oracle::erf;
 use crate::prelude::*;
@@ -7,7 +8,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::no_grad;
 use ternion_core::ops::unary::{UnaryGrad, UnaryOp};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for function in functions() {
@@ -31,7 +32,8 @@ struct Function {
     run: fn(&Tensor) -> Result<Tensor>,
     in_place: fn(&Tensor) -> Result<()>,
     definition: fn(f64) -> f64,
-    /// Where the saved value (y where [`UnaryOp::saves_output`], else x) is drawn from, and the derivative as a function of it.
+    /// The distribution of the saved value (y where [`UnaryOp::saves_output`], else x), and the
+    /// derivative as a function of it.
     derivative: (Values, fn(f64) -> f64),
 }
 
@@ -58,7 +60,8 @@ impl Function {
             .oracle(move |x| x[0].map(definition))
     }
 
-    /// The derivative as an op: on numbers like the function's, and far out, where `0 * inf` lurks.
+    /// Returns rows of the derivative as an op: for inputs like the function's, and for large ones,
+    /// where `0 * inf` may occur.
     fn derivative_rows(&self) -> [OpCase; 2] {
         let (saved, derivative) = self.derivative.clone();
         let op = self.op;
@@ -81,7 +84,7 @@ impl Function {
     }
 }
 
-/// Numbers that every floating dtype holds, and NaN.
+/// Numbers that every floating dtype represents, and NaN.
 fn far_out() -> Array {
     let values = [f64::NAN, 0.0, -0.0, 60000.0, -60000.0, 300.0, -300.0, 88.5, -88.5, 20.0, -20.0, 6e-8];
     Array::new(&[3, 4], values.to_vec())
@@ -91,7 +94,7 @@ fn comma(parameters: &str) -> &'static str {
     if parameters.is_empty() { "" } else { ", " }
 }
 
-/// A copy of `x` with its axes in reverse order in memory, changed by `f`.
+/// Returns a copy of `x` with its axes in reverse order in memory, changed by `f`.
 pub(super) fn in_strided_place(x: &Tensor, f: impl Fn(&Tensor) -> Result<()>) -> Result<Tensor> {
     no_grad(|| {
         let reversed: Vec<isize> = (0..x.rank() as isize).rev().collect();
@@ -101,7 +104,7 @@ pub(super) fn in_strided_place(x: &Tensor, f: impl Fn(&Tensor) -> Result<()>) ->
     })
 }
 
-/// What goes wrong first: not a number, the ends of the range, both zeros, large, small and subnormal numbers.
+/// Typical failures: NaN, the ends of the range, both zeros, large, small and subnormal numbers.
 fn specials() -> Array {
     let values = [
         f64::NAN,
@@ -128,7 +131,7 @@ fn specials() -> Array {
     Array::new(&[4, 5], values.to_vec())
 }
 
-/// Clear of whole numbers and of the halves between them.
+/// Away from integers and from the midpoints between them.
 fn between_steps() -> Values {
     Values::custom(|shapes, own, rng| {
         let part = |rng: &mut Rng| rng.uniform(0.1, 0.4) + 0.5 * rng.integer(0, 1) as f64;
@@ -136,7 +139,7 @@ fn between_steps() -> Values {
     })
 }
 
-/// On both sides of the bounds of clamp, and clear of them.
+/// On both sides of the bounds of clamp, and away from them.
 pub(super) fn around_bounds() -> Values {
     Values::custom(|shapes, own, rng| {
         let pick = |rng: &mut Rng| match rng.integer(0, 2) {
@@ -156,7 +159,7 @@ fn sign(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() { x } else { 1f64.copysign(x) }
 }
 
-/// The larger of x and 0; NaN stays (`f64::max` would drop it).
+/// Returns the larger of x and 0; NaN is preserved (`f64::max` would drop it).
 fn relu(x: f64) -> f64 {
     if x < 0.0 { 0.0 } else { x }
 }
@@ -181,7 +184,8 @@ fn normal_density(x: f64) -> f64 {
     (-0.5 * x * x).exp() / (2.0 * PI).sqrt()
 }
 
-/// One line each: op, parameters, values, the methods, the definition, the derivative in terms of what is saved.
+/// One entry per function: op, parameters, values, the methods, the definition, the derivative as a
+/// function of the saved value.
 fn functions() -> Vec<Function> {
     macro_rules! function {
         ($op:expr, $parameters:literal, $values:expr, |$t:ident| $run:expr, $in_place:expr, |$x:ident| $definition:expr, $derivative:expr) => {
@@ -297,7 +301,8 @@ fn functions() -> Vec<Function> {
             |x| x.tanh(),
             (Uniform(-1.0, 1.0), |y| 1.0 - y * y)
         ),
-        // Halves save a rounded y: beyond 4 its distance from 1 has hardly a digit left.
+        // In half precision the saved y is rounded: above 4 hardly a digit of its distance from 1
+        // is left.
         function!(
             UnaryOp::Sigmoid,
             "",
@@ -440,14 +445,14 @@ fn functions() -> Vec<Function> {
     ]
 }
 
-/// `value` as an integer dtype holds it: wrapped to its bits.
+/// Wraps `value` to the bits of an integer dtype.
 pub(crate) fn wrap(dtype: DType, value: f64) -> f64 {
     let end = 256f64.powi(dtype.size() as i32);
     match dtype {
         I64 => value as i128 as i64 as f64,
         U64 => value as i128 as u64 as f64,
         U32 | U16 | U8 => value.rem_euclid(end),
-        // Not of the sum with half of the end, which is rounded where the value is large.
+        // Does not add half of the range first: that sum is rounded if the value is large.
         I32 | I16 | I8 => match value.rem_euclid(end) {
             low if low >= end / 2.0 => low - end,
             low => low,
@@ -456,7 +461,7 @@ pub(crate) fn wrap(dtype: DType, value: f64) -> f64 {
     }
 }
 
-/// Functions that take integers, with values at the ends of their range.
+/// Functions of integers, with values at the ends of their range.
 fn integer_rows() -> Vec<OpCase> {
     type Case = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(f64) -> f64);
     let cases: [Case; 6] = [
@@ -534,7 +539,7 @@ fn softplus_with_beta() -> OpCase {
         })
 }
 
-/// The input itself above a threshold, which differences do not cross.
+/// The function is the identity above a threshold, which differences do not cross.
 fn softplus_above_a_threshold() -> Vec<OpCase> {
     let row = |beta: f64, threshold: f64, values: Values| {
         OpCase::new("softplus", format!("beta={beta} threshold={threshold}"))
@@ -547,12 +552,13 @@ fn softplus_above_a_threshold() -> Vec<OpCase> {
     vec![
         row(1.0, 0.0, AwayFrom(0.5)),
         row(2.0, 0.0, AwayFrom(0.5)).hostile("special", [Array::new(&[4], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e4])]),
-        // What is left below is more than f64 rounds.
+        // The neglected term is below f64's rounding error.
         row(1.0, 20.0, Uniform(21.0, 30.0)).exact(),
     ]
 }
 
-/// Where a careless formula loses its digits: near zero, far from it, and derivatives at kinks and beyond the range of `e^x`.
+/// Where a naive formula loses its digits: near zero, far from it, and derivatives at kinks and
+/// beyond the range of `e^x`.
 fn accuracy_rows() -> Vec<OpCase> {
     let tiny = || {
         Values::custom(|shapes, own, rng| {
@@ -594,7 +600,7 @@ fn accuracy_rows() -> Vec<OpCase> {
     rows
 }
 
-/// First and second derivatives of an elementwise function by two backward passes.
+/// Returns the first and second derivatives of an elementwise function by two backward passes.
 pub(super) fn slopes(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
     use ternion_core::{GradOptions, enable_grad, grad};
     enable_grad(|| {
@@ -609,7 +615,8 @@ pub(super) fn slopes(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Resul
     })
 }
 
-/// Derivatives where differences cannot tell them: at kinks by convention, and where `e^x` overflows.
+/// Derivatives where differences cannot determine them: at kinks by convention, and where `e^x`
+/// overflows.
 fn slope_rows() -> Vec<OpCase> {
     type Case = (UnaryOp, Vec<f64>, fn(f64) -> f64, fn(f64) -> f64);
     let zero: fn(f64) -> f64 = |_| 0.0;

@@ -1,13 +1,15 @@
-//! Rows of the wide unsigned dtypes with numbers above the largest of the signed dtype of their size, which a kernel of that would take for negative.
+//! Rows of the wide unsigned dtypes with numbers above the largest of the signed dtype of the same
+//! size, which a signed kernel would treat as negative.
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     UNSIGNED.iter().flat_map(|&dtype| [quotients(dtype), comparisons(dtype), extremes(dtype), order(dtype)]).collect()
 }
 
-/// Numbers on both sides of the half of the range, and at its ends; of u64 those that f64 holds.
+/// Numbers on both sides of the middle of the range, and at its ends; of u64 those that f64
+/// represents.
 fn numbers(dtype: DType) -> Vec<f64> {
     let half = 256f64.powi(dtype.size() as i32) / 2.0;
     let (last, below) = match dtype {
@@ -17,7 +19,7 @@ fn numbers(dtype: DType) -> Vec<f64> {
     vec![half, 0.0, 3.0, last, below, 7.0, half, 1.0, half + 4096.0, last, 2.0]
 }
 
-/// Each of the numbers as often as there are numbers: beside [`numbers`], all pairs.
+/// Each of the numbers as often as there are numbers: together with [`numbers`], all pairs.
 fn others(dtype: DType) -> Vec<f64> {
     let all = numbers(dtype);
     (0..all.len() * all.len()).map(|at| all[at / all.len()]).collect()
@@ -44,7 +46,7 @@ fn quotients(dtype: DType) -> OpCase {
             ])
         })
         .oracle(|x| {
-            // Not in f64, which rounds quotients of 64 bits up.
+            // Not in f64, which rounds 64-bit quotients up.
             let whole = |form: fn(u64, u64) -> Option<u64>| {
                 x[0].zip(&x[1], move |a, b| form(a as u64, b as u64).unwrap_or(0) as f64)
             };

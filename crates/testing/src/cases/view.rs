@@ -1,8 +1,8 @@
-//! Rows of views: other layouts of the same memory.
+//! Rows of views: other layouts of the same buffer.
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [shapes(), orders(), slices(), expansions(), windows()].concat()
 }
@@ -11,7 +11,7 @@ fn row(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
 }
 
-/// What a call on zeros of this shape must say.
+/// The expected error of a call on zeros of this shape.
 fn zeros(
     shape: &'static [usize],
     call: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
@@ -118,7 +118,7 @@ fn orders() -> Vec<OpCase> {
     ]
 }
 
-/// The elements `start`, `start + step`, .. along `axis`, `count` of them.
+/// Returns the elements `start`, `start + step`, .. along `axis`, `count` of them.
 fn stepped(x: &Array, axis: usize, start: usize, step: isize, count: usize) -> Array {
     x.along(axis, |slice| {
         (0..count).map(|at| slice[(start as isize + at as isize * step) as usize]).collect()
@@ -184,7 +184,7 @@ fn expansions() -> Vec<OpCase> {
 
 fn windows() -> Vec<OpCase> {
     let unfold = |axis: usize, size: usize, step: usize| {
-        // Windows share elements: gradients are sums, formed at once and so rounded once.
+        // Windows share elements: gradients are sums, computed by one op and so rounded once.
         row("unfold", &format!("axis={axis} size={size} step={step}"))
             .run(move |x| x[0].unfold(axis, size, step))
             .oracle(move |x| {

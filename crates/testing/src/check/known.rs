@@ -1,4 +1,4 @@
-//! What the oracle says of a case, formed once for all checks that ask.
+//! The oracle's results for a case, computed once for all checks that use them.
 
 use super::{Case, Session};
 use crate::array::Array;
@@ -14,18 +14,18 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use ternion_core::{DType, Tensor};
 
-/// What the oracle says of cases, kept for all checks of them.
+/// The oracle's results for cases, cached for all checks of them.
 #[derive(Default)]
 pub(crate) struct Knowledge(RefCell<HashMap<(String, DType, bool), Rc<Known>>>);
 
-/// The inputs of a case with what the oracle says of them, formed once for all that share it.
+/// The inputs of a case with the oracle's results, computed once for all checks that share them.
 pub(super) struct Known {
     pub(super) drawn: Drawn,
     pub(super) want: Vec<Array>,
     pub(super) cotangents: Vec<Array>,
     pub(super) gradients: RefCell<Option<Rc<Vec<Option<Gradient>>>>>,
     pub(super) stepwise: RefCell<HashMap<(DType, Grain), Option<Rc<Stepwise>>>>,
-    /// The same where factors are rounded to TF32, if the row lets a device do that in this dtype.
+    /// The same with factors rounded to TF32, if the row allows a device to do that in this dtype.
     pub(super) rounded: Option<Rc<Known>>,
 }
 
@@ -36,14 +36,14 @@ impl Known {
     }
 }
 
-/// Outputs and gradients of the same computation in float64 with every primitive's result rounded.
+/// Outputs and gradients of the same computation in float64, with every primitive's result rounded.
 pub(super) struct Stepwise {
     pub(super) outputs: Vec<Array>,
     pub(super) gradients: Vec<Option<Array>>,
 }
 
 impl Knowledge {
-    /// Forgets all: the next instance shares nothing with this one.
+    /// Clears the cache: the next instance shares nothing with this one.
     pub(super) fn clear(&self) {
         self.0.borrow_mut().clear();
     }
@@ -68,7 +68,7 @@ impl Session<'_> {
         known
     }
 
-    /// What the oracle says where the row's factors, and what the gradients start from, are rounded to TF32.
+    /// Returns the oracle's results with the row's factors and the cotangents rounded to TF32.
     fn rounded(&self, known: &Known) -> Known {
         let mut drawn = known.drawn.clone();
         for factor in drawn.inputs.iter_mut().take(self.row.tf32_factors) {
@@ -79,7 +79,8 @@ impl Session<'_> {
         Known::new(drawn, want, cotangents)
     }
 
-    /// The gradient of each input by central differences; dtypes that share their inputs share it.
+    /// Returns the gradient of each input by central differences. Dtypes that share their inputs
+    /// share it.
     pub(super) fn gradients(&self, case: Case<'_>, known: &Known) -> Rc<Vec<Option<Gradient>>> {
         if let Some(gradients) = &*known.gradients.borrow() {
             return gradients.clone();
@@ -99,7 +100,7 @@ impl Session<'_> {
         gradients
     }
 
-    /// The gradient of each input where factors are rounded to TF32.
+    /// Returns the gradient of each input with factors rounded to TF32.
     pub(super) fn rounded_gradients(&self, dtype: DType, rounded: &Known) -> Rc<Vec<Option<Gradient>>> {
         rounded.gradients.borrow_mut().get_or_insert_with(|| self.differences(dtype, rounded)).clone()
     }
@@ -116,7 +117,8 @@ impl Session<'_> {
         Rc::new((0..self.row.inputs.len()).map(gradient).collect())
     }
 
-    /// The same computation in float64, every result rounded to `dtype`; none if it does not run in float64.
+    /// Runs the same computation in float64 with every result rounded to `dtype`. Returns `None` if
+    /// it does not run in float64.
     pub(super) fn stepwise(&self, known: &Known, dtype: DType, grain: Grain) -> Option<Rc<Stepwise>> {
         if !dtype.is_half() {
             return None;

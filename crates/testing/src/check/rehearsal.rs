@@ -1,4 +1,5 @@
-//! Which checks would skip every case of a row on a device: told from what the device plans, without running any op.
+//! Determines which checks would skip every case of a row on a device, from the device's plans and
+//! without running any op.
 
 use super::run::run_twice;
 use super::{Case, Filter, NO_GRADIENT, Session, Target, Trouble, cases};
@@ -12,15 +13,16 @@ use crate::table::{Instance, OpCase};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ternion_core::{DType, Error, Result, Tensor, no_grad};
 
-/// What a rehearsal of a case tells.
+/// The result of rehearsing a case.
 enum Rehearsed {
     Skipped(String),
     Compared,
-    /// Values that were never computed led to an error.
+    /// Values that were never computed caused an error.
     Unclear,
 }
 
-/// The reasons, if `check` would skip every case of `row` that `filter` wants; `None` if it would compare anything, or cannot tell.
+/// Returns the skip reasons if `check` would skip every case of `row` that `filter` selects.
+/// Returns `None` if it would compare anything, or if that is unknown.
 pub(crate) fn skipped_wholly(
     row: &OpCase,
     check: Check,
@@ -65,7 +67,7 @@ fn wanted_cases(row: &OpCase, check: Check, filter: &Filter) -> Vec<(Instance, D
 }
 
 impl Session<'_> {
-    /// Goes through a case on a device that runs ops as `repeat` says.
+    /// Rehearses a case on a device that runs ops as `repeat` specifies.
     fn rehearse_on(
         &mut self,
         target: &Target,
@@ -111,10 +113,10 @@ impl Session<'_> {
             && !self.row.differentiable_inputs(dtype).is_empty()
     }
 
-    /// Why the check leaves a case out, whatever the device is.
+    /// Returns why the check excludes a case on every device.
     fn out_of_question(&self, (instance, dtype, _): Case<'_>) -> Option<&'static str> {
         let large = || instance.iter().any(|shape| shape.iter().product::<usize>() > FULL_LIMIT);
-        // Such a case is run, but alone it compares nothing.
+        // Such a case is run, but by itself it compares nothing.
         let empty = || instance.iter().all(|shape| shape.iter().product::<usize>() == 0);
         match self.check {
             Check::Backward | Check::Twice if !self.differentiable(dtype) => Some(NO_GRADIENT),
@@ -129,7 +131,7 @@ impl Session<'_> {
         self.row.run_backward(&self.device, case.1, case.2, inputs, &cotangents).map(|_| ())
     }
 
-    /// The second walk asks for ops that the first does without, such as sums of gradients.
+    /// The second backward pass needs ops that the first does not, such as sums of gradients.
     fn rehearse_twice(&self, case: Case<'_>) -> Result<()> {
         let known = self.known(case);
         run_twice(self.row, &self.device, case.1, case.2, &known, &known.drawn.directions()).map(|_| ())
@@ -138,7 +140,8 @@ impl Session<'_> {
     fn after(&self, error: Error) -> Rehearsed {
         match self.trouble(error) {
             Trouble::Unsupported(why) => Rehearsed::Skipped(why),
-            // A primitive refused where it may not be: the check runs, and fails.
+            // The device does not support a primitive that it must support: the check runs, and
+            // fails.
             Trouble::Wrong(_) if !self.trace.get().refused.is_empty() => Rehearsed::Compared,
             Trouble::Wrong(_) => Rehearsed::Unclear,
         }

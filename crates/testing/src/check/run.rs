@@ -1,4 +1,5 @@
-//! Running a row: its inputs placed on a device, the call under test, its gradients, and theirs.
+//! Running a row: moving its inputs to a device, the call under test, its gradients, and
+//! second-order gradients.
 
 use super::known::Known;
 use crate::array::Array;
@@ -7,11 +8,12 @@ use crate::place::{Arrangement, place};
 use crate::table::OpCase;
 use ternion_core::{DType, Device, Error, GradOptions, Tensor, grad};
 
-/// One for each input.
+/// One gradient for each input.
 type Gradients = Vec<Option<Tensor>>;
 
 impl OpCase {
-    /// The oracle's answer. Of a row without one there is none: the panic is a failure of its case.
+    /// Returns the oracle's outputs. A row without an oracle panics, which is reported as a failure
+    /// of its case.
     pub(super) fn answer(&self, dtype: DType, inputs: &[Array]) -> Vec<Array> {
         let oracle = self.oracle.as_ref().unwrap_or_else(|| panic!("{}: the row has no oracle", self.name()));
         oracle(dtype, inputs)
@@ -22,7 +24,8 @@ impl OpCase {
         Some(oracle(&|value| crate::compare::round_to(dtype, value), inputs))
     }
 
-    /// Gradients for the first inputs as a kernel forms them that rounds in between, where the row tells how.
+    /// Returns gradients for the first inputs as a kernel with intermediate rounding computes them,
+    /// if the row defines that.
     pub(super) fn rounded_gradients_of(
         &self,
         dtype: DType,
@@ -35,7 +38,7 @@ impl OpCase {
         gradients(&|value| crate::compare::round_to(dtype, value), inputs, cotangents)
     }
 
-    /// The cotangents of the outputs that have gradients.
+    /// Returns the cotangents of the outputs that have gradients.
     pub(super) fn weights(&self, cotangents: &[Array]) -> Vec<Option<Array>> {
         let counted = |(index, cotangent): (usize, &Array)| {
             (index < self.differentiable_outputs).then(|| cotangent.clone())
@@ -43,10 +46,10 @@ impl OpCase {
         cotangents.iter().enumerate().map(counted).collect()
     }
 
-    /// Places the inputs and calls the function under test.
+    /// Moves the inputs to the device and calls the function under test.
     ///
     /// # Errors
-    /// Those of the call; a row that calls nothing.
+    /// The errors of the call; a row without a function to call.
     pub fn call(
         &self,
         device: &Device,
@@ -81,10 +84,11 @@ impl OpCase {
         inputs.iter().enumerate().map(place_one).collect()
     }
 
-    /// Runs forward with a record, then backward from `cotangents`: the outputs, and the gradient of each input that has one.
+    /// Runs forward with recording, then backward from `cotangents`. Returns the outputs, and the
+    /// gradient of each input that has one.
     ///
     /// # Errors
-    /// Those of the call, or that no gradient was recorded.
+    /// The errors of the call, or if no gradient was recorded.
     pub fn run_backward(
         &self,
         device: &Device,
@@ -118,7 +122,8 @@ impl OpCase {
         Ok((outputs, gradients))
     }
 
-    /// The outputs that gradients flow from, with their cotangents laid out as the inputs are.
+    /// Returns the outputs that gradients flow from, with their cotangents in the same memory
+    /// arrangement as the inputs.
     fn sources(
         &self,
         device: &Device,
@@ -148,7 +153,8 @@ impl OpCase {
     }
 }
 
-/// The gradients, for inputs and cotangents, of the first gradient weighted by `directions`.
+/// Returns the gradients of the first-order gradient weighted by `directions`, for inputs and
+/// cotangents.
 pub(super) fn run_twice(
     row: &OpCase,
     device: &Device,

@@ -1,4 +1,4 @@
-//! Which cases there are of a row in each check, by their printed keys, and which of them are wanted.
+//! The cases of a row in each check, by their printed keys, and their selection by a filter.
 
 use crate::array::Array;
 use crate::case::{arrangements, case_key};
@@ -7,20 +7,21 @@ use crate::report::Check;
 use crate::table::{Instance, OpCase};
 use ternion_core::DType;
 
-/// Which cases of the table are wanted.
+/// A selection of cases of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// Every case.
     #[default]
     All,
-    /// Those whose printed key contains this text from the start of a word on: `softmax` is not in `log_softmax`.
+    /// The cases whose printed key contains this text, starting at a word: `softmax` does not match
+    /// `log_softmax`.
     Text(String),
     /// The case with this printed key.
     Key(String),
 }
 
 impl Filter {
-    /// Whether the case with this key is wanted.
+    /// Returns whether the case with this key is selected.
     pub fn wants(&self, key: &str) -> bool {
         match self {
             Filter::All => true,
@@ -32,7 +33,7 @@ impl Filter {
     }
 }
 
-/// The keys of the cases that `check` makes of `row`.
+/// Returns the keys of the cases of `row` in `check`.
 pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
     match check {
         Check::Rejects => row.rejects.iter().map(|(message, _)| rejects_key(row, message)).collect(),
@@ -49,8 +50,9 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
     }
 }
 
-/// The memory layouts of the integers that would make the table longer by a tenth each two: where elements lie is found as for i64, i32 and u8, which are run in all of
-/// them.
+/// The memory layouts of the further integer dtypes. Each additional pair of layouts would make the
+/// table a tenth longer, and indexing into memory is the same code as for i64, i32 and u8, which
+/// run in all layouts.
 const OF_FURTHER_INTEGERS: [Arrangement; 2] = [Arrangement::Dense, Arrangement::Sliced];
 
 fn runs_in(dtype: DType, arrangement: Arrangement) -> bool {
@@ -58,7 +60,7 @@ fn runs_in(dtype: DType, arrangement: Arrangement) -> bool {
     !is_further || OF_FURTHER_INTEGERS.contains(&arrangement)
 }
 
-/// In which dtypes and memory layouts `check` runs an instance of `row`.
+/// Returns the dtypes and memory layouts in which `check` runs an instance of `row`.
 pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, Arrangement)> {
     let (dtypes, wanted): (Vec<DType>, &[Arrangement]) = match check {
         Check::Backward => (row.float_dtypes(), &Arrangement::ALL),
@@ -74,7 +76,7 @@ pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DTy
         .collect()
 }
 
-/// Key, shapes and dtype of each case of hostile inputs.
+/// Returns key, shapes and dtype of each case of adversarial inputs.
 pub(super) fn hostile_cases(row: &OpCase) -> Vec<(String, Instance, DType)> {
     let of = |(name, inputs): &(&str, Vec<Array>)| {
         let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
@@ -93,17 +95,17 @@ pub(super) fn rejects_key(row: &OpCase, message: &str) -> String {
 }
 
 impl OpCase {
-    /// The floating dtypes of this row.
+    /// Returns the floating dtypes of this row.
     pub fn float_dtypes(&self) -> Vec<DType> {
         self.dtypes.iter().copied().filter(|dtype| dtype.is_float()).collect()
     }
 
-    /// Whether any input has a gradient in any dtype.
+    /// Returns whether any input has a gradient in any dtype.
     pub fn has_gradient(&self) -> bool {
         self.dtypes.iter().any(|&dtype| !self.differentiable_inputs(dtype).is_empty())
     }
 
-    /// This row on the smallest shapes that hold more than one element, in its first dtype.
+    /// Returns this row on the smallest shapes with more than one element, in its first dtype.
     pub fn smallest(&self) -> OpCase {
         let size = |instance: &&Instance| {
             instance.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>()
@@ -117,8 +119,9 @@ impl OpCase {
         }
     }
 
-    /// This row as it is checked where a whole check of compositions takes too long: on its smallest shapes, in dense memory, in f64 and f32, or in i32,
-    /// where it has those. The rows of the ops that it is composed of run in every layout and dtype.
+    /// Returns a reduced version of this row, for devices on which a full check of compositions
+    /// takes too long: its smallest shapes, dense memory, and f64 and f32, or i32, if the row has
+    /// those. The rows of the ops that it is composed of run in every layout and dtype.
     pub(crate) fn in_brief(&self) -> OpCase {
         let of = |wanted: &[DType]| -> Vec<DType> {
             self.dtypes.iter().copied().filter(|dtype| wanted.contains(dtype)).collect()
@@ -137,7 +140,7 @@ impl OpCase {
         self.float_dtypes().into_iter().max_by_key(|dtype| dtype.size()).into_iter().collect()
     }
 
-    /// Which inputs have a gradient when the row runs in `dtype`.
+    /// Returns which inputs have a gradient when the row runs in `dtype`.
     pub fn differentiable_inputs(&self, dtype: DType) -> Vec<usize> {
         let has =
             |&at: &usize| self.inputs[at].differentiable && self.inputs[at].class.dtype(dtype).is_float();

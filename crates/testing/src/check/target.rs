@@ -1,50 +1,56 @@
-//! A device under test: what it is compared with, and which checks have it for themselves.
+//! A device under test: the reference for its comparisons, and which checks have exclusive use of
+//! it.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use ternion_core::Device;
 
-/// A device under test, and the one on which float64 arithmetic shows what rounding costs.
+/// A device under test, and a reference device on which float64 arithmetic shows the cost of
+/// rounding.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The device under test.
     pub device: Device,
-    /// A device that has f64.
+    /// A device with f64.
     pub reference: Device,
-    /// What the hardware is, for the coverage page; empty where the device itself tells.
+    /// The name of the hardware, for the coverage page; empty if the device itself reports it.
     pub description: String,
-    /// Of the same hardware, and not in use: see [`Target::several`].
+    /// Further devices of the same hardware that are not in use: see [`Target::several`].
     free: Arc<Mutex<Vec<Device>>>,
     immediate: bool,
-    /// Whether compositions are checked in brief: see [`Target::compositions_in_brief`].
+    /// Whether compositions are checked only in part: see [`Target::compositions_in_brief`].
     pub(crate) brief: bool,
 }
 
 impl Target {
-    /// `device`, with the CPU as reference.
+    /// Creates a target for `device`, with the CPU as reference.
     pub fn new(device: Device) -> Target {
         let (reference, description) = (ternion_cpu::device(), String::new());
         Target { device, reference, description, free: Arc::default(), immediate: false, brief: false }
     }
 
-    /// With further devices of the same hardware and name. A check takes one for itself while there are any, and shares the first where they are taken: where
-    /// a device does its work in one thread of the processor, checks in several threads would wait for that one.
+    /// Adds further devices of the same hardware and name. A check gets exclusive use of one while
+    /// any are free, and otherwise shares the first. On a device that works in a single CPU thread,
+    /// checks in several threads would otherwise wait for that thread.
     pub fn several(self, others: impl IntoIterator<Item = Device>) -> Target {
         Target { free: Arc::new(Mutex::new(others.into_iter().collect())), ..self }
     }
 
-    /// For a device whose calls return when all is done: what is wrong with the data of one check is not told to another.
+    /// Marks a device whose calls return after all work is done: an error in the data of one check
+    /// is not reported to another.
     pub fn immediate(self) -> Target {
         Target { immediate: true, ..self }
     }
 
-    /// With functions composed of ops checked on their smallest shapes, in dense memory and few dtypes: for software devices, which compile each op's kernel for
-    /// each dtype and layout for minutes.
+    /// Checks functions composed of ops only on their smallest shapes, in dense memory and few
+    /// dtypes: for software devices, which take minutes to compile the kernel of each op for each
+    /// dtype and layout.
     pub fn compositions_in_brief(self, brief: bool) -> Target {
         Target { brief, ..self }
     }
 
-    /// What `check` finds on a further device, which no other check has; on the first if all are taken. A device that runs behind the program tells what is
-    /// wrong with the data to whoever waits for it next: if it is shared, a check that `provokes` errors runs while no other does.
+    /// Runs `check` with exclusive use of a further device, or on the first if all are in use. An
+    /// asynchronous device reports an error in the data to the next caller that synchronizes: if it
+    /// is shared, a check that `provokes` errors runs while no other check does.
     pub(crate) fn in_turn<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
         static TURN: RwLock<()> = RwLock::new(());
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,12 +71,12 @@ impl Target {
         found
     }
 
-    /// The same with this device alone.
+    /// Returns the same target with only this device.
     pub(crate) fn on(&self, device: Device) -> Target {
         Target { device, free: Arc::default(), ..self.clone() }
     }
 
-    /// With what its hardware is called.
+    /// Sets the name of the hardware.
     pub fn described(self, description: impl Into<String>) -> Target {
         Target { description: description.into(), ..self }
     }

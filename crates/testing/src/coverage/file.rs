@@ -1,4 +1,4 @@
-//! What was found on a device as a file: JSON, a line for each op.
+//! The coverage of a device as a file: JSON with a line for each op.
 
 use super::{Cell, Coverage, OpCoverage, Support};
 use crate::suite::Part;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use ternion_core::DType;
 
 impl Cell {
-    /// As shown: `FB` by kernels, `fb` composed, `-` refused; one letter where there is only one direction.
+    /// Returns the printed mark: `FB` by kernels, `fb` composed, `-` unsupported; one letter if
+    /// there is only one direction.
     pub fn mark(self) -> String {
         let mark = |support, by_kernels, composed| match support {
             Support::Absent => "",
@@ -37,7 +38,7 @@ impl Cell {
 }
 
 impl Coverage {
-    /// The file's contents.
+    /// Returns the contents of the file.
     pub fn to_json(&self) -> String {
         let head = [
             ("device", json!(self.device)),
@@ -54,10 +55,10 @@ impl Coverage {
         format!("{{\n{head}  \"ops\": {{\n{}\n  }}\n}}\n", ops.join(",\n"))
     }
 
-    /// What [`to_json`](Coverage::to_json) wrote.
+    /// Parses the output of [`to_json`](Coverage::to_json).
     ///
     /// # Errors
-    /// What is not as it is written there.
+    /// What differs from that format.
     pub fn from_json(text: &str) -> Result<Coverage, String> {
         let all: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let missing = |what: &str| format!("{what} is missing or of another kind");
@@ -84,7 +85,8 @@ impl Coverage {
         })
     }
 
-    /// The name of this device's file: `coverage-cuda.json` for `cuda:0`; `coverage-cuda-2-of-12.json` for a part.
+    /// Returns the name of this device's file: `coverage-cuda.json` for `cuda:0`;
+    /// `coverage-cuda-2-of-12.json` for a part.
     pub fn file_name(&self) -> String {
         let kind = self.device.split(':').next().unwrap_or_default();
         match self.part {
@@ -94,7 +96,8 @@ impl Coverage {
     }
 }
 
-/// `"exp": {"cases": 12, "dtypes": {"f64": "FB", ..}}`, the dtypes in their usual order.
+/// Returns `"exp": {"cases": 12, "dtypes": {"f64": "FB", ..}}` with the dtypes in their usual
+/// order.
 fn op_line(name: &str, op: &OpCoverage) -> String {
     let cells = DType::ALL.iter().filter_map(|dtype| Some((dtype.name(), op.cells.get(dtype.name())?)));
     let cells: Vec<String> = cells
@@ -112,10 +115,10 @@ fn cells_of(op: &str, dtypes: &Map<String, Value>) -> Result<BTreeMap<String, Ce
     dtypes.iter().map(cell).collect()
 }
 
-/// The devices of all files `coverage-*.json` in `folder`, by name.
+/// Reads the devices of all files `coverage-*.json` in `folder`, by name.
 ///
 /// # Errors
-/// A folder or file that cannot be read, or a file that holds something else.
+/// A folder or file that cannot be read, or a file with other contents.
 pub fn read_folder(folder: &Path) -> Result<Vec<Coverage>, String> {
     let told = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut files: Vec<PathBuf> = Vec::new();
@@ -134,10 +137,11 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Coverage>, String> {
     files.iter().map(read).collect()
 }
 
-/// Writes the device's file into `folder` and tells where.
+/// Writes the device's file to `folder` and returns its path.
 ///
 /// # Errors
-/// Cases that were wrong: such a file would tell of support that is not there. A folder that cannot be written.
+/// Wrong cases: such a file would claim support that does not exist. A folder that cannot be
+/// written.
 pub fn write_file(folder: &Path, coverage: &Coverage) -> Result<PathBuf, String> {
     if !coverage.failures.is_empty() {
         let (count, device) = (coverage.failures.len(), &coverage.device);
@@ -148,7 +152,7 @@ pub fn write_file(folder: &Path, coverage: &Coverage) -> Result<PathBuf, String>
     Ok(path)
 }
 
-/// Writes a file that is there as a whole or as it was.
+/// Writes a file atomically: it is replaced completely or not at all.
 ///
 /// # Errors
 /// A folder that cannot be written.
@@ -156,7 +160,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
     let beside = path.with_extension(format!("{}.part", std::process::id()));
     let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
-        // What is left of it, if anything: the error is told in any case.
+        // Removes the temporary file if it exists; the first error is returned in any case.
         let _ = std::fs::remove_file(&beside);
         format!("{}: {error}", path.display())
     })

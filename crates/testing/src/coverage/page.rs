@@ -1,4 +1,4 @@
-//! The page: what can be told of the table without running it, then a column for each device.
+//! The coverage page: facts about the table that need no run, then a column for each device.
 
 use super::{Coverage, OpCoverage};
 use crate::check::cases;
@@ -22,7 +22,7 @@ meaning in it. No `B`: the op has no gradient, for the reason above. `?`: the op
 
 ";
 
-/// The page for what was found on these devices.
+/// Returns the page for the coverage of these devices.
 pub fn page(devices: &[Coverage]) -> String {
     let mut text = String::from(INTRODUCTION);
     text += &heads(devices);
@@ -46,7 +46,7 @@ fn line(text: &mut String, first: &str, others: impl Iterator<Item = impl AsRef<
     text.push('\n');
 }
 
-/// What each device is, and how much was run on it.
+/// Returns what each device is, and how much was run on it.
 fn heads(devices: &[Coverage]) -> String {
     let mut text = String::from(
         "| device | what it is | what was run | cases | elements compared |\n|---|---|---|---:|---:|\n",
@@ -59,7 +59,7 @@ fn heads(devices: &[Coverage]) -> String {
     text + "\n"
 }
 
-/// `FB floats, F integers bool; 48`.
+/// Returns a text such as `FB floats, F integers bool; 48`.
 fn found_of(op: &OpCoverage) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for dtype in DType::ALL {
@@ -75,7 +75,7 @@ fn found_of(op: &OpCoverage) -> String {
     format!("{}; {}", groups.join(", "), op.cases)
 }
 
-/// Dtypes by name, whole families by theirs.
+/// Lists dtypes by name, complete families by their name.
 fn families(dtypes: &[&str]) -> String {
     let [floats, integers, unsigned] = [
         DType::is_float as fn(DType) -> bool,
@@ -95,7 +95,7 @@ fn families(dtypes: &[&str]) -> String {
     names.join(" ")
 }
 
-/// What can be told of the table without running it.
+/// Returns the facts about the table that need no run.
 fn facts() -> String {
     let rows = table();
     let instances: usize = rows.iter().map(|row| row.instances.len()).sum();
@@ -140,7 +140,8 @@ fn refusals(devices: &[Coverage]) -> String {
     text
 }
 
-/// `f64: the device has no f64; exp: no such floats`, as it is said of each op, without the op.
+/// Removes the op from a reason that is repeated for each op: `f64: the device has no f64; exp: no
+/// such floats`.
 fn without_op(why: &str) -> String {
     let split = why.split_once("; ").and_then(|(head, rest)| Some((head, rest.split_once(": ")?.1)));
     split.map_or_else(|| why.to_string(), |(head, reason)| format!("{head}; {reason}"))

@@ -1,13 +1,14 @@
-//! What several runs found of one device, each of a part of the op table.
+//! Joins the coverage of one device from several runs, each of a part of the op table.
 
 use super::Coverage;
 use crate::suite::Part;
 use std::collections::BTreeMap;
 
-/// What `found` says of each device, the parts of one device joined.
+/// Returns the coverage of each device with its parts joined.
 ///
 /// # Errors
-/// A device of which a part is missing, or there twice, or that was divided into different numbers of parts; parts that ran another scope or another device.
+/// A device with a missing or duplicate part, or with parts of different divisions; parts that ran
+/// another scope or another device.
 pub fn joined(found: Vec<Coverage>) -> Result<Vec<Coverage>, String> {
     let mut by_device: BTreeMap<String, Vec<Coverage>> = BTreeMap::new();
     for coverage in found {
@@ -16,7 +17,7 @@ pub fn joined(found: Vec<Coverage>) -> Result<Vec<Coverage>, String> {
     by_device.into_values().map(of_device).collect()
 }
 
-/// The parts of one device as one.
+/// Joins the parts of one device.
 fn of_device(mut parts: Vec<Coverage>) -> Result<Coverage, String> {
     parts.sort_by_key(|part| part.part);
     let numbers: Vec<Part> = parts.iter().map(|part| part.part).collect();
@@ -36,7 +37,7 @@ fn of_device(mut parts: Vec<Coverage>) -> Result<Coverage, String> {
 }
 
 impl Coverage {
-    /// Adds what `other`, another part of the same table, found. Parts have no op in common.
+    /// Adds the coverage of `other`, another part of the same table. Parts have no op in common.
     fn join(&mut self, other: Coverage) -> Result<(), String> {
         let same = [("device", &self.description, &other.description), ("scope", &self.scope, &other.scope)];
         if let Some((what, first, this)) = same.into_iter().find(|(_, first, this)| first != this) {
@@ -65,7 +66,7 @@ mod tests {
     use super::super::tests::example;
     use super::*;
 
-    /// The example of all, in two parts.
+    /// The example coverage in two parts.
     fn two_parts() -> [Coverage; 2] {
         let part = |op: &str, number, compared| Coverage {
             part: Part::new(number, 2).expect("there are two"),

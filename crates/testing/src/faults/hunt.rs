@@ -1,7 +1,9 @@
-//! The hunt for planted faults: each in each op, dtype and direction, on the smallest cases in which it makes a difference.
+//! The search for planted faults: each fault in each op, dtype and direction, on the smallest cases
+//! in which it makes a difference.
 //!
-//! [`main`] is the test program `tests/faults.rs`: one test for each op. A fault that makes a difference and goes unseen is a failure that names op, fault,
-//! dtype and direction; what a fault would have needed where it made none is printed.
+//! [`main`] is the test program `tests/faults.rs`, with one test for each op. A fault that makes a
+//! difference and is not detected is a failure that names op, fault, dtype and direction. If a
+//! fault made no difference anywhere, the program prints what it would have needed.
 
 use super::{Fault, Faulty};
 use crate::array::broadcast_shape;
@@ -21,28 +23,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::DType;
 use ternion_core::autograd::{Grads, observe_backward};
 
-/// Cases of more elements than this are not looked at ..
+/// The maximum number of elements of a case, except for sums.
 const LARGEST: usize = 1500;
-/// .. but where sums must be long for their errors to show.
+/// The same for sums, which must be long for their errors to be visible.
 const LARGEST_SUM: usize = 16_000;
-/// How many cases are tried before a fault is said to make no difference.
+/// The number of cases that are tried before a fault is reported to make no difference.
 const TRIES: usize = 120;
-/// How many cases in which it makes a difference may let a fault pass before it counts as unseen.
+/// The number of cases in which a fault may make a difference and pass before it counts as
+/// undetected.
 const CHANCES: usize = 8;
 
-/// What became of the faults planted in one op.
+/// The results for the faults planted in one op.
 #[derive(Clone, Debug, Default)]
 pub struct Bag {
-    /// Faults that were noticed.
+    /// Faults that were detected.
     pub caught: usize,
-    /// Faults that made no difference anywhere: op, fault, and what it would have needed. With the dtypes.
+    /// Faults that made no difference anywhere: op, fault, and what it would have needed. With the
+    /// dtypes.
     pub idle: BTreeMap<(String, Fault), BTreeSet<&'static str>>,
-    /// Faults that made a difference and were not noticed: op, fault, dtype, direction and the cases.
+    /// Faults that made a difference and were not detected: op, fault, dtype, direction and the
+    /// cases.
     pub unseen: Vec<String>,
 }
 
 impl Bag {
-    /// Adds what another hunt found.
+    /// Adds the results of another search.
     pub fn merge(&mut self, other: Bag) {
         self.caught += other.caught;
         for (what, dtypes) in other.idle {
@@ -52,17 +57,18 @@ impl Bag {
     }
 }
 
-/// Where an op is found.
+/// The rows that reach each op.
 pub struct Sites {
     rows: Vec<OpCase>,
     /// Rows by direction and op.
     by_op: BTreeMap<(&'static str, Phase), Vec<usize>>,
-    /// Rows by the name of a node of the gradient graph.
+    /// Rows by the name of a node of the autograd graph.
     by_node: BTreeMap<&'static str, Vec<usize>>,
 }
 
 impl Sites {
-    /// Runs every row once, on its smallest shapes, and notes which ops it reaches in which direction.
+    /// Runs every row once, on its smallest shapes, and records which ops it reaches in which
+    /// direction.
     pub fn survey(target: &Target) -> Sites {
         let mut rows = table();
         rows.retain(|row| !row.instances.is_empty());
@@ -95,7 +101,7 @@ impl Sites {
         Sites { rows, by_op, by_node }
     }
 
-    /// Every op that runs, and every node of the gradient graph.
+    /// Returns every op that runs, and every node of the autograd graph.
     pub fn ops(&self) -> BTreeSet<&'static str> {
         self.by_op.keys().map(|(op, _)| *op).chain(self.by_node.keys().copied()).collect()
     }
@@ -123,7 +129,7 @@ impl Plant {
         if self.phase == Phase::Backward { "backward" } else { "forward" }
     }
 
-    /// The memory layouts in which the fault is looked for, likely ones first.
+    /// Returns the memory layouts in which the fault is searched, likely ones first.
     fn arrangements(&self) -> &'static [Arrangement] {
         match self.fault {
             Fault::StridesIgnored => {
@@ -135,17 +141,18 @@ impl Plant {
     }
 }
 
-/// The cases of one op, with what has been found out about them.
+/// The cases of one op, with what is known about them.
 pub struct Hunter<'a> {
     sites: &'a Sites,
     target: &'a Target,
     knowledge: Knowledge,
-    /// The fingerprint of cases that pass without a fault: by row, instance, dtype, arrangement and check.
+    /// The fingerprints of cases that pass without a fault: by row, instance, dtype, arrangement
+    /// and check.
     sound: RefCell<HashMap<(usize, usize, DType, Arrangement, Check), Option<u64>>>,
 }
 
 impl<'a> Hunter<'a> {
-    /// A hunter on one device.
+    /// Creates a search on one device.
     pub fn new(sites: &'a Sites, target: &'a Target) -> Hunter<'a> {
         Hunter { sites, target, knowledge: Knowledge::default(), sound: RefCell::default() }
     }
@@ -192,7 +199,7 @@ impl<'a> Hunter<'a> {
     fn in_every_dtype(&self, plant: Plant, rows: &[usize], bag: &mut Bag) {
         for dtype in DType::ALL {
             let plant = Plant { dtype, ..plant };
-            // Not in compositions of others: they may be too coarse for a fault of one of their steps.
+            // Not in compositions: their limits may be too loose for a fault of one of their steps.
             let is_own = |at: usize| {
                 let row = &self.sites.rows[at];
                 !row.composition || row.op == plant.op.trim_end_matches("_grad")
@@ -236,7 +243,8 @@ impl<'a> Hunter<'a> {
             match result {
                 _ if differences == 0 => {}
                 Err(_) => return Found::Caught,
-                // What it changed has no bearing on the result: a value that is not used, a mask that did not flip.
+                // The fault changed something that does not affect the result: a value that is not
+                // used, a mask that did not flip.
                 Ok(_) if values == honest => {}
                 Ok(_) => passed.push(crate::case::case_key(row, case.0, case.1, case.2)),
             }
@@ -247,7 +255,8 @@ impl<'a> Hunter<'a> {
         if passed.is_empty() { Found::Idle } else { Found::Unseen(passed) }
     }
 
-    /// The cases in which to look: the op's own rows first, small ones first (for sums large ones, where the error grows).
+    /// Returns the cases to search: the op's own rows first, small ones first (for sums large ones,
+    /// where the error grows).
     fn candidates(&self, plant: Plant, rows: &[usize]) -> Vec<(usize, usize, Arrangement)> {
         let mut found = Vec::new();
         for &at in rows {
@@ -269,13 +278,14 @@ impl<'a> Hunter<'a> {
             Fault::HalfAccumulate => {
                 found.sort_by_key(|&(size, order, at, ..)| (foreign(at), order, std::cmp::Reverse(size)))
             }
-            // One element has no rows to swap and no tail: it comes last.
+            // A single element has no rows to swap and no tail: it comes last.
             _ => found.sort_by_key(|&(size, order, at, ..)| (foreign(at), size <= 1, size, order)),
         }
         found.into_iter().map(|(_, _, at, which, arrangement)| (at, which, arrangement)).collect()
     }
 
-    /// The fingerprint of the case as it is, if it passes: only then does its failure say that a fault was noticed.
+    /// Returns the fingerprint of the case without a fault, if it passes: only then does a failure
+    /// show that a fault was detected.
     fn sound(&self, at: usize, which: usize, plant: Plant, arrangement: Arrangement) -> Option<u64> {
         let key = (at, which, plant.dtype, arrangement, plant.check());
         if let Some(&sound) = self.sound.borrow().get(&key) {
@@ -289,7 +299,8 @@ impl<'a> Hunter<'a> {
         sound
     }
 
-    /// The check's result with the fault in place, the fingerprint of the values, and how often the fault made a difference.
+    /// Returns the check's result with the fault planted, the fingerprint of the values, and how
+    /// often the fault made a difference.
     fn run_planted(&self, row: &OpCase, plant: Plant, case: Case<'_>) -> (Result<usize, String>, u64, usize) {
         match plant.fault {
             Fault::GradientTimesFive | Fault::GradientZero => self.run_with_gradients(row, plant, case),
@@ -338,7 +349,8 @@ enum Found {
     Unseen(Vec<String>),
 }
 
-/// Whether an instance has a differentiable operand that is smaller than the broadcast shape of all.
+/// Returns whether an instance has a differentiable operand that is smaller than the broadcast
+/// shape.
 fn broadcasts(row: &OpCase, instance: &Instance) -> bool {
     let ranked = instance.iter().try_fold(Vec::new(), |shape, other| {
         let fits = (0..shape.len().min(other.len())).all(|back| {
@@ -351,7 +363,7 @@ fn broadcasts(row: &OpCase, instance: &Instance) -> bool {
     (0..instance.len()).any(|at| row.inputs[at].differentiable && instance[at] != shape)
 }
 
-/// The ops of the table whose rows have several operands.
+/// Returns the ops of the table whose rows have several operands.
 pub fn broadcasting_ops() -> Vec<&'static str> {
     let several = |rows: &[OpCase]| {
         rows.iter().any(|row| row.instances.iter().any(|instance| broadcasts(row, instance)))
@@ -359,7 +371,7 @@ pub fn broadcasting_ops() -> Vec<&'static str> {
     rows_by_op().into_iter().filter(|(_, rows)| several(rows)).map(|(op, _)| op).collect()
 }
 
-/// Plants every fault in every op of the table on `target`, as the command line says.
+/// Plants every fault in every op of the table on `target`, with the options of the command line.
 pub fn main(target: &Target) -> ExitCode {
     let mut arguments = Arguments::from_args();
     let sites = Arc::new(Sites::survey(target));
@@ -378,7 +390,7 @@ pub fn main(target: &Target) -> ExitCode {
         eprintln!("error: no op that runs contains {filter:?}");
         return ExitCode::FAILURE;
     }
-    // Another filter than text in a name has no meaning here.
+    // Filters other than text in a name have no meaning here.
     arguments.exact = false;
     let conclusion = libtest_mimic::run(&arguments, trials);
     if arguments.list {

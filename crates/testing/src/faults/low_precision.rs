@@ -1,4 +1,4 @@
-//! Sums in a dtype that is too narrow for them: the op runs in f32 (or f64), but every partial sum is rounded.
+//! Sums in too narrow a dtype: the op runs in f32 (or f64), but every partial sum is rounded.
 
 use super::{array_of, write_array};
 use crate::array::{Array, Keep, advance};
@@ -9,7 +9,7 @@ use ternion_core::ops::index::ScatterMode;
 use ternion_core::ops::reduce::ReduceOp;
 use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Tensor, Unsupported, View, no_grad};
 
-/// The dtype in which a row in `dtype` must not sum.
+/// Returns a dtype that is too narrow for the sums of a row in `dtype`.
 pub(super) fn too_narrow_for(dtype: DType) -> DType {
     match dtype {
         DType::BF16 => DType::BF16,
@@ -17,7 +17,8 @@ pub(super) fn too_narrow_for(dtype: DType) -> DType {
     }
 }
 
-/// Runs `op` on `inner` with every partial sum rounded to `sums` (f64: not at all), and puts the results into `outputs`.
+/// Runs `op` on `inner` with every partial sum rounded to `sums` (f64: not at all), and writes the
+/// results to `outputs`.
 pub(super) fn run(
     inner: &Device,
     sums: DType,
@@ -30,7 +31,8 @@ pub(super) fn run(
         let mut tensors = Vec::with_capacity(inputs.len());
         for view in inputs {
             let tensor = Tensor::from_buffer(view.buffer.clone(), *view.layout, view.dtype, &narrow)?;
-            // Halves are computed in f32 and rounded once at the end: all that differs from an honest run is the sums.
+            // Half precision is computed in f32 and rounded once at the end: the sums are the only
+            // difference from a correct run.
             tensors.push(if view.dtype.is_half() { tensor.to_dtype(DType::F32)? } else { tensor });
         }
         let inputs: Vec<&Tensor> = tensors.iter().collect();
@@ -42,7 +44,8 @@ pub(super) fn run(
     })
 }
 
-/// Primitives of another device, those that add rounding every partial sum. Composites are composed.
+/// The primitives of another device; those that add floats round every partial sum. Other ops are
+/// composed.
 #[derive(Debug)]
 struct NarrowSums {
     inner: Device,
@@ -54,7 +57,7 @@ impl NarrowSums {
         terms.fold(0.0, |sum, term| round_to(self.sums, sum + term))
     }
 
-    /// The op's result with narrow sums, if it is one that adds floats.
+    /// Returns the op's result with narrow sums, if it is an op that adds floats.
     fn narrow(&self, op: &Op, inputs: &[View<'_>]) -> Result<Option<Array>> {
         if !inputs.first().is_some_and(|view| view.dtype.is_float()) {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! Planted faults: a check that cannot fail is no check.
+//! Planted faults, which show that the checks can fail.
 //!
-//! [`Faulty`] is a device with one bug in one op. [`hunt`](mod@hunt) plants each [`Fault`] in each op, in each dtype and direction, and
-//! expects the table to notice.
+//! [`Faulty`] is a device with one bug in one op. [`hunt`](mod@hunt) plants each [`Fault`] in each
+//! op, in each dtype and direction, and expects the table to detect it.
 
 pub mod hunt;
 mod low_precision;
@@ -18,10 +18,10 @@ use ternion_core::ops::copy::Copy;
 use ternion_core::ops::reduce::{Reduce, ReduceOp};
 use ternion_core::{Backend, Buffer, DType, Device, Layout, Op, Result, View};
 
-/// A way in which kernels and gradient rules go wrong.
+/// A typical fault of kernels and gradient rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// The last element of the output is off by a little.
+    /// The last element of the output is slightly off.
     LastElementOff,
     /// The last element is never written.
     TailUnwritten,
@@ -33,11 +33,11 @@ pub enum Fault {
     InputClobbered,
     /// Inputs are read as if they were row-major.
     StridesIgnored,
-    /// Inputs are read from the beginning of their memory.
+    /// Inputs are read from the start of their memory.
     OffsetIgnored,
-    /// Two rows of the output change places.
+    /// Two rows of the output are swapped.
     RowsSwapped,
-    /// Sums are kept in a half dtype.
+    /// Sums are accumulated in half precision.
     HalfAccumulate,
     /// The gradients of an op are five times too large.
     GradientTimesFive,
@@ -48,7 +48,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All twelve.
+    /// All twelve faults.
     pub const ALL: [Fault; 12] = [
         Fault::LastElementOff,
         Fault::TailUnwritten,
@@ -64,7 +64,7 @@ impl Fault {
         Fault::BroadcastNotSummed,
     ];
 
-    /// In words.
+    /// Returns the name of the fault.
     pub fn name(self) -> &'static str {
         match self {
             Fault::LastElementOff => "last element off",
@@ -82,7 +82,7 @@ impl Fault {
         }
     }
 
-    /// What an op needs for this fault to make a difference.
+    /// Returns what an op needs for this fault to make a difference.
     pub fn needs(self) -> &'static str {
         match self {
             Fault::LastElementOff => "an output with elements",
@@ -115,13 +115,14 @@ pub struct Faulty {
     fault: Fault,
     op: &'static str,
     phase: Phase,
-    /// The dtype of the row, which decides how narrow a narrow sum is.
+    /// The dtype of the row, which determines how narrow a narrow sum is.
     dtype: DType,
     made_a_difference: Arc<AtomicUsize>,
 }
 
 impl Faulty {
-    /// `inner` with `fault` in `op` (by name) while the harness is in `phase`, and a count of the times that it made a difference.
+    /// Creates a device like `inner` with `fault` in `op` (by name) while the harness is in
+    /// `phase`. Returns it with a count of how often the fault made a difference.
     pub fn device(
         inner: &Device,
         fault: Fault,
@@ -200,7 +201,7 @@ impl Faulty {
         }
     }
 
-    /// Changes what a run left behind.
+    /// Changes the results of a run.
     fn tamper(
         &self,
         inputs: &[View<'_>],
@@ -215,7 +216,8 @@ impl Faulty {
             Fault::LastElementOff => {
                 let after = self.elements(output, output.layout)?;
                 let value = decode(output.dtype, &after[after.len() - size..])[0];
-                // Where a row in a half dtype computes in f32, an error that the half does not show is none.
+                // If a row in half precision computes in f32, an error that is lost when rounding
+                // to half precision is not visible.
                 let visible =
                     if self.dtype.is_half() && output.dtype.is_float() { self.dtype } else { output.dtype };
                 self.poke(output, last, &encode(output.dtype, &[off_by_a_little(visible, value)]))
@@ -247,7 +249,7 @@ impl Faulty {
         }
     }
 
-    /// Exchanges the first and the last row (element, if there is one axis) of an output.
+    /// Swaps the first and the last row (element, if there is one axis) of an output.
     fn swap_rows(&self, output: &View<'_>, positions: &[usize]) -> Result<()> {
         let dims = output.layout.shape().dims();
         let row = if dims.len() < 2 { 1 } else { dims[dims.len() - 1] };
@@ -262,7 +264,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// Runs the op on inputs read by other layouts, where those stay inside the memory.
+    /// Runs the op on inputs with other layouts, if those are inside the memory.
     fn run_with_layouts(
         &self,
         op: &Op,
@@ -287,7 +289,7 @@ impl Faulty {
         self.inner.backend().run(op, &inputs, outputs)
     }
 
-    /// The first slice along the reduced axes in the place of their sum.
+    /// Writes the first slice along the reduced axes instead of their sum.
     fn run_unsummed(&self, reduce: &Reduce, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let backend = self.inner.backend();
         let (input, output) = (&inputs[0], &outputs[0]);
@@ -316,10 +318,11 @@ impl Faulty {
             return self.inner.backend().run(op, inputs, outputs);
         };
         let before = self.bytes(output.buffer)?;
-        // Against the same composition with exact sums: a kernel that sums in another order has no fault.
+        // The reference is the same composition with exact sums: a kernel that sums in another
+        // order is not at fault.
         low_precision::run(&self.inner, DType::F64, op, inputs, outputs)?;
         let honest = self.elements(output, output.layout)?;
-        // What is added to may be what the first run has changed.
+        // The first run may have changed the buffer that is added to.
         self.inner.backend().upload(&before, output.buffer, 0)?;
         low_precision::run(&self.inner, low_precision::too_narrow_for(self.dtype), op, inputs, outputs)?;
         self.differs(self.elements(output, output.layout)? != honest);
@@ -327,25 +330,25 @@ impl Faulty {
     }
 }
 
-/// A value that is wrong by more than rounding, and by no more than that calls for.
+/// Returns a value that is wrong by more than rounding, and by no more than necessary.
 fn off_by_a_little(dtype: DType, value: f64) -> f64 {
     match dtype {
         DType::Bool => 1.0 - value,
         DType::F64 | DType::F32 if value.is_finite() => value + 1e-3 * (value.abs() + 0.1),
         DType::F16 | DType::BF16 if value.is_finite() => value + 0.25 * (value.abs() + 0.25),
         DType::U8 => (value + 1.0) % 256.0,
-        // The largest would stay what it is.
+        // The largest value would not change.
         DType::U32 if value == f64::from(u32::MAX) => value - 1.0,
         DType::U16 if value == f64::from(u16::MAX) => value - 1.0,
         DType::I16 if value == f64::from(i16::MAX) => value - 1.0,
         DType::I8 if value == f64::from(i8::MAX) => value - 1.0,
         _ if value.is_finite() => value + 1.0,
-        // One wrong element among NaN or infinities is a number.
+        // A finite element between NaNs or infinities is wrong.
         _ => 1.0,
     }
 }
 
-/// The elements of a view as an array, without any op.
+/// Reads the elements of a view into an array, without any op.
 fn array_of(device: &Device, view: &View<'_>) -> Result<Array> {
     let (mut bytes, size) = (vec![0; view.buffer.bytes()], view.dtype.size());
     device.backend().download(view.buffer, 0, &mut bytes)?;

@@ -1,7 +1,8 @@
-//! Fingerprints of the results, test by test: two builds whose files are equal computed the same numbers.
+//! Fingerprints of the results, test by test: two builds with equal files computed the same values.
 //!
-//! `TERNION_FINGERPRINTS=FOLDER` has a run write `fingerprints-cpu.tsv` and so on, one line per op and check. Results depend on the processor's
-//! instruction set and on the driver, so only files from the same machine can be compared.
+//! With `TERNION_FINGERPRINTS=FOLDER` a run writes `fingerprints-cpu.tsv` and so on, one line per
+//! op and check. Results depend on the CPU's instruction set and on the driver, so only files from
+//! the same machine can be compared.
 
 use crate::report::{Check, Outcome};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The environment variable that names the folder.
 pub const FINGERPRINTS: &str = "TERNION_FINGERPRINTS";
 
-/// Cases and fingerprint of each op and check on one device.
+/// Number of cases and fingerprint of each op and check on one device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fingerprints(BTreeMap<String, (usize, u64)>);
 
@@ -30,7 +31,7 @@ impl Fingerprints {
         text
     }
 
-    /// Writes the file of `device` into `folder`, which is created if it does not exist.
+    /// Writes the file of `device` to `folder`, which is created if it does not exist.
     ///
     /// # Errors
     /// What the file system reports, with the path.

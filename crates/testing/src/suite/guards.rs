@@ -1,4 +1,5 @@
-//! The guards on the table itself: rows are whole, every op has one, and the devices that must be there are.
+//! The guards on the table itself: rows are complete, every op has one, and the required devices
+//! are present.
 
 use super::{EXPECT, applies};
 use crate::check::{Filter, Target, check_row};
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 use ternion_core::ops::create::Fill;
 use ternion_core::{DType, Scalar, Shape};
 
-/// One trial for each guard.
+/// Creates one trial for each guard.
 pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
     let wanted = expected.to_string();
@@ -22,7 +23,7 @@ pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     ];
     if let Some(target) = targets.first().cloned() {
         trials.push(Trial::test("table::every_op_has_a_row", move || {
-            // Of its own: that a composition reaches an op is no check of it.
+            // The row must be the op's own: a composition that reaches an op does not check it.
             let rows: Vec<OpCase> = table().into_iter().filter(|row| !row.composition).collect();
             every_op_has_a_row(&rows, &target).map_err(Failed::from)
         }));
@@ -30,7 +31,8 @@ pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     trials
 }
 
-/// Every device named in `wanted` (separated by commas) is among `present`, with or without its number.
+/// Checks that every device named in `wanted` (separated by commas) is among `present`, with or
+/// without its index.
 ///
 /// # Errors
 /// Which is missing.
@@ -44,7 +46,7 @@ pub fn expected_devices(wanted: &str, present: &[String]) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether every row is whole and every key is its own.
+/// Checks that every row is complete and every key is unique.
 ///
 /// # Errors
 /// What is missing, one line for each row.
@@ -83,7 +85,8 @@ pub fn complaints(rows: &[OpCase]) -> Result<(), String> {
     if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
 }
 
-/// Whether the rows, run forward and backward on their smallest shapes, ask a device for every op of the list and every kind of each.
+/// Checks that the rows, run forward and backward on their smallest shapes, request every op of the
+/// list from a device, and every variant of each.
 ///
 /// # Errors
 /// The ops that no row reaches.
@@ -97,13 +100,14 @@ pub fn every_op_has_a_row(rows: &[OpCase], target: &Target) -> Result<(), String
     if missing.is_empty() { Ok(()) } else { Err(format!("no row reaches: {}", missing.join(", "))) }
 }
 
-/// Whether a device has tensors of `dtype`.
+/// Returns whether a device has tensors of `dtype`.
 fn has(target: &Target, dtype: DType) -> bool {
     let fill = Fill { shape: Shape::SCALAR, dtype, value: Scalar::Bool(false) };
     target.device.backend().plan(&fill.into(), &[]).is_ok()
 }
 
-/// Variant and name of every op that the rows reach, each on its smallest shape in the first dtype that the device has.
+/// Returns variant and name of every op that the rows reach, each on its smallest shape in the
+/// first dtype that the device has.
 pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
     let mut all = BTreeSet::new();
     for row in rows {

@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The environment variable that asks for a part of the tests, by number: `TERNION_PART=2/12` is the tests of every twelfth op of those that the filter matches, from
-/// the second on: those of one op share kernels. For several processes at a time, and for devices and tools that hold more with all that a process has done.
+/// The environment variable that selects a part of the tests: with `TERNION_PART=2/12`, of the ops
+/// that the filter matches, the tests of every twelfth op run, starting with the second. All tests
+/// of an op are in one part, because they share kernels. For several processes at a time, and for
+/// devices and tools whose memory use grows as long as a process runs.
 pub const PART: &str = "TERNION_PART";
 
 /// A part of the tests: `2/12` is the second of twelve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// From 1.
+    /// Starts at 1.
     number: usize,
     count: usize,
 }
 
-/// All of it: the first part of one.
+/// The whole: the first part of one.
 impl Default for Part {
     fn default() -> Part {
         Part { number: 1, count: 1 }
@@ -24,48 +26,49 @@ impl Default for Part {
 }
 
 impl Part {
-    /// Part `number` of `count`, the first of which is 1; none outside of them.
+    /// Creates part `number` of `count`, where the first is 1; `None` if the number is out of
+    /// range.
     pub fn new(number: usize, count: usize) -> Option<Part> {
         (1..=count).contains(&number).then_some(Part { number, count })
     }
 
-    /// Which one, from 1.
+    /// Returns the number of the part, starting at 1.
     pub fn number(self) -> usize {
         self.number
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub fn count(self) -> usize {
         self.count
     }
 
-    /// Whether this is everything.
+    /// Returns whether this part is the whole.
     pub fn is_whole(self) -> bool {
         self.count == 1
     }
 
-    /// What `asked`, the value of [`PART`], asks for: everything if it is not set.
+    /// Parses `asked`, the value of [`PART`]. The result is the whole if it is not set.
     pub(super) fn asked(asked: Option<&str>) -> Result<Part, String> {
         asked.map_or(Ok(Part::default()), |text| {
             text.parse().map_err(|error: String| format!("{PART}: {error}"))
         })
     }
 
-    /// What tells the tests of this part from others.
+    /// Returns a picker that selects the tests of this part.
     pub(super) fn picker(self) -> Picker {
         Picker { part: self, ops: BTreeMap::new() }
     }
 }
 
-/// Takes every `count`-th op, in the order in which their tests are first asked about.
+/// Selects every `count`-th op, in the order in which their tests are first requested.
 pub(super) struct Picker {
     part: Part,
-    /// Op to the part that it belongs to, from 0.
+    /// The part of each op, starting at 0.
     ops: BTreeMap<String, usize>,
 }
 
 impl Picker {
-    /// Whether the test is of this part.
+    /// Returns whether the test belongs to this part.
     pub(super) fn takes(&mut self, test: &str) -> bool {
         let next = self.ops.len() % self.part.count;
         let op = test.split("::").next().unwrap_or(test);

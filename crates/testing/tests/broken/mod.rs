@@ -1,4 +1,4 @@
-//! A device with one wrong op, for the tests of what compares devices. No tests are here.
+//! A device with one wrong op, for the tests of device comparison. This file has no tests.
 
 use ternion_core::{Backend, Device, Element, Layout, Op, Result, View};
 
@@ -6,9 +6,9 @@ use ternion_core::{Backend, Device, Element, Layout, Op, Result, View};
 #[allow(dead_code, reason = "each test program has its own copy, and needs some of them")]
 #[derive(Clone, Copy, Debug)]
 pub enum Wrong {
-    /// Every element is this many times too large.
+    /// Every element is too large by this factor.
     Times(f64),
-    /// The last element is off by a thousandth of itself and a little.
+    /// The last element is off by a thousandth of itself and a small constant.
     LastElementOff,
 }
 
@@ -19,13 +19,13 @@ struct Broken {
     wrong: Wrong,
 }
 
-/// `inner`, under the same name, with the named op wrong.
+/// Returns `inner`, under the same name, with the named op wrong.
 pub fn broken(inner: &Device, op: &'static str, wrong: Wrong) -> Device {
     Device::new(Broken { inner: inner.clone(), op, wrong })
 }
 
 impl Broken {
-    /// Outputs of f32, f64 and halves, read and written as f64.
+    /// Reads and writes outputs of f32, f64 and half precision as f64.
     fn tamper(&self, output: &View<'_>) -> Result<()> {
         match output.dtype {
             ternion_core::DType::F64 => self.tamper_as::<f64>(output),

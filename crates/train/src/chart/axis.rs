@@ -1,11 +1,11 @@
-//! From numbers to places, and the round numbers that are written beside.
+//! Mapping of numbers to positions, and the round numbers of the ticks.
 
 use super::{Room, Scale};
 
-/// Beyond this, differences of numbers exceed every number.
+/// Beyond this, differences of numbers overflow.
 const LARGEST: f64 = 1e100;
 
-/// Whether an axis has a place for a number.
+/// Returns whether an axis can show a number.
 pub fn can_show(scale: Scale, value: f64) -> bool {
     match scale {
         Scale::Linear | Scale::Percent => value.abs() <= LARGEST,
@@ -13,23 +13,23 @@ pub fn can_show(scale: Scale, value: f64) -> bool {
     }
 }
 
-/// A range of numbers between two edges of the picture.
+/// A range of numbers between two edges of the chart.
 pub struct Axis {
     scale: Scale,
-    /// Ends of the range; logarithms (to base 10) of them where the axis is logarithmic.
+    /// Ends of the range; their logarithms (to base 10) on a logarithmic axis.
     low: f64,
     high: f64,
     edges: [f64; 2],
 }
 
-/// Marks along an axis, by their places.
+/// Ticks along an axis, by their positions.
 pub struct Ticks {
     pub labelled: Vec<(f64, String)>,
     pub unlabelled: Vec<f64>,
 }
 
 impl Axis {
-    /// An axis that has all `values`; from 0 to 1 if there are none.
+    /// Creates an axis that contains all `values`; from 0 to 1 if there are none.
     pub fn around(scale: Scale, values: impl Iterator<Item = f64>, room: Room, edges: [f64; 2]) -> Axis {
         let measure = |value: f64| if scale == Scale::Logarithmic { value.log10() } else { value };
         let (low, high) = values
@@ -42,7 +42,7 @@ impl Axis {
         Axis { scale, low, high, edges }
     }
 
-    /// The place of a number.
+    /// Returns the position of a number.
     pub fn at(&self, value: f64) -> f64 {
         self.place(if self.scale == Scale::Logarithmic { value.log10() } else { value })
     }
@@ -52,17 +52,17 @@ impl Axis {
         from + (measure - self.low) / (self.high - self.low) * (to - from)
     }
 
-    /// The place of the lower end.
+    /// Returns the position of the lower end.
     pub fn from(&self) -> f64 {
         self.edges[0]
     }
 
-    /// The place of the upper end.
+    /// Returns the position of the upper end.
     pub fn to(&self) -> f64 {
         self.edges[1]
     }
 
-    /// About `count` round numbers.
+    /// Returns about `count` round numbers.
     pub fn ticks(&self, count: f64) -> Ticks {
         match self.scale {
             Scale::Logarithmic if self.high - self.low >= 1.0 => self.decades(count),
@@ -82,7 +82,8 @@ impl Axis {
         Ticks { labelled, unlabelled: Vec::new() }
     }
 
-    /// Powers of 10, all of them or every so many; between few of them the multiples as well.
+    /// Returns powers of 10, all of them or every n-th; between few of them their multiples as
+    /// well.
     fn decades(&self, count: f64) -> Ticks {
         let between = ((self.high - self.low) / count).ceil().max(1.0);
         let powers = multiples(self.low, self.high, between);
@@ -98,7 +99,7 @@ impl Axis {
         Ticks { labelled, unlabelled }
     }
 
-    /// Round numbers where the range has no two powers of 10.
+    /// Returns round numbers if the range does not contain two powers of 10.
     fn between_decades(&self, count: f64) -> Ticks {
         let (low, high) = (10f64.powf(self.low), 10f64.powf(self.high));
         let step = round_step((high - low) / count);
@@ -108,11 +109,11 @@ impl Axis {
     }
 }
 
-/// A range with some length, and with `room` at its ends.
+/// Extends a range so that it is not empty, with `room` at its ends.
 fn widened(scale: Scale, low: f64, high: f64, room: Room) -> (f64, f64) {
     let size = low.abs().max(high.abs());
     let (mut low, mut high) = (low, high);
-    // A thousandth of a millionth of the numbers: where doubles can still tell ticks apart.
+    // A billionth of the numbers: f64 can still distinguish ticks.
     let is_point = high - low <= size * 1e-9 || high - low < 1e-100;
     if room == Room::None && low > 0.0 && (is_point || low <= high * 0.25) && high > 1e-90 {
         low = 0.0;
@@ -121,28 +122,28 @@ fn widened(scale: Scale, low: f64, high: f64, room: Room) -> (f64, f64) {
         (low, high) = (low - half, high + half);
     } else if room == Room::Some {
         let margin = (high - low) * 0.05;
-        // What is nearly as low as 0 is shown from 0 on.
+        // If the lower end is close to 0, the axis starts at 0.
         low = if scale != Scale::Logarithmic && low >= 0.0 && low <= high * 0.5 { 0.0 } else { low - margin };
         high += margin;
     }
     (low, high)
 }
 
-/// The least round number that is at least `rough`.
+/// Returns the smallest round number that is at least `rough`.
 fn round_step(rough: f64) -> f64 {
     let magnitude = 10f64.powf(rough.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0].map(|factor| factor * magnitude);
     steps.into_iter().find(|&step| step >= rough * (1.0 - 1e-9)).unwrap_or(10.0 * magnitude)
 }
 
-/// Multiples of `step` from `low` to `high`.
+/// Returns the multiples of `step` from `low` to `high`.
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
     let count = (last - first + 1.0).clamp(0.0, 100.0) as usize;
     (0..count).map(|index| (first + index as f64) * step).collect()
 }
 
-/// A number without the noise of binary fractions: to a hundredth of `step`.
+/// Formats a number without the noise of binary fractions: to a hundredth of `step`.
 fn number(value: f64, step: f64) -> String {
     // A multiple of the step that should be 0.
     if value.abs() < step * 1e-6 {
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(labels(Scale::Logarithmic, 2.0, 5.0), ["2", "2.5", "3", "3.5", "4", "4.5", "5"]);
     }
 
-    /// Whatever is drawn: places within the picture, and ticks that are few.
+    /// For every range, positions are within the chart and ticks are few.
     #[test]
     fn every_range_has_places_and_ticks() {
         let values = [

@@ -1,12 +1,12 @@
-//! The elements of a picture. Writing into a string cannot fail.
+//! The elements of a chart. Writing to a string cannot fail.
 
 use std::fmt::Write;
 
-/// A picture being drawn; what comes later lies above.
+/// A chart under construction; later elements are drawn above earlier ones.
 #[derive(Default)]
 pub struct Svg(String);
 
-/// Which end of a text is at its place.
+/// Which end of a text is at its position.
 #[derive(Clone, Copy)]
 pub enum Anchor {
     Start,
@@ -24,7 +24,8 @@ impl Anchor {
     }
 }
 
-/// Text as XML can hold it: no markup, and none of the control characters that it refuses.
+/// Escapes text for XML: markup characters are replaced, and so are control characters, which XML
+/// does not allow.
 fn escaped(words: &str) -> String {
     let words: String = words.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
@@ -39,7 +40,7 @@ impl Svg {
         );
     }
 
-    /// Text that reads upwards, around its middle.
+    /// Draws text that is rotated to read upward, around its middle.
     pub fn upright(&mut self, [x, y]: [f64; 2], colour: &str, size: u32, words: &str) {
         let words = escaped(words);
         let _ = writeln!(
@@ -54,7 +55,7 @@ impl Svg {
             writeln!(self.0, r#"<path d="M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}" stroke="{colour}"{dashes}/>"#);
     }
 
-    /// A line through places; nothing for fewer than two.
+    /// Draws a line through positions; nothing for fewer than two.
     pub fn curve(&mut self, places: &[[f64; 2]], colour: &str, dashes: &str) {
         if places.len() < 2 {
             return;
@@ -71,7 +72,7 @@ impl Svg {
         let _ = writeln!(self.0, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.5" fill="{colour}"/>"#);
     }
 
-    /// The left and the lower edge.
+    /// Draws the left and the lower edge.
     pub fn frame(&mut self, [left, top]: [f64; 2], [right, bottom]: [f64; 2]) {
         let _ = writeln!(
             self.0,
@@ -79,7 +80,7 @@ impl Svg {
         );
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn finished(self, width: f64, height: f64) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\">\n\

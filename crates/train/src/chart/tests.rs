@@ -1,4 +1,4 @@
-//! What a picture has in it, and that nothing in it is no number.
+//! Tests of the contents of charts, and that they contain no NaN.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn what_is_no_number_leaves_a_gap_and_a_remark() {
     let points = [(1.0, 3.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, 1.0), (5.0, f64::INFINITY)];
     let svg = one(Panel::new("").series(line(&points)));
     assert!(svg.contains("2 of 5 values of loss are no number"), "{svg}");
-    // The first point is alone: a dot. The next two are a line.
+    // The first point is isolated: a dot. The next two are a line.
     assert_eq!((count(&svg, "<circle"), count(&svg, "<polyline")), (1, 1));
     let svg = one(Panel::new("").scale(Scale::Logarithmic).series(line(&[
         (1.0, 0.0),
@@ -61,7 +61,7 @@ fn what_is_no_number_leaves_a_gap_and_a_remark() {
     assert!(none.contains("2 of 2 values of loss are no number") && count(&none, "<polyline") == 0, "{none}");
 }
 
-/// Heights of dots, in the order in which they were drawn.
+/// Returns the positions of dots, in the order in which they were drawn.
 fn dots(svg: &str) -> Vec<[f64; 2]> {
     let place = |line: &str, name: &str| line.split(name).nth(1)?.split('"').next()?.parse().ok();
     let dots = svg.lines().filter(|line| line.starts_with("<circle"));
@@ -74,7 +74,7 @@ fn zeros_of_a_logarithmic_axis_are_dots_on_its_lower_edge() {
     let svg = one(panel(&[(0.0, 0.0), (1.0, 1e-8), (2.0, 1e-6), (4.0, 0.0)]));
     let found = dots(&svg);
     assert_eq!(found.iter().map(|dot| dot[0]).collect::<Vec<_>>(), [LEFT, WIDTH - RIGHT]);
-    // Below the lowest number that has a place.
+    // Below the lowest number that has a position.
     let lowest =
         svg.split("points=\"").nth(1).and_then(|rest| rest.split([',', ' ']).nth(1)?.parse::<f64>().ok());
     assert!(lowest.is_some_and(|lowest| found.iter().all(|dot| dot[1] > lowest)), "{svg}");

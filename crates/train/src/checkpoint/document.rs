@@ -1,28 +1,28 @@
-//! What a checkpoint says about itself: JSON in the file's header, under a checksum.
+//! The metadata of a checkpoint: JSON in the file's header, with a checksum.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use ternion_nn::checkpoint::HostTensor;
 
-/// The entry of the file's metadata.
+/// The key of the entry in the file's metadata.
 pub const ENTRY: &str = "ternion.checkpoint";
 
-/// The form of document and keys that this crate writes and reads.
+/// The format version of document and keys that this crate writes and reads.
 pub const VERSION: u64 = 1;
 
-/// All of a checkpoint but the tensors themselves.
+/// Everything in a checkpoint except the tensors themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     pub version: u64,
-    /// Steps that were made.
+    /// The number of completed steps.
     pub step: u64,
-    /// Of the training's own device.
+    /// The random state of the training run's device.
     pub random: RandomPosition,
-    /// Of further devices, by the names of their parts.
+    /// The random states of further devices, by the names of their parts.
     pub further_random: BTreeMap<String, RandomPosition>,
-    /// Parts that are made of tensors, with their kind: their keys begin with the name and a dot.
+    /// Parts that consist of tensors, with their kind: their keys begin with the name and a dot.
     pub parts: BTreeMap<String, String>,
     pub settings: BTreeMap<String, Json>,
     pub values: BTreeMap<String, Json>,
@@ -30,7 +30,7 @@ pub struct Document {
     pub tensors: BTreeMap<String, String>,
 }
 
-/// Where a device's random numbers stand.
+/// The seed of a device's random numbers and the position in their stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RandomPosition {
@@ -40,31 +40,31 @@ pub struct RandomPosition {
 
 /// Why a document cannot be used.
 pub enum Fault {
-    /// It is not what was written.
+    /// It differs from what was written.
     Damaged(String),
-    /// It is whole, but this crate does not read it.
+    /// It is intact, but this crate cannot read it.
     Foreign(String),
 }
 
-/// CRC-32C, in hexadecimal.
+/// Returns the CRC-32C in hexadecimal.
 pub fn checksum(bytes: &[u8]) -> String {
     format!("{:08x}", crc32c::crc32c(bytes))
 }
 
-/// CRC-32C over dtype, shape and elements: a header that was changed is noticed as well.
+/// Returns the CRC-32C of dtype, shape and elements, so that a changed header is detected as well.
 pub fn tensor_checksum(tensor: &HostTensor) -> String {
     let form = format!("{} {:?} ", tensor.dtype(), tensor.dims());
     format!("{:08x}", crc32c::crc32c_append(crc32c::crc32c(form.as_bytes()), tensor.bytes()))
 }
 
 impl Document {
-    /// The text for the file's header: a checksum, a space, JSON.
+    /// Returns the text for the file's header: a checksum, a space, JSON.
     pub fn text(&self) -> Result<String, String> {
         let json = serde_json::to_string(self).map_err(|error| error.to_string())?;
         Ok(format!("{} {json}", checksum(json.as_bytes())))
     }
 
-    /// The document of a file's header.
+    /// Parses the document of a file's header.
     pub fn parse(text: &str) -> Result<Document, Fault> {
         let damaged = |detail: &str| Fault::Damaged(format!("damaged: {detail}"));
         let (sum, json) = text.split_once(' ').ok_or_else(|| damaged("its document has no checksum"))?;
@@ -84,7 +84,9 @@ impl Document {
         Document::deserialize(json).map_err(|error| Fault::Foreign(error.to_string()))
     }
 
-    /// What stands beside the file, for people and scripts: without the tensors' checksums, but with the document's, by which the two are known to belong together.
+    /// Returns the contents of the JSON file next to the checkpoint, for people and scripts:
+    /// without the tensors' checksums, but with the document's checksum, which shows that the two
+    /// files belong together.
     pub fn readable(&self) -> Result<String, String> {
         let text = self.text()?;
         let (sum, _) = text.split_once(' ').unwrap_or_default();

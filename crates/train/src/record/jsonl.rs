@@ -1,4 +1,4 @@
-//! Numbers as lines of JSON.
+//! Metrics as lines of JSON.
 
 use super::{Scalar, Sink, Start};
 use serde::{Deserialize, Serialize};
@@ -8,17 +8,19 @@ use std::path::{Path, PathBuf};
 use ternion_core::{Error, Result};
 use ternion_nn::checkpoint::write_file;
 
-/// A file with one JSON object in a line: `{"step":100,"time":1767225600.5,"name":"train/loss","value":0.25}`.
+/// A file with one JSON object per line:
+/// `{"step":100,"time":1767225600.5,"name":"train/loss","value":0.25}`.
 ///
-/// JSON has no NaN and no infinity: the value is `null` then, and `"special"` is `"NaN"`, `"Infinity"` or `"-Infinity"`. Each line is handed to the system as a whole: a crash loses at most the
-/// line that is being written.
+/// JSON has no NaN and no infinity: the value is then `null`, and `"special"` is `"NaN"`,
+/// `"Infinity"` or `"-Infinity"`. Each line is passed to the operating system as a whole: a crash
+/// loses at most the line that is being written.
 #[derive(Debug)]
 pub struct Jsonl {
     path: PathBuf,
     file: File,
 }
 
-/// A line.
+/// A line of the file.
 #[derive(Serialize)]
 struct Line<'a> {
     step: u64,
@@ -29,17 +31,18 @@ struct Line<'a> {
     special: Option<&'static str>,
 }
 
-/// What decides whether a line stays.
+/// The part of a line that determines whether it is kept.
 #[derive(Deserialize)]
 struct Kept {
     step: u64,
 }
 
 impl Jsonl {
-    /// Writes to the file `path`.
+    /// Opens the file `path`.
     ///
     /// # Errors
-    /// If it cannot be written; with [`Start::New`] if it is there and not empty; with [`Start::After`] if it has lines that no record has (the last one may be cut off).
+    /// If it cannot be written; with [`Start::New`] if it exists and is not empty; with
+    /// [`Start::After`] if it has lines in another format (the last one may be truncated).
     pub fn new(path: impl AsRef<Path>, start: Start) -> Result<Jsonl> {
         let path = path.as_ref().to_path_buf();
         let cannot = |error: std::io::Error| Error::file_system(&path, "cannot be written", &error);
@@ -53,13 +56,13 @@ impl Jsonl {
             Start::After(step) if !is_empty => drop_later(&path, step)?,
             Start::New | Start::After(_) => return Ok(Jsonl { path, file }),
         }
-        // Another file may stand there now.
+        // Another file may be at this path now.
         let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
         Ok(Jsonl { path, file })
     }
 }
 
-/// Takes the lines of later steps out of the file, and the last one if it was cut off.
+/// Removes the lines of later steps from the file, and the last one if it is truncated.
 fn drop_later(path: &Path, step: u64) -> Result<()> {
     let bytes = fs::read(path).map_err(|error| Error::file_system(path, "cannot be read", &error))?;
     let mut kept = Vec::with_capacity(bytes.len());
@@ -75,7 +78,7 @@ fn drop_later(path: &Path, step: u64) -> Result<()> {
     if kept.len() < bytes.len() { write_file(path, &kept) } else { Ok(()) }
 }
 
-/// The word for a number that JSON does not have.
+/// Returns the word for a number that JSON cannot represent.
 fn special(value: f64) -> Option<&'static str> {
     match value {
         _ if value.is_nan() => Some("NaN"),

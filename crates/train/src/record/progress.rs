@@ -1,4 +1,4 @@
-//! A bar that fills with the steps, and the newest numbers beside it.
+//! A progress bar, with the latest values of metrics next to it.
 
 use super::{Scalar, Sink};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -6,16 +6,17 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::{Error, Result};
 
-/// A progress bar on standard error, where that is a terminal; nothing elsewhere. A clone is the same bar.
+/// A progress bar on standard error if that is a terminal; otherwise nothing is printed. A clone is
+/// the same bar.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    /// The newest number of each name, in the order of their first.
+    /// The latest value of each name, in the order of their first values.
     newest: Arc<Mutex<Vec<(String, f64)>>>,
 }
 
 impl Progress {
-    /// A bar of `steps` steps, of which `done` are made.
+    /// Creates a bar of `steps` steps, of which `done` are completed.
     ///
     /// # Errors
     /// None that a caller can cause.
@@ -23,27 +24,27 @@ impl Progress {
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {eta} left  {msg}")
             .map_err(|error| Error::invalid("progress", error.to_string()))?;
         let bar = ProgressBar::new(steps).with_style(style.progress_chars("=> ")).with_position(done);
-        // Steps of an earlier run took no time of this one.
+        // Steps of an earlier run took no time in this one.
         bar.reset_eta();
         Ok(Progress { bar, newest: Arc::default() })
     }
 
-    /// Moves on to a step of which no number is told.
+    /// Moves the bar to a step for which no value is recorded.
     pub fn set_step(&self, step: u64) {
         self.bar.set_position(step);
     }
 
-    /// Prints in `f` without the bar in between.
+    /// Hides the bar while `f` prints.
     pub fn suspend<T>(&self, f: impl FnOnce() -> T) -> T {
         self.bar.suspend(f)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// The numbers beside the bar.
+    /// Formats the values next to the bar.
     fn message(&self, scalar: &Scalar<'_>) -> String {
         // Plain data: a panic elsewhere cannot leave it half changed.
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +55,7 @@ impl Progress {
         let mut message = String::new();
         for (name, value) in newest.iter() {
             let gap = if message.is_empty() { "" } else { "  " };
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = match value.abs() {
                 size if size != 0.0 && !(1e-3..1e6).contains(&size) && size.is_finite() => {
                     write!(message, "{gap}{name} {value:.3e}")

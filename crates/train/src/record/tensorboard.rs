@@ -1,7 +1,8 @@
-//! Numbers as event files of TensorBoard.
+//! Metrics as event files of TensorBoard.
 //!
-//! An event file is a row of records: length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data, all little-endian (TensorFlow's `record_writer.h`). The data is a
-//! protocol buffer, `tensorflow.Event` (`event.proto`), of which scalars need six fields.
+//! An event file is a sequence of records: length (u64), masked CRC-32C of the length, data, masked
+//! CRC-32C of the data, all little-endian (TensorFlow's `record_writer.h`). The data is a protocol
+//! buffer, `tensorflow.Event` (`event.proto`), of which scalars need six fields.
 
 use super::{Scalar, Sink, Start, now};
 use std::fs::{self, File, OpenOptions};
@@ -9,20 +10,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use ternion_core::{Error, Result};
 
-/// Event files in a folder, for `tensorboard --logdir FOLDER`. Values are f32 there, NaN and infinity among them.
+/// Event files in a folder, for `tensorboard --logdir FOLDER`. Values are f32, including NaN and
+/// infinity.
 ///
-/// A resumed training writes a further file, which tells TensorBoard to pass over what earlier ones have of later steps.
+/// A resumed training run writes a further file, which makes TensorBoard ignore the values of later
+/// steps in earlier files.
 #[derive(Debug)]
 pub struct TensorBoard {
     path: PathBuf,
     file: File,
 }
 
-/// Every event file has this in its name: by it TensorBoard knows them.
+/// Part of the name of every event file, by which TensorBoard recognizes them.
 const MARK: &str = "tfevents.";
 
 impl TensorBoard {
-    /// Writes a file into `folder`, which must be there.
+    /// Creates a file in `folder`, which must exist.
     ///
     /// # Errors
     /// If it cannot be written; with [`Start::New`] if the folder has event files.
@@ -33,7 +36,8 @@ impl TensorBoard {
             let detail = "has TensorBoard's files of an earlier training: resume that, or use another folder";
             return Err(Error::file(folder, detail));
         }
-        // TensorBoard reads files in the order of their names: a later one must have a later second.
+        // TensorBoard reads files in the order of their names: a later one must have a later
+        // second.
         let second = (now() as u64).max(newest.map_or(0, |second| second.saturating_add(1)));
         let path = folder.join(format!("events.out.{MARK}{second:010}.ternion.{}", std::process::id()));
         let opened = OpenOptions::new().append(true).create_new(true).open(&path);
@@ -58,7 +62,7 @@ impl Sink for TensorBoard {
     }
 }
 
-/// The second in the name of the newest event file of a folder.
+/// Returns the second in the name of the newest event file of a folder.
 fn newest_second(folder: &Path) -> Result<Option<u64>> {
     let told = |error: std::io::Error| Error::file_system(folder, "cannot be read", &error);
     let mut newest = None;
@@ -80,9 +84,10 @@ struct Event<'a> {
 }
 
 enum What<'a> {
-    /// The first of every file.
+    /// The first message of every file.
     FileVersion,
-    /// A start at the event's step: what earlier files have of this step and later ones does not count.
+    /// A start at the event's step: values of this step and later ones in earlier files are
+    /// ignored.
     SessionStart,
     Scalar {
         name: &'a str,
@@ -139,7 +144,8 @@ impl Message {
         self.number(u64::from(field << 3 | wire_type));
     }
 
-    /// Seven bits in a byte, the lowest first; the eighth tells that more follow.
+    /// Writes a varint: seven bits per byte, the lowest first; the eighth bit is set if more
+    /// follow.
     fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -177,7 +183,8 @@ fn record(data: &[u8]) -> Vec<u8> {
     parts.concat()
 }
 
-/// Rotated by 15 bits and shifted by a constant, so that checksums of data that holds checksums stay of use.
+/// Returns the checksum rotated by 15 bits plus a constant, which keeps checksums of data that
+/// contains checksums useful.
 fn masked_checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -186,7 +193,8 @@ fn masked_checksum(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Check values: CRC-32C of "123456789" is e3069283 (RFC 3720's polynomial); the header that TensorFlow writes before its 24 bytes of file version.
+    /// Check values: CRC-32C of "123456789" is e3069283 (RFC 3720's polynomial); the header that
+    /// TensorFlow writes before the 24 bytes of its file version.
     #[test]
     fn checksums_are_those_of_the_format() {
         assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);

@@ -1,4 +1,5 @@
-//! A small training with everything that has a state: dropout, AdamW, averages, a schedule that looks at the loss, data in random order.
+//! A small training run with every kind of state: dropout, AdamW, EMA, a schedule that depends on
+//! the loss, data in random order.
 
 #![allow(dead_code)]
 
@@ -10,7 +11,7 @@ use ternion_nn::schedule::{PlateauConfig, ReduceLROnPlateau};
 use ternion_nn::{BatchNorm1d, Dropout, Ema, EmaConfig, Forward, Linear, Module, ReLU, Sequential};
 use ternion_train::TrainingState;
 
-/// Steps after which the schedule looks at the loss.
+/// Number of steps after which the schedule reads the loss.
 const EPOCH: u64 = 4;
 
 pub struct Run {
@@ -66,7 +67,8 @@ impl Run {
         Ok(())
     }
 
-    /// One step; inputs are the device's random numbers, whose position is part of the state.
+    /// Runs one step. The inputs are the device's random numbers, whose position is part of the
+    /// state.
     pub fn step(&mut self) -> Result<()> {
         self.adam.set_lr(self.plateau_lr())?;
         let input = Tensor::rand([6, 4], DType::F32, &self.device)?;

@@ -1,4 +1,4 @@
-"""Attention with several heads, the memory of what it has seen, and positions."""
+"""Multi-head attention, KV cache and rotary position embedding."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ from .varlen import _check_longest
 
 
 class Rotary(Module):
-    """Turns pairs of columns of queries and keys by angles that grow with the position, so that their products depend on the distance alone (Su et al. 2021).
+    """Rotary position embedding: rotates pairs of columns of queries and keys by angles that grow
+    with the position, so that their dot products depend only on the relative position
+    (Su et al. 2021).
 
     Shapes: [.., length, head_dim] -> the same
 
     Args:
-        positions: how many there are.
-        head_dim: columns of a head; an even number.
-        base: pair `i` turns by `position * base^(-2 i / head_dim)`.
-        pairs: "halves" (column `i` with `i + head_dim / 2`, as in Llama) or "neighbours" (`2 i` with `2 i + 1`, as in the paper).
+        positions: the number of positions.
+        head_dim: the number of columns of a head; must be even.
+        base: pair `i` is rotated by `position * base^(-2 i / head_dim)`.
+        pairs: "halves" (column `i` with `i + head_dim / 2`, as in Llama) or "neighbours" (`2 i`
+            with `2 i + 1`, as in the paper).
 
     Raises:
-        ValueError: an odd `head_dim`, other `pairs`; when called, rows of another width, or positions that there are not.
+        ValueError: If `head_dim` is odd, or `pairs` is unknown; when called, if the rows have
+            another width or a position exceeds `positions`.
     """
 
     def __init__(self, positions: int, head_dim: int, base: float = 10_000.0, pairs: str = "halves"):
@@ -37,17 +41,19 @@ class Rotary(Module):
         self._native: Any = _ternion._Rotary(positions, head_dim, base, pairs)
 
     def forward(self, input: Tensor, first: int = 0) -> Tensor:
-        """[.., length, head_dim] -> same, where the first row stands at position `first`."""
+        """Rotates the rows of [.., length, head_dim]. The first row is at position `first`."""
         return self._native.forward(input, first)
 
     def forward_varlen(self, input: Tensor, cu_seqlens: Tensor) -> Tensor:
-        """Rows of sequences that are stored one after another, each by its position in its own sequence.
+        """Rotates rows of concatenated sequences, each by its position in its own sequence.
 
-        Shapes: [rows, heads, head_dim], cu_seqlens int32 [sequences + 1]: 0, then where each sequence ends -> [rows, heads, head_dim]
+        Shapes: [rows, heads, head_dim], cu_seqlens int32 [sequences + 1]: 0, then the end of each
+        sequence -> [rows, heads, head_dim]
 
         Raises:
-            ValueError: rows of another width, a sequence of more rows than there are positions.
-            TypeError: lengths that are not int32.
+            ValueError: If the rows have another width, or a sequence has more rows than there are
+                positions.
+            TypeError: If the cumulative lengths are not int32.
         """
         return self._native.forward_varlen(input, cu_seqlens)
 
@@ -56,12 +62,13 @@ class Rotary(Module):
 
 
 class KeyValueCache:
-    """Keys and values of tokens that were seen before, so that a step of generation computes those of new tokens alone.
+    """KV cache: keys and values of earlier tokens, so that a generation step computes only those of
+    new tokens.
 
-    Memory for `capacity` tokens is taken once, by the first step, and steps write behind what is there.
+    Memory for `capacity` tokens is allocated once, by the first step. Later steps append to it.
 
     Raises:
-        ValueError: see `append`.
+        ValueError: See `append`.
     """
 
     def __init__(self, capacity: int):
@@ -73,15 +80,16 @@ class KeyValueCache:
         return self._length
 
     def clear(self) -> None:
-        """Forgets all tokens, and keeps the memory."""
+        """Removes all tokens and keeps the memory."""
         self._length = 0
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of all tokens, those given ([batch, kv_heads, tokens, head_dim]) at the end.
+        """Appends keys and values ([batch, kv_heads, tokens, head_dim]) and returns those of all
+        tokens.
 
         Raises:
-            RuntimeError: a gradient would have to flow through what is kept.
-            ValueError: more tokens than it keeps, or tokens of another shape.
+            RuntimeError: If a gradient would have to flow through the cache.
+            ValueError: If there are more tokens than `capacity`, or the tokens have another shape.
         """
         if is_grad_enabled() and (key.requires_grad or value.requires_grad):
             raise RuntimeError("no gradient flows through what a KeyValueCache keeps: generate under no_grad()")
@@ -101,25 +109,30 @@ class KeyValueCache:
 
 
 class MultiheadAttention(Module):
-    """Attention with several heads (Vaswani et al. 2017, section 3.2.2).
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2).
 
-    Shapes: query [queries, batch, embed_dim], key and value [keys, batch, kdim and vdim] -> [queries, batch, embed_dim], and the weights of the keys; see `forward`
+    Shapes: query [queries, batch, embed_dim], key and value [keys, batch, kdim and vdim] ->
+    [queries, batch, embed_dim], and the attention weights; see `forward`
 
     Args:
-        embed_dim: columns of the queries and of the output.
-        num_heads: heads, which divide `embed_dim`.
-        dropout: in training, the probability that a weight of a key becomes 0.
-        bias: whether projections have one.
-        add_bias_kv: whether one more key and its value, which are learned, are behind those of each sequence: `bias_k` and `bias_v`.
-        add_zero_attn: whether a key and a value of zeros are behind all.
-        kdim, vdim: columns of keys and values, if others.
-        batch_first: whether inputs are [batch, length, columns] rather than [length, batch, columns].
-        num_kv_heads: heads of keys and values, which the heads of queries share in groups (Ainslie et al. 2023); as many as of queries by default.
-        rotary: turns queries and keys by their positions.
+        embed_dim: the number of columns of the queries and of the output.
+        num_heads: the number of heads; must divide `embed_dim`.
+        dropout: the dropout probability of attention weights in training.
+        bias: whether the projections have a bias.
+        add_bias_kv: whether to append one learned key and value, `bias_k` and `bias_v`, to each
+            sequence.
+        add_zero_attn: whether to append a key and a value of zeros after all others.
+        kdim, vdim: the number of columns of keys and values, if it differs from `embed_dim`.
+        batch_first: whether inputs are [batch, length, columns] rather than
+            [length, batch, columns].
+        num_kv_heads: the number of key and value heads, each shared by a group of query heads
+            (Ainslie et al. 2023); `num_heads` by default.
+        rotary: rotary embedding that is applied to queries and keys.
 
     Raises:
-        ValueError: heads that do not divide `embed_dim`, a dropout outside 0 to below 1; when called, shapes that do not fit.
-        TypeError: when called, no tensors.
+        ValueError: If the heads do not divide `embed_dim`, or `dropout` is not at least 0 and below
+            1; when called, if the shapes do not match.
+        TypeError: When called, if an argument is not a tensor.
     """
 
     def __init__(
@@ -158,7 +171,7 @@ class MultiheadAttention(Module):
         self.out_proj = _zero_bias(Linear(self.embed_dim, self.embed_dim, bias=False, **made), bias)
 
     def _reset_parameters(self) -> None:
-        """Draws the first values of the projections of the inputs anew; all biases are 0."""
+        """Reinitializes the input projections and sets all biases to 0."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             draw_again(weight, "xavier_uniform", [1.0])
         for bias in (self.in_proj_bias, self.out_proj.bias):
@@ -170,17 +183,23 @@ class MultiheadAttention(Module):
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
         attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """The output, and the weights of the keys, or None.
+        """Returns the output, and the attention weights or None.
 
-        Shapes: query [batch, queries, embed_dim], key and value [batch, keys, kdim and vdim] -> [batch, queries, embed_dim], and [batch, queries, keys]
-        (of each head: [batch, heads, queries, keys]); with `batch_first=False` the first two axes change places; the batch may be left out
+        Shapes: query [batch, queries, embed_dim], key and value [batch, keys, kdim and vdim] ->
+        [batch, queries, embed_dim], and [batch, queries, keys] (per head:
+        [batch, heads, queries, keys]); with `batch_first=False` the first two axes are swapped; the
+        batch axis is optional
 
         Args:
-            key_padding_mask: [batch, keys], bool: true at padding, which is not seen; or numbers that are added to the scores.
-            need_weights: whether the weights are told, too; without them it is faster.
-            attn_mask: [queries, keys] or [batch * heads, queries, keys], bool: true where a key is not seen; or numbers that are added to the scores.
-            average_attn_weights: whether the weights told are the mean over all heads.
-            is_causal: whether a query sees only keys up to its own place, where the first query stands at the first key; unlike PyTorch's it needs no mask beside it.
+            key_padding_mask: [batch, keys]; bool, where True masks a padding key, or a floating
+                mask that is added to the scores.
+            need_weights: whether to return the attention weights as well. Without them attention is
+                faster.
+            attn_mask: [queries, keys] or [batch * heads, queries, keys]; bool, where True masks a
+                key, or a floating mask that is added to the scores.
+            average_attn_weights: whether the returned weights are averaged over the heads.
+            is_causal: whether a query attends only to keys up to its own position, with the first
+                query aligned with the first key. Unlike in PyTorch, no mask is needed in addition.
         """
         for name, given in (("query", query), ("key", key), ("value", value)):
             if not isinstance(given, Tensor):
@@ -207,16 +226,20 @@ class MultiheadAttention(Module):
         self, input: Tensor, *, is_causal: bool = False, mask: Tensor | None = None, window: int | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:  # fmt: skip
-        """Attention of each token to the tokens of the same sequence; with a cache also to those that came before, which it then keeps with these.
+        """Computes self-attention: each token attends to the tokens of its sequence and, with a
+        cache, to the earlier tokens in it. The new tokens are appended to the cache.
 
-        Shapes: [batch, length, embed_dim] -> same, whatever `batch_first` is
+        Shapes: [batch, length, embed_dim] -> same, regardless of `batch_first`
 
         Args:
-            mask: as `attn_mask` of `functional.scaled_dot_product_attention`: true where a key is seen.
-            window: how many places back a token sees, its own counted.
+            mask: as `attn_mask` of `functional.scaled_dot_product_attention`: True where a key is
+                attended to.
+            window: the number of positions that a token attends to, including its own: backward,
+                and forward unless causal.
 
         Raises:
-            ValueError: keys or values of other columns, `add_bias_kv` or `add_zero_attn`, or more tokens than the cache keeps.
+            ValueError: If keys or values have other columns than queries, `add_bias_kv` or
+                `add_zero_attn` is set, or the tokens exceed the capacity of the cache.
         """
         parts = self._parts("attend_self", input)
         first = 0 if cache is None else len(cache)
@@ -225,29 +248,34 @@ class MultiheadAttention(Module):
             q, k = self._rotary(q, first), self._rotary(k, first)
         if cache is not None:
             k, v = cache.append(k, v)
-        # Heads were counted when the module was made.
+        # The number of heads was checked when the module was created.
         heads = _native.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window, lower_right=True)
         return self._joined(heads)
 
     def forward_varlen(
         self, x: Tensor, cu_seqlens: Tensor, max_seqlen: int | None = None, *, is_causal: bool = False, window: int | None = None,
     ) -> Tensor:  # fmt: skip
-        """Attention of each token to the tokens of its own sequence, of sequences of different lengths that are stored one after another without padding.
+        """Computes self-attention within each of several sequences of different lengths that are
+        concatenated without padding.
 
         Rotary positions count from the start of each sequence.
 
-        Shapes: x [rows, embed_dim], cu_seqlens int32 [sequences + 1] -> [rows, embed_dim]; rows of all sequences together
+        Shapes: x [rows, embed_dim], cu_seqlens int32 [sequences + 1] -> [rows, embed_dim]; the rows
+        are those of all sequences
 
         Args:
-            cu_seqlens: 0, then where each sequence ends.
-            max_seqlen: the longest sequence. Ternion does not need it; if given, it is checked to be a whole number from 0 on.
-            is_causal: whether a token sees only those up to its own place.
-            window: how many places back, and ahead unless causal, a token sees, its own counted.
+            cu_seqlens: 0, then the end of each sequence.
+            max_seqlen: the length of the longest sequence. Ternion does not need it; if given, it
+                must be an integer that is at least 0.
+            is_causal: whether a token attends only to tokens up to its own position.
+            window: the number of positions that a token attends to, including its own: backward,
+                and forward unless causal.
 
         Raises:
-            ValueError: shapes that do not fit, a negative length, keys or values of other columns, `add_bias_kv` or `add_zero_attn`; on the CPU also lengths
-                that fall or are more than there are rows.
-            TypeError: no tensors, lengths that are not int32.
+            ValueError: If the shapes do not match, a length is negative, keys or values have other
+                columns than queries, or `add_bias_kv` or `add_zero_attn` is set; on the CPU also if
+                the cumulative lengths decrease or exceed the number of rows.
+            TypeError: If an argument is not a tensor, or the cumulative lengths are not int32.
         """
         for name, given in (("x", x), ("cu_seqlens", cu_seqlens)):
             if not isinstance(given, Tensor):
@@ -266,7 +294,9 @@ class MultiheadAttention(Module):
         return self.out_proj(heads.reshape(x.shape[0], self.embed_dim))
 
     def _parts(self, function, input):
-        """Queries, keys and values of the same rows, side by side: [.., heads * head_dim] each."""
+        """Returns queries, keys and values from one projection of the same input:
+        [.., heads * head_dim] each.
+        """
         if self.bias_k is not None or self.add_zero_attn:
             raise ValueError(f"{function}: add_bias_kv or add_zero_attn, expected neither: call the module")
         if self.in_proj_weight is None:
@@ -284,7 +314,9 @@ class MultiheadAttention(Module):
         return q, k, v
 
     def _with_more(self, k, v, mask):
-        """Keys and values with those behind that belong to no token, which all queries see."""
+        """Appends the keys and values that belong to no token (`add_bias_kv`, `add_zero_attn`),
+        which all queries attend to.
+        """
         batch, count = k.shape[0], k.shape[2]
         more = [] if self.bias_k is None else [[self._split(bias).expand(batch, -1, -1, -1) for bias in (self.bias_k, self.bias_v)]]
         if self.add_zero_attn:
@@ -334,11 +366,13 @@ def _check_heads(width, heads, kv_heads, dropout):
 
 
 def _mask(attn_mask, padding, shape, dtype):
-    """PyTorch's two masks, in which true hides, as one of [batch, heads, queries, keys], in which true shows; or of numbers to be added."""
+    """Merges PyTorch's two masks, in which True masks a key, into one mask of
+    [batch, heads, queries, keys], in which True keeps it, or into an additive mask.
+    """
     batch, heads, queries, keys = shape
     masks = []
     for name, mask in (("attn_mask", attn_mask), ("key_padding_mask", padding)):
-        # Of whole numbers nobody knows whether they hide or are added.
+        # An integer mask is ambiguous: it could mask keys or be added.
         if mask is not None and not (mask.dtype == _ternion.bool or mask.is_floating_point()):
             kind = str(mask.dtype).rpartition(".")[2]
             raise TypeError(f"MultiheadAttention: {name} is {kind}, expected bool (true where a key is not seen) or a floating dtype")
@@ -360,20 +394,24 @@ def _mask(attn_mask, padding, shape, dtype):
 
 
 def _added(mask, dtype):
-    """What a mask adds to scores."""
+    """Converts a mask to an additive mask."""
     if mask.dtype != _ternion.bool:
         return mask.to(dtype)
     return _ternion.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
 
 
 def _softmax_of_seen(scores):
-    """The weights of keys; of a query that sees none zeros, as the fused attention has them. (Its softmax would be 0 / 0, and NaN in every gradient.)"""
+    """Returns the attention weights. A query whose keys are all masked gets zeros, as in the fused
+    attention. (Its softmax would be 0 / 0 and make every gradient NaN.)
+    """
     is_blind = (scores == -math.inf).all(-1, True)
     return scores.masked_fill(is_blind, 0.0).softmax(-1).masked_fill(is_blind, 0.0)
 
 
 def _with_causal(mask, q, k):
-    """A mask under which query i sees keys 0 to i, as in PyTorch, and of those the ones that another mask shows."""
+    """Combines a causal mask, under which query i attends to keys 0 to i as in PyTorch, with
+    another mask.
+    """
     hidden = _ternion.ones(q.shape[2], k.shape[2], dtype=_ternion.bool, device=q.device).triu(1)
     if mask is None:
         return ~hidden
@@ -381,7 +419,7 @@ def _with_causal(mask, q, k):
 
 
 def _repeated(x, times):
-    """Each head so many times, side by side."""
+    """Repeats each head `times` times, consecutively."""
     if times == 1:
         return x
     batch, heads, length, width = x.shape

@@ -1,4 +1,4 @@
-"""PyTorch's choice among kernels of attention, which is none here."""
+"""PyTorch's selection of attention kernels, which has no effect in Ternion."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ class SDPBackend(enum.Enum):
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | list[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """A scope in which PyTorch takes only these kernels of attention. Here shapes, dtypes and the device decide, inside of it as outside.
+    """A context in which PyTorch uses only these attention kernels. In Ternion shapes, dtypes and
+    the device determine the kernel, inside the context as outside.
 
     Args:
         backends: one `SDPBackend` or a list of them.
-        set_priority: taken, and changes nothing.
+        set_priority: accepted without effect.
 
     Raises:
-        TypeError: something else than `SDPBackend`.
-        ValueError: an empty list, or `SDPBackend.ERROR`.
+        TypeError: If a backend is not an `SDPBackend`.
+        ValueError: If the list is empty or contains `SDPBackend.ERROR`.
     """
     given = list(backends) if isinstance(backends, (list, tuple)) else [backends]
     for backend in given:

@@ -1,4 +1,4 @@
-"""Attention that tells the log-sum-exp of its scores."""
+"""Attention that returns the log-sum-exp of its scores."""
 
 from __future__ import annotations
 
@@ -11,23 +11,29 @@ def scaled_dot_product_attention_with_lse(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """`functional.scaled_dot_product_attention`, and the log-sum-exp of each query's scores, by which attention to several parts of the keys is put together.
+    """Computes `functional.scaled_dot_product_attention` and the log-sum-exp of each query's
+    scores, with which attention over several parts of the keys can be merged.
 
-    The log-sum-exp is of the scores with the mask, before dropout: -inf where a query sees no key. Gradients flow through both results.
+    The log-sum-exp includes the mask and is taken before dropout. It is -inf for a query that
+    attends to no key. Gradients flow through both results.
 
-    Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value [.., kv_heads, keys, value_dim] -> [.., heads, queries,
-    value_dim] and [.., heads, queries], float32 (float64 of float64); axes before the last two may be left out
+    Shapes: query [.., heads, queries, head_dim], key [.., kv_heads, keys, head_dim], value
+    [.., kv_heads, keys, value_dim] -> [.., heads, queries, value_dim] and [.., heads, queries],
+    float32 (float64 for float64 inputs); axes before the last two are optional
 
     Args:
-        attn_mask: bool, true where a key is seen, or numbers that are added to the scores; broadcast.
-        dropout_p: the probability with which a weight becomes 0.
-        is_causal: whether a query sees only keys up to its own place; the first query stands at the first key.
-        scale: of the scores; 1 / sqrt(head_dim) by default.
-        enable_gqa: whether heads of keys and values may be shared by several heads of queries; a single one is shared by all without it, too.
+        attn_mask: bool, where True keeps a key, or a floating mask that is added to the scores;
+            broadcast.
+        dropout_p: the dropout probability of attention weights.
+        is_causal: whether a query attends only to keys up to its own position; the first query is
+            aligned with the first key.
+        scale: the factor of the scores; 1 / sqrt(head_dim) by default.
+        enable_gqa: whether several query heads may share a key and value head. A single key and
+            value head is shared by all query heads in any case.
 
     Raises:
-        ValueError: shapes that do not fit, a probability outside 0 to 1.
-        TypeError: dtypes that differ, a mask of another dtype.
+        ValueError: If the shapes do not match, or the probability is outside 0 to 1.
+        TypeError: If the dtypes differ, or the mask has another dtype.
     """
     if not enable_gqa:
         _check_heads(query, key, value, "scaled_dot_product_attention_with_lse")

@@ -1,4 +1,5 @@
-"""Attention within sequences of different lengths that are stored one after another. Names and arguments are PyTorch's."""
+"""Attention within concatenated sequences of different lengths. Names and arguments are PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ def __dir__() -> list[str]:
 
 
 class AuxRequest(NamedTuple):
-    """Which results `varlen_attn` gives beside its output."""
+    """The results that `varlen_attn` returns in addition to its output."""
 
     lse: bool = False
 
@@ -23,27 +24,34 @@ def varlen_attn(
     query: Tensor, key: Tensor, value: Tensor, cu_seq_q: Tensor, cu_seq_k: Tensor, max_q: int, max_k: int, *,
     return_aux: AuxRequest | None = None, scale: float | None = None, window_size: tuple[int, int] = (-1, -1), dropout_p: float = 0.0,
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-    """`scaled_dot_product_attention` within each of several sequences, whose rows need no padding (Dao 2023).
+    """Computes `scaled_dot_product_attention` within each of several sequences, which are
+    concatenated without padding (Dao 2023).
 
-    A query sees keys of its own sequence alone. Its position counts from the end of the sequence: the last query is at the position of the last key.
+    A query attends only to the keys of the same sequence. Positions are aligned at the end of the
+    sequence: the last query is at the position of the last key.
 
-    Shapes: query [rows, heads, head_dim], key [key_rows, kv_heads, head_dim], value [key_rows, kv_heads, value_dim] -> [rows, heads, value_dim]; rows of all
-    sequences together
+    Shapes: query [rows, heads, head_dim], key [key_rows, kv_heads, head_dim], value
+    [key_rows, kv_heads, value_dim] -> [rows, heads, value_dim]; the rows are those of all sequences
 
     Args:
-        cu_seq_q: int32 [sequences + 1]: 0, then where each sequence of queries ends.
-        cu_seq_k: the same of keys and values.
-        max_q, max_k: the longest sequences. Ternion does not need them; they are checked to be whole numbers from 0 on.
-        return_aux: with `lse`, the log-sum-exp of each query's scores is a second result, [heads, rows].
-        scale: of the scores; 1 / sqrt(head_dim) by default.
-        window_size: how many keys to the left and to the right of its position a query sees; -1 is all. (-1, -1) is all keys, (-1, 0) causal, (W, 0) causal with
-            a window, (W, W) a window on both sides.
-        dropout_p: the probability with which a weight becomes 0; beyond PyTorch. The log-sum-exp is that of the scores before.
+        cu_seq_q: int32 [sequences + 1]: 0, then the end of each sequence of queries.
+        cu_seq_k: the same for keys and values.
+        max_q, max_k: the lengths of the longest sequences. Ternion does not need them; they must be
+            integers that are at least 0.
+        return_aux: with `lse`, the log-sum-exp of each query's scores is returned as a second
+            result, [heads, rows].
+        scale: the factor of the scores; 1 / sqrt(head_dim) by default.
+        window_size: the number of keys to the left and to the right of its position that a query
+            attends to; -1 means unlimited. (-1, -1) is all keys, (-1, 0) is causal, (W, 0) is
+            causal with a window, (W, W) is a window on both sides.
+        dropout_p: the dropout probability of attention weights; an extension of PyTorch's function.
+            The log-sum-exp is taken before dropout.
 
     Raises:
-        ValueError: shapes that do not fit, another `window_size`, a negative length, a probability outside 0 to 1; on the CPU also lengths that fall or are
-            more than there are rows.
-        TypeError: lengths that are not int32, dtypes that differ.
+        ValueError: If the shapes do not match, `window_size` is unsupported, a length is negative,
+            or the probability is outside 0 to 1; on the CPU also if the cumulative lengths decrease
+            or exceed the number of rows.
+        TypeError: If the cumulative lengths are not int32, or the dtypes differ.
     """
     for name, longest in (("max_q", max_q), ("max_k", max_k)):
         _check_longest("varlen_attn", name, longest)
@@ -58,7 +66,9 @@ def _check_longest(function: str, name: str, longest: object) -> None:
 
 
 def _reach(window_size: tuple[int, int]) -> tuple[bool, int | None]:
-    """Whether a query sees no key behind its position, and how many positions it sees back, its own counted."""
+    """Returns whether attention is causal, and the window: the number of positions that a query
+    attends to backward, including its own, or None.
+    """
     left, right = window_size
     if right == 0 and left >= -1:
         return True, None if left == -1 else left + 1

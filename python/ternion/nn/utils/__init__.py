@@ -1,4 +1,4 @@
-"""Gradients of several parameters together, and what watches a training."""
+"""Functions of the gradients of several parameters, and a training monitor."""
 
 from __future__ import annotations
 
@@ -31,19 +31,21 @@ def __dir__() -> list[str]:
 
 
 def _listed(parameters: Any, op: str) -> list[Any]:
-    """The tensors; a warning where an iterator has none left."""
+    """Returns the tensors as a list. Warns if an iterator is exhausted."""
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not listed and hasattr(parameters, "__next__"):
         warn_caller(f"{op}: an iterator without tensors: a parameters() that was gone through before has none left; call it again")
     return listed
 
 
-# A limit of at least this share of the scale was multiplied by it.
+# A limit of at least this fraction of the scale is taken to be multiplied by the scale already.
 _SCALED_LIMIT = 0.05
 
 
 def _tell_of_scale(op: str, parameters: list[Any], limit: float) -> None:
-    """A warning where the gradients to be clipped are those of a loss that is still scaled: they are some thousand times too large, and all is clipped."""
+    """Warns if the gradients to be clipped are still scaled by a GradScaler: they are thousands of
+    times too large, so that everything would be clipped.
+    """
     scale = scale_in(parameters)
     if scale and not (scale > 100.0 and limit >= _SCALED_LIMIT * scale):
         told = f"the gradients are those of a loss times {scale:g}, by a GradScaler"
@@ -53,15 +55,17 @@ def _tell_of_scale(op: str, parameters: list[Any], limit: float) -> None:
 def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """Scales the gradients of `parameters` so that their common norm is at most `max_norm`; the norm that they had, a tensor: 0 if there is no gradient.
+    """Scales the gradients of `parameters` so that their total norm is at most `max_norm`. Returns
+    the norm before clipping as a tensor; 0 if there are no gradients.
 
     Args:
-        norm_type: the power of the norm; inf for the largest element.
-        error_if_nonfinite: whether a norm that is NaN or infinite is an error; nothing is changed then. The norm is read, which waits for the device.
-        foreach: taken as in PyTorch; there is one way to compute here.
+        norm_type: the p of the norm; inf for the largest element.
+        error_if_nonfinite: whether a norm that is NaN or infinite is an error, which leaves the
+            gradients unchanged. Reading the norm waits for the device.
+        foreach: accepted for compatibility with PyTorch; without effect.
 
     Raises:
-        RuntimeError: a norm that is not finite, if that is an error.
+        RuntimeError: If the norm is not finite and `error_if_nonfinite` is True.
     """
     parameters = [parameter for parameter in _listed(parameters, "clip_grad_norm_") if parameter.grad is not None]
     max_norm, norm_type = _number(max_norm), _number(norm_type)
@@ -83,10 +87,10 @@ def _clipped(parameters, max_norm, norm_type, error_if_nonfinite):
 
 
 def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
-    """The common norm of several tensors, a tensor; 0 of none.
+    """Returns the total norm of several tensors as a tensor; 0 without tensors.
 
     Raises:
-        RuntimeError: a norm that is not finite, if `error_if_nonfinite`.
+        RuntimeError: If the norm is not finite and `error_if_nonfinite` is True.
     """
     tensors = _listed(tensors, "get_total_norm")
     if not tensors:
@@ -96,7 +100,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
         with no_grad():
             norm = _total_norm(tensors)
     else:
-        # Of halves the powers would not fit; of float64 nothing is rounded to less.
+        # The powers of half-precision values would overflow; float64 keeps its precision.
         dtype = float64 if any(tensor.dtype == float64 for tensor in tensors) else float32
         norms = [tensor.detach().to(dtype).norm(norm_type) for tensor in tensors]
         norm = stack([norm.to(norms[0].device) for norm in norms]).norm(norm_type)
@@ -106,10 +110,11 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
 
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
-    """Scales the gradients of `parameters`, whose common norm is `total_norm`, so that it is at most `max_norm`.
+    """Scales the gradients of `parameters`, whose total norm is `total_norm`, so that it is at most
+    `max_norm`.
 
     Raises:
-        ValueError: a text in place of `max_norm`.
+        TypeError: If `max_norm` is not a number.
     """
     parameters, max_norm = _listed(parameters, "clip_grads_with_norm_"), _number(max_norm)
     _tell_of_scale("clip_grads_with_norm_", parameters, max_norm)
@@ -118,21 +123,24 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
 
 
 def _scaled(parameters, max_norm, norm):
-    """As PyTorch does: by `max_norm / (norm + 1e-6)` where that is less than 1."""
+    """Scales by `max_norm / (norm + 1e-6)` where that is less than 1, as PyTorch does."""
     with no_grad():
         factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)
         for parameter in parameters:
             if parameter.grad is not None:
-                # In the factor's dtype: one that is small would vanish in half precision.
+                # Multiplies in the factor's dtype: a small factor would underflow in half
+                # precision.
                 parameter.grad.copy_(parameter.grad.to(factor.dtype) * factor.to(parameter.grad.device))
     return norm
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Cuts every element of the gradients of `parameters` to -clip_value..clip_value.
+    """Clamps every element of the gradients of `parameters` to the range from -clip_value to
+    clip_value.
 
     Raises:
-        ValueError: a text in place of `clip_value`, or one below 0.
+        TypeError: If `clip_value` is not a number.
+        ValueError: If `clip_value` is below 0.
     """
     clip_value, parameters = _number(clip_value), _listed(parameters, "clip_grad_value_")
     _tell_of_scale("clip_grad_value_", parameters, clip_value)
@@ -141,23 +149,23 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
 
 
 def parameters_to_vector(parameters: Any) -> Tensor:
-    """All elements of several tensors as one axis.
+    """Concatenates all elements of several tensors along one axis.
 
     Shapes: [..], [..], .. -> [elements of all]
 
     Raises:
-        ValueError: no tensors.
+        ValueError: If there are no tensors.
     """
     return cat([parameter.reshape(-1) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Any) -> None:
-    """Overwrites parameters with the elements of one axis.
+    """Overwrites parameters with the elements of a vector.
 
-    Shapes: [elements of all] -> the parameters' own
+    Shapes: [elements of all] -> the parameters' shapes
 
     Raises:
-        ValueError: more elements, or less.
+        ValueError: If the number of elements differs.
     """
     parameters = list(parameters)
     count = sum(parameter.numel() for parameter in parameters)
@@ -168,12 +176,14 @@ def vector_to_parameters(vec: Tensor, parameters: Any) -> None:
             parameter.copy_(part.reshape(parameter.shape))
 
 
-# From here on a larger rate counts as a rise: schedules that warm up begin lower, but go on in small steps.
+# A learning rate larger by this factor counts as a jump. Warmup schedules start lower, but increase
+# in small steps.
 _RISE = 100.0
 
 
 class StatsMonitor:
-    """Looks at a training every some steps: the outputs of each layer and the gradients that come to them, weights and their gradients, and how far a step moves them.
+    """Monitors a training run every `every` steps: the outputs of each layer and the gradients that
+    it receives, weights and their gradients, and the size of updates.
 
         monitor = nn.utils.StatsMonitor(model, every=100)
         for step, (x, target) in enumerate(batches):
@@ -186,26 +196,34 @@ class StatsMonitor:
                 for warning in report.warnings:
                     print(warning)
 
-    What is wrong is told in sentences that name the layer: outputs or gradients that explode or vanish, dead ReLUs, NaN and where it begins, gradients
-    that are missing or 0, weights that the optimizer does not have, steps that are too large or too small; sigmoids that are saturated, a softmax in front of a
-    cross-entropy, a training in evaluation mode, an input that is not scaled, weights that are all the same. Of parameters that no optimizer has, while one has
-    others of the model, no gradient is expected. A layer that stands at several places of a
-    list is told at once, by a warning.
-    `print(report)` shows a table of all layers. A fault that stays is told again at ever larger distances. A step that is not looked at
-    costs what it costs without; one that is captured for its replay cannot be.
+    Problems are reported in sentences that name the layer: outputs or gradients that explode or
+    vanish, dead ReLUs, NaN and its origin, missing or zero gradients, weights that the optimizer
+    does not have, updates that are too large or too small, saturated sigmoids, a softmax before a
+    cross-entropy, training in evaluation mode, an unscaled input, weights that are all equal.
+    Parameters that no optimizer has are not expected to have a gradient if an optimizer has other
+    parameters of the model. A layer that occurs several times in a list is reported immediately, by
+    a warning. `print(report)` shows a table of all layers. A persistent problem is reported again
+    at increasing intervals. A step that is not read has no additional cost. A step that is captured
+    for replay cannot be monitored.
 
     Args:
         model: a module.
-        every: steps from one reading to the next.
-        patience: readings in a row after which something is a fault that a single batch may show by chance.
-        growth: how many times larger or smaller outputs of one layer, or gradients that come to it, may be than those of another.
-        dead_share: the share of units of a ReLU that give 0 for each example, from which on it is called dead.
-        largest_update, smallest_update: between them is the change of a weight in a step, by its own size, that is no fault.
-        largest_input, smallest_input: between them is the root mean square of an input that goes into a layer's product as it is; numbers of 0 do not count against the smallest.
+        every: the number of steps between readings.
+        patience: the number of consecutive readings after which a condition that a single batch may
+            show by chance is reported.
+        growth: the largest accepted ratio between the outputs of two layers, or between the
+            gradients that they receive.
+        dead_share: a ReLU is reported as dead if at least this fraction of its units is 0 for every
+            example.
+        largest_update, smallest_update: the accepted range of a weight's change in a step, relative
+            to its size.
+        largest_input, smallest_input: the accepted range of the root mean square of an input that
+            enters a layer's product unchanged. Elements that are 0 are excluded for the lower
+            bound.
 
     Raises:
-        ValueError: numbers of 0, limits that are none.
-        TypeError: no module.
+        ValueError: If a number is 0, or a limit is invalid.
+        TypeError: If `model` is not a module.
     """
 
     def __init__(
@@ -220,26 +238,34 @@ class StatsMonitor:
         self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update, (largest_input, smallest_input))
 
     def watch(self, step: int) -> _Watch:
-        """A scope for the forward of step `step`, in which the model is watched if the step is one of those that are looked at."""
+        """Returns a context for the forward pass of step `step`. The model is monitored in it if
+        the step is to be read.
+        """
         return _Watch(self._monitor, self._model, step)
 
     def report(self) -> Any:
-        """What was seen of the step that was watched last, with the gradients that the parameters have; None if it was not looked at, or has been reported."""
+        """Returns the report of the last monitored step, with the current gradients of the
+        parameters; None if the step was not read or has already been reported.
+        """
         return self._monitor.report(_parameters_of(self._model), _held())
 
     def step(self, optimizer: Any) -> Any:
-        """`optimizer.step()`, and what `report` tells, with the changes of the weights. `optimizer` may be a function that makes the step.
+        """Calls `optimizer.step()` and returns a report that includes the changes of the weights.
+        `optimizer` may also be a function that performs the step.
 
-        Of a loss that a GradScaler has scaled, the gradients are those unless `unscale_` was called before.
+        If a GradScaler scaled the loss, the reported gradients are scaled as well unless `unscale_`
+        was called before.
 
         Raises:
-            TypeError: neither an optimiser nor a function.
+            TypeError: If `optimizer` is neither an optimizer nor a function.
         """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
         return self._monitor.step(_parameters_of(self._model), _held(), step, self._rate_of(optimizer))
 
     def _rate_of(self, optimizer: Any) -> float | None:
-        """The largest learning rate of a step, where it has one. One that is far above all before is told at once: the next reading may find nothing but NaN."""
+        """Returns the largest learning rate of a step, if it has one. A rate far above all earlier
+        ones is reported immediately, because the next reading may find only NaN.
+        """
         rates = [group.get("lr") for group in getattr(optimizer, "param_groups", [])]
         known = [float(rate) for rate in rates if isinstance(rate, (int, float)) and math.isfinite(rate)]
         if not known or len(known) < len(rates):
@@ -252,19 +278,22 @@ class StatsMonitor:
 
 
 def _held() -> list[Any]:
-    """What optimizers have."""
+    """Returns the parameters that optimizers have."""
     from ...optim.optimizer import held
 
     return held()
 
 
 def _parameters_of(model: Any) -> list[Any]:
-    """All parameters of a model, also those that a `parameters()` of its own leaves out."""
+    """Returns all parameters of a model, including those that an overridden `parameters()` omits.
+    """
     return [parameter for _, parameter in model.named_parameters()]
 
 
 def _tell_of_repeats(model: Any) -> None:
-    """A warning where a list or a Sequential has one layer several times: `[layer] * 3` is one layer, and so are its parameters."""
+    """Warns if a list or a Sequential contains the same layer several times: `[layer] * 3` is one
+    layer with one set of parameters.
+    """
     for named, kind in repeats(model):
         told = f"{', '.join(named[:4])}{', ..' if len(named) > 4 else ''} are one {kind}: its parameters are used {len(named)} times"
         warn_caller(f"StatsMonitor: {told}; make a layer for each place ([layer] * n repeats one), unless that is meant")

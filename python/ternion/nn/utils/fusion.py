@@ -1,4 +1,6 @@
-"""Layers made ready for use: a batch norm as part of the layer before it, and layers without first values."""
+"""Preparation of layers for inference: fusion of a batch norm into the layer before it, and layers
+without initialization.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _fused(layer: Any, norm: Any, op: str, axis: int) -> Any:
 
 
 def _weights(weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, scale: Any, shift: Any, axis: int) -> tuple[Parameter, Parameter]:
-    """`norm(weight x + bias)` is `(weight s) x + (bias - mean) s + shift`, where `s = scale / sqrt(var + eps)`, along the axis of the outputs."""
+    """Fuses a norm: `norm(weight x + bias)` is `(weight s) x + (bias - mean) s + shift`, where
+    `s = scale / sqrt(var + eps)`, along the output axis.
+    """
     with no_grad():
         scales = (ones_like(mean) if scale is None else scale) * (var + _number(eps)).rsqrt()
         sizes = [-1 if each == axis else 1 for each in range(weight.ndim)]
@@ -40,22 +44,22 @@ def _weights(weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, scal
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what `conv` and then `bn` do in use.
+    """Returns a convolution that computes `conv` followed by `bn` in evaluation mode.
 
     Args:
-        transpose: whether it is a transposed one, of one group.
+        transpose: whether `conv` is a transposed convolution, with one group.
 
     Raises:
-        ValueError: a module in training, a batch norm without running statistics.
+        ValueError: If a module is in training mode, or the batch norm has no running statistics.
     """
     return _fused(conv, bn, "fuse_conv_bn_eval", 1 if transpose else 0)
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A linear layer that does what `linear` and then `bn` do in use.
+    """Returns a linear layer that computes `linear` followed by `bn` in evaluation mode.
 
     Raises:
-        ValueError: a module in training, a batch norm without running statistics.
+        ValueError: If a module is in training mode, or the batch norm has no running statistics.
     """
     return _fused(linear, bn, "fuse_linear_bn_eval", 0)
 
@@ -63,10 +67,10 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
 def fuse_conv_bn_weights(
     conv_w: Any, conv_b: Any, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of `fuse_conv_bn_eval`.
+    """Returns weight and bias of `fuse_conv_bn_eval`.
 
     Raises:
-        ValueError: statistics of another number of channels.
+        ValueError: If the statistics have another number of channels.
     """
     return _weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 1 if transpose else 0)
 
@@ -74,19 +78,20 @@ def fuse_conv_bn_weights(
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of `fuse_linear_bn_eval`.
+    """Returns weight and bias of `fuse_linear_bn_eval`.
 
     Raises:
-        ValueError: statistics of another number of features.
+        ValueError: If the statistics have another number of features.
     """
     return _weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A layer whose values nobody relies on, as a state will overwrite them. The random numbers go on as if nothing had been drawn.
+    """Creates a layer whose values are unspecified, because a state dict will overwrite them. The
+    random number generator is restored to its state before the call.
 
     Raises:
-        TypeError: no class of modules.
+        TypeError: If `module_cls` is not a class of modules.
     """
     from ..._random import get_rng_state, set_rng_state
 

@@ -1,4 +1,4 @@
-"""Sequences of several lengths as one batch."""
+"""Batches of sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ def __dir__() -> list[str]:
 
 
 def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
-    """Sequences [length, ..] of several lengths, padded to the longest: [longest, batch, ..], with `batch_first` [batch, longest, ..].
+    """Pads sequences [length, ..] of different lengths to the longest: [longest, batch, ..], with
+    `batch_first` [batch, longest, ..].
 
     Raises:
-        ValueError: no sequences, axes behind the first that differ, another side than "left" or "right".
+        ValueError: If there are no sequences, their axes after the first differ, or `padding_side`
+            is neither "left" nor "right".
     """
     if padding_side not in ("left", "right"):
         raise ValueError(f"pad_sequence: padding_side {padding_side!r}, expected \"left\" or \"right\"")
@@ -31,27 +33,30 @@ def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Iterable[int], batch_first: bool = False) -> list[Tensor]:
-    """What `pad_sequence` padded on the right, as sequences of these lengths.
+    """Splits a right-padded result of `pad_sequence` into sequences of the given lengths.
 
     Shapes: [longest, batch, ..], with `batch_first` [batch, longest, ..] -> [length, ..] each
 
     Raises:
-        IndexError: less than 2 axes.
+        IndexError: If the tensor has fewer than 2 axes.
     """
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[: int(length)] for sequence, length in zip(batch.unbind(0), lengths)]
 
 
 class PackedSequence(NamedTuple):
-    """Sequences of several lengths without padding: the first elements of all, then the second ones of those that have one, and so on; the longest sequence first.
+    """Sequences of different lengths without padding: the first elements of all sequences, then the
+    second elements of those that have one, and so on, with the longest sequence first.
 
-    Shapes: data [elements of all, ..], batch_sizes [longest], sorted_indices and unsorted_indices [batch]
+    Shapes: data [elements of all, ..], batch_sizes [longest], sorted_indices and unsorted_indices
+    [batch]
 
     Args:
         data: the elements.
-        batch_sizes: how many sequences have an element at each place; on the processor.
-        sorted_indices: of each sequence, from the longest on, which one it was; None if they were given so.
-        unsorted_indices: where each sequence is now.
+        batch_sizes: the number of sequences that have an element at each time step; on the CPU.
+        sorted_indices: the original index of each sequence, from the longest to the shortest; None
+            if they were given in this order.
+        unsorted_indices: the current index of each original sequence.
     """
 
     data: Tensor
@@ -65,33 +70,36 @@ class PackedSequence(NamedTuple):
         return self.data.is_cuda
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The elements on another device, in another dtype, or both.
+        """Moves the elements to another device, converts them to another dtype, or both.
 
         Raises:
-            RuntimeError: a device that there is not.
+            RuntimeError: If the device does not exist.
         """
         data = self.data.to(*args, **kwargs)
         moved = (index if index is None else index.to(data.device) for index in self[2:])
         return PackedSequence(data, self.batch_sizes, *moved)
 
     def cpu(self) -> PackedSequence:
-        """`to("cpu")`."""
+        """Calls `to("cpu")`."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> PackedSequence:
-        """`to("cuda")`.
+        """Calls `to("cuda")`.
 
         Raises:
-            RuntimeError: there is no such device.
+            RuntimeError: If the device does not exist.
         """
         return self.to(f"cuda:{device or 0}")
 
 
-# Packed data are rows in the order of the places at which there are elements: of a table [longest, batch], the longest sequence first.
+# Packed data is ordered by time step, and within a time step by sequence, the longest first: the
+# rows of a [longest, batch] table.
 
 
 def _has_element(lengths: np.ndarray) -> np.ndarray:
-    """Whether a sequence of these, the longest first, has an element at each place: [longest, batch]."""
+    """Returns whether each sequence, the longest first, has an element at each time step:
+    [longest, batch].
+    """
     return np.asarray(np.arange(lengths.max())[:, None] < lengths)
 
 
@@ -105,7 +113,7 @@ def _rows(input: Tensor, numbers: np.ndarray) -> Tensor:
 
 
 def _padded(data: Tensor, has_element: np.ndarray, longest: int, value: float, order: Any) -> Tensor:
-    """[batch, longest, ..] of packed data, with the sequences in this order."""
+    """Unpacks data to [batch, longest, ..], with the sequences in the given order."""
     rows = np.full((longest, has_element.shape[1]), len(data))
     rows[: len(has_element)][has_element] = np.arange(len(data))
     padding = full((1, *data.shape[1:]), value, dtype=data.dtype, device=data.device)
@@ -113,29 +121,34 @@ def _padded(data: Tensor, has_element: np.ndarray, longest: int, value: float, o
 
 
 def _spread(sequence: PackedSequence) -> tuple[Tensor, np.ndarray]:
-    """[batch, longest, ..], the longest sequence first, and where there are elements: [longest, batch]."""
+    """Returns [batch, longest, ..], with the longest sequence first, and a mask of the elements:
+    [longest, batch].
+    """
     has_element = _elements_of(sequence)
     return _padded(sequence.data, has_element, len(has_element), 0.0, slice(None)), has_element
 
 
 def _gathered(sequence: PackedSequence, batches: Tensor, has_element: np.ndarray) -> PackedSequence:
-    """[batch, longest, ..] packed as a sequence is that was spread."""
+    """Packs [batch, longest, ..] in the same way as `sequence`, from which it was unpacked."""
     places, sequences = np.nonzero(has_element)
     data = _rows(batches.reshape(-1, *batches.shape[2:]), sequences * len(has_element) + places)
     return PackedSequence(data, *sequence[1:])
 
 
 def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Padded sequences without their padding, as `nn.LSTM` and its like take them.
+    """Packs padded sequences, for `nn.LSTM` and other recurrent layers.
 
-    Shapes: [longest, batch, ..], with `batch_first` [batch, longest, ..], lengths [batch] -> data [elements of all, ..]
+    Shapes: [longest, batch, ..], with `batch_first` [batch, longest, ..], lengths [batch] -> data
+    [elements of all, ..]
 
     Args:
-        lengths: of each sequence, a list or a tensor.
-        enforce_sorted: whether lengths that rise are an error; otherwise the sequences are sorted, and `pad_packed_sequence` gives their own order back.
+        lengths: the length of each sequence, as a list or a tensor.
+        enforce_sorted: whether lengths that are not in descending order are an error. Otherwise the
+            sequences are sorted, and `pad_packed_sequence` restores their original order.
 
     Raises:
-        ValueError: lengths below 1 or above the padded one, another number of them than of sequences, lengths that rise with `enforce_sorted`.
+        ValueError: If a length is below 1 or above the padded length, the number of lengths is not
+            that of the sequences, or lengths are not in descending order with `enforce_sorted`.
     """
     sizes = np.asarray(lengths.tolist() if isinstance(lengths, Tensor) else [int(length) for length in lengths])
     batch, longest = input.shape[:2] if batch_first else (input.shape[1], input.shape[0])
@@ -157,15 +170,16 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The sequences padded, in the order in which they were given, and their lengths.
+    """Pads packed sequences. Returns them in their original order, and their lengths.
 
-    Shapes: data [elements of all, ..] -> [longest, batch, ..], with `batch_first` [batch, longest, ..], and [batch]
+    Shapes: data [elements of all, ..] -> [longest, batch, ..], with `batch_first`
+    [batch, longest, ..], and [batch]
 
     Args:
-        total_length: the length with the padding; that of the longest sequence by default.
+        total_length: the length with padding; that of the longest sequence by default.
 
     Raises:
-        ValueError: a `total_length` below that of the longest sequence.
+        ValueError: If `total_length` is below the length of the longest sequence.
     """
     has_element = _elements_of(sequence)
     longest = len(has_element) if total_length is None else total_length
@@ -178,20 +192,21 @@ def pad_packed_sequence(
 
 
 def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences [length, ..] of several lengths, packed.
+    """Packs sequences [length, ..] of different lengths.
 
     Raises:
-        ValueError: no sequences, one without elements, axes behind the first that differ, lengths that rise with `enforce_sorted`.
+        ValueError: If there are no sequences, a sequence is empty, their axes after the first
+            differ, or lengths are not in descending order with `enforce_sorted`.
     """
     listed = list(sequences)
     return pack_padded_sequence(pad_sequence(listed), [len(sequence) for sequence in listed], enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences [length, ..], in the order in which they were given.
+    """Returns the sequences [length, ..] in their original order.
 
     Raises:
-        AttributeError: no `PackedSequence`.
+        AttributeError: If the argument is not a `PackedSequence`.
     """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths.tolist(), batch_first=True)

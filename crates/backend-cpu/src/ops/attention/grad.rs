@@ -1,5 +1,5 @@
-//! The gradient of attention, in tiles (Dao et al. 2022, algorithm 4): the weights are formed anew from the saved log-sum-exp, and which of them were
-//! dropped, from the state of the random numbers.
+//! The gradient of attention, in tiles (Dao et al. 2022, algorithm 4): the weights are recomputed
+//! from the saved log-sum-exp, and the dropout mask from the state of the random number generator.
 
 use super::{Inputs, KEYS, MaskScratch, QUERIES, matrix, tiles, transposed};
 use crate::access::Locked;
@@ -15,10 +15,11 @@ use std::ops::Range;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Op, Result};
 
-/// Pieces that the work is cut into where there are few key heads: over keys, with a dq for each, which meet pairwise.
+/// The number of pieces of work if there are few key heads: ranges of keys, each with its own dq.
+/// The dqs are added pairwise.
 const PIECES: usize = 16;
 
-/// What backward reads.
+/// The inputs of backward.
 pub(super) struct Saved<'a, T: Float> {
     pub(super) input: Inputs<'a, T>,
     log_sums: Dense<'a, T>,
@@ -27,7 +28,8 @@ pub(super) struct Saved<'a, T: Float> {
     along: Vec<T>,
 }
 
-/// Where gradients go. Each piece of work has its rows of dk and dv, and a dq of its own or rows that no other piece touches.
+/// The outputs of backward. Each piece of work has its own rows of dk and dv, and its own dq or
+/// rows that no other piece accesses.
 struct Gradients<'a, T> {
     dq: Parts<'a, T>,
     dk: Parts<'a, T>,
@@ -47,12 +49,12 @@ impl<'a, T: Float> Saved<'a, T> {
         Ok(Saved { input, log_sums, dy, along })
     }
 
-    /// Rows `queries` of a head's dy.
+    /// Returns rows `queries` of a head's dy.
     fn dy(&self, head: usize, queries: &Range<usize>) -> Matrix<*const T> {
         matrix(&self.dy, head * self.input.sizes.queries, queries, self.input.sizes.value_dim)
     }
 
-    /// The weights of a tile of scores, and the gradients of these scores.
+    /// Computes the weights of a tile of scores, and the gradients of these scores.
     pub(super) fn differentiate_scores(
         &self,
         head: usize,
@@ -69,7 +71,8 @@ impl<'a, T: Float> Saved<'a, T> {
         }
         assert_eq!(dscores.len(), m * n, "a tile of scores");
         let (dy, dp) = (self.dy(head, queries), Matrix::rows(dscores.as_mut_ptr(), n));
-        // SAFETY: `dy` and `v` have checked that these rows exist; the target is this call's alone, and as large as the product.
+        // SAFETY: `dy` and `v` have checked that these rows exist; the target is used only by this
+        // call, and is as large as the product.
         unsafe { T::gemm([m, value_dim, n], T::ONE, dy, transposed(input.v(head, keys)), T::ZERO, dp) };
         for ((row, weights), dscores) in rows.zip(weights.chunks_exact(n)).zip(dscores.chunks_exact_mut(n)) {
             if let Some(dropping) = &input.dropping {
@@ -103,18 +106,18 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     dv.finish();
     add_pairwise(&mut dqs, saved.input.q.len());
     let mut dq = DenseOutput::<T>::new(name, &outputs[0])?;
-    // SAFETY: nobody else writes the output.
+    // SAFETY: no other thread writes the output.
     unsafe { dq.parts().part(0..saved.input.q.len()) }.copy_from_slice(&dqs[..saved.input.q.len()]);
     dq.finish();
     Ok(())
 }
 
-/// The sums of products of `count` rows of `width` elements.
+/// Returns the dot products of `count` rows of `width` elements.
 fn row_dots<T: Float>(left: &[T], right: &[T], width: usize, count: usize) -> Vec<T> {
     let mut dots = vec![T::ZERO; count];
     let parts = Parts::of(&mut dots);
     for_rows(count, width, Cost::Light, |rows| {
-        // SAFETY: the rows are this thread's.
+        // SAFETY: the rows are used only by this thread.
         let dots = unsafe { parts.part(rows.clone()) };
         for (dot, row) in dots.iter_mut().zip(rows) {
             let (left, right) =
@@ -128,7 +131,8 @@ fn row_dots<T: Float>(left: &[T], right: &[T], width: usize, count: usize) -> Ve
     dots
 }
 
-/// Gradients of `keys` of a key head, and their share of the gradients of all queries that look at it, which starts at `dq_start`.
+/// Computes the gradients of `keys` of a key head, and the terms that they add to the gradients of
+/// all queries that share it, which start at `dq_start`.
 fn share_of_keys<T: Float>(
     saved: &Saved<'_, T>,
     kv_head: usize,
@@ -140,7 +144,7 @@ fn share_of_keys<T: Float>(
     let mut scratch = MaskScratch::new();
     for keys in tiles(keys, KEYS) {
         let rows = kv_head * sizes.keys + keys.start..kv_head * sizes.keys + keys.end;
-        // SAFETY: these keys are this piece's alone.
+        // SAFETY: these keys are used only by this piece.
         let (dk, dv) = unsafe {
             (
                 gradients.dk.part(rows.start * sizes.head_dim..rows.end * sizes.head_dim),
@@ -166,7 +170,8 @@ fn share_of_keys<T: Float>(
     }
 }
 
-/// Adds the gradients of a tile of scores: `[dq, dk, dv]` are the rows of these queries, keys and keys.
+/// Adds the gradients of a tile of scores: `[dq, dk, dv]` are the rows of these queries, keys and
+/// keys.
 fn tile<T: Float>(
     saved: &Saved<'_, T>,
     head: usize,
@@ -188,7 +193,8 @@ fn tile<T: Float>(
         }
         let p = Matrix::rows(weights.as_ptr(), n);
         let ds = Matrix::rows(dscores.as_ptr(), n);
-        // SAFETY: `dy`, `q` and `k` have checked that their rows exist; the targets are this call's alone, with sizes as told.
+        // SAFETY: `dy`, `q` and `k` have checked that their rows exist; the targets are used only
+        // by this call, and have the given sizes.
         unsafe {
             T::gemm(
                 [n, m, value_dim],
@@ -212,7 +218,7 @@ fn tile<T: Float>(
     });
 }
 
-/// Scores become weights: `exp(score - log_sum)`; 0 where nothing is seen.
+/// Converts scores to weights: `exp(score - log_sum)`, or 0 if all scores are masked.
 fn weigh<T: Float>(scores: &mut [T], log_sum: T) {
     if log_sum == T::NEG_INFINITY {
         return scores.fill(T::ZERO);
@@ -227,7 +233,7 @@ fn weigh<T: Float>(scores: &mut [T], log_sum: T) {
     );
 }
 
-/// `ds = p * (dp - along)`, in the place of dp.
+/// Computes `ds = p * (dp - along)`, in place of dp.
 fn differentiate<T: Float>(weights: &[T], dscores: &mut [T], along: T) {
     vectorized(
         #[inline(always)]

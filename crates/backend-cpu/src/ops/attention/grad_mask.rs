@@ -1,5 +1,5 @@
-//! The gradient of a mask that is added to the scores: that of the scores, summed over the axes along which the mask is repeated. No more of the
-//! scores' gradients than a tile is in memory.
+//! The gradient of an additive mask: the gradient of the scores, summed over the axes along which
+//! the mask is broadcast. Only one tile of the scores' gradients is in memory at a time.
 //!
 //! ```text
 //!                        walked ->   tiles of scores that share elements of the mask: of the heads, and of the batch,
@@ -21,12 +21,13 @@ use crate::threads::for_pieces;
 use std::ops::Range;
 use ternion_core::{Error, Op, Result};
 
-/// Pieces that the work is cut into where the mask has few rows of tiles: over heads, with a gradient for each, which meet pairwise.
+/// The number of pieces of work if the mask has few row tiles: ranges of heads, each with its own
+/// gradient. The gradients are added pairwise.
 const PIECES: usize = 32;
 
-/// The mask's axes, and of what the scores have more.
+/// The mask's axes, and the axes of the scores along which it is broadcast.
 struct Sharing {
-    /// `[batch, heads, queries, keys]`, each that of the scores or 1.
+    /// `[batch, heads, queries, keys]`, each the size of the scores or 1.
     mask: [usize; 4],
     batch: usize,
     heads: usize,
@@ -34,12 +35,13 @@ struct Sharing {
 }
 
 impl Sharing {
-    /// Heads, over the batch, that share a head of the mask.
+    /// Returns the number of heads, counted over the batch, that share a head of the mask.
     fn members(&self) -> usize {
         self.batch / self.mask[0].max(1) * (self.heads / self.mask[1].max(1))
     }
 
-    /// The head, counted over the batch, that is `member` of those that share head `mask_head` of the mask, which is counted over its batch.
+    /// Returns the head, counted over the batch, with index `member` among those that share head
+    /// `mask_head` of the mask, which is counted over the mask's batch.
     fn head(&self, mask_head: usize, member: usize) -> usize {
         let heads = self.heads / self.mask[1].max(1);
         let (batch, head) =
@@ -47,7 +49,8 @@ impl Sharing {
         batch * self.heads + head
     }
 
-    /// Queries whose scores tile `tile` of a head of the mask takes: all where the mask has one row.
+    /// Returns the queries whose scores belong to tile `tile` of a head of the mask: all if the
+    /// mask has one row.
     fn queries(&self, tile: usize) -> Range<usize> {
         match self.mask[2] {
             1 => 0..self.queries,
@@ -77,7 +80,7 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
         let (mask_head, tile) = (owner / row_tiles, owner % row_tiles);
         let rows = mask[2].min(tile * QUERIES)..mask[2].min((tile + 1) * QUERIES);
         let first = index * elements + mask_head * mask[2] * mask[3];
-        // SAFETY: these rows of this share are this piece's alone.
+        // SAFETY: these rows of this share are used only by this piece.
         let dmask = unsafe { parts.part(first + rows.start * mask[3]..first + rows.end * mask[3]) };
         for member in members.min(index * share)..members.min((index + 1) * share) {
             add_head(&saved, sharing.head(mask_head, member), sharing.queries(tile), mask[3], dmask);
@@ -85,13 +88,14 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     });
     add_pairwise(&mut sums, elements);
     let mut dmask = DenseOutput::<T>::new(name, &outputs[0])?;
-    // SAFETY: nobody else writes the output.
+    // SAFETY: no other thread writes the output.
     unsafe { dmask.parts().part(0..elements) }.copy_from_slice(&sums[..elements]);
     dmask.finish();
     Ok(())
 }
 
-/// Adds the gradients of the scores of a head's `queries` to rows of a mask of `columns`: as many rows as queries, or one.
+/// Adds the gradients of the scores of a head's `queries` to rows of a mask of `columns`: as many
+/// rows as queries, or one.
 fn add_head<T: Float>(
     saved: &Saved<'_, T>,
     head: usize,
@@ -123,7 +127,8 @@ fn add_head<T: Float>(
     });
 }
 
-/// Adds gradients of scores of `keys` to a row of the mask: to their elements, or all to the one.
+/// Adds the gradients of the scores of `keys` to a row of the mask: to their elements, or all to
+/// the only element.
 fn add_row<T: Float>(dmask: &mut [T], keys: &Range<usize>, dscores: &[T]) {
     vectorized(
         #[inline(always)]

@@ -1,21 +1,21 @@
-//! Sequences of different lengths that are stored one after another.
+//! Packed sequences of different lengths.
 
 use crate::access::Locked;
 use crate::dense::dense;
 use std::ops::Range;
 use ternion_core::{Error, Result};
 
-/// Where each sequence ends: 0 first, then its last row's successor.
+/// The end of each sequence: first 0, then the index after its last row.
 pub(super) struct Sequences {
     queries: Vec<usize>,
     keys: Vec<usize>,
 }
 
 impl Sequences {
-    /// Of so many queries and keys.
+    /// Reads the ends of sequences with this number of queries and keys.
     ///
     /// # Errors
-    /// Ends that begin with another number than 0, that fall, or that are beyond the rows.
+    /// If the ends do not begin with 0, decrease, or exceed the number of rows.
     pub(super) fn new(
         op: &'static str,
         [of_queries, of_keys]: [&Locked<'_>; 2],
@@ -27,7 +27,8 @@ impl Sequences {
         })
     }
 
-    /// The end of the queries of the sequence that `query` belongs to, and its keys; none for a query behind the last sequence.
+    /// Returns the end of the queries of the sequence that contains `query`, and its keys; no keys
+    /// for a query after the last sequence.
     pub(super) fn of(&self, query: usize) -> (usize, Range<usize>) {
         let sequence = self.queries[1..].partition_point(|&end| end <= query);
         match (self.queries.get(sequence + 1), self.keys.get(sequence + 1)) {

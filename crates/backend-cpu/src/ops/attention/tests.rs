@@ -1,4 +1,4 @@
-//! Against the definition in f64, query by query.
+//! Comparison with the definition in f64, query by query.
 
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor};
 use ternion_core::dispatch::apply;
@@ -68,7 +68,8 @@ impl Case {
         [self.batch, self.heads, self.queries, self.dims[1]]
     }
 
-    /// What is added to the score of a key: -infinity if it is not seen. The mask is the same for all heads and batches.
+    /// Returns the number that is added to the score of a key: -infinity if it is masked. The mask
+    /// is the same for all heads and batches.
     fn bias(&self, query: usize, key: usize, mask: &[f64]) -> f64 {
         let position = query as isize + self.keys as isize - self.queries as isize;
         let distance = key as isize - position;
@@ -92,7 +93,7 @@ impl Case {
     }
 }
 
-/// `[y, lse, dq, dk, dv]`.
+/// Returns `[y, lse, dq, dk, dv]`.
 fn reference(case: &Case, scale: f64, [q, k, v, dy, mask]: [&[f64]; 5]) -> [Vec<f64>; 5] {
     let ([d, e], group) = (case.dims, case.heads / case.kv_heads);
     let (mut y, mut sums) = (vec![0.0; dy.len()], vec![]);
@@ -133,7 +134,7 @@ fn reference(case: &Case, scale: f64, [q, k, v, dy, mask]: [&[f64]; 5]) -> [Vec<
     [y, sums, dq, dk, dv]
 }
 
-/// The mask `[queries, keys]` as seen by every head of every batch.
+/// Returns the mask `[queries, keys]`, broadcast to every head of every batch.
 fn expanded(case: &Case, dtype: DType, mask: &[f64], device: &Device) -> Tensor {
     let small = tensor(dtype, mask, &[case.queries, case.keys], device);
     let shape = Shape::new(&[case.batch, case.heads, case.queries, case.keys]).unwrap();
@@ -191,7 +192,8 @@ fn forward_and_gradient() {
                 let outputs = apply(Attention { config }, &inputs).unwrap();
                 assert_close(&format!("y of {case:?}"), &outputs[0], &y, 16.0);
                 assert_close(&format!("log-sum-exp of {case:?}"), &outputs[1], &sums, 16.0);
-                // The gradient's own inputs: a rounded y would hide its errors behind those of the forward pass.
+                // The gradient gets its own inputs: a rounded y would mix its errors with those of
+                // the forward pass.
                 let saved = tensor(dtype, &y, &case.y_shape(), &device);
                 let mut inputs = vec![q, k, v, &saved, &outputs[1], dy];
                 inputs.extend(&mask);

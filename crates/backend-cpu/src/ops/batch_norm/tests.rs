@@ -1,4 +1,4 @@
-//! Against the definitions in f64.
+//! Comparison with the definitions in f64.
 
 use crate::testing::{Numbers, assert_close, exact_sum, layouts, rounded, tensor};
 use ternion_core::DType;
@@ -7,7 +7,7 @@ use ternion_core::ops::norm::{BatchNorm, BatchNormGrad};
 
 const EPS: f64 = 1e-3;
 
-/// The elements of a channel in `[batch, channels, height, width]`.
+/// Returns the elements of a channel in `[batch, channels, height, width]`.
 fn channel(values: &[f64], shape: &[usize], channel: usize) -> Vec<f64> {
     let space: usize = shape[2..].iter().product();
     (0..values.len()).filter(|index| index / space % shape[1] == channel).map(|index| values[index]).collect()

@@ -1,4 +1,5 @@
-//! Image patches as columns of a matrix, and back: one row of the matrix holds one place of the window in one channel, for all windows.
+//! Image patches as columns of a matrix, and back: one row of the matrix contains one position in
+//! the window and one channel, for all windows.
 
 use crate::access::Locked;
 use crate::dense::{DenseOutput, dense};
@@ -9,8 +10,8 @@ use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::{Col2im, Im2col};
 use ternion_core::{Error, Op, Result};
 
-/// Calls `visit(row of windows, windows in the row, position of the first in the range)` for all windows in `positions`, and of these only
-/// the ones whose place `[i, j]` lies on the image.
+/// Calls `visit(image row, windows in the window row, index of the first in the range)` for all
+/// windows in `positions` whose tap `[i, j]` is inside the image.
 #[inline(always)]
 fn for_runs(
     [down, across]: [SlidingWindow; 2],
@@ -33,7 +34,7 @@ fn for_runs(
     }
 }
 
-/// `target[p] = image[place [i, j] of window positions.start + p]`, 0 outside the image.
+/// Computes `target[p] = image[tap [i, j] of window positions.start + p]`, or 0 outside the image.
 pub(super) fn patch_row<T: Float>(
     image: &[T],
     slides: [SlidingWindow; 2],
@@ -57,7 +58,8 @@ pub(super) fn patch_row<T: Float>(
     });
 }
 
-/// `image[place [i, j] of window positions.start + p] += source[p]`; what lies outside the image is dropped.
+/// Computes `image[tap [i, j] of window positions.start + p] += source[p]`; taps outside the image
+/// are dropped.
 pub(super) fn add_patch_row<T: Float>(
     source: &[T],
     slides: [SlidingWindow; 2],
@@ -84,7 +86,7 @@ pub(super) fn add_patch_row<T: Float>(
     });
 }
 
-/// Place number `row` of the window as `(channel, [i, j])`.
+/// Returns row `row` of the patch matrix as `(channel, [i, j])`.
 #[inline]
 pub(super) fn place_of(row: usize, [down, across]: [SlidingWindow; 2]) -> (usize, [usize; 2]) {
     let taps = down.kernel * across.kernel;
@@ -102,7 +104,7 @@ pub(super) fn im2col<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
         for row in range {
             let (channel, tap) = place_of(row % rows, slides);
             let plane = (row / rows * channels + channel) * height * width;
-            // SAFETY: the row is this thread's.
+            // SAFETY: the row is used only by this thread.
             let target = unsafe { parts.part(row * places..(row + 1) * places) };
             patch_row(&x[plane..plane + height * width], slides, tap, 0..places, target);
         }
@@ -124,7 +126,7 @@ pub(super) fn col2im<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
     let parts = image.parts();
     for_ranges(batch * channels, pieces_of(taps * places), |range| {
         for plane in range {
-            // SAFETY: the plane is this thread's.
+            // SAFETY: the plane is used only by this thread.
             let pixels = unsafe { parts.part(plane * height * width..(plane + 1) * height * width) };
             pixels.fill(T::ZERO);
             for place in 0..taps {
@@ -143,7 +145,7 @@ pub(super) fn col2im<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
     Ok(())
 }
 
-/// How many rows of `width` elements make a piece of work.
+/// Returns the number of rows of `width` elements that form a piece of work.
 fn pieces_of(width: usize) -> usize {
     (Cost::Light.piece() / width.max(1)).max(1)
 }

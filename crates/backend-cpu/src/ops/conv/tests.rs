@@ -1,4 +1,4 @@
-//! Against the definitions, pixel by pixel, in f64.
+//! Comparison with the definitions, pixel by pixel, in f64.
 
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor};
 use ternion_core::DType;
@@ -25,19 +25,21 @@ fn cases() -> Vec<Case> {
         Case { image: [2, 2, 5, 5], outs: 3, groups: 1, window: window([1, 1], [2, 2], [1, 1], [1, 1]) },
         Case { image: [1, 1, 1, 1], outs: 1, groups: 1, window: window([1, 1], [1, 1], [0, 0], [1, 1]) },
         Case { image: [0, 2, 5, 5], outs: 2, groups: 1, window: plain },
-        // Several tiles of places, several blocks of channels, several shares of the images.
+        // Several tiles of positions, several blocks of channels, several ranges of images.
         Case { image: [1, 9, 130, 64], outs: 3, groups: 1, window: window([3, 3], [1, 1], [1, 1], [1, 1]) },
         Case { image: [20, 1, 9, 9], outs: 5, groups: 1, window: plain },
         Case { image: [2, 70, 5, 5], outs: 4, groups: 1, window: plain },
     ]
 }
 
-/// One product of the convolution: which elements of the image, the weight and the output meet.
+/// One product of the convolution: the elements of the image, the weight and the output that it
+/// involves.
 struct Meeting {
     image: usize,
     weight: usize,
     output: usize,
-    /// Element of the patch matrix `[batch, channels * kh * kw, oh * ow]`; the same for every output channel.
+    /// Element of the patch matrix `[batch, channels * kh * kw, oh * ow]`; the same for every
+    /// output channel.
     column: usize,
     first_out: bool,
 }
@@ -117,7 +119,8 @@ fn convolutions_and_gradients() {
             let weights = layouts(dtype, &weight, &case.weight_shape(), &device);
             let dys = layouts(dtype, &dy, &case.output_shape(), &device);
             let bias = tensor(dtype, &bias, &[case.outs], &device);
-            // Sums of products below 1, in f32 or wider: errors grow like the square root of their number.
+            // Sums of products below 1, in f32 or wider: errors grow with the square root of their
+            // number.
             let depth = |terms: usize| 8.0 + 2.0 * (terms as f64).sqrt();
             let forward = depth(count(&case.weight_shape()[1..]));
             for (index, x) in xs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Against the definition, word by word.
+//! Comparison with the definition, word by word.
 
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor};
 use ternion_core::dispatch::{apply_into, apply_one};

@@ -1,4 +1,4 @@
-//! Against the definition in f64.
+//! Comparison with the definition in f64.
 
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor};
 use ternion_core::dispatch::{apply, apply_into, apply_one};
@@ -7,7 +7,7 @@ use ternion_core::{DType, Error};
 
 const IGNORE: i64 = -100;
 
-/// `[loss, log-sum-exp, log-sum-exp less the maximum]` of a row.
+/// Returns `[loss, log-sum-exp, log-sum-exp less the maximum]` of a row.
 fn row_loss(x: &[f64], target: i64, smoothing: f64) -> [f64; 3] {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let shifted = x.iter().map(|x| (x - max).exp()).sum::<f64>().ln();

@@ -1,17 +1,21 @@
-//! The error function in f64, which the standard library does not have. For oracles: exact rather than quick.
+//! The error function in f64, which the standard library does not have. For oracles: accuracy is
+//! more important than speed.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// Below, erf from its series; above, its complement from the continued fraction.
+/// Below this limit, erf is computed from its series; above it, its complement from the continued
+/// fraction.
 const SERIES_BELOW: f64 = 1.5;
 
-/// `e^-x^2` with x^2 formed in two parts: its rounding error would be a relative error of the result.
+/// Computes `e^-x^2` with x^2 split into two parts: its rounding error would be a relative error of
+/// the result.
 fn gauss(x: f64) -> f64 {
     let high = f64::from_bits(x.to_bits() & !0x07ff_ffff);
     (-high * high).exp() * ((high - x) * (high + x)).exp()
 }
 
-/// `erf x = 2/sqrt(pi) e^(-x^2) sum_n 2^n x^(2n+1) / (1 3 .. (2n+1))` (Abramowitz and Stegun 7.1.6): all terms of one sign.
+/// Computes `erf x = 2/sqrt(pi) e^(-x^2) sum_n 2^n x^(2n+1) / (1 3 .. (2n+1))` (Abramowitz and
+/// Stegun 7.1.6): all terms have the same sign.
 fn erf_series(x: f64) -> f64 {
     let square = x * x;
     let (mut sum, mut n) = (0.0, 60.0);
@@ -22,7 +26,8 @@ fn erf_series(x: f64) -> f64 {
     FRAC_2_SQRT_PI * gauss(x) * (x + x * sum)
 }
 
-/// `erfc x = e^(-x^2)/sqrt(pi) * 1/(x + (1/2)/(x + 1/(x + (3/2)/(x + ..))))` for x > 0 (Abramowitz and Stegun 7.1.14).
+/// Computes `erfc x = e^(-x^2)/sqrt(pi) * 1/(x + (1/2)/(x + 1/(x + (3/2)/(x + ..))))` for x > 0
+/// (Abramowitz and Stegun 7.1.14).
 fn erfc_fraction(x: f64) -> f64 {
     let (mut tail, mut n) = (x, 150.0);
     while n >= 1.0 {
@@ -32,7 +37,7 @@ fn erfc_fraction(x: f64) -> f64 {
     0.5 * FRAC_2_SQRT_PI * gauss(x) / tail
 }
 
-/// Error function.
+/// Computes the error function.
 pub(crate) fn erf_f64(x: f64) -> f64 {
     let size = x.abs();
     if size < SERIES_BELOW {
@@ -47,7 +52,8 @@ pub(crate) fn erf_f64(x: f64) -> f64 {
     }
 }
 
-/// The standard normal distribution function, with small relative error also far below 0.
+/// Computes the standard normal distribution function, with a small relative error also far below
+/// 0.
 pub(crate) fn normal_cdf_f64(x: f64) -> f64 {
     let z = x.abs() * FRAC_1_SQRT_2;
     if x.is_nan() {
@@ -61,7 +67,7 @@ pub(crate) fn normal_cdf_f64(x: f64) -> f64 {
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The standard normal distribution function and its density `e^(-x^2/2) / sqrt(2 pi)`.
+/// Computes the standard normal distribution function and its density `e^(-x^2/2) / sqrt(2 pi)`.
 pub(crate) fn normal_cdf_and_pdf_f64(x: f64) -> (f64, f64) {
     (normal_cdf_f64(x), 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * (-0.5 * x * x).exp())
 }

@@ -1,13 +1,15 @@
-//! Elementary functions of f32 without branches, so that loops over them run in wide registers; and of f64 where the standard
-//! library has none.
+//! Elementary functions of f32 without branches, so that loops over them can be vectorized; and of
+//! f64 where the standard library has none.
 //!
-//! Every function takes every input: NaN gives NaN, infinities, zeros (with their sign) and denormals give what the function's limit says,
-//! results overflow and underflow where the exact ones do. Errors are at most about 2 units in the last place over the whole range (4 for the
-//! normal distribution), as the tests measure. Selections are written as `if` on plain values, which compile to masks. Only `+ - * /` and integer arithmetic are
-//! used: the same bits on every processor.
+//! Every function accepts every input: NaN gives NaN; infinities, zeros (with their sign) and
+//! denormals give the limits of the function; results overflow and underflow where the exact ones
+//! do. Errors are at most about 2 units in the last place over the entire range (4 for the normal
+//! distribution), as measured by the tests. Selections are written as `if` on plain values, which
+//! compile to masks. Only `+ - * /` and integer arithmetic are used, so that the bits are the same
+//! on every CPU.
 //!
-//! Method: reduce the argument to a short interval, evaluate a polynomial there (minimax fits made for this file, in Horner's form),
-//! undo the reduction.
+//! Method: reduce the argument to a short interval, evaluate a polynomial there (minimax fits
+//! computed for this file, in Horner's form), and undo the reduction.
 
 mod double;
 #[cfg(test)]
@@ -15,13 +17,15 @@ mod tests;
 
 pub(crate) use double::{erf_f64, normal_cdf_and_pdf_f64, normal_cdf_f64};
 
-/// Adding and subtracting it rounds to a whole number, which then stands in the low bits of the sum: 1.5 * 2^23.
+/// Adding and subtracting this number rounds to an integer, which is then in the low bits of the
+/// sum: 1.5 * 2^23.
 const ROUNDING: f32 = 12_582_912.0;
-/// ln 2 = `LN_2_HIGH + LN_2_LOW`; the first has 10 bits, so that its product with an exponent is exact.
+/// ln 2 = `LN_2_HIGH + LN_2_LOW`; the first has 10 bits, so that its product with an exponent is
+/// exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
-/// The polynomial with these coefficients, the constant first.
+/// Evaluates the polynomial with these coefficients, the constant first.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     let mut sum = coefficients[N - 1];
@@ -31,47 +35,48 @@ fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     sum
 }
 
-/// `|x|` with the sign of `sign`.
+/// Returns `|x|` with the sign of `sign`.
 #[inline(always)]
 fn with_sign(x: f32, sign: f32) -> f32 {
     f32::from_bits((x.to_bits() & 0x7fff_ffff) | (sign.to_bits() & 0x8000_0000))
 }
 
-/// `2^n` for `n` in -126..=127.
+/// Returns `2^n` for `n` in -126..=127.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
-/// `x * 2^n` for `n` in -252..=254, rounded once: the first factor cannot make a denormal.
+/// Computes `x * 2^n` for `n` in -252..=254, rounded once: the first product is never denormal.
 #[inline(always)]
 fn scale(x: f32, n: i32) -> f32 {
     let half = n >> 1;
     x * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
-/// `x` inside of `low..=high`; NaN stays.
+/// Clamps `x` to `low..=high`; NaN stays NaN.
 #[inline(always)]
 fn limit(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
 
-/// `(n, n as integer)` with n the whole number nearest to `x / ln 2`.
+/// Returns `(n, n as integer)` with n the integer nearest to `x / ln 2`.
 #[inline(always)]
 fn binary_exponent(x: f32) -> (f32, i32) {
     let shifted = x * std::f32::consts::LOG2_E + ROUNDING;
     (shifted - ROUNDING, shifted.to_bits().wrapping_sub(ROUNDING.to_bits()) as i32)
 }
 
-/// `e^x`.
+/// Computes `e^x`.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     // Beyond these bounds the result is 0 or infinity, also after the reduction.
     exp_of_sum(limit(x, -104.5, 89.0), 0.0)
 }
 
-/// `e^(x + rest)` for x in `-104.5..=89` and a small `rest` (below 0.1): for arguments that are known more exactly than one f32 can say.
+/// Computes `e^(x + rest)` for x in `-104.5..=89` and a small `rest` (below 0.1): for arguments
+/// that are known more precisely than one f32 can represent.
 #[inline(always)]
 fn exp_of_sum(x: f32, rest: f32) -> f32 {
     let (n, exponent) = binary_exponent(x);
@@ -82,7 +87,7 @@ fn exp_of_sum(x: f32, rest: f32) -> f32 {
     scale(1.0 + (r + r * r * q), exponent)
 }
 
-/// `e^x - 1`, accurate near 0.
+/// Computes `e^x - 1`, accurate near 0.
 #[inline(always)]
 pub(crate) fn expm1(x: f32) -> f32 {
     let bounded = limit(x, -18.0, 89.0);
@@ -90,21 +95,23 @@ pub(crate) fn expm1(x: f32) -> f32 {
     let high = bounded - n * LN_2_HIGH;
     let low = n * LN_2_LOW;
     let r = high - low;
-    // What rounding took off r.
+    // The rounding error of r.
     let lost = (high - r) - low;
     let q =
         polynomial(r, [5.0e-1, 1.666_666_6e-1, 4.166_636_2e-2, 8.333_39e-3, 1.394_062_5e-3, 1.984_587_7e-4]);
-    // e^x - 1 = 2^n (e^r - 1) + 2^n - 1, doubled last so that 2^n does not overflow before the result does.
+    // e^x - 1 = 2^n (e^r - 1) + 2^n - 1, doubled last so that 2^n does not overflow before the
+    // result does.
     let rest = r * r * q + lost;
     let half_power = power_of_two(exponent.wrapping_sub(1));
     let offset = half_power - 0.5;
-    // Two roundings at most: the larger of `offset` and `r` comes last.
+    // At most two roundings: the larger of `offset` and `r` is added last.
     let reduced = (half_power * r + offset) + half_power * rest;
     let near_zero = r + rest;
     if exponent == 0 { if x.to_bits() << 1 == 0 { x } else { near_zero } } else { reduced * 2.0 }
 }
 
-/// Splits a positive normal number: `x = (1 + f) * 2^n` with `1 + f` between the square roots of 1/2 and 2. Returns `(1 + f, n)`.
+/// Splits a positive normal number: `x = (1 + f) * 2^n` with `1 + f` between the square roots of
+/// 1/2 and 2. Returns `(1 + f, n)`.
 #[inline(always)]
 fn mantissa_and_exponent(x: f32) -> (f32, i32) {
     const SQRT_HALF: u32 = 0x3f35_04f3;
@@ -113,7 +120,8 @@ fn mantissa_and_exponent(x: f32) -> (f32, i32) {
     (f32::from_bits((shifted & 0x007f_ffff).wrapping_add(SQRT_HALF)), n)
 }
 
-/// `log(1 + f) + n ln 2 + rest` for `1 + f` between the square roots of 1/2 and 2, and a small rest.
+/// Computes `log(1 + f) + n ln 2 + rest` for `1 + f` between the square roots of 1/2 and 2, and a
+/// small rest.
 #[inline(always)]
 fn log_of_parts(f: f32, n: f32, rest: f32) -> f32 {
     // log(1 + f) = f - f^2/2 + f^3 p(f).
@@ -136,7 +144,7 @@ fn log_of_parts(f: f32, n: f32, rest: f32) -> f32 {
     (f + small) + n * LN_2_HIGH
 }
 
-/// Natural logarithm; -infinity at 0, NaN below.
+/// Computes the natural logarithm; -infinity at 0, NaN below.
 #[inline(always)]
 pub(crate) fn log(x: f32) -> f32 {
     let denormal = x < f32::MIN_POSITIVE;
@@ -147,7 +155,7 @@ pub(crate) fn log(x: f32) -> f32 {
     log_at_bounds(x, result)
 }
 
-/// `result` where x is positive and finite; what the logarithm of x is elsewhere.
+/// Returns `result` if x is positive and finite, and otherwise the limit of the logarithm.
 #[inline(always)]
 fn log_at_bounds(x: f32, result: f32) -> f32 {
     let result = if x < f32::INFINITY { result } else { x };
@@ -155,12 +163,12 @@ fn log_at_bounds(x: f32, result: f32) -> f32 {
     if x < 0.0 { f32::NAN } else { result }
 }
 
-/// `log(1 + x)`, accurate near 0; -infinity at -1, NaN below.
+/// Computes `log(1 + x)`, accurate near 0; -infinity at -1, NaN below.
 #[inline(always)]
 pub(crate) fn log1p(x: f32) -> f32 {
     let sum = 1.0 + x;
     let (mantissa, exponent) = mantissa_and_exponent(sum);
-    // What rounding took off the sum, relative to it: exact whichever of the two is larger.
+    // The rounding error of the sum: exact, whichever of the two terms is larger.
     let lost = if x < 1.0 { x - (sum - 1.0) } else { 1.0 - (sum - x) };
     let whole = exponent != 0;
     let f = if whole { mantissa - 1.0 } else { x };
@@ -170,7 +178,7 @@ pub(crate) fn log1p(x: f32) -> f32 {
     if x.to_bits() << 1 == 0 { x } else { result }
 }
 
-/// Hyperbolic tangent.
+/// Computes the hyperbolic tangent.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     let size = x.abs();
@@ -185,15 +193,15 @@ pub(crate) fn tanh(x: f32) -> f32 {
     with_sign(if size < 0.625 { near_zero } else { far }, x)
 }
 
-/// `1 / (1 + e^-x)`.
+/// Computes `1 / (1 + e^-x)`.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
-    // The exponential of a negative number cannot overflow, and keeps the small results accurate.
+    // The exponential of a negative number cannot overflow, and keeps small results accurate.
     let e = exp(-x.abs());
     (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
 }
 
-/// Error function: `2 / sqrt(pi) * integral of e^-t^2 from 0 to x`.
+/// Computes the error function: `2 / sqrt(pi) * integral of e^-t^2 from 0 to x`.
 #[inline(always)]
 pub(crate) fn erf(x: f32) -> f32 {
     let size = x.abs();
@@ -230,16 +238,19 @@ pub(crate) fn erf(x: f32) -> f32 {
     if size < 1.0 { near_zero } else { with_sign(far, x) }
 }
 
-/// `(Phi(x), phi(x))`: the standard normal distribution function `(1 + erf(x / sqrt 2)) / 2`, with small relative error also far
-/// below 0 where that formula cancels, and its density `e^(-x^2/2) / sqrt(2 pi)`.
+/// Returns `(Phi(x), phi(x))`: the standard normal distribution function `(1 + erf(x / sqrt 2)) /
+/// 2`, with a small relative error also far below 0, where that formula cancels, and its density
+/// `e^(-x^2/2) / sqrt(2 pi)`.
 #[inline(always)]
 pub(crate) fn normal_cdf_and_pdf(x: f32) -> (f32, f32) {
-    // From here on both are 0.
+    // From this limit on, both the tail and the density are 0.
     let size = if x.abs() > 14.4 { 14.4 } else { x.abs() };
-    // x^2 = high^2 + (x - high)(x + high), the first term exact: an error of x^2 would be a relative error of the result.
+    // x^2 = high^2 + (x - high)(x + high), with an exact first term: an error of x^2 would be a
+    // relative error of the result.
     let high = f32::from_bits(size.to_bits() & 0xffff_f000);
     let gauss = exp_of_sum(-0.5 * high * high, -0.5 * (size - high) * (size + high));
-    // Phi(-x) = e^(-x^2/2) q(u) / (x + 2) for x >= 0, u = (x - 2) / (x + 2); q by weighted least squares, relative error 2e-8.
+    // Phi(-x) = e^(-x^2/2) q(u) / (x + 2) for x >= 0, u = (x - 2) / (x + 2); q by weighted least
+    // squares, relative error 2e-8.
     let shrink = 1.0 / (size + 2.0);
     let q = polynomial(
         (size - 2.0) * shrink,
@@ -263,7 +274,7 @@ pub(crate) fn normal_cdf_and_pdf(x: f32) -> (f32, f32) {
     (below, gauss * DENSITY_AT_ZERO)
 }
 
-/// The standard normal distribution function: see [`normal_cdf_and_pdf`].
+/// Computes the standard normal distribution function: see [`normal_cdf_and_pdf`].
 #[inline(always)]
 pub(crate) fn normal_cdf(x: f32) -> f32 {
     normal_cdf_and_pdf(x).0

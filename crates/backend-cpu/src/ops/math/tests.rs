@@ -1,8 +1,10 @@
-//! Every function against f64 over all of f32: errors in units in the last place, and the special cases.
+//! Comparison of every function with f64 over all of f32: errors in units in the last place, and
+//! the special cases.
 
 use super::*;
 
-/// Bit patterns of both signs and all exponents, and the neighbourhoods of zero, one, and the reduction's seams.
+/// Returns bit patterns of both signs and all exponents, and the neighborhoods of zero, one, and
+/// the boundaries of the reductions.
 fn sweep() -> impl Iterator<Item = f32> {
     let dense = [
         0f32,
@@ -26,13 +28,13 @@ fn sweep() -> impl Iterator<Item = f32> {
     (0..=u32::MAX).step_by(1021).map(f32::from_bits).chain(dense.clone()).chain(dense.map(|x| -x))
 }
 
-/// The distance of neighbouring f32 at `exact`.
+/// Returns the distance between neighboring f32 numbers at `exact`.
 fn unit(exact: f64) -> f64 {
     let exponent = (exact.abs().max(f64::from(f32::MIN_POSITIVE)).to_bits() >> 52) as i32 - 1023;
     f64::exp2(f64::from(exponent - 23))
 }
 
-/// Asserts that `function` is within `limit` units of `exact`, and special where it is special.
+/// Asserts that `function` is within `limit` units of `exact`, and returns the same special values.
 fn check(name: &str, limit: f64, function: fn(f32) -> f32, exact: fn(f64) -> f64) {
     let (mut worst, mut worst_at, mut total, mut count) = (0f64, 0f32, 0f64, 0u64);
     for x in sweep() {

@@ -1,4 +1,4 @@
-//! Against the definitions in f64.
+//! Comparison with the definitions in f64.
 
 use crate::testing::{Numbers, assert_close, exact_sum, layouts, rounded, tensor};
 use ternion_core::DType;
@@ -7,7 +7,7 @@ use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 
 const EPS: f64 = 1e-5;
 
-/// Mean (0 if not centred) and reciprocal deviation of a row.
+/// Returns the mean (0 if not centered) and the reciprocal standard deviation of a row.
 fn statistics(x: &[f64], centred: bool) -> (f64, f64) {
     let width = x.len() as f64;
     let mean = if centred { exact_sum(x.iter().copied()) / width } else { 0.0 };
@@ -31,7 +31,7 @@ impl Case {
         Case { x, dy, weight: some(0.5, 1.5, shape[2]), bias: some(-1.0, 1.0, shape[2]), shape }
     }
 
-    /// y, means and reciprocals.
+    /// Returns y, the means and the reciprocal standard deviations.
     fn forward(&self, centred: bool, weight: bool, bias: bool) -> [Vec<f64>; 3] {
         let width = self.shape[2];
         let rows: Vec<(f64, f64)> = self.x.chunks(width).map(|x| statistics(x, centred)).collect();
@@ -43,7 +43,7 @@ impl Case {
         [y.collect(), rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()]
     }
 
-    /// dx, dweight and dbias.
+    /// Returns dx, dweight and dbias.
     fn gradient(&self, centred: bool, weight: bool) -> [Vec<f64>; 3] {
         let width = self.shape[2];
         let (mut dx, mut dweight, mut dbias) = (vec![], vec![0.0; width], vec![0.0; width]);
@@ -109,7 +109,8 @@ fn gradients() {
     for (dtype, case) in cases() {
         let [rows, width] = [case.shape[0] * case.shape[1], case.shape[2]];
         let of_rows = |values: &[f64]| tensor(dtype.accumulator(), values, &case.shape[..2], &device);
-        // Parameter gradients are sums over the rows, whose rounding errors grow like a random walk.
+        // Parameter gradients are sums over the rows, whose rounding errors grow like a random
+        // walk.
         let limit = 16.0 + 8.0 * (rows.max(width) as f64).sqrt();
         let weight_tensor = tensor(dtype, &case.weight, &[width], &device);
         let dys = layouts(dtype, &case.dy, &case.shape, &device);

@@ -1,4 +1,4 @@
-//! Against the definitions, window by window.
+//! Comparison with the definitions, window by window.
 
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor};
 use ternion_core::dispatch::{apply, apply_one};
@@ -28,7 +28,7 @@ impl Case {
         self.window.output_size("pool", [self.shape[2], self.shape[3]]).unwrap()
     }
 
-    /// The places on the image, `row * width + column`, that each window shows.
+    /// Returns the pixels, `row * width + column`, that each window contains.
     fn windows(&self) -> Vec<Vec<usize>> {
         let ([oh, ow], [_, _, height, width]) = (self.small(), self.shape);
         let Window { kernel, stride, padding, dilation } = self.window;

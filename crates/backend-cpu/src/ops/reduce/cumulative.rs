@@ -1,4 +1,5 @@
-//! Running sums along an axis. Floats are summed in f64, so that errors do not grow along the axis.
+//! Cumulative sums along an axis. Floats are summed in f64, so that errors do not grow along the
+//! axis.
 
 use crate::access::Locked;
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
@@ -12,7 +13,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::reduce::CumulativeSum;
 use ternion_core::{Error, MAX_RANK, Op, Result};
 
-/// Every dtype that core lets through.
+/// Supports every dtype that core accepts.
 pub(crate) fn select_cumulative_sum(_: &CumulativeSum, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     Ok(Variant { plan: Plan::ROW_MAJOR, run: run_cumulative_sum })
 }
@@ -26,7 +27,7 @@ fn run_cumulative_sum(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     })
 }
 
-/// What sums are carried in.
+/// The type in which sums are carried.
 trait Carried: Number {
     type Carry: Copy + Default + Send;
     fn step(self, carry: &mut Self::Carry) -> Self;
@@ -57,7 +58,8 @@ carried! {
     u8 => u8, |sum, x| sum.wrapping_add(x);
 }
 
-/// The space as `[outer, length, inner]`: lines run along the middle, `inner` of them side by side.
+/// Traverses the elements as `[outer, length, inner]`: lines run along the middle axis, and `inner`
+/// of them are adjacent.
 fn scan<T: Carried>(axis: usize, x: &Operand<'_, T>, y: &Operand<'_, T>) {
     let shape = x.view.layout.shape();
     let axes: SmallVec<[(usize, [isize; 2]); MAX_RANK]> = (0..shape.rank())
@@ -108,7 +110,8 @@ fn scan_line<T: Carried>(
     }
 }
 
-/// `[length, inner, tile]`: rows, elements from row to row, elements of a row that are summed here.
+/// `[length, inner, tile]`: the number of rows, the elements from row to row, and the elements of a
+/// row that are summed here.
 fn scan_side_by_side<T: Carried>(
     walk: &Walk<2>,
     (x, y): (&Operand<'_, T>, &Operand<'_, T>),

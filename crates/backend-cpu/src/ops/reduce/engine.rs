@@ -1,5 +1,6 @@
-//! The two loops of every reduction. How parts are cut and put together follows from the shape alone, so that results are the same for any
-//! number of threads; parts are put together in pairs, so that rounding errors grow with the logarithm of the count.
+//! The two loops of every reduction. The partition and the order of combination depend only on the
+//! shape, so that results are the same for any number of threads. Parts are combined pairwise, so
+//! that rounding errors grow with the logarithm of the count.
 
 use super::plan::{Form, ReductionPlan};
 use super::reducers::Reducer;
@@ -8,16 +9,17 @@ use crate::storage::Compute;
 use crate::threads::{Cost, for_pieces};
 use std::ops::Range;
 
-/// Elements of a row that one piece of work reduces.
+/// The number of elements of a row that one piece of work reduces.
 const ROW_SEGMENT: usize = 64 * BLOCK;
-/// The fewest rows that one piece of work adds up column by column, and the fewest elements.
+/// The minimum number of rows that one piece of work sums column by column, and the minimum number
+/// of elements.
 const COLUMN_SEGMENT: [usize; 2] = [256, 1 << 15];
-/// Rows that are added before the sum goes on into a larger one.
+/// The number of rows that are added before the sum is added to a larger one.
 const COLUMN_STEP: usize = 32;
-/// Elements from which on several threads work.
+/// The number of elements from which on several threads are used.
 const PARALLEL_FROM: usize = 1 << 15;
 
-/// The reduced values in the order of the plan's output.
+/// Returns the reduced values in the order of the plan's output.
 pub(crate) fn reduce<R: Reducer>(
     reducer: R,
     plan: &ReductionPlan,
@@ -42,12 +44,12 @@ pub(crate) fn reduce<R: Reducer>(
     merge(reducer, parts, plan.outputs)
 }
 
-/// Rows of `width` elements that one piece of work adds up.
+/// Returns the number of rows of `width` elements that one piece of work sums.
 fn rows_of_segment(width: usize) -> usize {
     COLUMN_SEGMENT[0].max(COLUMN_SEGMENT[1] / width.max(1))
 }
 
-/// `parts` is `[segments, outputs]`: puts segments together in pairs.
+/// Combines `parts`, which is `[segments, outputs]`, over the segments, pairwise.
 pub(super) fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
     let mut segments = parts.len().checked_div(outputs).unwrap_or(0);
     while segments > 1 {
@@ -68,17 +70,18 @@ pub(super) fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usi
     parts
 }
 
-/// Parts that several threads fill, each its own.
+/// Parts that several threads fill, each a different range.
 struct Parts<A>(*mut A);
 // SAFETY: each element is written by one piece of work only.
 unsafe impl<A: Send> Sync for Parts<A> {}
 
 impl<A> Parts<A> {
     /// # Safety
-    /// The range lies in the vector that this came from and no other piece of work has it.
+    /// The range is inside the vector that this was created from, and no other piece of work has
+    ///     it.
     #[allow(clippy::mut_from_ref, reason = "pieces of work have ranges of their own")]
     unsafe fn range(&self, range: Range<usize>) -> &mut [A] {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
     }
 }
@@ -92,9 +95,9 @@ struct Loops<'a, R: Reducer> {
 
 /// Some rows of some columns.
 struct Tile<'a, T> {
-    /// The number of the first element of row 0 in the plan's input.
+    /// The index of the first element of row 0 in the plan's input.
     start: usize,
-    /// From row to row.
+    /// The distance from row to row.
     width: usize,
     rows: Range<usize>,
     shifts: &'a [T],
@@ -124,7 +127,7 @@ impl<R: Reducer> Loops<'_, R> {
         });
     }
 
-    /// Rows of which several fit a block.
+    /// Reduces rows of which several fit a block.
     fn short_rows(&self, reader: &mut Reader<'_, R::In>, rows: Range<usize>, sums: &mut [R::Acc]) {
         let reduced = self.plan.reduced;
         let together = BLOCK / reduced;
@@ -149,7 +152,7 @@ impl<R: Reducer> Loops<'_, R> {
         sum
     }
 
-    /// Part of a row, in halves down to a block.
+    /// Reduces part of a row, which is split in half recursively down to a block.
     fn row(&self, reader: &mut Reader<'_, R::In>, row: usize, range: Range<usize>) -> R::Acc {
         if range.len() <= BLOCK {
             let block = reader.block(row * self.plan.reduced + range.start, range.len());
@@ -173,7 +176,7 @@ impl<R: Reducer> Loops<'_, R> {
             let first = outer * width + tile;
             let length = BLOCK.min(width - tile);
             let rows = segment * segment_rows..reduced.min((segment + 1) * segment_rows);
-            // SAFETY: pieces have different segments, outer places or tiles.
+            // SAFETY: pieces have different segments, outer indices or tiles.
             let sums = unsafe { parts.range(segment * outputs + first..segment * outputs + first + length) };
             let shifts = self.shifts.get(first..first + length).unwrap_or(&[]);
             self.tile(sums, Tile { start: outer * reduced * width + tile, width, rows, shifts });
@@ -185,7 +188,7 @@ impl<R: Reducer> Loops<'_, R> {
         }
     }
 
-    /// Adds up rows of a tile: steps of a few rows first, then the steps.
+    /// Sums the rows of a tile: groups of a few rows first, then the groups.
     fn tile(&self, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
         let mut scratch = Scratch::new();
         let mut reader = self.reader(&mut scratch);
@@ -212,7 +215,7 @@ impl<R: Reducer> Loops<'_, R> {
         }
     }
 
-    /// Several rows side by side: as one row, whose parts are put together at the end.
+    /// Processes several adjacent rows as one row, whose parts are combined at the end.
     fn narrow_tile(&self, reader: &mut Reader<'_, R::In>, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
         let width = tile.width;
         let together = BLOCK / width;
@@ -224,7 +227,8 @@ impl<R: Reducer> Loops<'_, R> {
             let shifts = shifts.get(..length).unwrap_or(&[]);
             self.reducer.fold_row(&mut wide[..length], elements, row, shifts);
         }
-        // In pairs, as segments are: one after the other, hundreds of roundings could all go the same way.
+        // Pairwise, as segments are: in sequence, hundreds of roundings could all have the same
+        // direction.
         for (sum, part) in sums.iter_mut().zip(merge(self.reducer, wide, width)) {
             *sum = self.reducer.combine(*sum, part);
         }

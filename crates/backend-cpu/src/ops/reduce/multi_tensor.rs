@@ -1,4 +1,5 @@
-//! The norm of all elements of many tensors, one after the other, each by all threads.
+//! The norm of all elements of many tensors. The tensors are processed one after another, each by
+//! all threads.
 
 use super::engine::merge;
 use super::reducers::{LargestMagnitude, Reducer, SumScaledSquares, SumSquares};
@@ -12,7 +13,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::geometry::ReductionOrder;
 use ternion_core::{AxisSet, DType, Op, Result};
 
-/// Every floating dtype.
+/// Supports every floating dtype.
 pub(crate) fn select_multi_tensor_norm(inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match inputs[0].dtype {
         DType::F64 => run_norm::<f64>,
@@ -21,7 +22,8 @@ pub(crate) fn select_multi_tensor_norm(inputs: &[Meta<'_>]) -> Result<Variant, U
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
 
-/// The root of the sum of squares. Where that overflows or has lost digits by underflow, the elements are scaled first, by a power of two.
+/// Computes the root of the sum of squares. If that overflows or has lost digits by underflow, the
+/// elements are scaled first, by a power of two.
 fn run_norm<T: Extremes + Real>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let tasks = inputs.iter().map(|x| whole::<T>(op.name(), x, &outputs[0])).collect::<Result<Vec<_>>>()?;
     let sum = over_all(&tasks, SumSquares(PhantomData), &[]);
@@ -33,13 +35,13 @@ fn run_norm<T: Extremes + Real>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locke
     tasks[0].write(&[sum], |sum| sum.sqrt().mul(scale))
 }
 
-/// All elements of `x`, as they lie in memory.
+/// Returns the reduction of all elements of `x`, in memory order.
 fn whole<'a, T: Real>(op: &'static str, x: &Locked<'a>, y: &'a Locked<'a>) -> Result<Task<'a, T>> {
     let plan = plan(x, y, AxisSet::first(x.layout.shape().rank()), ReductionOrder::Memory);
     Ok(Task { plan, input: Operand::new(op, *x)?, output: y })
 }
 
-/// What `reducer` makes of the elements of all tasks.
+/// Reduces the elements of all tasks by `reducer`.
 fn over_all<T: Real, R: Reducer<In = T, Acc = T>>(tasks: &[Task<'_, T>], reducer: R, shifts: &[T]) -> T {
     let of_each = tasks.iter().flat_map(|task| task.form(reducer, shifts)).collect();
     merge(reducer, of_each, 1)[0]

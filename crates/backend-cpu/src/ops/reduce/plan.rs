@@ -1,18 +1,19 @@
-//! How a reduction walks its input: which axes stay, which go, and which of them lies densest in memory.
+//! The traversal of a reduction's input: which axes are kept, which are reduced, and which of them
+//! has the smallest stride.
 
 use crate::access::Locked;
 use crate::walk::Walk;
 use ternion_core::geometry::{Axes, Axis, ReductionAxes, ReductionOrder};
 use ternion_core::{AxisSet, Layout};
 
-/// What an inner loop runs along.
+/// The axis of the inner loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Along reduced axes: input as `[outputs, reduced]`.
     Rows,
-    /// Along the densest axis that stays: input as `[outer, reduced, width]`.
+    /// Along the kept axis with the smallest stride: input as `[outer, reduced, width]`.
     Columns {
-        /// Elements of that axis.
+        /// The number of elements of that axis.
         width: usize,
     },
 }
@@ -21,7 +22,7 @@ pub(crate) enum Form {
 pub(crate) struct ReductionPlan {
     /// The input, with the axes in the order of `form`.
     pub(crate) input: Walk<1>,
-    /// The output, in the order in which results are formed.
+    /// The output, in the order in which results are computed.
     pub(crate) output: Walk<1>,
     pub(crate) outputs: usize,
     pub(crate) reduced: usize,
@@ -29,7 +30,8 @@ pub(crate) struct ReductionPlan {
 }
 
 impl ReductionPlan {
-    /// The plan for `input` reduced over `axes` into `output`, which has these axes or lacks them.
+    /// Creates the plan for `input` reduced over `axes` into `output`, which keeps these axes with
+    /// size 1 or lacks them.
     pub(crate) fn new(
         input: &Layout,
         output: &Layout,
@@ -58,13 +60,14 @@ impl ReductionPlan {
     }
 }
 
-/// The smallest distance of neighbors along any of the axes in tensor number `tensor`.
+/// Returns the smallest stride of any of the axes in tensor `tensor`.
 fn densest<const N: usize>(axes: &[Axis<isize, N>], tensor: usize) -> Option<usize> {
     let dense = axes.iter().filter(|(size, strides)| *size > 1 && strides[tensor] != 0);
     dense.map(|(_, strides)| strides[tensor].unsigned_abs()).min()
 }
 
-/// How many of the last axes are evenly spaced in the input, as one.
+/// Returns how many of the last axes have a common stride in the input, so that they can be merged
+/// into one.
 fn dense_tail(axes: &[Axis<isize, 2>]) -> usize {
     let mut count = 1;
     while count < axes.len() {
@@ -77,7 +80,7 @@ fn dense_tail(axes: &[Axis<isize, 2>]) -> usize {
     count
 }
 
-/// The layouts of a reduction's input and output, for [`ReductionPlan::new`].
+/// Returns the plan of a reduction for the layouts of its input and output.
 pub(crate) fn plan(
     input: &Locked<'_>,
     output: &Locked<'_>,

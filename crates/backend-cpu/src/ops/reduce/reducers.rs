@@ -1,26 +1,27 @@
-//! What is formed from the elements: sums, products, extremes and their positions.
+//! The quantities that reductions compute: sums, products, minima and maxima and their positions.
 
 use crate::number::{Number, Real};
 use crate::simd::{Vectorize, vectorize};
 use crate::storage::Compute;
 
-/// A quantity that can be formed of parts and put together.
+/// A quantity that can be computed in parts that are then combined.
 pub(crate) trait Reducer: Copy + Sync {
     /// The compute type of the elements.
     type In: Compute;
-    /// What is known of some elements.
+    /// The accumulated value of some elements.
     type Acc: Copy + Send + Sync;
-    /// Whether the number of an element in its row matters.
+    /// Whether the index of an element in its row matters.
     const COUNTS: bool = false;
-    /// Of no elements.
+    /// Returns the value of no elements.
     fn empty(self) -> Self::Acc;
-    /// Of the elements of `block` (at least one), the first of which is number `first` of its row.
+    /// Returns the value of the elements of `block` (at least one), the first of which has index
+    /// `first` in its row.
     fn fold(self, block: &[Self::In], first: usize, shift: Self::In) -> Self::Acc;
-    /// Of one element.
+    /// Returns the value of one element.
     fn one(self, element: Self::In, number: usize, shift: Self::In) -> Self::Acc;
-    /// Of two parts, the left one before the right one.
+    /// Combines two parts, the left one before the right one.
     fn combine(self, left: Self::Acc, right: Self::Acc) -> Self::Acc;
-    /// Of `sums[i]` and `row[i]`, for all i. An empty `shifts` stands for zeros.
+    /// Combines `sums[i]` with `row[i]`, for all i. Empty `shifts` mean zeros.
     fn fold_row(self, sums: &mut [Self::Acc], row: &[Self::In], number: usize, shifts: &[Self::In]) {
         vectorize(FoldRow { reducer: self, sums, row, number, shifts });
     }
@@ -51,7 +52,7 @@ impl<R: Reducer> Vectorize for FoldRow<'_, R> {
     }
 }
 
-/// Independent sums that a loop runs side by side: four registers of the widest kind.
+/// The number of independent sums that a loop computes in parallel: four of the widest registers.
 const LANES: usize = 64;
 
 struct FoldLanes<'a, R: Reducer> {
@@ -86,7 +87,7 @@ impl<R: Reducer> Vectorize for FoldLanes<'_, R> {
     }
 }
 
-/// A reduction whose parts are numbers like its elements, in any order.
+/// Defines a reduction whose parts have the type of its elements, in any order.
 macro_rules! lanewise {
     ($($(#[$doc:meta])* $name:ident<T: $bound:ident>: $empty:expr, |$x:ident, $shift:ident| $one:expr, $combine:expr;)*) => {
         $($(#[$doc])*
@@ -115,18 +116,18 @@ lanewise! {
     Product<T: Number>: T::ONE, |x, _shift| x, T::mul;
     /// Sum of squares.
     SumSquares<T: Real>: T::ZERO, |x, _shift| x.mul(x), T::add;
-    /// Sum of squares of what the shift, here a factor, makes of the elements.
+    /// Sum of squares of the elements multiplied by the shift, which is a factor here.
     SumScaledSquares<T: Real>: T::ZERO, |x, factor| x.mul(factor).mul(x.mul(factor)), T::add;
-    /// Sum of squared distances from the shift.
+    /// Sum of squared differences from the shift.
     SumSquaredDeviations<T: Real>: T::ZERO, |x, shift| x.sub(shift).mul(x.sub(shift)), T::add;
     /// Sum in units of [`Real::SQUARED_UNIT`].
     SumInUnits<T: Real>: T::ZERO, |x, _shift| x.mul(T::ONE.div(T::SQUARED_UNIT)), T::add;
-    /// Sum of squared distances from the shift, in units of [`Real::SQUARED_UNIT`].
+    /// Sum of squared differences from the shift, in units of [`Real::SQUARED_UNIT`].
     SumSquaredDeviationsInUnits<T: Real>: T::ZERO, |x, shift| {
         let apart = x.mul(T::ONE.div(T::SQUARED_UNIT)).sub(shift);
         apart.mul(apart)
     }, T::add;
-    /// Sum of exponentials of distances from the shift.
+    /// Sum of exponentials of differences from the shift.
     SumExponentials<T: Real>: T::ZERO, |x, shift| x.sub(shift).exp(), T::add;
     /// Largest absolute value; NaN if there is one.
     LargestMagnitude<T: Real>: T::ZERO, |x, _shift| x.abs(), T::larger;
@@ -164,11 +165,11 @@ extremes! {
     u8: u8::MIN, u8::MAX;
 }
 
-/// The place of the first largest or smallest element.
+/// The position of the first largest or smallest element.
 #[derive(Clone, Copy)]
 pub(crate) struct Position<R>(pub(crate) R);
 
-/// An element and its number in its row.
+/// An element and its index in its row.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<T> {
     value: T,
@@ -181,7 +182,7 @@ impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for Position<R> {
     const COUNTS: bool = true;
     #[inline(always)]
     fn empty(self) -> Place<T> {
-        // Loses to every element: numbers of elements are smaller.
+        // Loses to every element, because element indices are smaller.
         Place { value: self.0.empty(), number: usize::MAX }
     }
     fn fold(self, block: &[T], first: usize, shift: T) -> Place<T> {
@@ -201,7 +202,7 @@ impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for Position<R> {
     }
 }
 
-/// The number of the first element that equals the shift; NaN equals NaN.
+/// The index of the first element that equals the shift; NaN equals NaN.
 #[derive(Clone, Copy)]
 pub(crate) struct FirstEqual<T>(pub(crate) std::marker::PhantomData<T>);
 
@@ -227,11 +228,11 @@ impl<T: Number> Reducer for FirstEqual<T> {
     }
 }
 
-/// Where `value` first stands in `block`; NaN is found as well.
+/// Returns the first index of `value` in `block`; NaN is found as well.
 fn first_equal<T: Number>(block: &[T], value: T) -> Option<usize> {
     let is_nan = value.is_nan();
     let equals = |x: &T| *x == value || (is_nan && x.is_nan());
-    // The answer for a whole chunk needs no branch per element.
+    // A test of an entire chunk needs no branch per element.
     let chunk = block.chunks(LANES).position(|chunk| chunk.iter().fold(false, |any, x| any | equals(x)))?;
     let start = chunk * LANES;
     block[start..].iter().position(equals).map(|index| start + index)

@@ -1,4 +1,4 @@
-//! Against the definitions in f64, for every axis, layout and dtype.
+//! Comparison with the definitions in f64, for every axis, layout and dtype.
 
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor, values};
 use ternion_core::dispatch::{apply_into, apply_one};

@@ -1,4 +1,4 @@
-//! Against the update rules in f64, over several steps.
+//! Comparison with the update rules in f64, over several steps.
 
 use crate::testing::{Numbers, assert_close, layouts, rounded, tensor, values};
 use ternion_core::dispatch::apply;
@@ -7,7 +7,7 @@ use ternion_core::{DType, Tensor};
 
 const SHAPE: [usize; 2] = [37, 150];
 
-/// Parameter and states in several layouts, with the gradient in others.
+/// Returns parameter and states in several layouts, with the gradient in other layouts.
 fn tensors(dtype: DType, p: &[f64], g: &[f64], states: &[&[f64]]) -> Vec<(Tensor, Tensor, Vec<Tensor>)> {
     let device = crate::device();
     let wide = dtype.accumulator();

@@ -8,21 +8,22 @@ pub(super) use loom::sync::{Mutex, MutexGuard};
 pub(super) use loom::thread::{park, yield_now};
 pub(super) use std::sync::atomic::Ordering;
 
-// Few, so that every interleaving can be explored; one worker more than may spin is spawned.
+// Small values, so that every interleaving can be explored; the tests spawn one more worker than
+// may spin.
 pub(super) const MAX_SPINNING_WORKERS: usize = 1;
 pub(super) const SPIN_ROUNDS: usize = 1;
 pub(super) const PAUSES_PER_ROUND: usize = 0;
 pub(super) const PAUSES_BEFORE_PARK: usize = 1;
 
-/// What a model can have wrong with its primitives.
+/// A fault in the primitives of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     None,
-    /// (F1) and (F2) do nothing.
+    /// (F1) and (F2) have no effect.
     NoFence,
-    /// A worker leaves without publishing what it wrote.
+    /// A worker leaves without publishing its writes.
     NoRelease,
-    /// A caller sees that its workers have left, but not what they wrote.
+    /// A caller sees that its workers have left, but not their writes.
     NoAcquire,
     /// The last worker to leave does not wake the caller.
     NoUnpark,
@@ -35,7 +36,7 @@ thread_local! {
     static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
 }
 
-/// Plants `fault` in the models that this thread checks from here on.
+/// Plants `fault` in the models that this thread checks from now on.
 pub(super) fn plant(fault: Fault) {
     FAULT.set(fault);
 }

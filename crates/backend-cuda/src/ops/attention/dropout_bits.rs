@@ -1,5 +1,5 @@
-//! Which weights dropout keeps, as bits that `attention/dropout_bits.cu` draws before the kernels by TMA read them: for so many heads at a time that the bits stay in
-//! the cache.
+//! The dropout mask as bits, which `attention/dropout_bits.cu` computes before the TMA kernels read
+//! them: for only as many heads at a time as keep the bits in the cache.
 
 use super::{Dropping, Plan, Sizes, grid};
 use crate::call::Call;
@@ -17,11 +17,12 @@ const SPAN: usize = 4;
 /// Keys of a tile of forward, and queries of one of the gradient.
 const KEYS: usize = 128;
 const QUERIES: usize = 64;
-/// What the bits of some heads may take: about what the cache holds. Of one head, or of those that share keys, it may be more.
+/// The memory for the bits of some heads: about the size of the cache. For one head, or for heads
+/// that share keys, it may be more.
 const CHUNK_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 128 << 20;
 
-/// As `BitLayout` of the kernels.
+/// The layout of the bits, like `BitLayout` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct BitLayout {
@@ -30,7 +31,7 @@ pub(super) struct BitLayout {
     tiles: u32,
 }
 
-/// As `AttentionDropoutBits` of the kernels.
+/// The parameters, like `AttentionDropoutBits` in the kernels.
 #[repr(C)]
 struct Parameters {
     dropout: Dropping,
@@ -42,17 +43,17 @@ struct Parameters {
     sizes: Sizes,
 }
 
-/// Which kernel draws, and what that which reads the bits walks over.
+/// Which kernel computes the bits, and the tiles of the kernel that reads them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum BitWalk {
-    /// Works of so many queries, and steps of [`KEYS`] keys or the half.
+    /// Work tiles of `work_queries` queries, and steps of [`KEYS`] keys or half as many.
     OverKeys { work_queries: usize },
-    /// Works of so many keys, and steps of so many queries.
+    /// Work tiles of `work_keys` keys, and steps of `step` queries.
     OverQueries { work_keys: usize, step: usize },
 }
 
 impl BitWalk {
-    /// The index of the kernel in its source.
+    /// Returns the index of the kernel in its source.
     fn kernel(self) -> usize {
         match self {
             BitWalk::OverKeys { .. } => 0,
@@ -67,7 +68,7 @@ impl BitWalk {
         }
     }
 
-    /// Tiles of a step.
+    /// Returns the tiles of a step.
     fn walk_tiles(self) -> usize {
         match self {
             BitWalk::OverKeys { .. } => 1,
@@ -75,7 +76,7 @@ impl BitWalk {
         }
     }
 
-    /// Row groups of a head, in whole works, and its tiles, in whole steps.
+    /// Returns the row groups of a head, in whole work tiles, and its tiles, in whole steps.
     fn tiles(self, queries: usize, keys: usize) -> [usize; 2] {
         let (rows, tiles) = match self {
             BitWalk::OverKeys { .. } => (queries, keys.div_ceil(KEYS)),
@@ -84,7 +85,7 @@ impl BitWalk {
         [rows.next_multiple_of(self.work_rows()) / ROWS, tiles]
     }
 
-    /// Bytes of the bits of a head.
+    /// Returns the bytes of the bits of a head.
     fn bytes(self, queries: usize, keys: usize) -> usize {
         let [row_groups, tiles] = self.tiles(queries, keys);
         let columns = match self {
@@ -95,26 +96,28 @@ impl BitWalk {
     }
 }
 
-/// Bits of the weights of some heads at a time.
+/// The bits of the weights of some heads at a time.
 pub(super) struct DropoutBits {
     memory: Scratch,
     dropping: Dropping,
     walk: BitWalk,
     layout: BitLayout,
-    /// Query heads of a unit, all units, and units whose bits are drawn at once.
+    /// The query heads of a unit, the number of units, and the units whose bits are computed at
+    /// once.
     group: usize,
     units: usize,
     at_once: usize,
 }
 
 impl Plan {
-    /// Whether some weights are kept and others dropped, and bits of so many heads, which are needed together, are few enough.
+    /// Returns whether dropout keeps some weights and drops others, and the bits of `heads` heads,
+    /// which are needed together, fit into the memory.
     pub(super) fn has_dropout_bits(&self, dropping: &Dropping, walk: BitWalk, heads: usize) -> bool {
         let of_head = walk.bytes(self.sizes.queries as usize, self.sizes.keys as usize);
         (1..1 << 24).contains(&dropping.threshold) && of_head.saturating_mul(heads) <= MOST_BYTES
     }
 
-    /// Memory for the bits of heads, of which `group` are needed together.
+    /// Allocates memory for the bits of heads, of which `group` are needed together.
     pub(super) fn dropout_bits(
         &self,
         gpu: &Gpu,
@@ -133,7 +136,8 @@ impl Plan {
     }
 }
 
-/// As few launches as [`CHUNK_BYTES`] allow, each of about as many units.
+/// Returns the units of a launch: as few launches as [`CHUNK_BYTES`] allows, each of about as many
+/// units.
 fn units_at_once(units: usize, of_unit: usize) -> usize {
     let most = (CHUNK_BYTES / of_unit.max(1)).clamp(1, units.max(1));
     units.div_ceil(units.div_ceil(most).max(1)).max(1)
@@ -144,13 +148,14 @@ impl DropoutBits {
         self.memory.address()
     }
 
-    /// The units, counted over the batch, whose bits are drawn at once.
+    /// Returns the ranges of units, counted over the batch, whose bits are computed at once.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Range<usize>> {
         let (units, at_once) = (self.units, self.at_once);
         (0..units).step_by(at_once).map(move |first| first..units.min(first + at_once))
     }
 
-    /// Queues the kernel that draws the bits of these units, and sets the ticket to 0, if there is one; says where the bits are.
+    /// Queues the kernel that computes the bits of these units, and that sets the ticket to 0, if
+    /// there is one. Returns the layout of the bits.
     pub(super) fn draw(
         &self,
         call: &Call<'_>,

@@ -1,4 +1,5 @@
-//! By what products of f32 attention are formed: fused multiply-adds, or the tensor cores, in TF32 where that is permitted or of parts of bf16.
+//! The instructions for the products of f32 attention: fused multiply-adds, or tensor cores, in
+//! TF32 if that is permitted, or as bf16x6.
 
 use super::{Backward, Forward, forward_launch, grad_launches, varlen};
 use crate::gpu::Gpu;
@@ -12,8 +13,8 @@ thread_local! {
     static PARTS_WANTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f` with f32 attention of this thread formed by parts of bf16 wherever that is permitted, whether or not it is faster: for tests and
-/// measurements.
+/// Runs `f` with this thread's f32 attention computed as bf16x6 wherever that is permitted, whether
+/// or not it is faster: for tests and measurements.
 pub fn with_attention_by_parts<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
@@ -25,10 +26,10 @@ pub fn with_attention_by_parts<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// What the choice depends on of a device.
+/// The properties of a device that the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
-    /// The most shared memory of a block, in bytes.
+    /// The maximum shared memory of a block, in bytes.
     pub(crate) shared_memory: usize,
     pub(crate) architecture: Architecture,
 }
@@ -39,13 +40,16 @@ impl Device {
     }
 }
 
-/// Whether attention of heads of so many columns is faster by parts of bf16 than by fused multiply-adds, as the table in docs/kernels/attention.md has it
-/// for compute capability 9.0, the only one it was measured on. Six products of 16-bit operands stand for one of f32, beside what splitting takes.
+/// Returns whether attention with heads of `widest` columns is faster as bf16x6 than with fused
+/// multiply-adds, according to the table in docs/kernels/attention.md for compute capability 9.0,
+/// the only one that was measured. bf16x6 needs six products of 16-bit operands for one of f32, and
+/// the splitting.
 fn parts_are_faster(device: Device, widest: usize) -> bool {
     widest <= 64 && Architectures::Exact((9, 0)).contain(device.architecture)
 }
 
-/// By what products of f32 are formed for heads of up to so many columns: in TF32 where that is permitted, as products of matrices are; else as accurately as f32.
+/// Returns the engine of f32 products for heads of up to `widest` columns: TF32 if that is
+/// permitted, as for matrix products; otherwise one with the accuracy of f32.
 pub(crate) fn engine(config: &AttentionConfig, device: Device, widest: usize) -> Engine {
     let takes_parts = config.bf16x6 && (PARTS_WANTED.get() || parts_are_faster(device, widest));
     match (config.tf32, takes_parts) {
@@ -55,7 +59,7 @@ pub(crate) fn engine(config: &AttentionConfig, device: Device, widest: usize) ->
     }
 }
 
-/// Whether a device has kernels for heads of up to so many columns; else why not.
+/// Returns the reason if a device has no kernels for heads of up to `widest` columns.
 pub(super) fn select(
     config: &AttentionConfig,
     device: Device,
@@ -66,7 +70,7 @@ pub(super) fn select(
     let Some(width) = engine.width_of(widest, is_grad) else {
         return Err(Unsupported::because("heads in f32 wider than 128"));
     };
-    // Tiles of f32 are the same for every reach.
+    // f32 tiles are the same for every mask mode.
     let products = Products { engine, width, reach: Reach::Full };
     if shared(products, is_grad, config.varlen) > device.shared_memory {
         return Err(Unsupported::because("wide heads in f32 need more shared memory than the device has"));
@@ -74,7 +78,7 @@ pub(super) fn select(
     Ok(())
 }
 
-/// Bytes of shared memory that the kernels take.
+/// Returns the bytes of shared memory that the kernels need.
 fn shared(products: Products, is_grad: bool, is_varlen: bool) -> usize {
     let (own, room) = match is_grad {
         true => {
@@ -93,7 +97,7 @@ mod tests {
 
     const PLAIN: AttentionConfig = AttentionConfig::PLAIN;
     const TF32: AttentionConfig = AttentionConfig { tf32: true, ..PLAIN };
-    /// As the scope of IEEE 754 has it.
+    /// The configuration in a scope of IEEE 754 precision.
     const IEEE: AttentionConfig = AttentionConfig { bf16x6: false, ..PLAIN };
 
     fn device(capability: Capability, shared_memory: usize) -> Device {
@@ -125,7 +129,8 @@ mod tests {
         assert_eq!(engines(), [Engine::Simt, Engine::Tf32, Engine::Simt]);
     }
 
-    /// Of compute capability 8.6, 8.9 and 12.0; the widest heads that of 8.0 and 9.0.
+    /// The limit is that of compute capability 8.6, 8.9 and 12.0; for the widest heads that of 8.0
+    /// and 9.0.
     #[test]
     fn tiles_fit_the_shared_memory_of_a_block() {
         for (engine, width) in [Engine::Tf32, Engine::Bf16x6]

@@ -1,5 +1,6 @@
-//! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work has queries of a head, and a
-//! block takes one after the other. What it is for, and its launch.
+//! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work tile has queries
+//! of a head, and a persistent block computes one after another. This file decides when it is used,
+//! and launches it.
 
 use super::dropout_bits::{BitLayout, BitWalk};
 use super::grad_by_keys::suits;
@@ -11,19 +12,21 @@ use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, Reach, forward_tma_long, forward_tma_tiles};
 use ternion_core::{DType, Result};
 
-/// Queries of a warpgroup that multiplies.
+/// Queries of a consumer warpgroup.
 const ROWS: usize = 64;
-/// Of shared memory, what tiles in the swizzle begin at multiples of.
+/// The alignment of swizzled tiles in shared memory.
 const SWIZZLE_ALIGNMENT: usize = 1024;
-/// Bytes of keys and values that works next to each other read: they stay in the cache.
+/// Bytes of keys and values that work tiles with neighboring indices read: they stay in the cache.
 const NEAR_BYTES: usize = 16 << 20;
-/// Microseconds of a work and of each of its steps in a causal band at width 64, by the tiles for few keys and by those for many: fitted to rows of 512,
-/// 1024 and 4096 tokens on an H200; how well they predict other rows is in `docs/kernels/attention.md`, What was tried.
+/// Microseconds of a work tile and of each of its steps in a causal band at width 64, with the
+/// tiles for few keys and with those for many: fitted to 512, 1024 and 4096 tokens on an H200.
+/// `docs/kernels/attention.md`, What was tried, says how well they predict other lengths.
 const CAUSAL_TIMES: [(f64, f64); 2] = [(1.5, 1.18), (1.9, 1.53)];
-/// Queries up to which the host adds up the times of all tiles, of which there are 512 at most; beyond, those for many are the faster ones.
+/// The maximum number of queries for which the host adds the times of all tiles, of which there are
+/// 512 at most. For more queries, the tiles for many keys are the faster ones.
 const MOST_PREDICTED: usize = 1 << 16;
 
-/// As `AttentionTma` of the kernel.
+/// The parameters, like `AttentionTma` in the kernel.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Parameters {
@@ -38,25 +41,26 @@ struct Parameters {
     heads: u32,
     abreast: u32,
     sizes: Sizes,
-    /// With dropout; else all of it is 0.
+    /// Only with dropout; otherwise all of this is 0.
     bits: u64,
     bit_layout: BitLayout,
     dropout_scale: f32,
 }
 
-/// Bytes of shared memory of the kernel, as its layout says.
+/// Returns the bytes of shared memory of the kernel, according to its layout.
 fn shared_bytes(width: usize, is_long: bool, reach: Reach) -> usize {
     let tiles = forward_tma_tiles(width, is_long, reach);
     let queries = tiles.query_stages * tiles.consumers * ROWS * width * 2;
     let steps = 2 * tiles.stages * tiles.step * width * 2;
     let barriers = (8 * (3 * tiles.query_stages + 4 * tiles.stages)).next_multiple_of(16);
-    // And 16 bytes that say what is in each buffer of queries.
+    // And 16 bytes that describe the content of each buffer of queries.
     queries + steps + barriers + tiles.query_stages * 16 + SWIZZLE_ALIGNMENT
 }
 
 impl Plan {
-    /// Whether forward is by TMA: by wgmma without mask, for scores whose largest is that of the largest product, for both warpgroups that multiply, and
-    /// with more rows than the other kernel spreads over the device one block each.
+    /// Returns whether forward uses TMA: with wgmma, without a mask, with a positive scale (so that
+    /// the maximum score is that of the maximum product), with work for both consumer warpgroups,
+    /// and with more rows than the other kernel distributes over the device in one block each.
     pub(super) fn is_by_tma(&self, tensors: &Forward, multiprocessors: usize) -> bool {
         let Sizes { heads, queries, keys, scale, .. } = self.sizes;
         let [heads, queries, keys] = [heads, queries, keys].map(|count| count as usize);
@@ -72,12 +76,13 @@ impl Plan {
             && [&tensors.k, &tensors.v].iter().all(|operand| suits(operand, of_keys))
     }
 
-    /// Whether there are kernels by TMA of what a query sees: of dropped weights, whose bits are not too many.
+    /// Returns whether there are TMA kernels for the mask mode and, with dropout, whether its bits
+    /// are not too many.
     fn has_tma(&self, dropping: &Dropping) -> bool {
         match self.products.reach {
             Reach::Full | Reach::Band => true,
             Reach::Dropout => {
-                // Of the largest works.
+                // For the largest work tiles.
                 let walk = BitWalk::OverKeys { work_queries: 3 * ROWS };
                 self.has_dropout_bits(dropping, walk, 1)
             }
@@ -85,11 +90,11 @@ impl Plan {
         }
     }
 
-    /// Whether walks are over so many keys, of so many queries, that the tiles for many are faster.
+    /// Returns whether there are so many keys and queries that the tiles for many are faster.
     pub(super) fn is_long(&self, multiprocessors: usize) -> bool {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
         let is_band = self.products.reach != Reach::Full;
-        // The first key is seen by all that see any.
+        // Every query that attends to any key attends to the first one.
         let is_causal = is_band && queries as i32 + reach_first <= 1;
         if self.width() == 64 && is_causal && queries as usize <= MOST_PREDICTED {
             return self.causal_time(true, multiprocessors) < self.causal_time(false, multiprocessors);
@@ -101,7 +106,8 @@ impl Plan {
             && self.fills(is_band, multiprocessors)
     }
 
-    /// Predicted microseconds of a causal band at width 64 by either tiles: works are spread evenly, and none takes longer than all.
+    /// Returns the predicted microseconds of a causal band at width 64 with one kind of tiles: work
+    /// tiles are distributed evenly, and the total is at least the time of the longest one.
     fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
         let tiles = forward_tma_tiles(self.width(), is_long, self.products.reach);
@@ -119,9 +125,11 @@ impl Plan {
         (sum * heads / multiprocessors as f64).max(longest)
     }
 
-    /// Whether larger tiles, which are fewer, do not leave multiprocessors without work: of a band, whose works differ in length, two for each of them;
-    /// else by the rounds that blocks take, each of as many rows as a tile has, of which a tile of 192 takes more in the same time
-    /// (`docs/kernels/attention.md`, What was tried).
+    /// Returns whether larger tiles, which are fewer, leave no multiprocessors without work. In a
+    /// band, whose work tiles differ in length, there must be two for each multiprocessor.
+    /// Otherwise the rounds of all blocks are compared, weighted by the rows of a tile: a tile of
+    /// 192 rows processes more of them in the same time (`docs/kernels/attention.md`, What was
+    /// tried).
     fn fills(&self, is_band: bool, multiprocessors: usize) -> bool {
         let works = |is_long: bool| {
             let rows = forward_tma_tiles(self.width(), is_long, self.products.reach).consumers * ROWS;
@@ -138,8 +146,9 @@ impl Plan {
         }
     }
 
-    /// How many heads have their works next to each other. Of a band the longest works of these heads begin first; else
-    /// all are as long, and those of one head follow each other.
+    /// Returns how many heads are interleaved in the order of work tiles. In a band the longest of
+    /// these heads' work tiles begin first; otherwise all are equally long, and those of one head
+    /// are consecutive.
     fn heads_near(&self) -> usize {
         if self.products.reach == Reach::Full {
             return 1;
@@ -178,7 +187,7 @@ impl Plan {
             v: of_keys(&tensors.v, sizes.value_dim)?,
             y: of_queries(&tensors.y, sizes.value_dim)?,
             log_sums: tensors.log_sums,
-            // A count that is 0 between launches, as the kernel leaves it.
+            // A counter that is 0 between launches, because the kernel resets it.
             ticket: call.gpu.counts(),
             works,
             tiles: query_tiles as u32,
@@ -232,7 +241,7 @@ mod tests {
         Plan { products: Products { engine: Engine::Wgmma, width: 64, reach }, sizes, batch, kv_heads }
     }
 
-    /// Heads beside one another in rows, as views of one matrix of q, k and v have them.
+    /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
     fn tensors(heads: i64, rows: i64) -> Forward {
         let own = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
         Forward {
@@ -270,14 +279,15 @@ mod tests {
             plan.is_long(132)
         };
         let far = i32::MAX;
-        // 256 works or 192, two rounds each; 320 or 192, three rounds or two.
+        // 256 work tiles or 192, two rounds each; 320 or 192, three rounds or two.
         assert!(!is_long(Reach::Full, [512, 512], far), "as many rounds of larger tiles");
         assert!(is_long(Reach::Full, [576, 576], far) && !is_long(Reach::Full, [576, 511], far));
         assert!(!is_long(Reach::Full, [300, 4096], far), "few queries");
         assert!(is_long(Reach::Band, [2048, 2048], far) && !is_long(Reach::Band, [1024, 1024], far));
         assert!(!is_long(Reach::Band, [4096, 4096], 100), "a window of few keys");
         assert!(is_long(Reach::Band, [1 << 17, 1 << 17], far), "too many tiles to add up");
-        // Rows in vain count: 1408 or 1344 for 1300, 384 or 384 for 333, 256 or 384 for 200.
+        // Rows outside of the tensor count: 1408 or 1344 for 1300, 384 or 384 for 333, 256 or 384
+        // for 200.
         for (tokens, is_many) in [(1300, true), (700, true), (333, true), (200, false), (512, false)] {
             let many_heads = plan(Reach::Band, [12, 32, 32], [tokens, tokens]);
             assert_eq!(many_heads.is_long(132), is_many, "{tokens}");

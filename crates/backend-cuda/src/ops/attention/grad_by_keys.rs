@@ -1,5 +1,7 @@
-//! The gradient in one walk (`attention/grad_by_keys.cu`, of wide heads `grad_by_keys_wide.cu`): a work has keys and values, and adds to the gradient of
-//! each tile of queries in its turn. What it is for, and its launch; and that of its form for study, without turns.
+//! The gradient in one pass (`attention/grad_by_keys.cu`, for wide heads `grad_by_keys_wide.cu`): a
+//! work tile has keys and values, and adds to the gradient of each tile of queries in a fixed
+//! order. This file decides when it is used, and launches it and its variant for study, which has
+//! no fixed order.
 
 use super::dropout_bits::{BitLayout, BitWalk};
 use super::resident::blocks_of;
@@ -12,38 +14,43 @@ use crate::variant::attention::{AttentionVariant, Engine, Reach};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
 
-/// Threads of a block: a warpgroup that loads, and two that multiply.
+/// Threads of a block: a producer warpgroup, and two consumers.
 const THREADS: u32 = 384;
 const ROW_THREADS: u32 = 256;
 const CONVERT_THREADS: u32 = 256;
 /// Columns of a box: a row of 128 bytes, the period of the swizzle.
 const SLAB: usize = 64;
 const STAGES: usize = 2;
-/// Warpgroups that multiply.
+/// Consumer warpgroups.
 const CONSUMERS: usize = 2;
-/// How long after a work the next one of the same head begins, at least, in steps of a walk.
+/// The minimum number of steps between the begin of a work tile and that of the next one of the
+/// same head.
 const STEPS_APART: f64 = 1.5;
-/// The same where few heads beside each other give it: faster in long rows, but slower in short ones, whose heads would be many
-/// (`docs/kernels/attention.md`, What was tried).
+/// The same if it can be reached with few interleaved heads: faster for long sequences, but slower
+/// for short ones, which would need many heads (`docs/kernels/attention.md`, What was tried).
 const FEW_HEADS_STEPS_APART: f64 = 3.0;
 const FEW_HEADS: usize = 8;
-/// Heads beside each other of causal bands at width 64 whose gradient of queries lags. The last works of a band are short and begin soon after one another, so that
-/// they wait: 32 heads are faster than as many as the average work asks for (`docs/kernels/attention.md`, What was tried).
+/// Interleaved heads of causal bands at width 64 whose gradient of queries lags. The work tiles at
+/// the end of a band are short and begin soon after one another, so that they wait: 32 heads are
+/// faster than the number that follows from the average work tile (`docs/kernels/attention.md`,
+/// What was tried).
 const CAUSAL_HEADS: usize = 32;
-/// The same of wide heads: 16 heads, or all where there are fewer, are faster (`docs/kernels/attention.md`, What was tried).
+/// The same for wide heads: 16 heads, or all if there are fewer, are faster
+/// (`docs/kernels/attention.md`, What was tried).
 const WIDE_CAUSAL_HEADS: usize = 16;
-/// Steps of an average walk from which on the gradient of queries lags in a causal band at width 64 (measured between 4.5 and 8.5).
+/// The minimum number of steps of an average work tile with which the gradient of queries lags in a
+/// causal band at width 64 (measured between 4.5 and 8.5).
 const LEAST_LAGGING_STEPS: f64 = 6.5;
-/// Of how many works the average walk is taken.
+/// The number of work tiles that the average is computed from.
 const SAMPLED_WORKS: usize = 32;
 
 /// The kernels, in the order of their source.
 const ROWS_KERNEL: usize = 0;
 const MAIN_KERNEL: usize = 1;
-/// Of the form for study alone.
+/// Only in the variant for study.
 const CONVERT_KERNEL: usize = 2;
 
-/// As `AttentionGradByKeys` of the kernel.
+/// The parameters, like `AttentionGradByKeys` in the kernel.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Parameters {
@@ -67,7 +74,7 @@ struct Parameters {
     sizes: Sizes,
     ticket: u64,
     works: u32,
-    /// With dropout; else 0 and 1.
+    /// Only with dropout; otherwise 0 and 1.
     first_key_head: u32,
     bits: u64,
     bit_layout: BitLayout,
@@ -75,14 +82,15 @@ struct Parameters {
     kept_share: f32,
 }
 
-/// How works add up the gradient of queries.
+/// The order in which work tiles add to the gradient of queries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SumOrder {
-    /// In the order of their keys, each in its turn: what tensors get. Two runs give the same bits.
+    /// In the order of their keys, as the op does. Two runs are bit-identical.
     Fixed,
-    /// As they come, to sums that were set to 0 and are converted by a launch of its own.
+    /// In any order, to sums that were set to 0 and that a separate launch converts.
     Any {
-        /// Whether the gradient of queries is formed a tile later than the others, which the fixed order has for all but short walks of causal bands at width 64.
+        /// Whether the gradient of queries is computed one tile later than the others. The fixed
+        /// order does so except for short work tiles of causal bands at width 64.
         lags: bool,
     },
 }
@@ -91,42 +99,45 @@ pub enum SumOrder {
 struct Workspace {
     rows: Scratch,
     sums: Scratch,
-    /// And the ticket behind them.
+    /// The turn counters, followed by the ticket.
     turns: Scratch,
-    /// Of all heads.
+    /// The number of query tiles of all heads.
     tiles: usize,
 }
 
-/// Queries of a tile, for heads of `width` columns.
+/// Returns the queries of a tile, for heads of `width` columns.
 fn queries_of(width: usize) -> usize {
     if width == 64 { 128 } else { 64 }
 }
 
-/// Keys of a work.
+/// Returns the keys of a work tile.
 fn keys_of(width: usize) -> usize {
     if width > 128 { 64 } else { 128 }
 }
 
-/// Bytes of shared memory of the kernel, as its layout says.
+/// Returns the bytes of shared memory of the kernel, according to its layout.
 fn shared_bytes(width: usize) -> usize {
     let (queries, keys) = (queries_of(width), keys_of(width));
-    // Stages of keys and values, which have a number each.
+    // Stages of keys and values, each with an index.
     let own_stages = if width == 64 { 2 } else { 1 };
     let (own, tile) = (2 * keys * width * 2, 2 * queries * width * 2);
-    // Of narrow heads gradients of scores and a part of dq for each consumer, of wide ones weights and gradients of scores of two tiles.
+    // For narrow heads, the gradients of scores and a part of dq for each consumer; for wide heads,
+    // the weights and gradients of scores of two tiles.
     let (grads, staging) = if width > 128 { (4, 0) } else { (2, CONSUMERS * 64 * SLAB * 4) };
     let (grads, numbers) = (grads * keys * queries * 2, 2 * queries * 4);
     let barriers = 8 * (4 * STAGES + 2 * own_stages + 3 * CONSUMERS);
     own_stages * (own + 8) + STAGES * (tile + numbers) + grads + staging + barriers
 }
 
-/// Whether boxes of the operand can be loaded: none of its axes is repeated or walked backwards.
+/// Returns whether boxes of the operand can be loaded: none of its axes is broadcast or has a
+/// negative stride.
 pub(super) fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
     counts.iter().zip(operand.strides).all(|(&count, stride)| count <= 1 || stride > 0)
 }
 
 impl Plan {
-    /// Whether the gradient is formed in one walk: by wgmma without mask, of heads of more than 32 columns, and where every query sees a key, as the work of a
+    /// Returns whether the gradient is computed in one pass: with wgmma, without a mask, for heads
+    /// of more than 32 columns, and if every query attends to a key, because the work tile of a
     /// query's last key writes its gradient.
     pub(super) fn is_by_keys(&self, gradients: &Gradients, dropping: &Dropping) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
@@ -148,42 +159,46 @@ impl Plan {
             && [&gradients.q, &gradients.dy].iter().all(|operand| suits(operand, walked))
     }
 
-    /// Width of the tiles in one walk: two walks have none between 128 and 256.
+    /// Returns the width of the tiles in one pass. The kernels with two passes have no width
+    /// between 128 and 256.
     pub(super) fn by_keys_width(&self) -> usize {
         let Sizes { head_dim, value_dim, .. } = self.sizes;
         if self.width() == 256 && head_dim.max(value_dim) <= 192 { 192 } else { self.width() }
     }
 
-    /// Whether all queries see all keys, of which there are some.
+    /// Returns whether all queries attend to all keys, and there are keys.
     fn sees_all(&self) -> bool {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
         keys > 0 && reach_first <= 1 - queries as i32 && reach_end >= keys as i32
     }
 
-    /// What bits of weights are drawn for.
+    /// Returns the tiles that the dropout bits are computed for.
     fn bit_walk(&self) -> BitWalk {
         let width = self.by_keys_width();
         BitWalk::OverQueries { work_keys: keys_of(width), step: queries_of(width) }
     }
 
-    /// Whether the walk takes bits of which weights are kept: gradients of scores are without dropout's scale until they are summed, of which f16 takes a factor of 2.
+    /// Returns whether the pass can use bits of the dropout mask. Gradients of scores are without
+    /// dropout's scale until they are summed, and f16 has room for a factor of 2.
     fn drops_by_keys(&self, dropping: &Dropping) -> bool {
         let group = self.sizes.group as usize;
         dropping.scale <= 2.0 && self.has_dropout_bits(dropping, self.bit_walk(), group)
     }
 
-    /// Whether queries see keys up to a diagonal alone.
+    /// Returns whether queries attend only to keys up to a diagonal.
     fn is_causal(&self) -> bool {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
         self.products.reach != Reach::Full && reach_end <= (keys as i32 - queries as i32).saturating_add(1)
     }
 
-    /// Whether the gradient of queries is formed a tile later: not in short walks of a causal band at width 64, as a walk's last tile then has no other product beside it.
+    /// Returns whether the gradient of queries is computed one tile later. Not for short work tiles
+    /// of a causal band at width 64, because a work tile's last product for queries then overlaps
+    /// with no other product.
     fn lags(&self) -> bool {
         self.by_keys_width() != 64 || !self.is_causal() || self.average_steps() >= LEAST_LAGGING_STEPS
     }
 
-    /// Tiles of queries that a work walks over, in the mean of works that are evenly apart.
+    /// Returns the mean number of query tiles of a work tile, from evenly spaced samples.
     fn average_steps(&self) -> f64 {
         let Sizes { queries, keys, reach_first, reach_end, group, .. } = self.sizes;
         let [query_tiles, key_blocks] = self.tiles_by_keys();
@@ -204,8 +219,9 @@ impl Plan {
         steps as f64 / samples as f64 * f64::from(group)
     }
 
-    /// How many key heads have their works next to each other: works of the same head, which add in
-    /// turn, are to begin some steps apart; more of them would only make what they read anew leave the cache.
+    /// Returns how many key heads are interleaved in the order of work tiles. Work tiles of the
+    /// same head, which add in order, should begin some steps apart; with more heads, the data that
+    /// they read again would leave the cache.
     fn abreast(&self, multiprocessors: usize) -> usize {
         let key_heads = self.batch * self.kv_heads;
         let steps = self.average_steps().max(1.0);
@@ -220,7 +236,7 @@ impl Plan {
         key_heads.div_ceil((key_heads / least).max(1))
     }
 
-    /// The map of an operand of `heads` heads, whose boxes have `extent` rows.
+    /// Returns the map of an operand with `heads` heads, whose boxes have `extent` rows.
     pub(super) fn map(
         &self,
         op: &'static str,
@@ -244,7 +260,7 @@ impl Plan {
         .map(op)
     }
 
-    /// Tiles of queries, and blocks of keys, of a head.
+    /// Returns the tiles of queries, and the blocks of keys, of a head.
     fn tiles_by_keys(&self) -> [usize; 2] {
         let (Sizes { queries, keys, .. }, width) = (self.sizes, self.by_keys_width());
         [(queries as usize).div_ceil(queries_of(width)), (keys as usize).div_ceil(keys_of(width))]
@@ -350,7 +366,8 @@ impl Plan {
         call.gpu.launch(call.name, launch, &parameters)
     }
 
-    /// Queues, for some key heads at a time, what draws their bits and sets the ticket to 0, and the walk.
+    /// Queues, for some key heads at a time, the kernel that computes their bits and sets the
+    /// ticket to 0, and the pass.
     fn walk_with_bits(
         &self,
         call: &Call<'_>,
@@ -388,7 +405,7 @@ mod tests {
         Plan { products: Products { engine: Engine::Wgmma, width: 64, reach }, sizes, batch, kv_heads }
     }
 
-    /// Heads beside one another in rows, as views of one matrix of q, k and v have them.
+    /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
     fn gradients(heads: i64, rows: i64) -> Gradients {
         let own = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
         let none = Operand::default();

@@ -1,4 +1,4 @@
-//! The gradient of a mask that is added to the scores (`attention/grad_mask.cuh`).
+//! The gradient of an additive mask (`attention/grad_mask.cuh`).
 
 use super::{Backward, Dropping, Gradients, Operand, Operands, Plan, ROWS, Varlen, grid};
 use crate::call::Call;
@@ -7,18 +7,19 @@ use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Tiles of scores of the least part of a walk, below which a block has too little to do beside its start and its sums.
+/// The minimum number of score tiles in a split: with fewer, a block's start and its sums take too
+/// much of the time.
 const LEAST_STEPS: usize = 4;
-/// The most parts, which the other kernel walks over one after another.
+/// The maximum number of splits, which the other kernel loops over.
 const MOST_PARTS: usize = 64;
-/// Threads of the kernel that adds up the sums of parts.
+/// Threads of the kernel that adds the sums of the splits.
 const SUM_THREADS: usize = 256;
 
 /// The kernels, in the order of their source.
 const MASK_KERNEL: usize = 0;
 const SUM_KERNEL: usize = 1;
 
-/// As `AttentionGradMask` of the kernels.
+/// The parameters, like `AttentionGradMask` in the kernels.
 #[repr(C)]
 struct MaskBackward {
     grad: Backward,
@@ -31,7 +32,7 @@ struct MaskBackward {
     steps_of_part: u64,
 }
 
-/// How the scores are cut into blocks.
+/// How the scores are split into blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cut {
     /// Tiles of the mask.
@@ -40,8 +41,9 @@ struct Cut {
     steps_of_part: usize,
 }
 
-/// Cuts scores `[batch, heads, queries, keys]` under a mask, whose axes are as long or 1, into tiles of so many queries and keys, and the walks over the
-/// tiles that share elements of the mask into as many parts as keep so many blocks at work.
+/// Splits scores `[batch, heads, queries, keys]` under a mask, whose axes have the same sizes or 1,
+/// into tiles of `tile` queries and keys. The tiles that share elements of the mask are split so
+/// that about `blocks` blocks have work.
 fn cut(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: usize) -> Cut {
     let tiles = |sizes: [usize; 4]| [sizes[2].div_ceil(tile[0]), sizes[3].div_ceil(tile[1])];
     let (of_mask, of_scores) = (tiles(mask), tiles(scores));
@@ -53,7 +55,8 @@ fn cut(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: usize) ->
     Cut { owned, parts: steps.div_ceil(steps_of_part).max(1), steps_of_part }
 }
 
-/// Rows and columns of a block's tile of scores, its threads, its bytes of shared memory, and how many blocks shall fit a multiprocessor.
+/// Rows and columns of a block's tile of scores, its threads, its bytes of shared memory, and the
+/// minimum number of resident blocks on a multiprocessor.
 struct Block {
     tile: [usize; 2],
     threads: u32,
@@ -64,7 +67,7 @@ struct Block {
 impl Block {
     fn of(products: Products) -> Block {
         let (tile, threads, pitch, size, on_multiprocessor) = match products.engine {
-            // Rows of its tiles are 16 bytes longer, for the banks.
+            // Rows of these tiles are padded by 16 bytes, to avoid bank conflicts.
             Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => {
                 ([64, 32], 128, usize::from(products.width) + 4, 4, 2)
             }
@@ -75,7 +78,7 @@ impl Block {
             }
         };
         let [rows, columns] = tile;
-        // Those of q and k, and of dy and v; or, at the end, the sums.
+        // The tiles of q and k, and of dy and v; or, at the end, the sums.
         let shared = (2 * (rows + columns) * pitch * size).max(rows * (columns + 1) * 4);
         Block { tile, threads, shared, on_multiprocessor }
     }
@@ -88,7 +91,7 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let [q, k, v, y, log_sums, dy, mask] = [0, 1, 2, 3, 4, 5, 6].map(|at| &call.inputs[at]);
     let mut plan = Plan::new(call, true, config, Some(mask))?;
     if q.dtype == DType::F32 {
-        // Of f32 the tensor cores form the other gradients alone.
+        // In f32, the tensor cores compute only the other gradients.
         plan.products.engine = Engine::Simt;
     }
     if plan.products.reach != Reach::AdditiveMask {
@@ -111,7 +114,8 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 impl Plan {
-    /// Queues what the gradient wants to know of each query, the kernel whose blocks have a tile of the mask, and what adds up parts, if there are several.
+    /// Queues the kernel that computes the gradient's values per query, the kernel whose blocks
+    /// have a tile of the mask, and the one that adds the splits, if there are several.
     fn launch_grad_mask(&self, call: &Call<'_>, config: &AttentionConfig, tensors: Gradients) -> Result<()> {
         let dtype = call.inputs[0].dtype;
         let mask = call.inputs[6].layout.shape().to_array(call.name)?;
@@ -186,12 +190,12 @@ mod tests {
         assert_eq!(parts([1, 16, 1024, 1024]), Cut { owned: 16 * 256, parts: 1, steps_of_part: 8 });
         assert_eq!(parts([8, 1, 1, 1024]), Cut { owned: 128, parts: 4, steps_of_part: 64 });
         assert_eq!(parts([1, 1, 1, 1]), Cut { owned: 1, parts: 64, steps_of_part: 512 });
-        // Windows of 49 patches, of which a head's bias is shared by all.
+        // Windows of 49 patches, all of which share a head's bias.
         assert_eq!(
             cut([1, 3, 49, 49], [4096, 3, 49, 49], [64, 64], 396),
             Cut { owned: 3, parts: 64, steps_of_part: 64 }
         );
-        // Nothing to add up: zeros are written all the same.
+        // Nothing to add, but zeros are still written.
         assert_eq!(
             cut([1, 3, 1, 49], [2, 3, 0, 49], [64, 64], 396),
             Cut { owned: 3, parts: 1, steps_of_part: 1 }
@@ -211,7 +215,9 @@ mod tests {
         for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt] {
             for &width in engine.grad_widths() {
                 let block = Block::of(Products { engine, width, reach: Reach::AdditiveMask });
-                // Of compute capability 8.6 and 8.9 a block may have 99 KiB, and of 9.0 all blocks together 227. Heads in f32 wider than 64 are asked about.
+                // With compute capability 8.6 and 8.9 a block may have 99 KiB, and with 9.0 all
+                // blocks together may have 227. For f32 heads wider than 64, support depends on the
+                // device.
                 let room = match engine {
                     Engine::Wgmma => (227 << 10) / block.on_multiprocessor,
                     Engine::Simt if width > 64 => 113 << 10,

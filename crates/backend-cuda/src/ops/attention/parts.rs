@@ -1,5 +1,6 @@
-//! Few queries of many keys, as a step of generation has them: too few blocks for the device if each walks over all keys. So the keys are cut into parts, a block for
-//! each, whose results `attention/merge_parts.cu` puts together in the order of the keys.
+//! Split-KV for few queries of many keys, as in a step of generation: if each block looped over all
+//! keys, there would be too few blocks for the device. So the keys are split among blocks, and
+//! `attention/merge_parts.cu` merges their results in the order of the keys.
 
 use super::super::TOO_LONG;
 use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared, grid};
@@ -9,16 +10,18 @@ use crate::variant::attention::{AttentionVariant, Reach};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
-/// A multiple of the steps of all kernels that walk over keys without TMA.
+/// A multiple of the step of every kernel that loops over keys without TMA.
 const WHOLE_STEPS: u32 = 128;
-/// Keys of the least part for each query of a tile: results of parts, f32 of each query, are then a small share of the keys and values that are read.
+/// The minimum number of keys of a split for each query of a tile: the results of splits, f32 for
+/// each query, are then small compared with the keys and values that are read.
 const LEAST_KEYS_OF_QUERY: usize = 16;
-/// Steps over keys of the least part, below which a block has too little to do beside its start and its results.
+/// The minimum number of steps over keys in a split: with fewer, a block's start and its results
+/// take too much of the time.
 const LEAST_STEPS: usize = 4;
-/// The most parts, which the other kernel walks over one after another.
+/// The maximum number of splits, which the other kernel loops over.
 const MOST_PARTS: usize = 128;
 
-/// As `Parts` of the kernels.
+/// The splits, like `Parts` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Parts {
@@ -28,17 +31,18 @@ pub(super) struct Parts {
     keys: u32,
 }
 
-/// How keys are cut.
+/// How keys are split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cut {
     count: usize,
-    /// Of a part.
+    /// The keys of a split.
     keys: usize,
 }
 
 impl Plan {
-    /// Treats a single query of each of the heads that share keys as so many queries of one head, so that the keys are read once for all of them. A single query is
-    /// at the position of the last key: the keys outside its window are left out by address, and the kernel gets no band.
+    /// Treats the single queries of the heads that share keys as several queries of one head, so
+    /// that the keys are read once for all of them. A single query is at the position of the last
+    /// key: the address skips the keys outside its window, and the kernel gets no band.
     pub(super) fn turn_heads_into_rows(
         &mut self,
         tensors: &mut Forward,
@@ -47,7 +51,7 @@ impl Plan {
     ) {
         let Sizes { heads, group, queries, keys, .. } = self.sizes;
         let is_dropping = config.dropout.is_some() || config.varlen;
-        // Strides of heads become those of rows, which the kernels bound.
+        // Strides of heads become those of rows, which the kernels limit.
         let is_near = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
             && tensors.q.strides[1].unsigned_abs() < TOO_LONG as u64;
         let is_for = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_parts();
@@ -55,7 +59,7 @@ impl Plan {
             return;
         }
         let first = config.window.map_or(0, |window| (keys as usize).saturating_sub(window)) as u32;
-        // A window of nothing.
+        // An empty window.
         if first == keys {
             return;
         }
@@ -74,7 +78,7 @@ impl Plan {
             group: 1,
             queries,
             keys,
-            // All keys, of whichever query.
+            // All keys, for every query.
             reach_first: -(queries as i32),
             reach_end: keys as i32,
             ..self.sizes
@@ -82,7 +86,7 @@ impl Plan {
         tensors.sizes = self.sizes;
     }
 
-    /// Moves keys, values and mask by the first so many keys, which no query sees.
+    /// Advances keys, values and mask by the first `first` keys, to which no query attends.
     fn leave_out_keys(&self, tensors: &mut Forward, first: u32, dtype: DType) {
         let of_mask = if self.products.reach == Reach::BoolMask { 1 } else { dtype.size() };
         let moved = [(&mut tensors.k, 2, dtype.size()), (&mut tensors.v, 2, dtype.size())];
@@ -92,7 +96,8 @@ impl Plan {
         }
     }
 
-    /// Leaves out the keys before and behind all that a band's queries see, in whole steps of the kernels; not where weights are dropped by the numbers of keys.
+    /// Skips the keys before and after all those that a band's queries attend to, in whole steps of
+    /// the kernels. Not with dropout, whose mask depends on the indices of keys.
     pub(super) fn leave_out_unseen(&mut self, tensors: &mut Forward, config: &AttentionConfig, dtype: DType) {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
         if self.products.reach == Reach::Full || config.varlen || config.dropout.is_some() || queries == 0 {
@@ -110,8 +115,8 @@ impl Plan {
         tensors.sizes = self.sizes;
     }
 
-    /// How the keys are cut: into so many parts that each multiprocessor has its blocks; none where there are enough of them without, and of what
-    /// has no such kernel.
+    /// Returns the number of splits that gives each multiprocessor its blocks; `None` if there are
+    /// enough blocks without splits, or if there is no such kernel.
     pub(super) fn cut(&self, config: &AttentionConfig, multiprocessors: usize) -> Option<Cut> {
         let is_for =
             self.products.engine.has_parts() && self.products.reach.has_parts() && config.dropout.is_none();
@@ -214,7 +219,7 @@ mod tests {
         let cut = |heads, rows| plan(heads, rows).cut(&CONFIG, 132);
         // 32 blocks; 264 fit the device.
         assert_eq!(cut([1, 32, 32], [1, 8192]), Some(Cut { count: 8, keys: 1024 }));
-        // 512 steps, four of each part.
+        // 512 steps, four in each split.
         assert_eq!(cut([1, 2, 2], [4, 32768]), Some(Cut { count: 128, keys: 256 }));
         assert_eq!(cut([1, 1, 1], [1, 1000]), Some(Cut { count: 4, keys: 256 }));
         assert_eq!(cut([1, 1, 1], [1, 448]), None, "parts of less than four steps");
@@ -267,7 +272,7 @@ mod tests {
             let Sizes { keys, reach_first, reach_end, .. } = tensors.sizes;
             ([keys as i32, reach_first, reach_end], (tensors.k.first - (1 << 20)) / 256)
         };
-        // Query 0 is at key 32760 and sees 31737 and on; 31616 is 247 times 128.
+        // Query 0 is at key 32760 and attends to keys from 31737 on; 31616 is 247 times 128.
         assert_eq!(narrowed([8, 32768], 1024), ([1152, 121, 1145], 31616));
         assert_eq!(narrowed([8, 300], 1024), ([300, -8, 293], 0));
         assert_eq!(narrowed([8, 300], 0), ([44, 37, 37], 256), "nothing is seen");

@@ -1,4 +1,5 @@
-//! How many blocks of attention's persistent kernels run: as many as the device has multiprocessors, or fewer, as a test wants them.
+//! The number of blocks of attention's persistent kernels: as many as the device has
+//! multiprocessors, or fewer if a test sets a limit.
 
 use crate::gpu::Gpu;
 use std::cell::Cell;
@@ -8,8 +9,10 @@ thread_local! {
     static LIMIT: Cell<Option<NonZeroU32>> = const { Cell::new(None) };
 }
 
-/// Runs `f` with at most `limit` blocks in each persistent kernel of attention that this thread launches: forward by TMA, and the gradient in one walk. For
-/// tests: results have the same bits by any number of blocks, and one block alone must not wait for a work that it has yet to begin.
+/// Runs `f` with at most `limit` blocks in each persistent attention kernel that this thread
+/// launches: forward by TMA, and the gradient in one pass. For tests: results are bit-identical
+/// with any number of blocks, and a single block must not wait for a work tile that it has not yet
+/// begun.
 pub fn with_resident_blocks<R>(limit: NonZeroU32, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<NonZeroU32>);
     impl Drop for Restore {
@@ -21,7 +24,7 @@ pub fn with_resident_blocks<R>(limit: NonZeroU32, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// The blocks of a launch that has `works` works.
+/// Returns the blocks of a launch with `works` work tiles.
 pub(super) fn blocks_of(gpu: &Gpu, works: u32) -> u32 {
     limited(works.min(gpu.multiprocessors() as u32))
 }

@@ -1,4 +1,5 @@
-//! Forward by TMA with tiles, and the gradient in one walk by an order, of the caller's choice, for [`crate::attention_study`].
+//! Forward by TMA with tiles chosen by the caller, and the gradient in one pass with an order
+//! chosen by the caller, for [`crate::attention_study`].
 
 use super::{Dropping, Forward, Gradients, Operand, Operands, Parts, Plan, SumOrder, Varlen};
 use crate::call::Call;
@@ -7,16 +8,16 @@ use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Result};
 
-/// The tiles of forward by TMA, where a width has two kinds of them.
+/// The tiles of forward by TMA, for a width that has two kinds of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardTiles {
-    /// Those for few keys or queries.
+    /// The tiles for few keys or queries.
     Few,
-    /// Those for many.
+    /// The tiles for many.
     Many,
 }
 
-/// An operand that kernels read as it is.
+/// Returns an operand that kernels can read without a copy, or an error.
 fn plain(operands: &Operands<'_>, name: &str, view: &View<'_>) -> Result<Operand> {
     match operands.is_aligned(view)? {
         true => operands.plain(view),
@@ -30,8 +31,8 @@ fn plain(operands: &Operands<'_>, name: &str, view: &View<'_>) -> Result<Operand
     }
 }
 
-/// Queues the kernel. Inputs are q, k and v, outputs y and the log-sum-exp, in shapes and dtypes that core has checked; the configuration has no mask,
-/// dropout or lengths.
+/// Queues the kernel. Inputs are q, k and v, outputs y and the log-sum-exp, in shapes and dtypes
+/// that core has checked. The configuration has no mask, dropout or lengths.
 pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardTiles) -> Result<()> {
     let plan = Plan::new(call, false, config, None)?;
     let operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
@@ -60,8 +61,8 @@ pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardT
     plan.launch_tma(call, q.dtype, &tensors, tiles == ForwardTiles::Many)
 }
 
-/// Queues the kernels. Inputs are q, k, v, y, the log-sum-exp and dy, outputs dq, dk and dv, in shapes and dtypes that core has checked; the
-/// configuration has no mask, dropout or lengths.
+/// Queues the kernels. Inputs are q, k, v, y, the log-sum-exp and dy, outputs dq, dk and dv, in
+/// shapes and dtypes that core has checked. The configuration has no mask, dropout or lengths.
 pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrder) -> Result<()> {
     let plan = Plan::new(call, true, config, None)?;
     let operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };

@@ -1,10 +1,12 @@
-//! Sequences of different lengths that are stored one after another (`attention/varlen.cuh`): where they end is on the device.
+//! Sequences of different lengths that are stored one after another (`attention/varlen.cuh`). Their
+//! ends are stored on the device.
 
 use crate::call::Call;
 use ternion_core::Result;
 use ternion_core::ops::attention::AttentionConfig;
 
-/// As `Varlen` of the kernels, which find out what is behind `keys` themselves. Without sequences all of it is 0.
+/// The parameters, like `Varlen` in the kernels, which set the fields after `keys` themselves.
+/// Without sequences all of it is 0.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Varlen {
@@ -22,7 +24,7 @@ pub(super) struct Varlen {
 }
 
 impl Varlen {
-    /// Of a call with so many inputs before the extra ones.
+    /// Returns the parameters of a call with `first` inputs before the lengths.
     pub(super) fn of(call: &Call<'_>, config: &AttentionConfig, first: usize) -> Result<Varlen> {
         let Some(lengths) = config.lengths_inputs(first) else { return Ok(Varlen::default()) };
         let [of_queries, of_keys] = lengths.map(|at| &call.inputs[at]);
@@ -39,7 +41,8 @@ impl Varlen {
         })
     }
 
-    /// The most tiles of so many rows that rows of all sequences of a head take: each sequence begins one, and so does what is behind the last.
+    /// Returns the maximum number of tiles of `of_tile` rows for the rows of all sequences of a
+    /// head: each sequence begins a tile, and so do the rows after the last sequence.
     pub(super) fn tiles(&self, rows: u32, of_tile: usize) -> usize {
         let rows = rows as usize;
         match self.sequences as usize {
@@ -48,18 +51,19 @@ impl Varlen {
         }
     }
 
-    /// Bytes of shared memory for a block's parameters `P`, which are those of its sequence.
+    /// Returns the bytes of shared memory for a block's parameters `P`, adapted to its sequence.
     pub(super) fn room<P>(&self) -> usize {
         if self.sequences == 0 { 0 } else { room::<P>() }
     }
 }
 
-/// Bytes of shared memory for parameters `P`.
+/// Returns the bytes of shared memory for parameters `P`.
 pub(super) const fn room<P>() -> usize {
     size_of::<P>().next_multiple_of(16)
 }
 
-/// How far back and ahead of its position a query sees, both as the first one that is too far; at most `rows`, which is all.
+/// Returns how far back and ahead of its position a query attends, both as the first distance that
+/// is masked; at most `rows`, which means all.
 pub(super) fn reaches(config: &AttentionConfig, rows: usize) -> (i32, i32) {
     let window = config.window.map_or(rows, |window| window.min(rows)) as i32;
     (window, if config.causal { 1 } else { window })

@@ -1,5 +1,5 @@
-//! The choice for a product: its tile, how operands come into that, and into how many parts long
-//! sums are cut.
+//! The choice for a product: its tile, how operands are loaded into it, and the number of splits of
+//! a long k.
 
 use super::operand::Operand;
 use super::tensor_maps;
@@ -14,33 +14,36 @@ use smallvec::{SmallVec, smallvec};
 use ternion_core::DType;
 use ternion_core::backend::View;
 
-/// The most bytes of partial sums.
+/// The maximum number of bytes of partial sums.
 const MOST_PARTIAL: usize = 256 << 20;
 
-/// The most parts that a sum is cut into.
+/// The maximum number of splits of k.
 const MOST_SPLITS: usize = 128;
 
-/// Parts that the word of a unit counts at most (`gemm/wgmma_parts.cuh`).
+/// The maximum number of splits that the word of a unit can count (`gemm/wgmma_parts.cuh`).
 const MOST_ARRIVALS: usize = 255;
 const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
-/// Microseconds that a kernel takes beside its traffic which does to a product what a fused one does to its sums.
+/// Microseconds that a separate epilogue kernel takes in addition to its memory traffic, which a
+/// fused epilogue saves.
 const APART_MICROSECONDS: f64 = 4.0;
-/// Sums of fewer terms may be farther from the exact ones by parts of bf16 than in f32, where one term is far above the others (`parts/tests.rs`).
+/// The minimum k for bf16x6. With a smaller k, sums in which one term is much larger than the
+/// others may be less accurate than in f32 (`parts/tests.rs`).
 const LEAST_INNER_OF_PARTS: usize = 64;
-/// The most blocks of a cluster on every device.
+/// The maximum number of blocks of a cluster on every device.
 const MOST_IN_CLUSTER: usize = 8;
-/// Microseconds that it takes to queue the copy of an operand, and of one with zeros behind its
-/// lines.
+/// Microseconds to queue the copy of an operand, and of one with lines that are padded with zeros.
 const COPY_MICROSECONDS: f64 = 4.0;
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
-/// Microseconds that products in parts of bf16 take beside the splits and the products: the word that the splits set, and the kernel that returns at once.
+/// Microseconds of bf16x6 in addition to the split kernels and the products: to clear the word that
+/// the split kernels set, and the kernel that returns at once.
 const PARTS_MICROSECONDS: f64 = 0.897;
-/// Bytes that are read of an element to split it, and written.
+/// Bytes that are read per element to split it, and written.
 const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
-/// Numbers of blocks that a cut aims at: a half of an H100 up to six times all of it.
+/// Numbers of blocks that a split aims at: from half of an H100's multiprocessors to six times all
+/// of them.
 const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,16 +52,18 @@ pub(super) struct Sizes {
     pub(super) n: usize,
     pub(super) k: usize,
     pub(super) matrices: usize,
-    /// Elements of a and of b, if the fast tiles of tensor cores do not load them as they are, so
-    /// that they are copied for those; else 0.
+    /// Elements of a and of b, if the fast tiles of tensor cores do not load them in their layout,
+    /// so that these tiles need a copy; otherwise 0.
     pub(super) unaligned: [usize; 2],
-    /// Elements of a and of b, if those tiles load them as runs along columns of a or rows of b; else 0.
+    /// Elements of a and of b, if these tiles load them along columns of a or rows of b;
+    /// otherwise 0.
     pub(super) turned: [usize; 2],
-    /// Whether tensor maps can say where operands, or their copies, and the result are.
+    /// Whether tensor maps support the layouts of the operands, or of their copies, and of the
+    /// result.
     pub(super) suits_tensor_maps: bool,
-    /// Whether lines of a and of b, as operands of tensor cores, begin beside multiples of 128 bytes.
+    /// Whether lines of a and of b, as operands of tensor cores, are not aligned to 128 bytes.
     pub(super) straddles: [bool; 2],
-    /// Bytes of an element of operands of tensor cores and of the result; of others 0.
+    /// Bytes of an element of the operands and of the result on tensor cores; otherwise 0.
     pub(super) element_bytes: [usize; 2],
 }
 
@@ -67,12 +72,13 @@ impl Sizes {
         self.m * self.n * self.matrices
     }
 
-    /// Elements of a and of b that are copied first for `tile`, along k; 0 of an operand that it takes as it is.
+    /// Returns the elements of a and of b that are copied first for `tile`, to be contiguous along
+    /// k; 0 for an operand that it supports unchanged.
     pub(super) fn copied(&self, tile: &Tile) -> [usize; 2] {
         let [a, b] = self.turned;
         match tile.takes_elements() {
             true => [0; 2],
-            // The smaller one.
+            // The smaller operand.
             false if tile.engine.needs_one_k_major() && a > 0 && b > 0 => {
                 if a < b {
                     [a, 0]
@@ -84,8 +90,8 @@ impl Sizes {
         }
     }
 
-    /// Microseconds that the copies take that `tile` asks for, of elements of `size` bytes: to queue one and the zeros
-    /// behind its lines, to read and to write.
+    /// Returns the microseconds of the copies that `tile` needs, with elements of `size` bytes: to
+    /// queue one with the padding of its lines, to read and to write.
     fn copies(&self, tile: &Tile, size: usize) -> f64 {
         let copied = self.copied(tile).into_iter().filter(|&elements| elements > 0);
         let queued =
@@ -93,7 +99,8 @@ impl Sizes {
         copied.map(|elements| queued + (elements * 2 * size) as f64 / BYTES_PER_MICROSECOND).sum()
     }
 
-    /// Rows and columns of what the kernel of `tile` multiplies: the other way around where it [is turned](Tile::is_turned).
+    /// Returns the rows and columns of the product that the kernel of `tile` computes, which are
+    /// exchanged if it [swaps a and b](Tile::is_turned).
     pub(super) fn extents(&self, tile: &Tile) -> [usize; 2] {
         match self.are_exchanged(tile) {
             true => [self.n, self.m],
@@ -101,7 +108,8 @@ impl Sizes {
         }
     }
 
-    /// Whether rows of what the kernel of `tile` multiplies are columns of the result.
+    /// Returns whether the rows of the product that the kernel of `tile` computes are columns of
+    /// the result.
     pub(super) fn are_exchanged(&self, tile: &Tile) -> bool {
         let load = |at: usize| match self.turned[at] > 0 && self.copied(tile)[at] == 0 {
             true => LoadMode::MnMajor,
@@ -111,26 +119,26 @@ impl Sizes {
     }
 }
 
-/// What a device has for tiles.
+/// The resources of a device for tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Device {
     pub(super) multiprocessors: usize,
-    /// Bytes of shared memory that a block may have.
+    /// Maximum bytes of shared memory of a block.
     pub(super) room: usize,
     pub(super) architecture: Architecture,
 }
 
-/// The result of a product, and what is done to it before it is stored.
+/// The result of a product, and its epilogue.
 #[derive(Clone, Copy)]
 pub(super) struct Output<'a> {
     pub(super) view: &'a View<'a>,
-    /// Whether boxes of it are stored by tensor maps.
+    /// Whether its boxes are stored by tensor maps.
     pub(super) stores_boxes: bool,
-    /// More than bias and relu, if a kernel may do it.
+    /// The epilogue beyond bias and relu, if a kernel can be fused with it.
     pub(super) fused: Option<EpilogueVariant>,
 }
 
-/// How a product is launched, wherever its tensors lie and whatever follows it.
+/// How a product is launched, independent of the addresses of its tensors and of what follows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     /// Whether a and b are copied first.
@@ -138,19 +146,20 @@ pub(super) struct Choice {
     pub(super) tile: &'static Tile,
     /// How a and b are loaded.
     pub(super) loads: [LoadMode; 2],
-    /// Parts that sums are cut into, and how long each is.
+    /// The number of splits of k, and the length of each.
     pub(super) splits: usize,
     pub(super) split_length: usize,
     pub(super) blocks: usize,
     pub(super) threads: usize,
     /// Bytes of dynamic shared memory.
     pub(super) shared: usize,
-    /// What the kernel does to the sums.
+    /// The epilogue of the kernel.
     pub(super) epilogue: EpilogueVariant,
 }
 
 impl Choice {
-    /// Bytes of the sums of all parts where the product itself adds them up, which are those of whole tiles; else none.
+    /// Returns the bytes of the partial sums, which are those of whole tiles, if the product kernel
+    /// adds them itself; otherwise `None`.
     pub(super) fn parts_inside(&self) -> Option<usize> {
         let Tile { block, .. } = self.tile;
         let bytes = self.blocks * block.m * block.n * DType::F32.size();
@@ -159,7 +168,7 @@ impl Choice {
     }
 }
 
-/// How a product is launched, and how its form in parts of bf16 is, where that is faster.
+/// How a product is launched, and how it is launched as bf16x6 if that is faster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chosen {
     pub(super) choice: Choice,
@@ -167,7 +176,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// For those who [measure tiles](crate::tiles).
+    /// Records the choice for [measurements of tiles](crate::tiles).
     fn note(&self) {
         let Choice { tile, splits, is_copied, epilogue, .. } = self.by_parts.as_ref().unwrap_or(&self.choice);
         let copies = is_copied.iter().filter(|&&copied| copied).count();
@@ -177,7 +186,7 @@ impl Chosen {
 }
 
 impl Choice {
-    /// Selects the tile of a product that was not asked for before.
+    /// Selects the tile of a product that is not in the cache of choices.
     #[cold]
     pub(super) fn select(
         input: MmaInput,
@@ -258,8 +267,9 @@ impl Choice {
     }
 }
 
-/// The variant that has the epilogue of `variant`, and the number of parts of its sums, if there is one and it takes less than the
-/// product in `splits` parts by the tile of `variant` and a kernel behind it.
+/// Returns the variant with the epilogue of `variant`, and its number of splits, if there is one
+/// and it takes less time than the product in `splits` splits by the tile of `variant` followed by
+/// an epilogue kernel.
 pub(super) fn with_epilogue(
     variant: GemmVariant,
     splits: usize,
@@ -270,7 +280,7 @@ pub(super) fn with_epilogue(
         return None;
     }
     if variant.epilogue == EpilogueVariant::RowSumsOfA {
-        // The product is as it is without, if its tile adds up rows.
+        // If its tile adds rows, the product is launched as it would be without row sums.
         let as_it_is = Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
         return as_it_is.or_else(|| with_row_sums(variant, splits, sizes, device));
     }
@@ -284,8 +294,9 @@ pub(super) fn with_epilogue(
     (together <= apart).then_some((fused, 1))
 }
 
-/// The variant and the number of parts that are fastest by prediction among those that add up the rows of a, if that takes less than the product in `splits`
-/// parts by the tile of `variant` and a reduction, which reads a once more.
+/// Returns the variant and the number of splits with the shortest predicted time among those that
+/// add the rows of a, if that is less than the time of the product in `splits` splits by the tile
+/// of `variant` and a reduction, which reads a again.
 fn with_row_sums(
     variant: GemmVariant,
     splits: usize,
@@ -307,8 +318,8 @@ fn with_row_sums(
     (together(&fastest) <= apart).then_some(fastest)
 }
 
-/// Microseconds of the kernel that does to a stored product what a fused epilogue does to its sums: it reads the product and what the epilogue reads beside,
-/// and writes the result.
+/// Returns the microseconds of the separate epilogue kernel: it reads the product and the other
+/// inputs of the epilogue, and writes the result.
 fn apart_microseconds(sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
     let tensors = match epilogue {
         EpilogueVariant::PreActivation(_) => 2,
@@ -319,7 +330,8 @@ fn apart_microseconds(sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
     APART_MICROSECONDS + bytes as f64 / BYTES_PER_MICROSECOND
 }
 
-/// The variant with the fused epilogue of the tile that is fastest by prediction, if there are such.
+/// Returns the variant with the fused epilogue whose tile has the shortest predicted time, if there
+/// is one.
 fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVariant> {
     let wanted = wanted();
     let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
@@ -333,7 +345,7 @@ fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVari
     })
 }
 
-/// How a product is launched in parts of bf16, if it is faster so than by `choice`.
+/// Returns how a product is launched as bf16x6, if that is faster than `choice`.
 fn by_parts(
     choice: &Choice,
     operands: [&Operand<'_>; 2],
@@ -371,8 +383,8 @@ fn by_parts(
     })
 }
 
-/// The tile of parts of bf16 and the number of parts of sums, if they take less than `exact` microseconds by prediction; `elements` are those of a and of b,
-/// which are split first.
+/// Returns the tile for bf16x6 and the number of splits, if their predicted time is less than
+/// `exact` microseconds. `elements` are those of a and of b, which are split into bf16 terms first.
 pub(super) fn faster_by_parts(
     exact: f64,
     elements: [usize; 2],
@@ -386,7 +398,7 @@ pub(super) fn faster_by_parts(
     if !BF16X6_TILES.iter().any(|tile| runs(tile) && tile.most_shared(DType::BF16) <= device.room) {
         return None;
     }
-    // The last stage of each pair of parts is multiplied as a whole.
+    // The last stage of each pair of bf16 terms is multiplied completely.
     let sizes = &Sizes { k: sizes.k.next_multiple_of(BF16X6_TILES[0].block.k), ..*sizes };
     let architectures = |tile: &Tile| tile.engine.architectures();
     let (tile, splits) = choose_among(&BF16X6_TILES, architectures, DType::BF16, sizes, device);
@@ -402,7 +414,7 @@ pub(super) fn faster_by_parts(
     (time < exact).then_some((tile, splits))
 }
 
-/// Whether the tensor memory accelerator copies both operands, as they are or as copies, and the result.
+/// Returns whether TMA can copy both operands, unchanged or as copies, and the result.
 fn suits_tensor_maps(
     operands: [&Operand<'_>; 2],
     Output { view: y, stores_boxes, .. }: Output<'_>,
@@ -416,7 +428,8 @@ fn suits_tensor_maps(
 }
 
 impl Tile {
-    /// Whether it is for products of these sizes, on a device of so many multiprocessors.
+    /// Returns whether it can be used for products of these sizes, on a device with this number of
+    /// multiprocessors.
     fn serves(&self, sizes: &Sizes, multiprocessors: usize) -> bool {
         if self.engine.uses_tensor_maps() && !sizes.suits_tensor_maps {
             return false;
@@ -424,7 +437,7 @@ impl Tile {
         if self.needs_rows_along_k() && sizes.turned[0] > 0 {
             return false;
         }
-        // A cluster's blocks run at the same time.
+        // The blocks of a cluster run at the same time.
         if self.cluster > multiprocessors {
             return false;
         }
@@ -435,7 +448,7 @@ impl Tile {
         }
     }
 
-    /// Tiles of a product, those of whole clusters.
+    /// Returns the tiles of a product, including those that complete clusters.
     pub(super) fn count(&self, sizes: &Sizes) -> usize {
         let [rows, columns] = sizes.extents(self);
         let [down, across] = self.cluster_shape();
@@ -444,12 +457,13 @@ impl Tile {
     }
 }
 
-/// The tile and the number of parts with the least predicted time.
+/// Returns the tile and the number of splits with the shortest predicted time.
 pub(super) fn choose(input: MmaInput, sizes: &Sizes, device: Device) -> (&'static Tile, usize) {
     choose_among(tiles(input), |tile| tile.engine.architectures(), input.dtype(), sizes, device)
 }
 
-/// As [`choose`], of these tiles, each for its architectures, and of operands of `dtype`. One of them is for every device.
+/// As [`choose`], for these tiles, each with its architectures, and for operands of `dtype`. At
+/// least one of the tiles supports every device.
 pub(super) fn choose_among(
     tiles: &[&'static Tile],
     architectures: impl Fn(&Tile) -> Architectures,
@@ -461,7 +475,7 @@ pub(super) fn choose_among(
     let runs = |tile: &Tile| architectures(tile).contain(architecture);
     let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes, multiprocessors));
     let wanted = wanted();
-    // A tile that is not wanted is better than none.
+    // A tile other than the wanted one is better than none.
     let mut best: Option<((bool, f64), &'static Tile, usize)> = None;
     for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
@@ -480,12 +494,12 @@ pub(super) fn choose_among(
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
 }
 
-/// Whether so many parts of sums are within what is stored of them at most.
+/// Returns whether the partial sums of this many splits fit into the maximum memory.
 fn fits_partial(sizes: &Sizes, splits: usize) -> bool {
     splits == 1 || sizes.outputs() * splits * 8 <= MOST_PARTIAL
 }
 
-/// The numbers of parts that a tile's sums may be cut into; where one is wanted, that alone.
+/// Returns the numbers of splits to consider for a tile; if one is wanted, only that.
 fn splits_of(
     tile: &Tile,
     sizes: &Sizes,

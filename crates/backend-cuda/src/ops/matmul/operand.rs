@@ -1,4 +1,4 @@
-//! An operand of a product: how the tiles load it, and its copy where they do not take it as it is.
+//! An operand of a product: how tiles load it, and its copy if they do not support its layout.
 
 use crate::call::Call;
 use crate::gpu::Gpu;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::{Layout, MAX_RANK, Result, Shape};
 
-/// An operand on its way into the tiles: its lines are rows of a, or columns of b.
+/// An operand of a product. Its lines are rows of a, or columns of b.
 pub(super) struct Operand<'a> {
     pub(super) view: View<'a>,
     pub(super) line_axis: usize,
     pub(super) inner_axis: usize,
-    /// Of its first element.
+    /// The address of its first element.
     pub(super) address: u64,
 }
 
@@ -24,7 +24,7 @@ const ACCESS: u64 = 16;
 const L2_LINE: usize = 128;
 
 impl<'a> Operand<'a> {
-    /// A tensor of a call.
+    /// Creates the operand for a tensor of a call.
     #[inline]
     pub(super) fn of(
         call: &Call<'_>,
@@ -35,8 +35,8 @@ impl<'a> Operand<'a> {
         Ok(Operand { view, line_axis, inner_axis, address: call.gpu.address(call.name, &view)? })
     }
 
-    /// Whether its first element lies at a multiple of what tiles copy at a time: nothing else of
-    /// its address matters to them.
+    /// Returns whether its first element is aligned to what tiles copy at a time. No other property
+    /// of its address matters to them.
     #[inline]
     pub(super) fn is_aligned(&self) -> bool {
         self.address.is_multiple_of(ACCESS)
@@ -46,7 +46,8 @@ impl<'a> Operand<'a> {
         self.view.layout.strides()[axis] as i64
     }
 
-    /// Whether everything but the axis that packs run along lies at multiples of `pack` elements.
+    /// Returns whether every axis except the one that packs are contiguous along has a stride that
+    /// is a multiple of `pack` elements, and the operand is aligned.
     fn is_even(&self, along: usize, pack: usize) -> bool {
         let across = if along == self.line_axis { self.inner_axis } else { self.line_axis };
         let shape = self.view.layout.shape();
@@ -54,7 +55,7 @@ impl<'a> Operand<'a> {
         self.is_aligned() && even(across) && (0..shape.rank() - 2).all(even)
     }
 
-    /// How the tiles of tensor cores load it.
+    /// Returns how the tiles of tensor cores load it.
     pub(super) fn tensor_load(&self) -> LoadMode {
         let pack = 16 / self.view.dtype.size();
         let is_run = |axis: usize| self.stride(axis) == 1;
@@ -70,7 +71,8 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// How the tiles of tensor cores load its parts: along the axis that is a run, else along k.
+    /// Returns how the tiles of tensor cores load its bf16 terms: along the axis that is
+    /// contiguous, otherwise along k.
     pub(super) fn load_of_parts(&self) -> LoadMode {
         match self.stride(self.inner_axis) != 1 && self.stride(self.line_axis) == 1 {
             true => LoadMode::MnMajor,
@@ -78,7 +80,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// How the other tiles load it.
+    /// Returns how the SIMT tiles load it.
     pub(super) fn simt_load(&self, tile: &Tile, is_a: bool) -> LoadMode {
         let dtype = self.view.dtype;
         let (line, inner) = (self.stride(self.line_axis), self.stride(self.inner_axis));
@@ -97,17 +99,18 @@ impl<'a> Operand<'a> {
         if inner == 1 && line != 1 { LoadMode::ElementsK } else { LoadMode::Elements }
     }
 
-    /// Its elements if, of the tiles of tensor cores, only that of elements takes it as it is; else
-    /// 0.
+    /// Returns the number of its elements if, among the tiles of tensor cores, only the
+    /// element-by-element one supports its layout; otherwise 0.
     pub(super) fn unaligned_elements(&self) -> usize {
         if !self.tensor_load().is_unaligned() {
             return 0;
         }
-        // One without elements too is loaded in no other way.
+        // An operand without elements also has no other load mode.
         self.distinct_elements()
     }
 
-    /// Whether lines, as tensor cores get them, begin beside multiples of 128 bytes. Those of a copy are taken to be those of its inner axis.
+    /// Returns whether its lines, as tensor cores read them, are not aligned to 128 bytes. The
+    /// lines of a copy are assumed to be along the inner axis.
     pub(super) fn straddles(&self) -> bool {
         let load = self.tensor_load();
         let (shape, size) = (self.view.layout.shape(), self.view.dtype.size());
@@ -119,7 +122,8 @@ impl<'a> Operand<'a> {
         shape.dim(across) > 1 && !(step * size).is_multiple_of(L2_LINE)
     }
 
-    /// Its elements if the fast tiles of tensor cores get it along its lines, not along k; else 0.
+    /// Returns the number of its elements if the fast tiles of tensor cores load it along its
+    /// lines, not along k; otherwise 0.
     pub(super) fn turned_elements(&self) -> usize {
         match self.tensor_load() {
             LoadMode::MnMajor => self.distinct_elements(),
@@ -127,12 +131,13 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Its elements, where matrices that are repeated along a batch axis are counted once.
+    /// Returns the number of its elements, where matrices that are broadcast along a batch axis
+    /// count once.
     pub(super) fn distinct_elements(&self) -> usize {
         self.distinct().map_or(1, |shape| shape.elements()).max(1)
     }
 
-    /// Its shape, where matrices that are repeated along a batch axis are counted once.
+    /// Returns its shape, where matrices that are broadcast along a batch axis count once.
     fn distinct(&self) -> Result<Shape> {
         let shape = self.view.layout.shape();
         let once = |axis: usize| axis < shape.rank() - 2 && self.stride(axis) == 0;
@@ -141,8 +146,8 @@ impl<'a> Operand<'a> {
         Shape::new(&dims)
     }
 
-    /// A copy in which the inner axis is a run, and lines begin at multiples of 16 bytes, with
-    /// zeros between one and the next.
+    /// Returns a copy in which the inner axis is contiguous, and lines begin at multiples of 16
+    /// bytes, padded with zeros.
     pub(super) fn laid_out(&self, gpu: &Arc<Gpu>, op: &'static str) -> Result<(Buffer, Layout)> {
         let (shape, size) = (self.distinct()?, self.view.dtype.size());
         let pack = 16 / size;
@@ -167,7 +172,7 @@ impl<'a> Operand<'a> {
         Ok((buffer, Layout::new(*self.view.layout.shape(), &repeated[..rank], 0)?))
     }
 
-    /// The copy in its place, if there is one.
+    /// Returns the operand with its copy instead of the tensor, if there is one.
     pub(super) fn replaced<'c>(
         &'c self,
         call: &Call<'_>,

@@ -1,5 +1,6 @@
-//! Products of f32 in parts of bf16: the operands are split, tensor cores multiply pairs of parts, and where an operand holds a number that is not the sum of
-//! its parts, which only the device knows, the ordinary product computes instead.
+//! f32 products as bf16x6: the operands are split into bf16 terms, and tensor cores multiply pairs
+//! of terms. If an operand contains a value that is not the sum of its terms, which only the device
+//! can determine, the ordinary product computes instead.
 
 use super::choice::Choice;
 use super::operand::Operand;
@@ -16,16 +17,16 @@ use std::sync::Arc;
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Result};
 
-/// Parts of an operand.
+/// bf16 terms of an operand.
 const PARTS: usize = 3;
-/// Elements of a part that a thread stores at a time.
+/// Elements of a term that a thread stores at a time.
 const PACK: usize = 8;
 /// Threads of a block.
 const THREADS: usize = 256;
-/// What the kernel sets where parts do not stand for a number.
+/// The value that the kernel stores if terms do not represent a value.
 const UNFIT: u64 = 1;
 
-/// The parameters, as `Split` of the kernel.
+/// The parameters, like `Split` in the kernel.
 #[repr(C)]
 struct Parameters {
     parts: u64,
@@ -43,12 +44,12 @@ struct Parameters {
     in_packs: u32,
 }
 
-/// The parts of an operand: bf16 `[PARTS, slow, fast, lines, pitch]`, where lines are runs along k or across it. Matrices that are repeated along an axis of
-/// the batch are there once.
+/// The bf16 terms of an operand: `[PARTS, slow, fast, lines, pitch]`, where lines are contiguous
+/// along k or across it. Matrices that are broadcast along a batch axis are stored once.
 pub(super) struct Parts<'a> {
     operand: &'a Operand<'a>,
     load: LoadMode,
-    /// Of the first part.
+    /// The address of the first term.
     address: u64,
     run: usize,
     run_stride: i64,
@@ -80,7 +81,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Elements of a part.
+    /// Returns the elements of a term.
     fn elements(&self) -> usize {
         self.batch[0].0 * self.batch[1].0 * self.lines * self.pitch
     }
@@ -89,7 +90,7 @@ impl<'a> Parts<'a> {
         PARTS * self.elements() * DType::BF16.size()
     }
 
-    /// Whether the operand is read 16 bytes at a time.
+    /// Returns whether the operand is read 16 bytes at a time.
     fn is_read_in_packs(&self) -> bool {
         let strides = [self.line_stride, self.batch[0].1, self.batch[1].1];
         self.run_stride == 1 && self.operand.is_aligned() && strides.into_iter().all(|stride| stride % 4 == 0)
@@ -119,7 +120,7 @@ impl<'a> Parts<'a> {
         gpu.launch(op, Launch::new(Kind::SplitBf16x3, 0, blocks, THREADS as u32), &parameters)
     }
 
-    /// The map of all parts: one behind the other along the slow axis of the batch.
+    /// Returns the map of all terms, which are concatenated along the slow axis of the batch.
     pub(super) fn map(&self, tile: &Tile, lines: usize, op: &'static str) -> Result<OperandMap> {
         let [(fast, _), (slow, _)] = self.batch;
         let matrix = (self.lines * self.pitch) as i64;
@@ -137,7 +138,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Splits the operands and launches both products, of which one computes and the other one returns at once: `by_parts`, or `exact` where an operand is unfit.
+/// Splits the operands and launches both products, of which one computes and the other one returns
+/// at once: `by_parts`, or `exact` if an operand contains an unfit value.
 #[cold]
 pub(super) fn launch(
     call: &Call<'_>,
@@ -151,7 +153,7 @@ pub(super) fn launch(
     let mut parts = [(a, 1), (b, 2)].map(|(operand, tensor)| {
         Parts::of(operand, by_parts.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
     });
-    // Memory lives until the kernels have been queued.
+    // The memory lives until the kernels have been queued.
     let unfit = gpu.zeroed_scratch(4)?;
     let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
     for (parts, memory) in parts.iter_mut().zip(&memory) {

@@ -1,4 +1,4 @@
-//! Choices that this thread has made, by all that they depend on.
+//! A cache of this thread's choices, keyed by everything that they depend on.
 
 use super::choice::{Choice, Chosen, Device, Output, Sizes};
 use super::operand::Operand;
@@ -9,29 +9,31 @@ use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use ternion_core::DType;
 
-/// Products whose choices are remembered.
+/// The maximum number of products whose choices are cached.
 const MOST_CHOSEN: usize = 4096;
 
-/// All that the choice depends on.
+/// Everything that a choice depends on.
 #[derive(Eq)]
 struct Asked {
     input: MmaInput,
     device: Device,
     fused: Option<EpilogueVariant>,
-    /// Of the result: how many bytes it has and which epilogues there are for it.
+    /// The dtype of the result, which determines its size and the available epilogues.
     output: DType,
     /// Whether a and b are aligned.
     are_aligned: [bool; 2],
     /// Whether boxes of the result are stored by tensor maps.
     stores_boxes: bool,
-    /// m, n, k and the number of matrices; a's strides from row to row and along one, then b's.
+    /// m, n, k and the number of matrices; a's stride from row to row and its stride along a row,
+    /// then b's.
     matrix: [isize; 8],
-    /// Size, stride of a, of b and of the result of the axes before the matrices.
+    /// Size, stride of a, of b and of the result for each batch axis.
     batch: SmallVec<[[isize; 4]; 2]>,
 }
 
 impl PartialEq for Asked {
-    /// Sizes and strides, which differ most often, are compared beside each other, without a call of `memcmp`.
+    /// Sizes and strides, which differ most often, are compared without branches and without a call
+    /// of `memcmp`.
     #[inline]
     fn eq(&self, other: &Asked) -> bool {
         let differing = |one: &[isize], other: &[isize]| {
@@ -46,8 +48,9 @@ impl PartialEq for Asked {
     }
 }
 
-/// Each product is looked up, and a small one takes less than a microsecond of the host's time in all. A hash of one field after the other waits for a
-/// multiplication each; these multiplications do not wait for each other. What programs seldom have in two forms is left to the comparison.
+/// Each product is looked up, and a small one takes less than a microsecond of host time in total.
+/// A hash of one field after another waits for one multiplication per field; the multiplications
+/// here are independent. Fields of which programs rarely use two values are left to the comparison.
 impl Hash for Asked {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -111,7 +114,7 @@ thread_local! {
         const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
 }
 
-/// All products of this thread are chosen for anew.
+/// Clears the cache of this thread, so that all products are chosen again.
 pub(crate) fn forget_choices() {
     CHOSEN.with_borrow_mut(FxHashMap::clear);
 }
@@ -119,7 +122,8 @@ pub(crate) fn forget_choices() {
 #[cold]
 fn remember(asked: Asked, new: Chosen) {
     CHOSEN.with_borrow_mut(|chosen| {
-        // A program that never multiplies the same sizes twice must not fill the memory with them.
+        // The cache is bounded: a program that never multiplies the same sizes twice must not fill
+        // the memory.
         if chosen.len() >= MOST_CHOSEN {
             chosen.clear();
         }
@@ -128,8 +132,8 @@ fn remember(asked: Asked, new: Chosen) {
 }
 
 impl Choice {
-    /// Worked out once for each product of other sizes or strides: to look it up takes a fraction
-    /// of the time.
+    /// Returns the choice from the cache, or computes it once for each product with new sizes or
+    /// strides: a lookup takes a fraction of the time.
     #[inline]
     pub(super) fn remembered(
         input: MmaInput,

@@ -1,4 +1,5 @@
-//! Products whose parts of sums the blocks of a cluster add up (`gemm/wgmma_split_k.cu`).
+//! Products with split-K whose partial sums are added by the blocks of a cluster
+//! (`gemm/wgmma_split_k.cu`).
 
 use super::choice::Choice;
 use super::tensor_maps::{OperandMap, batch_axes};
@@ -10,7 +11,7 @@ use crate::launch::Launch;
 use crate::variant::gemm::GemmVariant;
 use ternion_core::Result;
 
-/// The parameters, as `SplitKProduct` of the kernel.
+/// The parameters, like `SplitKProduct` in the kernel.
 #[repr(C)]
 struct SplitKParameters {
     maps: [TensorMap; 2],
@@ -23,7 +24,7 @@ struct SplitKParameters {
     product: Parameters,
 }
 
-/// Launches the product of these operands, whose sums the blocks of a cluster add up.
+/// Launches the product of these operands, whose partial sums are added by the blocks of a cluster.
 pub(super) fn launch(
     call: &Call<'_>,
     choice: &Choice,
@@ -36,7 +37,7 @@ pub(super) fn launch(
         cluster: [choice.splits as u8, 1, 1],
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };
-    // The parts of a tile's sums are blocks of one cluster.
+    // The splits of a tile are the blocks of one cluster.
     let (block, fast) = (choice.tile.block, batch_axes(&product.batch, 0)[0].0);
     let [m, n, matrices] = [product.m, product.n, product.matrices].map(|size| size as usize);
     let parameters = SplitKParameters {

@@ -1,4 +1,5 @@
-//! Products whose operands and results are copied by the tensor memory accelerator: what suits it, and the launch.
+//! Products whose operands and results are copied by TMA: which layouts it supports, and the
+//! launch.
 
 use super::choice::Choice;
 use super::operand::Operand;
@@ -16,16 +17,16 @@ use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Error, Layout, Result, Shape};
 
-/// Axes of a batch that a map has beside those of its matrices.
+/// Batch axes of a map, in addition to the axes of its matrices.
 pub(super) const BATCH_AXES: usize = 2;
 /// Bytes of a row of a box: a period of the swizzle.
 const LINE: usize = 128;
-/// Threads of a block that adds up parts.
+/// Threads of a block that adds partial sums.
 const SUM_THREADS: usize = 256;
-/// Rows of a whose sums a block adds up from their parts: one for each lane.
+/// Rows of a whose partial sums a block adds: one for each lane.
 const SUM_ROWS: usize = 32;
 
-/// The parameters, as `TensorMapProduct` of the kernel.
+/// The parameters, like `TensorMapProduct` in the kernel.
 #[repr(C)]
 struct TensorMapParameters {
     maps: [TensorMap; 4],
@@ -49,7 +50,8 @@ struct TensorMapParameters {
     states: u64,
 }
 
-/// Whether boxes of `y` are stored: rows of neighboring elements that begin at multiples of 16 bytes.
+/// Returns whether boxes of `y` can be stored: its rows are contiguous and begin at multiples of 16
+/// bytes.
 pub(super) fn suits_output(y: &View<'_>, address: u64) -> bool {
     let (shape, strides) = (y.layout.shape(), y.layout.strides());
     let rank = shape.rank();
@@ -59,7 +61,7 @@ pub(super) fn suits_output(y: &View<'_>, address: u64) -> bool {
             || (stride > 0 && (stride as u64 * y.dtype.size() as u64).is_multiple_of(ALIGNMENT))
     };
     let is_run = strides[rank - 1] == 1 || shape.dim(rank - 1) == 1;
-    // The partial sums of a product in parts have rows of n elements of f32.
+    // The partial sums of split-K have rows of n f32 elements.
     let columns = shape.dim(rank - 1) * y.dtype.size().min(4);
     is_run
         && address.is_multiple_of(ALIGNMENT)
@@ -67,7 +69,8 @@ pub(super) fn suits_output(y: &View<'_>, address: u64) -> bool {
         && (0..rank - 1).all(is_even)
 }
 
-/// Whether boxes of the operand are loaded, as it is or as its copy: its strides are not negative, and none of its own lines is repeated.
+/// Returns whether boxes of the operand, or of its copy, can be loaded: its strides are not
+/// negative, and the axes of its matrices are not broadcast.
 pub(super) fn suits_operand(operand: &Operand<'_>) -> bool {
     let (shape, strides) = (operand.view.layout.shape(), operand.view.layout.strides());
     let rank = shape.rank();
@@ -77,23 +80,24 @@ pub(super) fn suits_operand(operand: &Operand<'_>) -> bool {
     })
 }
 
-/// Whether the batch has so few axes that a map has them all.
+/// Returns whether a map has enough axes for the batch.
 pub(super) fn suits_batch(batch: &Space<3>) -> bool {
     batch.rank as usize <= BATCH_AXES
 }
 
-/// One of the tensors of a product on its way into a map.
+/// A tensor of a product that is to be described by a map.
 pub(super) struct Mapped {
     pub(super) address: u64,
     pub(super) dtype: DType,
     pub(super) rounds_to_tf32: bool,
-    /// Elements of a run, and elements from run to run.
+    /// Elements of a contiguous run, the number of runs, and elements from run to run.
     pub(super) run: usize,
     pub(super) lines: usize,
     pub(super) line_stride: i64,
-    /// Of a box.
+    /// The sizes of a box.
     pub(super) extents: [usize; 2],
-    /// Size and stride of the axes of the batch, the fast one first; a stride of 0 where it is repeated.
+    /// Size and stride of the axes of the batch, the fast one first; a stride of 0 for a broadcast
+    /// axis.
     pub(super) batch: [(usize, i64); BATCH_AXES],
 }
 
@@ -117,7 +121,8 @@ impl Mapped {
     }
 }
 
-/// The axes of a batch for tensor number `tensor` of its space (y, a, b), the fast one first.
+/// Returns the batch axes of the tensor with index `tensor` in the space (y, a, b), the fast one
+/// first.
 pub(super) fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATCH_AXES] {
     let rank = batch.rank as usize;
     let axis = |back: usize| match rank.checked_sub(back + 1) {
@@ -127,21 +132,22 @@ pub(super) fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATC
     [axis(0), axis(1)]
 }
 
-/// Bit by bit, which axes of the batch a tensor has.
+/// Returns a bit for each batch axis that the tensor has.
 pub(super) fn axes_bits(batch: [(usize, i64); BATCH_AXES]) -> u32 {
     (0..BATCH_AXES).filter(|&axis| batch[axis].1 != 0).map(|axis| 1 << axis).sum()
 }
 
-/// The map of an operand, and what the kernel needs beside it.
+/// The map of an operand, and what else the kernel needs for it.
 pub(super) struct OperandMap {
     pub(super) map: TensorMap,
-    /// Bit by bit, which axes of the batch it has.
+    /// A bit for each batch axis that it has.
     pub(super) axes: u32,
-    /// From part to part along the slow axis of the batch, of operands in parts.
+    /// For operands in bf16 terms, the distance from term to term along the slow axis of the batch.
     pub(super) part: u32,
 }
 
-/// The maps of operands as they are, or of their copies: the kernel's a and b, which have changed places where it is turned.
+/// Returns the maps of the operands, or of their copies: the kernel's a and b, which are exchanged
+/// if the tile swaps them.
 pub(super) fn operand_maps(
     [a, b]: [&Operand<'_>; 2],
     choice: &Choice,
@@ -154,7 +160,8 @@ pub(super) fn operand_maps(
         true => [(b, b_load, b_batch), (a, a_load, a_batch)],
         false => [(a, a_load, a_batch), (b, b_load, b_batch)],
     };
-    // A block's share of the lines, in a cluster: tiles side by side share the first one, those below each other the second one.
+    // A block of a cluster loads a part of the lines: tiles adjacent along n share the first
+    // operand, those adjacent along m the second one.
     let map = |(operand, load, batch): (&Operand<'_>, _, _), lines: usize, blocks: usize| {
         let [run, lines] = operand_extents(load, tile, lines, operand.view.dtype.size());
         operand_map(operand, [run, lines / blocks], load, batch, op)
@@ -163,7 +170,8 @@ pub(super) fn operand_maps(
     Ok([map(first, tile.block.m, across)?, map(second, tile.block.n, down)?])
 }
 
-/// Elements of `size` bytes of a box of an operand along a run, and its lines: of one across k the run is 128 bytes, and lines are those of k.
+/// Returns the sizes of a box of an operand with elements of `size` bytes: along a run, and its
+/// lines. If the operand is not k-major, the run is 128 bytes, and the lines are those of k.
 pub(super) fn operand_extents(load: LoadMode, tile: &Tile, lines: usize, size: usize) -> [usize; 2] {
     match load.is_k_major() {
         true => [tile.block.k, lines],
@@ -196,7 +204,8 @@ fn operand_map(
     Ok(OperandMap { map: mapped.map(op)?, axes: axes_bits(batch), part: 0 })
 }
 
-/// The map of what the kernel stores, or reads beside: y or one of its shape.
+/// Returns the map of a tensor that the kernel stores or that its epilogue reads: y or a tensor of
+/// its shape.
 fn output_map(
     y: &View<'_>,
     address: u64,
@@ -242,7 +251,7 @@ fn partial_map(
     .map(op)
 }
 
-/// The bias of a call, which the kernel reads by pairs of neighbors.
+/// The bias of a call, which the kernel reads in pairs of adjacent elements.
 enum Bias {
     AsItIs,
     Copied(Buffer, Layout),
@@ -270,7 +279,7 @@ impl Bias {
     }
 }
 
-/// Sums of the columns of a result, of some rows each, on their way to those of all rows.
+/// Partial sums of the columns of a result, each over some rows, before they are added.
 struct ColumnSums {
     buffer: Buffer,
     layout: Layout,
@@ -304,13 +313,13 @@ impl ColumnSums {
     }
 }
 
-/// Sums of the rows of a, of some stages each, on their way to those of all.
+/// Partial sums of the rows of a, each over some stages, before they are added.
 struct RowSums {
     scratch: Scratch,
     parts: usize,
 }
 
-/// The parameters, as `SumParts` of the kernel.
+/// The parameters, like `SumParts` in the kernel.
 #[repr(C)]
 struct SumPartsParameters {
     product: Parameters,
@@ -330,7 +339,8 @@ impl RowSums {
         Ok(Some(RowSums { scratch, parts }))
     }
 
-    /// The sums, and with `sum_blocks` more blocks the result from its parts: by one kernel.
+    /// Launches one kernel that adds the row sums and, with `sum_blocks` more blocks, the result's
+    /// partial sums.
     fn add_up(
         &self,
         call: &Call<'_>,
@@ -352,7 +362,8 @@ impl RowSums {
     }
 }
 
-/// Launches the product of these operands, and what adds up the parts of its sums if it does not do that itself. `parameters` are those of the other kernels.
+/// Launches the product of these operands, and the kernel that adds its partial sums if the product
+/// does not do that itself. `parameters` are those of the other kernels.
 pub(super) fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
@@ -417,7 +428,8 @@ pub(super) fn launch(
     add_up(call, parameters, variant, column_sums, row_sums, sum_blocks)
 }
 
-/// The tiles of a cluster's blocks together, of a result of the kernel's `m` rows and `n` columns.
+/// Returns the grid of clusters: the tiles of a cluster's blocks together, for a result of the
+/// kernel's `m` rows and `n` columns.
 fn tiles_of_clusters(tile: &Tile, sizes: [u32; 2], parameters: &Parameters, fast: usize) -> TileGrid {
     let [down, across] = tile.cluster_shape();
     let extents = [tile.block.m * down, tile.block.n * across];
@@ -425,7 +437,8 @@ fn tiles_of_clusters(tile: &Tile, sizes: [u32; 2], parameters: &Parameters, fast
     TileGrid::new(sizes.map(|size| size as usize), extents, matrices, splits, fast)
 }
 
-/// The maps of what the product writes, its result or the parts of its sums, and of what else the epilogue reads or writes.
+/// Returns the maps of the product's output, which is its result or the partial sums, and of what
+/// else the epilogue reads or writes.
 fn result_maps(
     call: &Call<'_>,
     sizes: &Sizes,
@@ -447,7 +460,8 @@ fn result_maps(
     Ok([y, beside])
 }
 
-/// Launches what adds up sums of columns or rows, and with `sum_blocks` blocks the parts of sums of the product.
+/// Launches the kernels that add sums of columns or rows and, with `sum_blocks` blocks, the partial
+/// sums of the product.
 fn add_up(
     call: &Call<'_>,
     parameters: &Parameters,

@@ -1,4 +1,4 @@
-//! Which tile is chosen for which product.
+//! Tests of which tile is chosen for which product.
 
 use super::choice::{choose, choose_among, faster_by_parts, with_epilogue};
 use super::*;
@@ -14,9 +14,9 @@ const F32: MmaInput = MmaInput::Of(DType::F32);
 const F64: MmaInput = MmaInput::Of(DType::F64);
 const BF16: MmaInput = MmaInput::Of(DType::BF16);
 
-/// The products of `tests/kernels/gemm.rs`, which are to come by every tile on an H100: the input,
-/// m, n, k, whether operands are unaligned. Those of tiles that tensor maps would take are for devices, or with
-/// `TERNION_CUDA_TENSOR_MAPS=0`, without such.
+/// The products of `tests/kernels/gemm.rs`, which together use every tile on an H100: the input, m,
+/// n, k, whether operands are unaligned. Those of tiles that lose to tensor maps are for devices
+/// without them, or for `TERNION_CUDA_TENSOR_MAPS=0`.
 static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 33] = [
     (&WGMMA_128X256X64, BF16, [3072, 1024, 2048], false),
     (&WGMMA_128X256X64_CLUSTER, BF16, [4096, 8192, 4104], false),
@@ -53,13 +53,13 @@ static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 33] = [
     (&TF32_32X32X32_ELEMENTWISE, MmaInput::Tf32, [75, 131, 203], true),
 ];
 
-/// The multiprocessors and the memory of an H100, with the instructions of `architecture`.
+/// Returns the multiprocessors and the memory of an H100, with the instructions of `architecture`.
 fn device(architecture: &str) -> Device {
     let architecture = architecture.parse().expect("an architecture");
     Device { multiprocessors: 132, room: 227 << 10, architecture }
 }
 
-/// A product of two matrices, both along k.
+/// Returns the sizes of a product of two k-major matrices.
 fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_tensor_maps: bool) -> Sizes {
     let straddles = input.uses_tensor_cores() && !(k * input.dtype().size()).is_multiple_of(128);
     let bytes = if input.uses_tensor_cores() { input.dtype().size() } else { 0 };
@@ -78,7 +78,7 @@ fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_te
 
 #[test]
 fn tiles_of_other_architectures_are_never_chosen() {
-    // A tile that would win everywhere, if 9.0 alone had its instructions.
+    // A tile that would win everywhere, if only 9.0 had its instructions.
     static FOR_HOPPER: Tile = Tile {
         name: "for_hopper",
         cost: Cost { nanoseconds_per_k: 0.001, ..MMA_128X256X64.cost },
@@ -99,7 +99,7 @@ fn tiles_of_other_architectures_are_never_chosen() {
         let tile = choose(device(architecture));
         assert_eq!(tile == &FOR_HOPPER, is_hopper, "{architecture}: {tile:?}");
     }
-    // Nor where no other fits.
+    // Nor is it chosen if no other tile fits.
     let small = Device { room: 1, ..device("sm_80") };
     assert_ne!(choose(small), &FOR_HOPPER);
 }
@@ -135,8 +135,8 @@ fn tiles_of_clusters_are_counted_and_launched_as_whole_ones() {
     assert!(time(1792) > 1.6 * time(1536), "{} beside {}", time(1792), time(1536));
 }
 
-/// The products of `tests/kernels/bf16x6.rs` which are to come by both tiles of parts of bf16 on an H100, with whole sums and with sums in parts: m, n, k and
-/// the number of matrices.
+/// The products of `tests/kernels/bf16x6.rs`, which together use both bf16x6 tiles on an H100, with
+/// and without split-K: m, n, k and the number of matrices.
 static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
     (&WGMMABF16X6_128X192X32, false, [1056, 2056, 531, 1]),
     (&WGMMABF16X6_128X192X32, true, [520, 776, 8200, 1]),
@@ -147,7 +147,8 @@ static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
     (&WGMMABF16X6_128X192X32, true, [515, 1040, 1037, 6]),
 ];
 
-/// The tile and the parts of sums by which products of f32 are computed in parts of bf16, where tensor maps suit their result or not.
+/// Returns the tile and the number of splits with which f32 products are computed as bf16x6, if
+/// tensor maps support their result or not.
 fn by_parts(
     [m, n, k, matrices]: [usize; 4],
     device: Device,
@@ -179,7 +180,7 @@ fn large_products_are_computed_by_parts_of_bf16_where_they_are_permitted() {
     }
 }
 
-/// A product of aligned matrices, of which a or b may be runs across k.
+/// Returns the sizes of a product of aligned matrices, of which a or b may be MN-major.
 fn across_k([m, n, k]: [usize; 3], [a, b]: [bool; 2]) -> Sizes {
     let turned = [if a { m * k } else { 0 }, if b { k * n } else { 0 }];
     Sizes { turned, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) }
@@ -203,7 +204,7 @@ fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
             assert_eq!(sizes.copied(other), [0; 2], "{other:?} {sizes:?}");
         }
     }
-    // What is copied since its lines begin anywhere is along k then.
+    // An operand that is copied because its lines are unaligned is k-major afterward.
     let [m, n, k] = [256, 1024, 512];
     for (unaligned, turned) in [([m * k, 0], [0, k * n]), ([0, k * n], [m * k, 0]), ([m * k, k * n], [0; 2])]
     {
@@ -214,14 +215,15 @@ fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
 
 #[test]
 fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
-    // 132 tiles of 128 x 256, and 264 where their rows are columns of the result.
+    // 132 tiles of 128 x 256, and 264 if their rows are columns of the result.
     let (wide, high) = ([128, 132 * 256, 512], [132 * 256, 128, 512]);
     let time = |tile: &Tile, sizes, across| tile.predicted(&across_k(sizes, across), 1, 132);
     let tf32 = &WGMMATF32_128X256X32;
     let along_k = time(tf32, wide, [false, false]);
     assert!(time(tf32, wide, [false, true]) > along_k);
     assert_eq!(time(tf32, wide, [false, true]), time(tf32, high, [false, false]));
-    // The smaller operand, a, is copied: b is still across k. Of a high product it is b.
+    // The smaller operand, a, is copied: b is still MN-major. In a high product the smaller operand
+    // is b.
     assert_eq!(time(tf32, wide, [true, true]), time(tf32, high, [false, false]));
     assert_eq!(time(tf32, high, [true, true]), time(tf32, high, [false, false]));
     for (tile, across) in [(tf32, [true, false]), (&TF32_128X256X32, [false, true]), (tf32, [false; 2])] {
@@ -229,7 +231,7 @@ fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
     }
 }
 
-/// A product in `splits` parts by `tile`.
+/// Returns a product in `splits` splits with `tile`.
 fn in_parts(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) -> Choice {
     let [down, across] = tile.cluster_shape();
     let blocks = rows.next_multiple_of(down) * columns.next_multiple_of(across) * splits;
@@ -249,7 +251,7 @@ fn in_parts(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) -> 
 
 #[test]
 fn parts_are_added_up_inside_where_every_unit_has_a_word() {
-    // Bytes of f32 of whole tiles: those of a cluster count where they are beyond the result, too.
+    // Bytes of whole f32 tiles, including those tiles of a cluster that are outside of the result.
     for (tile, tiles, splits, bytes) in [
         (&WGMMA_128X192X64_PING_PONG, [6, 4], 5, Some(6 * 4 * 5 * 128 * 192 * 4)),
         (&WGMMA_64X64X64_PING_PONG, [1, 64], 2, Some(64 * 2 * 64 * 64 * 4)),
@@ -257,7 +259,7 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
         (&WGMMA_128X128X64_CLUSTER4, [3, 7], 4, Some(4 * 8 * 4 * 128 * 128 * 4)),
         (&WGMMATF32_128X256X32, [2, 3], 128, Some(2 * 3 * 128 * 128 * 256 * 4)),
         (&WGMMABF16X6_128X192X32, [5, 5], 3, Some(25 * 3 * 128 * 192 * 4)),
-        // Whole sums, other engines, too many units, too many bytes.
+        // No split, other engines, too many units, too many bytes.
         (&WGMMA_128X192X64_PING_PONG, [6, 4], 1, None),
         (&MMA_64X64X64, [1, 64], 2, None),
         (&SIMT_64X64X8, [1, 64], 2, None),
@@ -273,7 +275,8 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
     }
 }
 
-/// Microseconds that `splits` parts of sums take beside the sums, where memory is no limit.
+/// Returns the microseconds that `splits` splits take in addition to the products, if memory does
+/// not limit them.
 fn beside(tile: &Tile, [m, n]: [usize; 2], splits: usize) -> f64 {
     let sizes = Sizes { element_bytes: [0; 2], ..sizes(BF16, [m, n, 16384], [0; 2], true) };
     let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
@@ -286,13 +289,13 @@ fn parts_cost_by_who_adds_them_up() {
     for tile in [inside, outside, cluster] {
         assert!(beside(tile, [768, 768], 4) > 0.0, "{tile:?}");
     }
-    // Each part arrives: those that a second kernel adds up cost their traffic alone.
+    // Each split arrives at a counter; splits that a second kernel adds cost only their traffic.
     let per_part = |tile| beside(tile, [768, 768], 8) - beside(tile, [768, 768], 4);
     assert!(per_part(inside) > per_part(outside) + 0.1);
-    // Where units have no words there is a second kernel.
+    // If there are no words for the units, there is a second kernel.
     let large = [128 * 64, 192 * 65];
     assert!((beside(inside, large, 4) - beside(outside, large, 4)).abs() < 1e-6);
-    // Those of a cluster never get to memory.
+    // The partial sums of a cluster are never stored in memory.
     assert!((beside(cluster, [768, 768], 4) - beside(cluster, large, 4)).abs() < 1e-6);
     assert!(beside(outside, large, 4) > 10.0 * beside(outside, [768, 768], 4));
 }
@@ -309,7 +312,7 @@ fn what_memory_and_the_cache_deliver_limits_products_of_tensor_cores() {
     // Rows of a are read by 8 columns of tiles, columns of b by 16 rows of them.
     let straddling = [[true, false], [false, true]].map(|straddles| time(2048, 2048, [2; 2], straddles));
     assert!(aligned < straddling[0] && straddling[0] < straddling[1]);
-    // Blocks of a cluster load columns of b once.
+    // The blocks of a cluster load columns of b once.
     static CLUSTERED: &Tile = &WGMMA_128X256X64_CLUSTER;
     let plain = Tile { cluster: 1, ..WGMMA_128X256X64_CLUSTER };
     let product = sizes(BF16, [2048, 2048, 2048], [0; 2], true);
@@ -320,7 +323,7 @@ fn what_memory_and_the_cache_deliver_limits_products_of_tensor_cores() {
 fn kernels_count_as_the_host_does() {
     let program = crate::files::Program::new(&["gemm/wgmma.cu"], std::iter::empty());
     let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
-    // Eight bits of a word count parts: `MOST_ARRIVALS`.
+    // Eight bits of a word count splits: `MOST_ARRIVALS`.
     assert!(text("gemm/wgmma_parts.cuh").contains("ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16"));
     assert!(
         text("gemm/wgmma_tile.cuh").contains("8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS)")
@@ -341,7 +344,7 @@ fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
         let epilogue = EpilogueVariant::RowSumsOfA;
         let variant = GemmVariant { tile, a, b, operands: DType::BF16, output, epilogue };
         let found = with_epilogue(variant, splits, sizes, device("sm_90a"));
-        // The tile that was chosen for the product, if it adds up rows.
+        // The tile that was chosen for the product, if it adds rows.
         let as_it_was = large.contains(&tile);
         assert!(found.is_none_or(|found| !as_it_was || found == (variant, splits)), "{variant:?}: {found:?}");
         found.map(|(variant, _)| variant)
@@ -362,7 +365,8 @@ fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
             let batch = Sizes { matrices: 2, ..sizes };
             assert!(found(tile, [mn, mn], output, splits, &batch).is_none(), "{tile:?} in a batch");
         }
-        // Of one that adds up none, if the product and a reduction take longer; never of another engine.
+        // For a tile that does not add rows, if the product and a reduction take longer; never for
+        // another engine.
         for (tile, is_slow) in others {
             let found = found(tile, [mn, mn], output, splits, &sizes);
             assert_eq!(
@@ -374,7 +378,8 @@ fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
     }
 }
 
-/// Another tile is taken for its sums of rows where it takes less than the chosen one and a reduction, which reads a once more.
+/// Another tile is used for its row sums if it takes less time than the chosen one and a reduction,
+/// which reads a again.
 #[test]
 fn sums_of_rows_by_another_tile_are_compared_with_a_reduction() {
     let mn = LoadMode::MnMajor;
@@ -396,20 +401,20 @@ fn sums_of_rows_by_another_tile_are_compared_with_a_reduction() {
         assert!(tile.predicted(&sizes, parts, 132) > fastest.predicted(&sizes, splits, 132), "{m} x {n}");
     }
     let square = sizes(BF16, [768, 768, 16384], [0; 2], true);
-    // One that is faster by more than the reduction takes.
+    // A tile that is faster by more than the time of the reduction.
     static FASTER: Tile = Tile {
         cost: Cost { nanoseconds_per_k: 0.1, ..WGMMA_128X128X64_CLUSTER4.cost },
         ..WGMMA_128X128X64_CLUSTER4
     };
     assert_eq!(found(&FASTER, 1, &square), None);
-    // One that is asked for stays.
+    // A tile that the caller requested is kept.
     let wanted = Wanted { tile: Some(WGMMA_128X128X64_CLUSTER4.name), splits: None };
     assert_eq!(with_tile(wanted, || found(&WGMMA_128X128X64_CLUSTER4, 3, &square)).0, None);
 }
 
 #[test]
 fn tiles_fit_the_shared_memory_of_every_device() {
-    // Bytes that a block may have on 8.6, 8.9 and 12.x; on 8.0; on 9.0 and 10.0.
+    // Maximum bytes of a block on 8.6, 8.9 and 12.x; on 8.0; on 9.0 and 10.0.
     for room in [99 << 10, 163 << 10, 227 << 10] {
         for input in MmaInput::all() {
             for (m, n, k) in
@@ -427,7 +432,7 @@ fn tiles_fit_the_shared_memory_of_every_device() {
     }
 }
 
-/// The product of a layer with gelu, by `tile`.
+/// Returns the product of a layer with gelu, by `tile`.
 fn with_pre_activation(tile: &'static Tile) -> GemmVariant {
     GemmVariant {
         tile,
@@ -439,7 +444,8 @@ fn with_pre_activation(tile: &'static Tile) -> GemmVariant {
     }
 }
 
-/// A layer of few rows: its activation is fused where the sums are short, and has a kernel of its own where a fused product would take far longer than one in parts.
+/// A layer of few rows: its activation is fused if k is short, and has a separate kernel if a fused
+/// product would take much longer than split-K.
 #[test]
 fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
     let device = device("sm_90a");
@@ -454,8 +460,9 @@ fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
     assert!(fused([16, 4096, 4096]).is_none(), "long sums");
 }
 
-/// What a residual epilogue reads and writes takes long, and all blocks of a cooperative tile wait for it at the same time: 128 x 192 in turn is faster than
-/// 128 x 256 (`docs/kernels/matmul.md`, What was tried).
+/// The traffic of a residual epilogue takes long, and all blocks with a cooperative tile wait for
+/// it at the same time: 128 x 192 with ping-pong scheduling is faster than 128 x 256
+/// (`docs/kernels/matmul.md`, What was tried).
 #[test]
 fn epilogues_that_read_much_are_fused_with_tiles_in_turn() {
     let device = device("sm_90a");
@@ -474,7 +481,8 @@ fn epilogues_that_read_much_are_fused_with_tiles_in_turn() {
     }
 }
 
-/// The fastest tile with an epilogue may be much slower than the fastest without: then a kernel behind the product takes less.
+/// The fastest tile with an epilogue may be much slower than the fastest without. Then a separate
+/// epilogue kernel takes less time.
 #[test]
 fn epilogues_are_not_fused_with_a_far_slower_tile() {
     let device = device("sm_90a");
@@ -482,11 +490,12 @@ fn epilogues_are_not_fused_with_a_far_slower_tile() {
     let fastest = &WGMMA_64X64X64_PING_PONG;
     assert!(!FUSED_TILES.contains(&fastest));
     assert!(with_epilogue(with_pre_activation(fastest), 1, &sizes, device).is_none());
-    // Beside a tile as slow as that with the epilogue, it is fused.
+    // Compared with a tile as slow as the one with the epilogue, it is fused.
     assert!(with_epilogue(with_pre_activation(FUSED_TILES[0]), 1, &sizes, device).is_some());
 }
 
-/// A share of a device, as MPS gives it out, may have fewer multiprocessors than a cluster has blocks.
+/// A fraction of a device, as MPS assigns it, may have fewer multiprocessors than a cluster has
+/// blocks.
 #[test]
 fn clusters_are_left_out_where_they_do_not_fit() {
     for multiprocessors in 1..=8 {
@@ -503,7 +512,7 @@ fn clusters_are_left_out_where_they_do_not_fit() {
     }
 }
 
-/// Memory that is looked at by nobody.
+/// Memory that is never accessed.
 #[derive(Debug)]
 struct NoMemory(AtomicU64);
 
@@ -517,7 +526,8 @@ impl Memory for NoMemory {
     }
 }
 
-/// There is a fused kernel with results of half precision and none with f32: neither choice serves for the other product, whichever was asked for first.
+/// There is a fused kernel with half-precision results and none with f32 results: neither choice
+/// may be used for the other product, whichever is chosen first.
 #[test]
 fn choices_are_remembered_by_the_dtype_of_the_result() {
     let buffer = Buffer::new(NoMemory(AtomicU64::new(0)));

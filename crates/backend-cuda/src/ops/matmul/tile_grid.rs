@@ -1,11 +1,13 @@
-//! The tiles of a product as kernels by warpgroups number them.
+//! The tiles of a product in the order in which the warpgroup kernels number them.
 
 use crate::space::Divisor;
 
-/// Rows of tiles that are walked together, column by column: `TileGrid::BAND_ROWS` of `gemm/gemm.cuh`.
+/// Rows of tiles that are traversed together, column by column: `TileGrid::BAND_ROWS` of
+/// `gemm/gemm.cuh`.
 const BAND: usize = 8;
 
-/// What the number of a tile is divided by, as `TileGrid` of the kernels. Numbers are below 2^31.
+/// The divisors that decompose the index of a tile, like `TileGrid` in the kernels. Indices are
+/// less than 2^31.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TileGrid {
@@ -19,7 +21,8 @@ pub(super) struct TileGrid {
 }
 
 impl TileGrid {
-    /// Of `matrices` results of `m` rows and `n` columns in tiles of `tile_m` x `tile_n`, each in `splits` parts; the fast axis of the batch has `fast` matrices.
+    /// Returns the grid of `matrices` results of `m` rows and `n` columns in tiles of `tile_m` x
+    /// `tile_n`, each in `splits` splits. The fast axis of the batch has `fast` matrices.
     pub(super) fn new(
         [m, n]: [usize; 2],
         [tile_m, tile_n]: [usize; 2],
@@ -31,7 +34,7 @@ impl TileGrid {
         TileGrid {
             matrix: Divisor::new(rows * columns),
             band: Divisor::new(BAND * columns),
-            // Of no rows: a divisor that no number meets.
+            // If there is no partial band, this divisor is not used.
             last_band: Divisor::new(rows % BAND),
             splits: Divisor::new(splits),
             fast: Divisor::new(fast),
@@ -45,7 +48,7 @@ impl TileGrid {
 mod tests {
     use super::*;
 
-    /// Row, column, matrix and split of a tile, as the kernels work them out.
+    /// Returns the row, column, matrix and split of a tile, as the kernels compute them.
     fn tile(grid: &TileGrid, number: u32) -> [u32; 4] {
         let rest = grid.matrix.divide(number);
         let number = number - rest * grid.matrix.divisor();

@@ -1,9 +1,9 @@
-//! The queue of launches, before a driver that notes what it gets.
+//! The submission queue, with a fake driver that records what it receives.
 
 use super::*;
 use crate::driver::launch::LaunchAttributes;
 
-/// Notes the numbers that it gets, as slowly as it is asked to; refuses one.
+/// Records the numbers that it receives, at the speed of `pause`; refuses one of them.
 #[derive(Default)]
 struct Notes {
     numbers: Mutex<Vec<u64>>,
@@ -29,7 +29,7 @@ impl LaunchTarget for Notes {
     }
 }
 
-/// One block of one thread.
+/// Returns the configuration of one block of one thread.
 fn plain() -> LaunchConfig {
     let attributes = LaunchAttributes::NONE;
     LaunchConfig { function: std::ptr::null_mut(), grid: [1; 3], block: [1; 3], shared: 0, attributes }
@@ -59,7 +59,7 @@ fn launches_arrive_in_their_order_whoever_hands_them_over() {
             assert_eq!(push(&queue, sent, sent % 31 == 0), sys::CUresult::CUDA_SUCCESS);
             sent += 1;
         }
-        // Now and then until the thread sleeps.
+        // Sometimes wait until the thread sleeps.
         match round % 50 {
             49 => std::thread::sleep(5 * PATIENCE),
             _ if round % 3 == 0 => queue.drain(),
@@ -127,15 +127,15 @@ fn a_lone_launch_is_made_by_its_own_thread() {
     assert!(queue.handle.lock().is_none(), "nobody was woken");
 }
 
-/// Launches so many that the thread has to do with them, and says what was refused by the launches
-/// themselves.
+/// Pushes enough launches that the thread takes part, and returns the error that the launches
+/// themselves returned.
 fn push_many(queue: &Arc<SubmissionQueue<Notes>>) -> Option<sys::CUresult> {
     let refused = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
     let codes: Vec<_> = (0..100).map(|number| push(queue, number, false)).filter(refused).collect();
     codes.first().copied()
 }
 
-/// Op and answer of what the driver refused.
+/// Returns the op and the status of a launch that the driver refused.
 fn said(refusal: Refusal) -> (&'static str, sys::CUresult) {
     match refusal.reason {
         Reason::Driver(code) => (refusal.op, code),
@@ -148,7 +148,7 @@ fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
     let queue = queue(Notes { refuses: Some(60), ..Notes::default() });
     let at_once = push_many(&queue);
     queue.drain();
-    // A thread that is kept waiting may have fallen asleep meanwhile.
+    // The thread may have fallen asleep if it was kept waiting.
     let reported = queue.refused_to_this_thread().map(said);
     assert_eq!(
         at_once.map(|code| ("test", code)).or(reported),
@@ -178,7 +178,8 @@ fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
     assert!(queue.refused().is_none());
 }
 
-/// A kernel that is there when the other end of the channel says which, or ends.
+/// A kernel that is compiled when the other end of the channel sends its handle, or fails when that
+/// end is dropped.
 #[derive(Debug)]
 struct Later(Mutex<std::sync::mpsc::Receiver<usize>>);
 
@@ -206,7 +207,7 @@ fn launches_wait_for_kernels_that_are_compiled_and_keep_their_order() {
     (2..20).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
     let second = push_awaited(&queue, 20);
     (21..30).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
-    // Whoever compiles faster does not overtake.
+    // A kernel that is compiled sooner does not overtake.
     second.send(2020).expect("awaited");
     std::thread::sleep(5 * PATIENCE);
     assert_eq!(*queue.target.numbers.lock(), [0], "the second kernel and all between are behind the first");
@@ -299,7 +300,7 @@ fn without_a_thread_every_launch_goes_straight_to_the_driver() {
     assert!(queue.handle.lock().is_none());
 }
 
-/// Parameters with a tensor map after a number, as a kernel takes them.
+/// Parameters with a tensor map after a number, in the form that a kernel takes.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Aligned {
@@ -317,7 +318,7 @@ impl Aligned {
     }
 }
 
-/// Notes launches with [`Aligned`] parameters, and whether those stand at a multiple of 64 bytes.
+/// Records launches with [`Aligned`] parameters, and checks that these are aligned to 64 bytes.
 #[derive(Default)]
 struct AlignedNotes(Mutex<Vec<(LaunchConfig, Aligned)>>);
 
@@ -335,7 +336,7 @@ impl LaunchTarget for AlignedNotes {
     }
 }
 
-/// By slots of the queue, by launches that go straight to the driver, and by those of a recorded
+/// The launches go through slots of the queue, straight to the driver, and as those of a recorded
 /// step, which are made at once.
 #[test]
 fn attributes_and_aligned_parameters_arrive_unchanged() {
@@ -354,13 +355,13 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     queue.stop();
     let mut expected: Vec<_> = (0..count).map(|number| (config(number), Aligned::of(number))).collect();
     assert!(expected[0].0.attributes.dependent);
-    // Nothing is known of what is ahead of it.
+    // The work before the first launch is unknown.
     expected[0].0.attributes.dependent = false;
     assert_eq!(*queue.target.0.lock(), expected);
     assert!(queue.slots.len() == SLOTS && size_of::<Aligned>() <= ROOM, "they went through slots");
 }
 
-/// However they reach the driver: only those right behind another launch.
+/// On every path to the driver, only launches directly after another launch are dependent.
 #[test]
 fn launches_behind_other_work_wait_for_its_end() {
     for (is_used, at_once) in [(true, false), (true, true), (false, false)] {

@@ -1,4 +1,4 @@
-//! Products of f32 in parts of bf16: the tiles, and their variants.
+//! f32 products on bf16 tensor cores (bf16x6): the tiles, and their variants.
 
 use super::{BlockShape, Cost, Engine, EpilogueVariant, GemmVariant, LoadMode, Part, Purpose, Tile};
 use ternion_core::DType;
@@ -39,10 +39,10 @@ pub(crate) static WGMMABF16X6_128X128X32: Tile = Tile {
     },
 };
 
-/// Tiles of f32 in parts of bf16, beside those of f32.
+/// Tiles that multiply f32 as bf16x6, in addition to the SIMT tiles of f32.
 pub(crate) static BF16X6_TILES: [&Tile; 2] = [&WGMMABF16X6_128X192X32, &WGMMABF16X6_128X128X32];
 
-/// Products of parts of bf16, stored in f32.
+/// Returns the variants of bf16x6 products, stored in f32.
 pub(super) fn bf16x6_variants() -> impl Iterator<Item = GemmVariant> {
     let loads = [LoadMode::KMajor, LoadMode::MnMajor];
     let pairs = loads.into_iter().flat_map(move |a| loads.map(|b| [a, b]));

@@ -1,4 +1,4 @@
-//! What kernels of products do to their sums.
+//! Epilogues of matrix products.
 
 use super::{FUSED_TILES, LoadMode, ROW_SUM_TILES, Tile};
 use crate::variant::elementwise::Activation;
@@ -6,31 +6,35 @@ use smallvec::{SmallVec, smallvec};
 use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, UnaryOp};
 
-/// What is done to a product before it is stored.
+/// An epilogue that a kernel is compiled with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum EpilogueVariant {
-    /// Adds a bias to each column, then applies relu: each if the call asks for it. The bias of a call may be null,
-    /// and relu is switched by a constant at run time.
+    /// Adds a bias to each column and applies relu, each if the call requests it. The bias of a
+    /// call may be null, and relu is selected by a constant at run time.
     BiasRelu,
     /// Stores the biased sum, rounded, and its activation.
     PreActivation(Activation),
-    /// Multiplies by the gradient of the activation at a pre-activation; of relu, at its result.
+    /// Multiplies by the gradient of the activation at a pre-activation; for relu, at its result.
     ActivationGrad(Activation),
-    /// Adds the bias and a residual of f32, which may be what the result's memory held: an accumulator.
+    /// Adds the bias and an f32 residual, which may be the previous content of the result's memory:
+    /// an accumulator.
     Residual,
-    /// Adds up the rows of a beside the product, which is stored as it is, in one part or several.
+    /// Adds the rows of a in addition to computing the product, which is stored unchanged, with or
+    /// without split-K.
     RowSumsOfA,
 }
 
 impl EpilogueVariant {
-    /// The activations that are fused with products and give the pre-activation, too: their gradients are functions of it.
+    /// Activations that are fused with products and also return the pre-activation, because their
+    /// gradients are functions of it.
     const ACTIVATIONS: [Activation; 3] = [Activation::GeluErf, Activation::GeluTanh, Activation::Silu];
 
-    /// Those whose gradients are fused with products.
+    /// Activations whose gradients are fused with products.
     const GRADIENTS: [Activation; 4] =
         [Activation::GeluErf, Activation::GeluTanh, Activation::Silu, Activation::Relu];
 
-    /// What a product of half precision is fused with for an epilogue that is more than bias and relu.
+    /// Returns the fused epilogue of a half-precision product, for an epilogue that is more than
+    /// bias and relu.
     pub(crate) fn fused(epilogue: &Epilogue) -> Option<EpilogueVariant> {
         let Epilogue { bias, activation, residual, accumulate, pre_activation, activation_grad, .. } =
             *epilogue;
@@ -52,7 +56,7 @@ impl EpilogueVariant {
         }
     }
 
-    /// Buffers of a warp's strips.
+    /// Returns the number of buffers of a warp's strips.
     pub(super) fn buffers(self) -> usize {
         match self {
             EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => 0,
@@ -61,7 +65,7 @@ impl EpilogueVariant {
         }
     }
 
-    /// The dtypes of what is stored, of products of `operands`.
+    /// Returns the dtypes of the result, for products of `operands`.
     pub(super) fn outputs(self, operands: DType) -> SmallVec<[DType; 2]> {
         match self {
             EpilogueVariant::Residual => smallvec![DType::F32],
@@ -72,17 +76,19 @@ impl EpilogueVariant {
         }
     }
 
-    /// The tiles that have it.
+    /// Returns the tiles that have this epilogue.
     pub(super) fn tiles(self) -> &'static [&'static Tile] {
         if self == EpilogueVariant::RowSumsOfA { &ROW_SUM_TILES } else { &FUSED_TILES }
     }
 
-    /// Whether slabs of two consumers are stored as they are, and not strips of their warps.
+    /// Returns whether the two consumers store whole slabs of plain results, and not strips of
+    /// their warps.
     pub(super) fn stores_slabs(self) -> bool {
         matches!(self, EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA)
     }
 
-    /// How operands come in the products that have this epilogue: those of linear layers and of their gradients.
+    /// Returns the load modes of the products that have this epilogue: those of linear layers and
+    /// of their gradients.
     pub(super) fn loads(self) -> &'static [[LoadMode; 2]] {
         const FORWARD: [LoadMode; 2] = [LoadMode::KMajor, LoadMode::KMajor];
         const INPUT_GRAD: [LoadMode; 2] = [LoadMode::KMajor, LoadMode::MnMajor];

@@ -1,8 +1,10 @@
-//! The tiles of f16 and bf16 for products of few rows or tiles, whose sums blocks of a cluster have parts of (`gemm/wgmma_split_k.cu`).
+//! The tiles of f16 and bf16 for products of few rows or tiles, with split-K among the blocks of a
+//! cluster (`gemm/wgmma_split_k.cu`).
 
 use super::{BlockShape, Cost, Engine, Part, Purpose, Tile};
 
-/// At most 16 rows, as when a model decodes. As many stages as leave room for two blocks on a multiprocessor.
+/// At most 16 rows, as when a model decodes. As many stages as two resident blocks of a
+/// multiprocessor have room for.
 pub(crate) static WGMMASPLITK_16X64X64: Tile = Tile {
     name: "wgmmasplitk_16x64x64",
     engine: Engine::WgmmaSplitK,

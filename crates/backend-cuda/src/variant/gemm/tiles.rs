@@ -26,7 +26,7 @@ pub(crate) static SIMT_128X256X8: Tile = Tile {
     },
 };
 
-/// Middle-sized ones.
+/// Medium-sized products.
 pub(crate) static SIMT_64X64X8: Tile = Tile {
     name: "simt_64x64x8",
     engine: Engine::Simt,
@@ -44,7 +44,7 @@ pub(crate) static SIMT_64X64X8: Tile = Tile {
     },
 };
 
-/// Small ones; the only one for narrow integers.
+/// Small products; the only tile for narrow integers.
 pub(crate) static SIMT_32X32X32: Tile = Tile {
     name: "simt_32x32x32",
     engine: Engine::Simt,
@@ -98,7 +98,7 @@ pub(crate) static SIMT_64X128X8: Tile = Tile {
     },
 };
 
-/// Small ones; the only one for i64.
+/// Small products of f64; the only tile for i64.
 pub(crate) static SIMT_64X64X16: Tile = Tile {
     name: "simt_64x64x16",
     engine: Engine::Simt,
@@ -350,7 +350,7 @@ pub(crate) static WGMMATF32_128X256X32: Tile = Tile {
     },
 };
 
-/// Short sums.
+/// Short k.
 pub(crate) static WGMMATF32_128X192X32_PING_PONG: Tile = Tile {
     name: "wgmmatf32_128x192x32_ping_pong",
     engine: Engine::WgmmaTf32,
@@ -428,10 +428,10 @@ static MMA: [&Tile; 17] = [
     &MMA_16X128X64,
     &MMA_32X32X64_ELEMENTWISE,
 ];
-/// Those whose kernels are fused with more than bias and relu.
+/// Tiles whose kernels are fused with more than bias and relu.
 pub(crate) static FUSED_TILES: [&Tile; 3] =
     [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
-/// Those that add up the rows of a beside the product.
+/// Tiles that also add the rows of a.
 pub(crate) static ROW_SUM_TILES: [&Tile; 3] =
     [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
 /// Tiles of f32 that is rounded to TF32.
@@ -448,8 +448,8 @@ static TF32: [&Tile; 10] = [
     &TF32_32X32X32_ELEMENTWISE,
 ];
 
-/// The tiles that there are for products of these. For narrow integers and i64 the small one
-/// serves.
+/// Returns the tiles for products of this input type. Narrow integers and i64 have only the small
+/// tile.
 pub(crate) fn tiles(input: MmaInput) -> &'static [&'static Tile] {
     match input {
         MmaInput::Tf32 => &TF32,
@@ -493,7 +493,8 @@ mod tests {
         }
     }
 
-    /// How a variant's operands come, whether it is turned, and whether one of them is read from registers.
+    /// Returns the load modes of a variant, whether it swaps a and b, and whether one of them is
+    /// read from registers.
     fn form(variant: &GemmVariant) -> ([LoadMode; 2], bool, bool) {
         ([variant.a, variant.b], variant.is_turned(), variant.reads_registers())
     }
@@ -520,7 +521,8 @@ mod tests {
         }
     }
 
-    /// Those of wgmma that count on several blocks: with what the device keeps of each block's shared memory.
+    /// Checks wgmma tiles with several resident blocks, including the shared memory that the device
+    /// reserves for each block.
     #[test]
     fn blocks_that_are_to_be_resident_fit_a_multiprocessor() {
         const OF_MULTIPROCESSOR: usize = 228 << 10;

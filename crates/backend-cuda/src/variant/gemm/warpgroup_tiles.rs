@@ -20,7 +20,7 @@ pub(crate) static WGMMA_128X256X64: Tile = Tile {
     },
 };
 
-/// The same in clusters.
+/// As `WGMMA_128X256X64`, in clusters.
 pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
     name: "wgmma_128x256x64_cluster",
     engine: Engine::Wgmma,
@@ -38,7 +38,8 @@ pub(crate) static WGMMA_128X256X64_CLUSTER: Tile = Tile {
     },
 };
 
-/// Short sums, beside which the way out of a tile takes long: one consumer stores while the other one multiplies.
+/// Short k, where the epilogue takes a large part of the time: one consumer stores while the other
+/// one multiplies.
 pub(crate) static WGMMA_128X192X64_PING_PONG: Tile = Tile {
     name: "wgmma_128x192x64_ping_pong",
     engine: Engine::Wgmma,
@@ -92,7 +93,7 @@ pub(crate) static WGMMA_128X128X64_CLUSTER4: Tile = Tile {
     },
 };
 
-/// Fewer.
+/// Fewer tiles.
 pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     name: "wgmma_64x128x64_ping_pong",
     engine: Engine::Wgmma,
@@ -110,7 +111,8 @@ pub(crate) static WGMMA_64X128X64_PING_PONG: Tile = Tile {
     },
 };
 
-/// Lines that begin beside multiples of 128 bytes, of which a block loads fewer beside another one.
+/// Lines that are not aligned to 128 bytes: a block of a cluster loads fewer of them, because it
+/// shares them with the other block.
 pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
     name: "wgmma_64x128x64_cluster",
     engine: Engine::Wgmma,

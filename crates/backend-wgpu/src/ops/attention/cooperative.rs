@@ -1,5 +1,5 @@
-//! Attention in f16 and bf16 by cooperative matrices: operands are packed as f16 first, with a
-//! record of what they are, then the products.
+//! Attention in f16 and bf16 with cooperative matrices. The operands are first packed as f16, with
+//! a record of their properties; then the products are computed.
 
 use super::{EVERYWHERE, FORWARD_VEC4S, Slots, in_vec4, strides};
 use crate::call::Call;
@@ -15,18 +15,19 @@ use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
-/// Lines of a chunk of pack_f16.wgsl: heads are padded to whole ones.
+/// Rows of a chunk of pack_f16.wgsl. Heads are padded to whole chunks.
 const CHUNK: usize = 128;
 /// Words of a record.
 const RECORD_WORDS: usize = 8;
-/// Rows that are narrower are not worth being padded to 64.
+/// Minimum width: padding narrower rows to 64 is not worth it.
 const NARROWEST: usize = 33;
-/// Fewer queries read each key once or twice: not worth packing them all.
+/// Minimum number of queries: with fewer, each key is read only once or twice, and packing is not
+/// worth it.
 const FEWEST_QUERIES: usize = 5;
-/// The fewest lines of a work group, of which each subgroup takes 16.
+/// Minimum number of rows of a workgroup, of which each subgroup computes 16.
 const FEWEST_LINES: u32 = 32;
-/// Bindings of the launch that has most: four tensors, packed, ranges and records, and the
-/// parameters.
+/// Number of bindings of the launch that has the most: four tensors, four packed tensors, ranges,
+/// records, and the parameters.
 const MOST_BINDINGS: u32 = 11;
 
 /// The parameters, as in pack_f16.wgsl.
@@ -95,7 +96,7 @@ struct Sizes {
     keys: usize,
     head_dim: usize,
     value_dim: usize,
-    /// Of packed rows.
+    /// Width of packed rows.
     width: usize,
 }
 
@@ -116,7 +117,7 @@ impl Sizes {
         self.keys.next_multiple_of(CHUNK)
     }
 
-    /// Heads and lines of q, k, v and dy.
+    /// Returns the number of heads and rows of q, k, v or dy.
     fn lines(&self, tensor: usize) -> [usize; 2] {
         if tensor == 1 || tensor == 2 { [self.kv_heads, self.keys] } else { [self.heads, self.queries] }
     }
@@ -131,23 +132,23 @@ impl Sizes {
     }
 }
 
-/// How far back and ahead queries see.
+/// Returns the bounds of the window behind and ahead of each query.
 fn reach(config: &AttentionConfig) -> [i32; 2] {
     let window = config.window.map_or(EVERYWHERE, |window| window.min(EVERYWHERE as usize) as i32);
     [window, if config.causal { 1 } else { window }]
 }
 
-/// The factor of scores for powers of two.
+/// Returns the factor of scores for powers of two.
 fn binary_scale(config: &AttentionConfig) -> f32 {
     (config.scale * std::f64::consts::LOG2_E) as f32
 }
 
-/// What shaders name the tensors.
+/// The names of the tensors in shaders.
 const NAMES: [SlotName; 4] = [SlotName::Q, SlotName::K, SlotName::V, SlotName::Dy];
 const PACKED: [SlotName; 4] = [SlotName::PackedQ, SlotName::PackedK, SlotName::PackedV, SlotName::PackedDy];
 
-/// Whether these tensors, q, k, v and of gradients dy, are taken: 16-bit floats without a mask, by
-/// vec4, where the device can.
+/// Returns whether these tensors (q, k, v, and dy for gradients) are supported: 16-bit floats
+/// without a mask, accessible as vec4, on a device with the required features.
 fn takes(
     call: &Call<'_>,
     config: &AttentionConfig,
@@ -167,7 +168,7 @@ fn takes(
     let has_memory = makes.map(|made| made.bytes(sizes.width, FEWEST_LINES)).max();
     let has_memory = has_memory <= Some(limits.max_compute_workgroup_storage_size);
     let is_large = sizes.head_dim.max(sizes.value_dim) >= NARROWEST && sizes.queries >= FEWEST_QUERIES;
-    // Matrices are read from one binding: the shaders find no windows.
+    // Cooperative matrices are read from one binding: the shaders do not select windows.
     let most = limits.max_storage_buffer_binding_size as usize;
     let fits = (0..tensors.len()).all(|tensor| sizes.packed_bytes(tensor) <= most);
     for view in tensors {
@@ -178,7 +179,7 @@ fn takes(
     Ok(fits && has_memory && is_large && sizes.batch > 0)
 }
 
-/// PackedF16 of the tensors, and which groups of heads are taken.
+/// The tensors packed as f16, and the records that mark the groups of heads accepted for this path.
 pub(super) struct PackedF16 {
     sizes: Sizes,
     packed: Vec<Buffer>,
@@ -186,7 +187,7 @@ pub(super) struct PackedF16 {
 }
 
 impl PackedF16 {
-    /// Queues what makes them of q, k, v and, of gradients, dy.
+    /// Queues the packing of q, k, v and, for gradients, dy.
     fn of(call: &Call<'_>, config: &AttentionConfig, tensors: &[View<'_>]) -> Result<PackedF16> {
         let sizes = Sizes::of(call)?;
         let alloc = |bytes: usize| call.gpu.alloc(bytes);
@@ -245,12 +246,12 @@ impl PackedF16 {
         slots.launch(call, groups, bytemuck::bytes_of(&parameters))
     }
 
-    /// The records, for shaders that take what these refuse.
+    /// Returns the records, for shaders that compute the rejected groups.
     pub(super) fn records<'a>(&'a self, call: &Call<'a>) -> Result<Binding<'a>> {
         call.gpu.scratch(call.name, &self.records)
     }
 
-    /// What the shaders of products are linked with: work groups of so many lines.
+    /// Returns the slots and placeholders of the product shaders, for workgroups of `lines` rows.
     fn slots<'a>(&'a self, call: &Call<'a>, made: Made, lines: u32) -> Result<Slots<'a>> {
         let mut slots = Slots::new(made.shader());
         for (name, packed) in PACKED.into_iter().zip(&self.packed) {
@@ -268,14 +269,14 @@ impl PackedF16 {
             Constant::TileVec4s.is(32 * (vec4s + 2)),
             Constant::ScoreVec4s.is(9 * lines),
             Constant::WeightVec4s.is(10 * lines),
-            // The roles A, B, C of matrices must be no other names.
+            // The roles A, B and C of matrices must not be names of anything else.
             CooperativeNumber::F32.into(),
             CooperativeSum::C.into(),
         ]);
         Ok(slots)
     }
 
-    /// Queues y and lse of the groups that are taken.
+    /// Queues y and lse of the accepted groups.
     pub(super) fn launch_forward(&self, call: &Call<'_>, config: &AttentionConfig) -> Result<()> {
         let sizes = self.sizes;
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
@@ -305,8 +306,7 @@ impl PackedF16 {
         slots.launch(call, sizes.batch * sizes.heads * tiles, bytemuck::bytes_of(&parameters))
     }
 
-    /// Queues dq, dk and dv of the groups that are taken; `row_numbers` are those of
-    /// grad_rows.wgsl.
+    /// Queues dq, dk and dv of the accepted groups; `row_numbers` is the output of grad_rows.wgsl.
     pub(super) fn launch_gradients<'a>(
         &'a self,
         call: &Call<'a>,
@@ -365,7 +365,7 @@ impl PackedF16 {
     }
 }
 
-/// What a launch makes.
+/// What a launch computes.
 #[derive(Clone, Copy, PartialEq)]
 enum Made {
     Output,
@@ -376,7 +376,7 @@ enum Made {
 }
 
 impl Made {
-    /// The launches of the gradients: that of keys and that of values are one where both fit the
+    /// Returns the launches of the gradients: dk and dv are computed in one launch if both fit in
     /// registers.
     fn gradients(width: usize) -> &'static [Made] {
         if width <= 64 { &[Made::Query, Made::KeyAndValue] } else { &[Made::Query, Made::Key, Made::Value] }
@@ -398,7 +398,7 @@ impl Made {
         !matches!(self, Made::Query | Made::Key)
     }
 
-    /// Bytes of memory of a work group of so many lines, as the shaders declare it.
+    /// Returns the workgroup memory for `lines` rows in bytes, as the shaders declare it.
     fn bytes(self, width: usize, lines: u32) -> u32 {
         let tiles = 2 * 32 * (width as u32 / 4 + 2) * 8;
         let (scores, halves) = (9 * 16, 10 * 8);
@@ -412,14 +412,15 @@ impl Made {
         tiles + lines * line + numbers
     }
 
-    /// Lines of a work group: those that measured best, or fewer where there is less memory.
+    /// Returns the number of rows of a workgroup: the number that was fastest in measurements, or
+    /// fewer if there is less memory.
     fn lines(self, call: &Call<'_>, width: usize) -> u32 {
         let best = if self == Made::Output && width > 64 { 128 } else { 64 };
         let most = call.gpu.limits.max_compute_workgroup_storage_size;
         [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= most).unwrap_or(FEWEST_LINES)
     }
 
-    /// The operands of gradients, and what is made of them.
+    /// Returns the operands of gradients, and what is computed from them.
     fn operands(self) -> [Fill; 8] {
         let by_keys = self.by_keys();
         [
@@ -434,7 +435,7 @@ impl Made {
         ]
     }
 
-    /// What `out` and `other` of gradients are.
+    /// Returns the tensors that the gradient shader writes as `out` and `other`.
     fn outputs<'a>(self, call: &Call<'a>) -> (Option<View<'a>>, Option<View<'a>>) {
         let score_grads = call.outputs[usize::from(self.by_keys())];
         let weights = self.has_weights().then(|| call.outputs[2]);
@@ -442,7 +443,7 @@ impl Made {
     }
 }
 
-/// PackedF16 of the tensors of a call, where it takes them.
+/// Packs the tensors of a call, if this path supports them.
 pub(super) fn packed(
     call: &Call<'_>,
     config: &AttentionConfig,
@@ -453,13 +454,13 @@ pub(super) fn packed(
         return Ok(None);
     }
     match PackedF16::of(call, config, tensors) {
-        // Shaders that read the tensors as they are need no memory.
+        // Shaders that read the original tensors need no additional memory.
         Err(Error::OutOfMemory { .. }) => Ok(None),
         packed => packed.map(Some),
     }
 }
 
-/// Runs where `TERNION_EXPECT` names wgpu.
+/// These tests run if `TERNION_EXPECT` names wgpu.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -474,15 +475,15 @@ mod tests {
     const LINES: usize = 130;
     const WIDTH: usize = 40;
 
-    /// Numbers of a tensor of three heads, each a multiple of 1/64 below 4, times a power of two of
-    /// the tensor's own.
+    /// Returns the numbers of a tensor of three heads: multiples of 1/64 below 4, times a power of
+    /// two that depends on the tensor.
     fn numbers(tensor: usize) -> Vec<f32> {
         let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
         let factor = [1.0, 1024.0, 1.0 / 4096.0][tensor];
         (0..HEADS * LINES * WIDTH).map(|at| (bf16::from_f32(number(at)).to_f32()) * factor).collect()
     }
 
-    /// The power that brings the largest to between 2^15 and 2^16.
+    /// Returns the power that scales the largest number to between 2^15 and 2^16.
     fn power_of(numbers: &[f32]) -> i32 {
         let largest = numbers.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
         15 - largest.log2().floor() as i32
@@ -510,8 +511,9 @@ mod tests {
         PackedF16::of(&call, &config, &views).expect("queued")
     }
 
-    /// Head 0 is taken, with an element too small to be a half, which does not count beside its
-    /// neighbours; head 1 has NaN among its keys, and head 2 four values that no f16 is.
+    /// Head 0 is accepted. One of its elements is too small for f16, but negligible relative to its
+    /// neighbors. Head 1 has a NaN among its keys, and head 2 has four values that f16 cannot
+    /// represent.
     #[test]
     fn halves_are_exact_or_refused() {
         if !suite::expects("wgpu") {

@@ -1,4 +1,4 @@
-//! Attention by whole matrix products, whose weights pass through memory, some heads at a time.
+//! Attention with whole matrix products, whose weights are stored in memory, some heads at a time.
 
 use super::{FORWARD_VEC4S, Sizes, Slots, in_vec4, strides};
 use crate::call::Call;
@@ -15,19 +15,19 @@ use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Result};
 
-/// Lines of a tile.
+/// Rows of a tile.
 const TILE: usize = 128;
-/// The widest output of tiles of 64 columns.
+/// Maximum width of an output for tiles of 64 columns.
 const NARROW: usize = 64;
-/// Fewer queries or keys leave most of a tile empty.
+/// Minimum number of queries and keys: fewer leave most of a tile empty.
 const FEWEST_LINES: usize = 65;
-/// Fewer tiles of weights than this leave processors of a large GPU idle: one launch with tiles of
-/// half the size takes less time then. Measured on an H100: 32 tiles took 1.5 (forward) and 1.8
-/// (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns 0.7, 192 tiles 1.0
-/// and 0.7.
+/// Minimum number of tiles of weights: fewer leave multiprocessors of a large GPU idle, and one
+/// launch with tiles of half the size then takes less time. Measured on an H100: 32 tiles took 1.5
+/// (forward) and 1.8 (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns
+/// 0.7, 192 tiles 1.0 and 0.7.
 const FEWEST_TILES: usize = 96;
-/// Threads that tiles of outputs are to keep busy, where sums are made in parts otherwise: a work
-/// group of 256 on each processor of a large device.
+/// Number of threads that tiles of outputs should keep busy; with fewer, sums are split into parts.
+/// This is one workgroup of 256 threads on each multiprocessor of a large device.
 const WANTED_THREADS: usize = 256 * 132;
 
 /// The parameters, as in gemm.wgsl.
@@ -63,8 +63,9 @@ struct Parameters {
     lse: [u32; 4],
 }
 
-/// An operand or an output of a product: memory, first element, strides of batches, heads, heads of
-/// the launch and how many heads share one, of lines and of inner places.
+/// An operand or an output of a product. `heads` contains the strides of batches, of heads and of
+/// heads within the launch, and how many heads share one. `line` and `inner` are the strides of
+/// rows and of inner indices.
 #[derive(Clone, Copy)]
 struct Matrix<'a> {
     binding: Binding<'a>,
@@ -76,8 +77,8 @@ struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Of a tensor whose heads are shared by so many. Its lines are those of the product, or,
-    /// `turned`, its inner places.
+    /// Describes a tensor, each of whose heads is shared by `shared_by` heads. Its rows are the
+    /// rows of the product or, if `turned`, the inner indices.
     fn of(call: &Call<'a>, view: &View<'a>, shared_by: u32, turned: bool) -> Result<Matrix<'a>> {
         let (binding, first) = call.gpu.bind(call.name, view)?;
         let [batch, head, line, column] = strides(view);
@@ -92,33 +93,33 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    /// Whether vec4 lie along the inner places.
+    /// Returns whether vec4 are along the inner axis.
     fn runs(&self) -> bool {
         self.inner == 1
     }
 }
 
-/// An output: how wide it is, and whether its lines are keys and not queries.
+/// An output: its width, and whether its rows are keys instead of queries.
 #[derive(Clone, Copy)]
 struct Output {
     width: usize,
     by_keys: bool,
 }
 
-/// How sums of an output of some heads are made.
+/// How the sums of an output of some heads are computed.
 struct Tiling {
     columns: usize,
-    /// Lines of the output, and of its tiles.
+    /// Rows of the output, without and with padding to whole tiles.
     lines: usize,
     padded: usize,
-    /// Tiles of all heads, and in how many parts each is summed.
+    /// Number of tiles of all heads, and number of parts into which each sum is split.
     tiles: usize,
     splits: usize,
-    /// Elements of the heads' output: from one part to the next.
+    /// Elements of the heads' output: the distance from one part to the next.
     stride: usize,
 }
 
-/// Heads of a launch: the first of all batches' and how many.
+/// Heads of a launch: the index of the first one in all batches, and their number.
 #[derive(Clone, Copy)]
 struct Heads {
     first: usize,
@@ -129,7 +130,7 @@ struct Heads {
 #[derive(Clone, Copy)]
 struct Shape {
     sizes: Sizes,
-    /// Heads of all batches, and of one.
+    /// Number of heads of all batches, and of one batch.
     all_heads: usize,
     heads: usize,
     padded: [usize; 2],
@@ -137,8 +138,8 @@ struct Shape {
 }
 
 impl Shape {
-    /// If there are enough lines and tiles, and the weights of heads that share one are within the
-    /// bound.
+    /// Returns the shape if there are enough rows and tiles, and the weights of the heads that
+    /// share a key head are within the memory limit.
     fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Option<Shape>> {
         let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
         let sizes = Sizes::of(call, config, [heads, queries, width])?;
@@ -157,7 +158,7 @@ impl Shape {
         Ok(Some(Shape { sizes, all_heads, heads, padded, heads_at_a_time }))
     }
 
-    /// Some heads after others.
+    /// Iterates over the heads in chunks.
     fn turns(&self) -> impl Iterator<Item = Heads> {
         let Shape { all_heads, heads_at_a_time, .. } = *self;
         (0..all_heads)
@@ -179,17 +180,17 @@ impl Shape {
     }
 }
 
-/// Memory that launches leave their results in for those behind them.
+/// Memory for intermediate results between launches.
 struct Memory {
     weights: Buffer,
-    /// Forward, the largest score and the sum of weights of each tile's rows.
+    /// In the forward pass, the largest score and the sum of weights of each tile's rows.
     parts: Option<Buffer>,
-    /// Parts of sums, where outputs are made in several.
+    /// Partial sums, if outputs are computed in several parts.
     sums: Option<Buffer>,
 }
 
 impl Memory {
-    /// All that these outputs take, before anything is launched.
+    /// Allocates everything that these outputs need, before anything is launched.
     fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], forward: bool) -> Result<Memory> {
         let Shape { padded: [queries, keys], heads_at_a_time, .. } = *shape;
         let bytes_of_sums = |heads: Heads, output: Output| {
@@ -207,7 +208,7 @@ impl Memory {
     }
 }
 
-/// What takes part in an op: how many heads at a time, and memory for their weights.
+/// The state of an op: the sizes, with the number of heads at a time, and memory for their weights.
 pub(super) struct WholeProducts<'a, 'b> {
     call: &'b Call<'a>,
     shape: Shape,
@@ -216,8 +217,9 @@ pub(super) struct WholeProducts<'a, 'b> {
 }
 
 impl<'a, 'b> WholeProducts<'a, 'b> {
-    /// If these tensors are taken: by vec4, with enough lines, and memory for the weights of heads
-    /// that share one. What is written is y, or dq, dk and dv.
+    /// Returns `None` if these tensors are not supported: they must be accessible as vec4 and have
+    /// enough rows, and there must be memory for the weights of heads that share a key head.
+    /// `written` is y, or dq, dk and dv.
     pub(super) fn of(
         call: &'b Call<'a>,
         config: &AttentionConfig,
@@ -233,7 +235,7 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         let outputs: Vec<Output> = written.iter().enumerate().map(output).collect();
         match Memory::of(call, &shape, &outputs, written.len() == 1) {
             Ok(memory) => Ok(Some(WholeProducts { call, shape, memory, mask })),
-            // Shaders that keep weights to themselves need none.
+            // Shaders that keep weights on chip need no memory.
             Err(Error::OutOfMemory { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -263,7 +265,7 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         })
     }
 
-    /// Queues dq, dk and dv; `row_numbers` are those of grad_rows.wgsl.
+    /// Queues dq, dk and dv; `row_numbers` is the output of grad_rows.wgsl.
     pub(super) fn launch_gradients(&self, row_numbers: Binding<'a>) -> Result<()> {
         let (call, Sizes { shared_by, scale, .. }) = (self.call, self.shape.sizes);
         let [q, k, dy] = [0, 1, 5].map(|at| call.inputs[at]);
@@ -283,7 +285,7 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         })
     }
 
-    /// The weights as a left operand: queries by keys, or, `turned`, keys by queries.
+    /// Returns the weights as a left operand: queries by keys or, if `turned`, keys by queries.
     fn weights(&self, turned: bool) -> Result<Matrix<'_>> {
         let [queries, keys] = self.shape.padded.map(|lines| lines as u32);
         let (line, inner) = if turned { (1, keys) } else { (keys, 1) };
@@ -312,7 +314,7 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         }
     }
 
-    /// Queues a step that makes tiles of weights, of these two inputs.
+    /// Queues a step that computes tiles of weights from these two inputs.
     fn launch_weights<'c>(
         &'c self,
         heads: Heads,
@@ -356,7 +358,7 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         slots.launch(call, heads.count * tiles, bytemuck::bytes_of(&parameters))
     }
 
-    /// What all steps are linked with, for tiles of so many columns.
+    /// Returns the slots and placeholders that all steps need, for tiles of this many columns.
     fn slots<'c>(&self, step: AttentionStep, [left, right]: [Matrix<'c>; 2], columns: usize) -> Slots<'c> {
         let mut slots = Slots::new(Shader::AttentionGemm);
         slots.bound(SlotName::Left, left.store, Access::Vec4, left.binding);
@@ -373,8 +375,8 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         slots
     }
 
-    /// Queues the product of weights with `right`, times `factor`; forward with what was found of
-    /// tiles' rows, and lse.
+    /// Queues the product of weights and `right`, times `factor`. In the forward pass `with` has
+    /// the maxima and sums of the tiles' rows, and lse.
     fn launch_output<'c>(
         &'c self,
         heads: Heads,
@@ -422,7 +424,7 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         }
     }
 
-    /// Where sums go: into the output, or in parts, [splits][heads][lines][columns].
+    /// Returns where sums are written: the output, or parts, [splits][heads][lines][columns].
     fn part_of_sums<'c>(&'c self, tiling: &Tiling, output: Output, out: Matrix<'c>) -> Result<Matrix<'c>> {
         let Some(sums) = self.memory.sums.as_ref().filter(|_| tiling.splits > 1) else { return Ok(out) };
         Ok(Matrix {
@@ -457,8 +459,8 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
 }
 
 impl Slots<'_> {
-    /// Whether weights are shares of the largest scores of their tiles, to be put together:
-    /// forward.
+    /// Sets whether weights are relative to the largest score of their tile and must be rescaled,
+    /// as in the forward pass.
     fn fill_shares(&mut self, together: bool) {
         self.fill([Switch::LeftScaled.is(together)]);
         self.fill(match together {
@@ -478,7 +480,7 @@ impl Slots<'_> {
     }
 }
 
-/// Columns of a tensor.
+/// Returns the number of columns of a tensor.
 fn width_of(view: &View<'_>) -> usize {
     view.layout.shape().dim(3)
 }

@@ -1,4 +1,4 @@
-//! Products of f16 by cooperative matrices: sums in f32 first, then what follows.
+//! Products of f16 with cooperative matrices: f32 sums first, then the epilogue.
 
 use super::{Parameters, Tensors, Tiling, batch_space, bindings};
 use crate::call::Call;
@@ -17,14 +17,15 @@ use ternion_core::{DType, Result};
 
 /// Rows and columns of a tile.
 const TILE: usize = 128;
-/// Inner places of a step.
+/// Inner indices of a step.
 const STEP: usize = 16;
-/// Work groups that a device is kept busy by, and the shortest part of a sum that is worth a group.
+/// Number of workgroups that keep a device busy, and the shortest part of a sum that is worth a
+/// workgroup.
 const WANTED_GROUPS: usize = 264;
 const SHORTEST_PART: usize = 256;
-/// Bytes of sums that may lie in memory.
+/// Maximum number of bytes of sums in memory.
 const MOST_BYTES: usize = 1 << 30;
-/// Bytes of memory of a work group.
+/// Workgroup memory, in bytes.
 const GROUP_BYTES: u32 = 2 * 1536 * 8;
 
 /// The parameters, as in matmul_cooperative.wgsl.
@@ -47,14 +48,15 @@ struct SumParameters {
     space: Space,
 }
 
-/// A product that is summed so.
+/// A product that is computed with cooperative matrices.
 pub(super) struct Cooperative {
     runs: [bool; 2],
     parameters: SumParameters,
 }
 
 impl Cooperative {
-    /// Of f16, where the device can, k is whole steps and the sums are not too many.
+    /// Returns the product if it is of f16, the device has the required features, k consists of
+    /// whole steps, and the sums are not too large.
     pub(super) fn of(
         call: &Call<'_>,
         tensors: &Tensors<'_>,
@@ -69,7 +71,7 @@ impl Cooperative {
         }
         let (rows, columns) = (m.next_multiple_of(TILE), n.next_multiple_of(TILE));
         let bytes = matrices * rows * columns * 4;
-        // Matrices are stored to one binding: the shader finds no windows.
+        // Cooperative matrices are stored to one binding: the shader does not select windows.
         let most_bytes = MOST_BYTES.min(gpu.limits.max_storage_buffer_binding_size as usize);
         let most = (k / SHORTEST_PART).min(most_bytes / bytes).max(1);
         let wanted = (WANTED_GROUPS / (bytes / (4 * TILE * TILE))).clamp(1, most);
@@ -95,7 +97,7 @@ impl Cooperative {
         (bytes <= most_bytes).then_some(Cooperative { runs, parameters })
     }
 
-    /// The sums, and what follows.
+    /// Launches the sums, then the epilogue.
     pub(super) fn launch(
         &self,
         call: &Call<'_>,
@@ -132,7 +134,9 @@ impl Cooperative {
         call.gpu.launch(call.name, what_follows, bytemuck::bytes_of(&added))
     }
 
-    /// How vec4 lie in memory: see the shader. A matrix is loaded row by row by functions with a T. The roles A, B, C of matrices must be no other names.
+    /// Returns the shader. The constants set the layout of vec4 in memory, which the shader
+    /// describes. Functions with a T load a matrix row by row. The roles A, B and C of matrices
+    /// must not be names of anything else.
     fn variant(&self) -> Variant {
         let number = |runs: bool, [along, across]: [u32; 2]| if runs { along } else { across };
         let [left, right] = self.runs;

@@ -1,24 +1,26 @@
-//! How rows are cut into parts, and dealt to work groups and their threads.
+//! How rows are split into parts, and assigned to workgroups and their threads.
 
 use bytemuck::{Pod, Zeroable};
 use ternion_core::{Error, Result};
 
-/// Threads of a work group.
+/// Threads of a workgroup.
 const THREADS: usize = 256;
-/// Neighbouring rows of a work group at least, where rows lie side by side: as many words as memory is read by.
+/// Minimum number of adjacent rows of a workgroup if rows are contiguous across: as many words as a
+/// memory transaction reads.
 const ACROSS: usize = 32;
-/// Neighbouring rows from which on they are worked on side by side.
+/// Minimum number of adjacent rows for which a workgroup processes rows across.
 const ROWS_BESIDE: usize = 8;
-/// Elements of a row that a thread should have before more threads share it: many, where rows are enough for `BUSY` threads.
+/// Minimum number of elements of a row per thread before more threads share the row: many if there
+/// are enough rows for `BUSY` threads, otherwise few.
 const EACH_OF_MANY: usize = 16;
 const EACH_OF_FEW: usize = 4;
 const BUSY: usize = 1 << 16;
-/// Elements of a part for each of its threads, at least.
+/// Minimum number of elements of a part for each of its threads.
 const EACH_OF_PART: usize = 8;
-/// Work groups that fill a device.
+/// Number of workgroups that fill a device.
 const FILLED: usize = 1024;
 
-/// How rows are cut, and dealt to threads.
+/// How rows are split, and assigned to threads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Cut {
@@ -33,14 +35,15 @@ pub(crate) struct Cut {
     pub(super) gathered: u32,
 }
 
-/// What lies side by side in memory.
+/// What is contiguous in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
     Elements,
     Rows,
 }
 
-/// What lies side by side of tensor 1, given the axes of its rows and those of a row.
+/// Returns what is contiguous in tensor 1, given the axes of its rows and those of a row's
+/// elements.
 pub(crate) fn beside(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> Beside {
     let last = |axes: &[(usize, Vec<i64>)]| {
         axes.iter().rfind(|(size, _)| *size > 1).map(|(size, strides)| (*size, strides[1]))
@@ -51,15 +54,16 @@ pub(crate) fn beside(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> B
     }
 }
 
-/// Columns that a thread keeps in registers, at most.
+/// Maximum number of columns that a thread keeps in registers.
 const HELD: usize = 16;
-/// Columns of a work group that adds up what teams left: a line of memory.
+/// Columns of a workgroup that adds the partial sums of teams: a line of memory.
 const COLUMNS: usize = 16;
-/// Work groups that walk over rows.
+/// Number of workgroups that loop over rows.
 const WALKING: usize = 512;
 
 impl Cut {
-    /// Teams that walk over all rows, each thread with its columns in registers; their number. None where a row has too many.
+    /// Returns teams that loop over all rows, in which each thread keeps its columns in registers,
+    /// and the number of teams. Returns `None` if a row has too many columns.
     pub(crate) fn walking(rows: usize, length: usize) -> Option<(Cut, usize)> {
         let members = length.div_ceil(EACH_OF_FEW).next_power_of_two().min(THREADS);
         let per_group = THREADS / members;
@@ -82,12 +86,13 @@ impl Cut {
         })
     }
 
-    /// Columns that a thread of such a team keeps in registers, at most.
+    /// Returns the maximum number of columns that a thread of such a team keeps in registers.
     pub(super) fn held(&self) -> usize {
         if self.length <= self.members * EACH_OF_FEW as u32 { EACH_OF_FEW } else { HELD }
     }
 
-    /// Columns of which `teams` left sums, neighbours side by side: few to a work group, so that many read.
+    /// Returns the cut for columns with partial sums of `teams` teams, where neighboring columns
+    /// are contiguous: few columns per workgroup, so that many workgroups read.
     pub(crate) fn of_teams(columns: usize, teams: usize) -> Cut {
         let members = THREADS / COLUMNS;
         Cut {
@@ -103,7 +108,8 @@ impl Cut {
         }
     }
 
-    /// Rows whose elements, or which themselves, lie side by side. Few and long ones are cut into parts.
+    /// Returns the cut for rows whose elements, or which themselves, are contiguous. Few long rows
+    /// are split into parts.
     pub(crate) fn of(op: &'static str, rows: usize, length: usize, beside: Beside) -> Result<Cut> {
         if rows >= 1 << 31 || length >= 1 << 31 {
             return Err(Error::invalid(
@@ -114,7 +120,8 @@ impl Cut {
         Ok(Cut::dealt(rows, length, beside, [EACH_OF_MANY, EACH_OF_FEW]))
     }
 
-    /// The same by what a thread has at least of a row, where rows are many and where they are few.
+    /// Like [`Cut::of`], with the minimum number of elements per thread, for many rows and for few
+    /// rows.
     pub(super) fn dealt(rows: usize, length: usize, beside: Beside, [of_many, of_few]: [usize; 2]) -> Cut {
         let most = if beside == Beside::Rows { THREADS / ACROSS } else { THREADS };
         let many = rows * length.div_ceil(of_many) >= BUSY;
@@ -137,7 +144,8 @@ impl Cut {
         }
     }
 
-    /// The launch that gathers what the first one left, where each row has one result.
+    /// Returns the cut of the launch that combines the parts of the first one, if each row has one
+    /// result.
     pub(super) fn gathering(self) -> Cut {
         let members = self.parts.next_power_of_two().min(THREADS as u32);
         let per_group = THREADS as u32 / members;

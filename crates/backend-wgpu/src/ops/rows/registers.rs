@@ -1,6 +1,6 @@
-//! Rows that are read by vec4 and stay in registers: which do, how they are partitioned among
-//! threads, and the launches of exponentials_vec4.wgsl, sums_vec4.wgsl and norm_grad_vec4.wgsl; and
-//! reductions that read vec4.
+//! Rows that are read as vec4 and kept in registers: which rows qualify, how they are partitioned
+//! among threads, and the launches of exponentials_vec4.wgsl, sums_vec4.wgsl and
+//! norm_grad_vec4.wgsl. Also reductions that read vec4.
 
 use super::cut::Beside;
 use super::template::{RegisterOutput, RegisterRows, RegisterTemplate, SingleElements};
@@ -16,21 +16,22 @@ use ternion_core::Result;
 use ternion_core::backend::Buffer;
 use wgpu::Limits;
 
-/// Elements from which on such a shader is worth being compiled.
+/// Minimum number of elements for which such a shader is worth compiling.
 const MANY: usize = 1 << 14;
-/// Threads of a work group, unless a row has more.
+/// Threads of a workgroup, unless a row has more.
 const THREADS: u32 = 256;
-/// The most threads of a row.
+/// Maximum number of threads of a row.
 pub(crate) const MOST_THREADS: u32 = 512;
-/// Threads that fill a device: fewer of them hold less each.
+/// Number of threads that fill a device: with fewer, each thread holds fewer elements.
 const BUSY: usize = 1 << 15;
-/// Work groups that walk over rows: twice as many as large devices have processors.
+/// Number of workgroups that loop over rows: twice the number of multiprocessors of large devices.
 const WALKING: u32 = 264;
-/// Few rows that are longer are done by several work groups each.
+/// If there are fewer than `FEW` rows and they are longer than `ALONE`, several workgroups process
+/// each row.
 const ALONE: usize = 8192;
 const FEW: usize = 128;
 
-/// Elements that a thread reduces at least, of many rows and of few: eight vec4 and two.
+/// Minimum number of elements that a thread reduces, for many rows and for few: eight vec4 and two.
 const EACH_REDUCED: [usize; 2] = [32, 8];
 
 /// How a row is partitioned among threads.
@@ -39,7 +40,7 @@ struct RowPartition {
     threads: u32,
     members: u32,
     hold: u32,
-    /// Whether all threads hold as much.
+    /// Whether all threads hold the same number of elements.
     exact: bool,
     edges: bool,
     long: bool,
@@ -48,13 +49,13 @@ struct RowPartition {
 
 /// How many vec4 a thread holds.
 struct RegisterBudget {
-    /// Where a row has as many threads as it likes.
+    /// Target if the number of threads of a row is not limited.
     each: usize,
-    /// At most.
+    /// Maximum.
     most: usize,
-    /// Of a row that is longer.
+    /// Number for a longer row.
     long: usize,
-    /// Of what it does not hold of such a row, at a time.
+    /// Number of vec4 that are read at a time of the part of such a row that is not held.
     batch: usize,
 }
 
@@ -67,7 +68,7 @@ impl RegisterBudget {
     }
 }
 
-/// The largest work group that such shaders take: a power of two.
+/// Returns the largest workgroup size that such shaders can use: a power of two.
 fn most_threads(gpu: &Gpu) -> u32 {
     let Limits {
         max_compute_invocations_per_workgroup: threads, max_compute_workgroup_size_x: beside, ..
@@ -76,8 +77,8 @@ fn most_threads(gpu: &Gpu) -> u32 {
 }
 
 impl RowPartition {
-    /// For so many rows of `length` elements, `per_word` in a word. None where threads cannot hold
-    /// them and must.
+    /// Returns the partition for `rows` rows of `length` elements, with `per_word` elements in a
+    /// word. Returns `None` if the threads cannot hold the rows and must.
     fn of(
         gpu: &Gpu,
         [rows, length]: [usize; 2],
@@ -104,7 +105,8 @@ impl RowPartition {
         (held.any_length || !long).then_some(partition)
     }
 
-    /// For teams that walk over rows: less each, since sums and the next row are held, too.
+    /// Returns the partition for teams that loop over rows. Each thread holds less, because it also
+    /// holds sums and the next row.
     fn walking(gpu: &Gpu, length: usize) -> Option<RowPartition> {
         let most_members = most_threads(gpu) as usize;
         let vec4s = length / 4;
@@ -122,7 +124,8 @@ impl RowPartition {
         (hold <= 4).then_some(partition)
     }
 
-    /// `cut` dealt so, to `most` work groups that walk over rows if there are more.
+    /// Applies the partition to `cut`, with at most `most` workgroups, which loop over rows if
+    /// there are more.
     fn cut(self, cut: Cut, most: u32) -> Cut {
         let per_group = self.threads / self.members;
         let blocks = cut.rows.div_ceil(per_group).min(most);
@@ -151,15 +154,15 @@ impl RowPartition {
     }
 }
 
-/// What stands beside a row.
+/// The value of padding next to a row.
 #[derive(Clone, Copy, PartialEq)]
 enum Padding {
     Zero,
     Lowest,
 }
 
-/// Functions of elements that are stored as `store` says. `single`: also of elements that are put
-/// one by one.
+/// Returns the functions for elements stored as `store`. `single`: also for elements that are
+/// written one by one.
 fn store_fills(store: Store, padding: Padding, single: bool) -> [Fill; 8] {
     let (vec4, words, lowest) = match store {
         Store::F16 => (Vec4OfWords::F16, WordsOfVec4::F16, RowPadding::LowestF16),
@@ -191,7 +194,7 @@ fn store_fills(store: Store, padding: Padding, single: bool) -> [Fill; 8] {
 }
 
 impl<'a> Rows<'a> {
-    /// Queues the shader that holds rows in registers where they lie so that it can; else, as
+    /// Queues the shader that holds rows in registers if the layout allows it. Otherwise calls
     /// [`Rows::launch`].
     pub(crate) fn launch_in_registers(self, held: &RegisterRows) -> Result<()> {
         match self.partition(held) {
@@ -211,13 +214,13 @@ impl<'a> Rows<'a> {
         (held.any_length || !edges).then_some(partition)
     }
 
-    /// How the elements of these tensors are stored if they all can be read by vec4; and whether
-    /// rows begin and end in the middle of one, in all tensors alike.
+    /// Returns how the elements of these tensors are stored, if all of them can be read as vec4,
+    /// and whether rows begin and end in the middle of a vec4, in the same way in all tensors.
     fn in_vec4(&self, names: &[SlotName]) -> Option<(Store, bool)> {
         let (space, rank, over) = (&self.parameters.space, self.parameters.rank, &self.parameters.over);
         let mut store = None;
-        // Where rows begin in a four, by tensor: the first one, and from one to the next along each
-        // axis.
+        // Where rows begin within a vec4, for each tensor: the first row, and the offset from one
+        // row to the next along each axis.
         let mut begins: Option<[u32; 9]> = None;
         for bound in self.outputs.iter().chain(&self.inputs).filter(|bound| names.contains(&bound.name)) {
             let mut begin = [0; 9];
@@ -242,7 +245,7 @@ impl<'a> Rows<'a> {
         Some((store?, edges))
     }
 
-    /// Declares these tensors by vec4.
+    /// Declares these tensors as arrays of vec4.
     fn by_vec4(&mut self, names: &[SlotName]) {
         for bound in self.outputs.iter_mut().chain(&mut self.inputs) {
             if names.contains(&bound.name) {
@@ -281,7 +284,8 @@ impl<'a> Rows<'a> {
         self.queue(None, None, None)
     }
 
-    /// Fills what is written; whether elements may have to be made one by one.
+    /// Sets the placeholders of the output. Returns whether elements may have to be computed one by
+    /// one.
     fn fill_output(&mut self, output: RegisterOutput, partition: RowPartition) -> bool {
         let put = if partition.edges { PutVec4::Within } else { PutVec4::Whole };
         self.fills.push(put.into());
@@ -307,7 +311,7 @@ impl<'a> Rows<'a> {
         single.is_some()
     }
 
-    /// Binds y once more, for what is written element by element.
+    /// Binds y once more, for elements that are written one by one.
     fn bind_edges(&mut self) {
         let Some(y) = self.outputs.iter().find(|bound| bound.name == SlotName::Y) else { return };
         let (store, binding, first) = (y.store, y.binding, y.first);
@@ -315,7 +319,8 @@ impl<'a> Rows<'a> {
         self.outputs.push(Bound { name: SlotName::Edges, store, access, binding, first, place });
     }
 
-    /// Queues a reduction: by vec4 where rows of x can be read so, else as [`Rows::launch`].
+    /// Queues a reduction: with vec4 if the rows of x can be read as vec4, otherwise as
+    /// [`Rows::launch`].
     pub(crate) fn launch_reduction(mut self) -> Result<()> {
         if self.kernel.gather == Gather::Reduce
             && let Some(cut) = self.reduced_by_vec4()
@@ -337,8 +342,8 @@ impl<'a> Rows<'a> {
         (cut.parts == 1 || cut.per_part.is_multiple_of(4)).then_some(cut)
     }
 
-    /// Teams that loop over all rows by vec4, each thread with its columns in registers; and how.
-    /// None where rows do not lie so, or are too long.
+    /// Returns teams that loop over all rows as vec4, in which each thread keeps its columns in
+    /// registers. Returns `None` if the layout does not allow it or rows are too long.
     pub(crate) fn row_loop(&self, names: &[SlotName]) -> Option<RowLoop> {
         let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
         let (store, false) = self.in_vec4(names)? else { return None };
@@ -349,7 +354,7 @@ impl<'a> Rows<'a> {
         Some(RowLoop { partition, cut: partition.cut(self.cut, WALKING), store })
     }
 
-    /// Queues norm_grad_vec4.wgsl, which leaves sums of teams in `parts`.
+    /// Queues norm_grad_vec4.wgsl, which writes partial sums of teams to `parts`.
     pub(crate) fn launch_norm_grad_vec4(
         mut self,
         row_loop: &RowLoop,

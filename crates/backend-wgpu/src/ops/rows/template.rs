@@ -1,5 +1,6 @@
-//! What a family puts into the templates of rows: every hole of rows.wgsl and of the shaders that
-//! hold rows in registers is a field here, so that none is left open.
+//! The values that a family sets for the placeholders of row templates. Every placeholder of
+//! rows.wgsl and of the shaders that hold rows in registers is a field here, so that none is
+//! forgotten.
 
 use crate::names::{
     AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Fill, Finish,
@@ -10,7 +11,7 @@ use crate::names::{
 };
 use smallvec::{SmallVec, smallvec};
 
-/// The fills of a part of a template.
+/// Values for the placeholders of a part of a template.
 pub(crate) type Fills = SmallVec<[Fill; 8]>;
 
 /// What rows.wgsl does with each row.
@@ -19,9 +20,9 @@ pub(crate) struct RowKernel {
     pub(crate) accumulator: Accumulator,
     pub(crate) bases: Bases,
     pub(crate) family: RowFamily,
-    /// What a thread accumulates of its elements.
+    /// How a thread accumulates its elements.
     pub(crate) gather: Gather,
-    /// What becomes of the row's accumulator.
+    /// What is done with the row's accumulator.
     pub(crate) finish: RowFinish,
 }
 
@@ -74,21 +75,21 @@ impl Accumulator {
     }
 }
 
-/// What follows the gathering.
+/// What follows the accumulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowFinish {
-    /// A result for each row, by its first member.
+    /// A result for each row, written by the first thread of the row.
     Row(Finish),
-    /// Elements of y, by the threads of each part.
+    /// Elements of y, written by the threads of each part.
     Elements { prepare: Prepare, value: RowValue },
-    /// The same, several elements of a thread at a time where it has many: for values that are
-    /// mostly read.
+    /// The same, but a thread that has many elements computes several at a time: for values whose
+    /// cost is mostly reads.
     ManyElements { prepare: Prepare, value: RowValue },
-    /// The same of some rows: `finish` calls FINISH_ELEMENTS for those.
+    /// The same for some rows only: `finish` calls FINISH_ELEMENTS for those.
     SomeElements { finish: Finish, prepare: Prepare, value: RowValue },
 }
 
-/// What the functions of a family have open besides.
+/// Further placeholders of the functions of a family.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowFamily {
     Softmax {
@@ -115,7 +116,7 @@ pub(crate) enum RowFamily {
         center: NormCenter,
         weight: NormWeight,
     },
-    /// Sums over columns; of what teams left (`saved` is none) or of the tensors themselves.
+    /// Sums over columns: of the partial sums of teams (`saved` is `None`), or of the tensors.
     NormColumns {
         saved: Option<NormSaved>,
         grads: NormParameterGrads,
@@ -165,7 +166,7 @@ impl RowFamily {
     }
 }
 
-/// The weights of four elements.
+/// Returns the function for the weights of a vec4.
 fn weights_of(weight: NormWeight) -> NormWeights {
     match weight {
         NormWeight::Element => NormWeights::Elements,
@@ -173,14 +174,14 @@ fn weights_of(weight: NormWeight) -> NormWeights {
     }
 }
 
-/// A shader that holds rows in registers, four elements at a time, and what a family puts into it.
+/// A shader that holds rows in registers as vec4, and the values that a family sets in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RegisterRows {
-    /// The tensors that it reads and writes by vec4: y, if it is written, x and others.
+    /// The tensors that it accesses as vec4: y, if it is written, x and others.
     pub(crate) vec4: &'static [SlotName],
     /// Whether rows may be longer than what their threads hold, or begin in the middle of a vec4.
     pub(crate) any_length: bool,
-    /// Threads of a row, at most.
+    /// Maximum number of threads of a row.
     pub(crate) most_threads: u32,
     pub(crate) template: RegisterTemplate,
     pub(crate) output: RegisterOutput,
@@ -191,7 +192,8 @@ pub(crate) struct RegisterRows {
 pub(crate) enum RegisterTemplate {
     /// exponentials_vec4.wgsl: the maximum and, with `sums`, the sum of exponentials.
     Exponentials { skips: RowSkips, sums: Option<RowMoved> },
-    /// sums_vec4.wgsl: sums of x, with `with_d` also of d, and with `squares` around the mean.
+    /// sums_vec4.wgsl: sums of x, with `with_d` also of d, and with `squares` also sums of squares
+    /// around the mean.
     Sums { terms: RowTerms, accumulated: RowAccumulated, with_d: bool, squares: bool },
 }
 
@@ -200,11 +202,11 @@ pub(crate) enum RegisterTemplate {
 pub(crate) enum RegisterOutput {
     /// A result for each row.
     Row(RowResult),
-    /// Elements of y; `kept` makes them of exponentials that were kept.
+    /// Elements of y. `kept` computes them from exponentials that were kept.
     Elements { prepare: Prepare, values: RowValues, kept: Option<RowValues>, single: Option<SingleElements> },
 }
 
-/// How elements are made one by one where a row is not finite.
+/// How elements are computed one by one if a row is not finite.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SingleElements {
     pub(crate) regular: RowRegular,

@@ -1,4 +1,4 @@
-//! Losses of the margins between classes.
+//! Margin losses between classes.
 
 use super::weight_of;
 use crate::error::{Error, Result, index_told_as};
@@ -6,16 +6,16 @@ use crate::op::check;
 use crate::ops::loss::loss_pair;
 use crate::{Reduction, Shape, Tensor};
 
-/// How [`Tensor::multi_margin_loss`] counts.
+/// Options of [`Tensor::multi_margin_loss`].
 #[derive(Clone, Copy, Debug)]
 pub struct MultiMarginOptions<'a> {
-    /// The power of what is within the margin, 1 or 2; 1 by default.
+    /// The exponent of each margin violation, 1 or 2. Default: 1.
     pub p: u32,
-    /// How much more the target's class is to have than each other one; 1 by default.
+    /// By how much the score of the target class should exceed each other score. Default: 1.
     pub margin: f64,
-    /// How much each class counts as a target, `[classes]`; `None`: all as much.
+    /// The weight of each target class, `[classes]`; `None` for equal weights.
     pub weight: Option<&'a Tensor>,
-    /// How the losses become one; their mean by default.
+    /// How the losses are reduced. Default: mean.
     pub reduction: Reduction,
 }
 
@@ -25,7 +25,8 @@ impl Default for MultiMarginOptions<'_> {
     }
 }
 
-/// `[classes]` or `[batch, classes]` as rows, in the accumulator dtype; and the shape of their losses.
+/// Returns `[classes]` or `[batch, classes]` as rows in the accumulation dtype, and the shape of
+/// their losses.
 fn class_rows(name: &'static str, x: &Tensor) -> Result<(Tensor, Shape)> {
     check::float(name, "input", &x.meta())?;
     let classes = match x.dims() {
@@ -40,14 +41,18 @@ fn class_rows(name: &'static str, x: &Tensor) -> Result<(Tensor, Shape)> {
 }
 
 impl Tensor {
-    /// The sum of `max(0, margin - x[y] + x[c])^p` over all classes c but the target y, divided by their number, times the weight of y (Crammer and
-    /// Singer 2001).
+    /// Returns the sum of `max(0, margin - x[y] + x[c])^p` over all classes c except the target y,
+    /// divided by the number of classes and multiplied by the weight of y (Crammer and Singer
+    /// 2001).
     ///
     /// # Shapes
-    /// `[batch, classes]` and class indices `[batch]` (i32 or i64) -> `[batch]`, or `[]` if reduced; or without the batch
+    /// `[batch, classes]` and class indices `[batch]` (i32 or i64) -> `[batch]`, or `[]` if
+    /// reduced; the batch axis is optional
     ///
     /// # Errors
-    /// Other shapes or dtypes, no classes, a class index out of range, a `p` other than 1 and 2, weights of another number than the classes.
+    /// Returns an error if shapes or dtypes do not match, if there are no classes, if a class index
+    /// is out of range, if `p` is not 1 or 2, or if the number of weights is not the number of
+    /// classes.
     pub fn multi_margin_loss(&self, target: &Tensor, options: MultiMarginOptions<'_>) -> Result<Tensor> {
         let name = "multi_margin_loss";
         let MultiMarginOptions { p, margin, weight, reduction } = options;
@@ -75,15 +80,17 @@ impl Tensor {
         reduction.apply(name, &losses.reshape(shape)?)
     }
 
-    /// The sum of `max(0, 1 - x[y] + x[c])` over all targets y and all classes c that are none, divided by the number of classes. Reads back to the host how
-    /// many targets a row has at most.
+    /// Returns the sum of `max(0, 1 - x[y] + x[c])` over all targets y and all classes c that are
+    /// not targets, divided by the number of classes. Copies the maximum number of targets of a row
+    /// to the host.
     ///
     /// # Shapes
-    /// `[batch, classes]` and class indices of the same shape (i32 or i64), of which a row's first ones up to -1 count -> `[batch]`, or `[]` if reduced; or
-    /// without the batch
+    /// `[batch, classes]` and class indices of the same shape (i32 or i64), where a row ends at its
+    /// first -1 -> `[batch]`, or `[]` if reduced; the batch axis is optional
     ///
     /// # Errors
-    /// Other shapes or dtypes, no classes, a class index out of range.
+    /// Returns an error if shapes or dtypes do not match, if there are no classes, or if a class
+    /// index is out of range.
     pub fn multilabel_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let name = "multilabel_margin_loss";
         let (x, shape) = class_rows(name, self)?;
@@ -101,7 +108,7 @@ impl Tensor {
         let marks = x.detach().zeros_like()?;
         let is_target = index_told_as(name, || marks.scatter_add(1, &labels, &counts.to_dtype(x.dtype())?))?;
         let wanted = x.gather(1, &labels)?.unsqueeze(2)?;
-        // Each target beside each class, as many of the first as one row has at most.
+        // All pairs of a target and a class, for the maximum number of targets of a row.
         let parts = x.unsqueeze(1)?.sub(&wanted)?.add_scalar(1)?.relu()?;
         let is_apart = counts.unsqueeze(2)?.logical_and(&is_target.eq_scalar(0)?.unsqueeze(1)?)?;
         let parts = parts.masked_fill(&is_apart.logical_not()?, 0)?;
@@ -109,13 +116,15 @@ impl Tensor {
         reduction.apply(name, &losses.reshape(shape)?)
     }
 
-    /// The mean over the classes, along the last axis, of the binary cross-entropies of logits x and targets, times the weights of the classes.
+    /// Returns the mean over the classes, which are the last axis, of the binary cross-entropy of
+    /// logits x and targets, multiplied by the weights of the classes.
     ///
     /// # Shapes
-    /// `[.., classes]` and the same, to which the weight broadcasts -> `[..]`, or `[]` if reduced
+    /// `[.., classes]` and the same, to which the weight is broadcast -> `[..]`, or `[]` if reduced
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating, no axis.
+    /// Returns an error if shapes or dtypes do not match, if the dtype is not floating-point, or if
+    /// there is no axis.
     pub fn multilabel_soft_margin_loss(
         &self,
         target: &Tensor,

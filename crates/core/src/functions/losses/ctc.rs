@@ -6,28 +6,33 @@ use crate::op::check;
 use crate::ops::loss::Reduction;
 use crate::{DType, Tensor};
 
-/// How [`Tensor::ctc_loss`] counts.
+/// Options of [`Tensor::ctc_loss`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CtcOptions {
-    /// The class of the blank; 0 by default.
+    /// The class index of the blank. Default: 0.
     pub blank: usize,
-    /// How the losses become one; their mean by default, of each divided by the length of its target.
+    /// How the losses are reduced. Default: mean, where each loss is first divided by the length of
+    /// its target.
     pub reduction: Reduction,
-    /// Whether infinite losses, of targets that do not fit into their input, count as 0, with gradient 0; no by default.
+    /// Whether infinite losses, of targets that are too long for their input, are replaced by 0
+    /// with gradient 0. Default: false.
     pub zero_infinity: bool,
 }
 
 impl Tensor {
-    /// Minus the logarithm of the probability of each target, summed over all its alignments with the input, in log-space (Graves et al. 2006,
-    /// Connectionist Temporal Classification, section 4.1). The gradient is that of these log-probabilities as they are; PyTorch's is right behind a
-    /// `log_softmax` only, where both are the same.
+    /// Returns the negative log-probability of each target, summed over all its alignments with the
+    /// input, computed in log-space (Graves et al. 2006, Connectionist Temporal Classification,
+    /// section 4.1). The gradient is the exact one with respect to the given log-probabilities.
+    /// PyTorch's gradient is correct only after a `log_softmax`, where both agree.
     ///
     /// # Shapes
-    /// log-probabilities `[time, batch, classes]`, targets `[batch, length]` (i32 or i64), of which the first `target_lengths` of each row count, or one after
-    /// the other in `[sum of target_lengths]` -> `[batch]`, or `[]` if reduced; or without the batch
+    /// log-probabilities `[time, batch, classes]`, targets `[batch, length]` (i32 or i64), of which
+    /// the first `target_lengths` of each row are used, or concatenated in
+    /// `[sum of target_lengths]` -> `[batch]`, or `[]` if reduced; the batch axis is optional
     ///
     /// # Errors
-    /// Other shapes or dtypes, lengths that are more than there is or of another number than the batch, a blank or a target that is no class.
+    /// Returns an error if shapes or dtypes do not match, if a length exceeds its axis, if the
+    /// number of lengths is not the batch size, or if a blank or a target is not a class.
     pub fn ctc_loss(
         &self,
         targets: &Tensor,
@@ -55,14 +60,15 @@ impl Tensor {
 
 const NAME: &str = "ctc_loss";
 
-/// How much of each row of the batch counts.
+/// The lengths of inputs and targets of each row of the batch.
 #[derive(Clone, Copy)]
 struct Lengths<'a> {
     inputs: &'a [usize],
     targets: &'a [usize],
 }
 
-/// Log-probabilities `[time, batch, classes]` in the accumulator dtype, and targets `[batch, longest]`, blank where they do not count.
+/// Returns log-probabilities `[time, batch, classes]` in the accumulation dtype, and targets
+/// `[batch, longest]`, padded with blanks.
 fn checked(x: &Tensor, targets: &Tensor, lengths: Lengths<'_>, blank: usize) -> Result<(Tensor, Tensor)> {
     check::float(NAME, "log_probs", &x.meta())?;
     check::index(NAME, "targets", &targets.meta())?;
@@ -94,7 +100,7 @@ fn checked(x: &Tensor, targets: &Tensor, lengths: Lengths<'_>, blank: usize) -> 
 }
 
 impl Lengths<'_> {
-    /// Targets `[batch, longest]`, blank where they do not count.
+    /// Returns targets `[batch, longest]`, padded with blanks.
     fn labels(self, targets: &Tensor, blank: usize) -> Result<Tensor> {
         let longest = self.targets.iter().copied().max().unwrap_or(0);
         let rows = match *targets.dims() {
@@ -132,7 +138,7 @@ impl Lengths<'_> {
         counts.where_(&rows, &rows.scalar_like(blank as i64)?)
     }
 
-    /// Targets that are one after the other, as rows.
+    /// Splits concatenated targets into rows.
     fn rows_of(self, targets: &Tensor, longest: usize) -> Result<Tensor> {
         let batch = self.targets.len();
         if longest == 0 {
@@ -148,8 +154,8 @@ impl Lengths<'_> {
         targets.index_select(0, &places)?.reshape([batch, longest])
     }
 
-    /// Forward variables of Graves et al.: the logarithms of the probabilities of all alignments of an input's part with a part of the target that has blanks
-    /// around its labels.
+    /// Computes the forward variables of Graves et al.: the log-probabilities of all alignments of
+    /// a prefix of the input with a prefix of the target, whose labels are separated by blanks.
     fn losses(self, log_probs: &Tensor, labels: &Tensor, blank: usize) -> Result<Tensor> {
         let [time, batch, _] = log_probs.sizes()?;
         let [_, longest] = labels.sizes()?;
@@ -164,7 +170,7 @@ impl Lengths<'_> {
         let spread = symbols.unsqueeze(0)?.expand([time, batch, width])?;
         let steps = index_told_as(NAME, || log_probs.gather(2, &spread))?;
         let lengths = column(self.inputs, labels)?;
-        // What is behind the end of an input must not be computed with: it may be NaN.
+        // Elements after the end of an input must not enter the computation: they may be NaN.
         let moments = Tensor::iota(time, lengths.dtype(), 0, 1, labels.device())?.reshape([time, 1, 1])?;
         let is_inside = moments.lt(&lengths.unsqueeze(0)?)?;
         let steps = is_inside.where_(&steps, &steps.scalar_like(0)?)?;
@@ -179,7 +185,7 @@ impl Lengths<'_> {
         self.total(&state)
     }
 
-    /// Minus what the last states of each target have together.
+    /// Returns the negative log-sum-exp of the last two states of each target.
     fn total(self, state: &Tensor) -> Result<Tensor> {
         let ends: Vec<usize> = self.targets.iter().map(|&length| 2 * length).collect();
         let before: Vec<usize> = ends.iter().map(|&end| end.saturating_sub(1)).collect();
@@ -197,7 +203,8 @@ impl Lengths<'_> {
         }
     }
 
-    /// The losses of inputs without a step: a target without labels is certain, all others are impossible.
+    /// Returns the losses of inputs without time steps: an empty target has probability 1, all
+    /// others 0.
     fn of_nothing(self, like: &Tensor) -> Result<Tensor> {
         let losses: Vec<f64> =
             self.targets.iter().map(|&length| if length == 0 { 0.0 } else { f64::INFINITY }).collect();
@@ -206,24 +213,25 @@ impl Lengths<'_> {
     }
 }
 
-/// Numbers for the rows of a batch, `[batch, 1]`.
+/// Returns one number for each row of the batch, `[batch, 1]`.
 fn column(numbers: &[usize], like: &Tensor) -> Result<Tensor> {
     places_of(numbers.to_vec(), [numbers.len(), 1], like.device())
 }
 
-/// Which symbols may follow that before the last one: labels that differ from it.
+/// Returns which symbols may follow the symbol two positions before: labels that differ from it.
 fn skips(symbols: &Tensor, blank: usize) -> Result<Tensor> {
     let earlier = behind(symbols, 2, blank as i64)?;
     symbols.ne_scalar(blank as i64)?.logical_and(&symbols.ne(&earlier)?)
 }
 
-/// The elements of rows, so many places further on.
+/// Returns rows shifted right by `places` elements and padded with `fill`.
 fn behind(x: &Tensor, places: usize, fill: impl Into<crate::Scalar>) -> Result<Tensor> {
     let width = x.dims()[1];
     x.pad(&[[0, 0], [places, 0]], fill)?.narrow(1, 0, width)
 }
 
-/// The states of a moment before its log-probabilities are added: each symbol follows itself, the one before, and where it may that before the last.
+/// Returns the states of the next time step before its log-probabilities are added: each symbol
+/// follows itself, the previous symbol, or, where allowed, the symbol two positions before.
 fn advanced(state: &Tensor, is_skip: &Tensor) -> Result<Tensor> {
     let one = behind(state, 1, f64::NEG_INFINITY)?;
     let two = behind(state, 2, f64::NEG_INFINITY)?;

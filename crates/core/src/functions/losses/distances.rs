@@ -1,4 +1,4 @@
-//! Losses of the distances and angles between vectors.
+//! Losses of distances and angles between vectors.
 
 use super::{above_zero, floating_as};
 use crate::op::check;
@@ -6,18 +6,19 @@ use crate::ops::reduce::in_length_units;
 use crate::shape::AxisSet;
 use crate::{Axis, Error, Reduction, Result, Tensor};
 
-/// How [`Tensor::triplet_margin_loss`] counts.
+/// Options of [`Tensor::triplet_margin_loss`].
 #[derive(Clone, Copy, Debug)]
 pub struct TripletOptions {
-    /// How much farther the negative is to be than the positive; 1 by default.
+    /// By how much the distance to the negative should exceed that to the positive. Default: 1.
     pub margin: f64,
-    /// Which norm is the distance; 2 by default.
+    /// The exponent of the norm. Default: 2.
     pub p: f64,
-    /// What is added to each difference; 1e-6 by default.
+    /// Added to each difference. Default: 1e-6.
     pub eps: f64,
-    /// Whether the distance of positive and negative counts where it is the smaller one (Balntas et al. 2016); no by default.
+    /// Whether the distance between positive and negative is used where it is smaller than that
+    /// between anchor and negative (Balntas et al. 2016). Default: false.
     pub swap: bool,
-    /// How the losses become one; their mean by default.
+    /// How the losses are reduced. Default: mean.
     pub reduction: Reduction,
 }
 
@@ -27,18 +28,20 @@ impl Default for TripletOptions {
     }
 }
 
-/// Added to squared lengths, so that vectors of zeros have an angle: PyTorch's.
+/// Added to squared lengths, so that zero vectors have an angle. The value is PyTorch's.
 const LENGTH_EPS: f64 = 1e-12;
 
 impl Tensor {
-    /// The cosine of the angle between vectors along `axis`, broadcast: each vector is divided by its length, or by `eps` if that is less, through which no
-    /// gradient flows.
+    /// Returns the cosine of the angle between vectors along `axis`, with broadcasting. Each vector
+    /// is divided by its length, or by `eps` if the length is smaller; no gradient flows through
+    /// `eps`.
     ///
     /// # Shapes
-    /// `[.., n, ..]` and the same -> without `axis`
+    /// `[.., n, ..]` and the same -> the shape without `axis`
     ///
     /// # Errors
-    /// Shapes that do not broadcast, an axis that does not exist, dtypes that differ or are not floating, an `eps` below 0.
+    /// Returns an error if the shapes do not broadcast, if the axis does not exist, if the dtypes
+    /// differ or are not floating-point, or if `eps` is negative.
     pub fn cosine_similarity(&self, other: &Tensor, axis: impl Into<Axis>, eps: f64) -> Result<Tensor> {
         let name = "cosine_similarity";
         if eps.is_nan() || eps < 0.0 {
@@ -60,13 +63,15 @@ impl Tensor {
         })
     }
 
-    /// The `p`-norm of the differences along the last axis, to each of which `eps` is added; broadcast. With `keep` the last axis stays, with size 1.
+    /// Returns the `p`-norm of the differences along the last axis, with broadcasting. `eps` is
+    /// added to each difference. With `keep` the last axis is kept with size 1.
     ///
     /// # Shapes
     /// `[.., n]` and the same -> `[..]`
     ///
     /// # Errors
-    /// Shapes that do not broadcast or have no axis, dtypes that differ or are not floating, a `p` below 0.
+    /// Returns an error if the shapes do not broadcast or have no axis, if the dtypes differ or are
+    /// not floating-point, or if `p` is negative.
     pub fn pairwise_distance(&self, other: &Tensor, p: f64, eps: f64, keep: bool) -> Result<Tensor> {
         let name = "pairwise_distance";
         crate::functions::check_floating(name, self)?;
@@ -80,14 +85,17 @@ impl Tensor {
         })
     }
 
-    /// `1 - cos` of vectors along the last axis where the target is 1, `max(0, cos - margin)` where it is -1, 0 where it is neither. Of squared lengths
-    /// 1e-12 more counts, as in PyTorch.
+    /// Returns `1 - cos` of vectors along the last axis where the target is 1,
+    /// `max(0, cos - margin)` where it is -1, and 0 elsewhere. 1e-12 is added to squared lengths,
+    /// as in PyTorch.
     ///
     /// # Shapes
-    /// `[batch, width]`, the same, and targets `[batch]` (floats, integers or truth values) -> `[batch]`, or `[]` if reduced; or without the batch
+    /// `[batch, width]`, the same, and targets `[batch]` (float, integer or bool) -> `[batch]`, or
+    /// `[]` if reduced; the batch axis is optional
     ///
     /// # Errors
-    /// Other shapes, dtypes that differ or are not floating.
+    /// Returns an error if the shapes do not match, or if the dtypes differ or are not
+    /// floating-point.
     pub fn cosine_embedding_loss(
         &self,
         other: &Tensor,
@@ -106,7 +114,8 @@ impl Tensor {
         let other = floating_as(name, "other", other, x.dtype())?;
         let target = target.to_dtype(x.dtype())?;
         let last = x.rank() - 1;
-        // In units of their own, on which the cosine does not depend: squares of large numbers overflow.
+        // Rescales both vectors, which does not change the cosine, so that squares of large numbers
+        // do not overflow.
         let (x, unit) = in_length_units(&x, AxisSet::one(last))?;
         let (other, other_unit) = in_length_units(&other, AxisSet::one(last))?;
         let length = |x: &Tensor, unit: &Tensor| {
@@ -120,14 +129,15 @@ impl Tensor {
         reduction.apply(name, &alike.add(&apart)?)
     }
 
-    /// `max(0, d(anchor, positive) - d(anchor, negative) + margin)` of this tensor as the anchor, where d is the
-    /// [`pairwise_distance`](Tensor::pairwise_distance).
+    /// Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where this tensor is
+    /// the anchor and d is [`pairwise_distance`](Tensor::pairwise_distance).
     ///
     /// # Shapes
-    /// All three `[.., width]`, broadcast -> `[..]`, or `[]` if reduced
+    /// All three `[.., width]`, with broadcasting -> `[..]`, or `[]` if reduced
     ///
     /// # Errors
-    /// Numbers of axes or dtypes that differ, shapes that do not broadcast, a dtype that is not floating, a margin that is not above 0, a `p` below 0.
+    /// Returns an error if ranks or dtypes differ, if the shapes do not broadcast, if the dtype is
+    /// not floating-point, if the margin is not above 0, or if `p` is negative.
     pub fn triplet_margin_loss(
         &self,
         positive: &Tensor,
@@ -150,10 +160,12 @@ impl Tensor {
         of_triplets(name, distance, [&self.to_dtype(dtype)?, &others[0], &others[1]], options)
     }
 
-    /// [`triplet_margin_loss`](Tensor::triplet_margin_loss) of any distance between two tensors; options `p` and `eps` do not count.
+    /// Same as [`triplet_margin_loss`](Tensor::triplet_margin_loss), with any distance between two
+    /// tensors. The options `p` and `eps` are ignored.
     ///
     /// # Errors
-    /// Those of `distance`, a margin that is not above 0, distances whose shapes do not broadcast.
+    /// Returns the errors of `distance`, and an error if the margin is not above 0, or if the
+    /// shapes of the distances do not broadcast.
     pub fn triplet_margin_with_distance_loss(
         &self,
         positive: &Tensor,

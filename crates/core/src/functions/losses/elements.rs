@@ -1,9 +1,10 @@
-//! Losses of single elements of which some count more than others.
+//! Elementwise losses with a weight for each element.
 
 use super::weight_of;
 use crate::{Error, Reduction, Result, Tensor};
 
-/// `weight * losses`, reduced; the mean is that of the elements, or where `divides` is set the sum divided by the sum of the weights.
+/// Returns `weight * losses`, reduced. The mean is over the elements; if `divides` is set, it is
+/// the sum divided by the sum of the weights.
 fn weighted(
     op: &'static str,
     losses: &Tensor,
@@ -24,13 +25,14 @@ fn weighted(
 }
 
 impl Tensor {
-    /// `weight * (x - target)^2`; the mean is `sum(weight * (x - target)^2) / sum(weight)`, as PyTorch's.
+    /// Returns `weight * (x - target)^2`. The mean is `sum(weight * (x - target)^2) / sum(weight)`,
+    /// as in PyTorch.
     ///
     /// # Shapes
-    /// All of one shape; the result has it too, or `[]` if reduced.
+    /// All of one shape -> same shape, or `[]` if reduced
     ///
     /// # Errors
-    /// Shapes or dtypes that differ, a dtype that is not floating.
+    /// Returns an error if the shapes or dtypes differ, or if the dtype is not floating-point.
     pub fn mse_loss_weighted(
         &self,
         target: &Tensor,
@@ -40,24 +42,27 @@ impl Tensor {
         weighted("mse_loss", &self.mse_loss(target, Reduction::None)?, weight, true, reduction)
     }
 
-    /// `weight * |x - target|`; the mean is `sum(weight * |x - target|) / sum(weight)`, as PyTorch's.
+    /// Returns `weight * |x - target|`. The mean is `sum(weight * |x - target|) / sum(weight)`, as
+    /// in PyTorch.
     ///
     /// # Shapes
-    /// As [`mse_loss_weighted`](Tensor::mse_loss_weighted).
+    /// Same as [`mse_loss_weighted`](Tensor::mse_loss_weighted).
     ///
     /// # Errors
-    /// As [`mse_loss_weighted`](Tensor::mse_loss_weighted).
+    /// Same as [`mse_loss_weighted`](Tensor::mse_loss_weighted).
     pub fn l1_loss_weighted(&self, target: &Tensor, weight: &Tensor, reduction: Reduction) -> Result<Tensor> {
         weighted("l1_loss", &self.l1_loss(target, Reduction::None)?, weight, true, reduction)
     }
 
-    /// `weight` times [`huber_loss`](Tensor::huber_loss) of each element; the mean is that of the elements, whatever the weights, as PyTorch's.
+    /// Returns `weight` times the [`huber_loss`](Tensor::huber_loss) of each element. The mean is
+    /// over the elements, regardless of the weights, as in PyTorch.
     ///
     /// # Shapes
-    /// As [`mse_loss_weighted`](Tensor::mse_loss_weighted).
+    /// Same as [`mse_loss_weighted`](Tensor::mse_loss_weighted).
     ///
     /// # Errors
-    /// As [`mse_loss_weighted`](Tensor::mse_loss_weighted); a `delta` that is not positive.
+    /// Same as [`mse_loss_weighted`](Tensor::mse_loss_weighted). Also returns an error if `delta`
+    /// is not positive.
     pub fn huber_loss_weighted(
         &self,
         target: &Tensor,

@@ -1,4 +1,4 @@
-//! Losses that are minus the logarithm of a probability.
+//! Losses that are the negative logarithm of a probability.
 
 use super::{floating_as, weight_of};
 use crate::functions::binary;
@@ -6,16 +6,17 @@ use crate::ops::loss::loss_pair;
 use crate::{Error, Reduction, Result, Tensor};
 use std::f64::consts::TAU;
 
-/// How [`Tensor::poisson_nll_loss`] counts.
+/// Options of [`Tensor::poisson_nll_loss`].
 #[derive(Clone, Copy, Debug)]
 pub struct PoissonNllOptions {
-    /// Whether the input is the logarithm of the rate; yes by default.
+    /// Whether the input is the logarithm of the rate. Default: true.
     pub log_input: bool,
-    /// Whether Stirling's approximation of `log(target!)` is added, of targets above 1; no by default.
+    /// Whether Stirling's approximation of `log(target!)` is added for targets above 1. Default:
+    /// false.
     pub full: bool,
-    /// Added to the rate in its logarithm; 1e-8 by default.
+    /// Added to the rate before its logarithm is computed. Default: 1e-8.
     pub eps: f64,
-    /// How the losses become one; their mean by default.
+    /// How the losses are reduced. Default: mean.
     pub reduction: Reduction,
 }
 
@@ -25,14 +26,15 @@ impl Default for PoissonNllOptions {
     }
 }
 
-/// How [`Tensor::gaussian_nll_loss`] counts.
+/// Options of [`Tensor::gaussian_nll_loss`].
 #[derive(Clone, Copy, Debug)]
 pub struct GaussianNllOptions {
-    /// Whether the constant `log(2 pi) / 2` is added; no by default.
+    /// Whether the constant `log(2 pi) / 2` is added. Default: false.
     pub full: bool,
-    /// Smaller variances count as this, and no gradient flows through that; 1e-6 by default.
+    /// Smaller variances are replaced by this value; the gradient ignores the replacement. Default:
+    /// 1e-6.
     pub eps: f64,
-    /// How the losses become one; their mean by default.
+    /// How the losses are reduced. Default: mean.
     pub reduction: Reduction,
 }
 
@@ -43,13 +45,15 @@ impl Default for GaussianNllOptions {
 }
 
 impl Tensor {
-    /// Minus the log-probability of counts under Poisson distributions: `e^x - target * x` of logarithms of rates, `x - target * log(x + eps)` of rates.
+    /// Returns the negative log-probability of counts under Poisson distributions:
+    /// `e^x - target * x` if x is the logarithm of the rate, `x - target * log(x + eps)` if x is
+    /// the rate.
     ///
     /// # Shapes
-    /// Both of one shape; the result has it too, or `[]` if reduced.
+    /// Both of one shape -> same shape, or `[]` if reduced
     ///
     /// # Errors
-    /// Shapes or dtypes that differ, a dtype that is not floating.
+    /// Returns an error if the shapes or dtypes differ, or if the dtype is not floating-point.
     pub fn poisson_nll_loss(&self, target: &Tensor, options: PoissonNllOptions) -> Result<Tensor> {
         let name = "poisson_nll_loss";
         let PoissonNllOptions { log_input, full, eps, reduction } = options;
@@ -60,7 +64,8 @@ impl Tensor {
         };
         if full {
             let is_small = target.le_scalar(1)?;
-            // Filled before and after: logarithms of what does not count have finite gradients.
+            // Masked before and after, so that the logarithms of unused elements have finite
+            // gradients.
             let count = target.masked_fill(&is_small, 1)?;
             let root = count.mul_scalar(TAU)?.log()?.mul_scalar(0.5)?;
             let stirling = count.mul(&count.log()?)?.sub(&count)?.add(&root)?;
@@ -69,14 +74,15 @@ impl Tensor {
         reduction.apply(name, &losses)
     }
 
-    /// Minus the log-probability of the target under normal distributions whose means are x: `(log v + (x - target)^2 / v) / 2` with variances v, which
-    /// count as `eps` if they are less; the gradient of v is then that at `eps`. Of a variance below 0 the loss is NaN.
+    /// Returns the negative log-probability of the target under normal distributions with means x:
+    /// `(log v + (x - target)^2 / v) / 2` with variances v. Variances below `eps` are replaced by
+    /// `eps`, and their gradient is the one at `eps`. For a negative variance the loss is NaN.
     ///
     /// # Shapes
-    /// Both of one shape, to which the variances broadcast; the result has it too, or `[]` if reduced.
+    /// Both of one shape, to which the variances are broadcast -> same shape, or `[]` if reduced
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating.
+    /// Returns an error if shapes or dtypes do not match, or if the dtype is not floating-point.
     pub fn gaussian_nll_loss(
         &self,
         target: &Tensor,
@@ -94,7 +100,7 @@ impl Tensor {
         let known = variance.detach();
         let raised = known.lt_scalar(eps)?.where_(&known.scalar_like(eps)?, &known)?;
         let raised = raised.masked_fill(&known.lt_scalar(0)?, f64::NAN)?;
-        // The value is that which was raised, the gradient goes to what was given.
+        // The value is the replaced one, and the gradient goes to the given variance.
         let variance =
             raised.add(&variance.sub(&known)?.masked_fill(&known.abs()?.eq_scalar(f64::INFINITY)?, 0)?)?;
         let mut losses = x.sub(&target)?.square()?.div(&variance)?.add(&variance.log()?)?.mul_scalar(0.5)?;
@@ -104,14 +110,17 @@ impl Tensor {
         reduction.apply(name, &losses)
     }
 
-    /// Cross-entropy of probabilities x: `-(target * log x + (1 - target) * log(1 - x))`, whose logarithms count as -100 where they are less. The gradient
-    /// of x is `(x - target) / (x (1 - x))`, divided by 1e-12 at least. Both as in PyTorch.
+    /// Returns the cross-entropy of probabilities x:
+    /// `-(target * log x + (1 - target) * log(1 - x))`, where the logarithms are at least -100. The
+    /// gradient of x is `(x - target) / (x (1 - x))`, where the divisor is at least 1e-12. Both are
+    /// as in PyTorch.
     ///
     /// # Shapes
-    /// Both of one shape, to which the weight broadcasts; the result has it too, or `[]` if reduced.
+    /// Both of one shape, to which the weight is broadcast -> same shape, or `[]` if reduced
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit, a dtype that is not floating. That probabilities are between 0 and 1 is not looked at.
+    /// Returns an error if shapes or dtypes do not match, or if the dtype is not floating-point.
+    /// Probabilities outside 0 to 1 are not detected.
     pub fn binary_cross_entropy(
         &self,
         target: &Tensor,
@@ -128,7 +137,7 @@ impl Tensor {
     }
 }
 
-/// `log x` and `log(1 - x)`, of at least -100.
+/// Returns `log x` and `log(1 - x)`, both at least -100.
 fn logarithms(x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((x.log()?.maximum_scalar(-100)?, x.neg()?.log1p()?.maximum_scalar(-100)?))
 }
@@ -143,12 +152,14 @@ fn slope(x: &Tensor, target: &Tensor) -> Result<Tensor> {
     binary("binary_cross_entropy_grad", [x, target], value, [bend, |x, _| spread(x)?.recip()?.neg()])
 }
 
-/// `x (1 - x)`, of at least 1e-12.
+/// Returns `x (1 - x)`, at least 1e-12.
 fn spread(x: &Tensor) -> Result<Tensor> {
     x.mul(&x.rsub_scalar(1)?)?.maximum_scalar(1e-12)
 }
 
-/// `target / x^2 + (1 - target) / (1 - x)^2`, each divisor the square of 1e-12 more: as in PyTorch where either is 0, and right where its numerator is 0, too.
+/// Returns `target / x^2 + (1 - target) / (1 - x)^2`. 1e-12 is added to x and 1 - x before
+/// squaring: where one of them is 0 the result is PyTorch's, and it is also correct if the
+/// numerator is 0.
 fn bend(x: &Tensor, target: &Tensor) -> Result<Tensor> {
     let part = |numerator: &Tensor, divisor: &Tensor| numerator.div(&divisor.add_scalar(1e-12)?.square()?);
     part(target, x)?.add(&part(&target.rsub_scalar(1)?, &x.rsub_scalar(1)?)?)

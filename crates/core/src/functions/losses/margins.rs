@@ -1,4 +1,4 @@
-//! Losses of numbers beside a margin, with targets of 1 and -1.
+//! Margin losses with targets 1 and -1.
 
 use super::{above_zero, floating_as};
 use crate::anomaly::in_function;
@@ -7,26 +7,28 @@ use crate::ops::loss::loss_pair;
 use crate::{Reduction, Result, Tensor};
 
 impl Tensor {
-    /// `log(1 + e^(-target * x))`, of targets 1 and -1.
+    /// Returns `log(1 + e^(-target * x))` for targets 1 and -1.
     ///
     /// # Shapes
-    /// Both of one shape; the result has it too, or `[]` if reduced.
+    /// Both of one shape -> same shape, or `[]` if reduced
     ///
     /// # Errors
-    /// Shapes or dtypes that differ, a dtype that is not floating.
+    /// Returns an error if the shapes or dtypes differ, or if the dtype is not floating-point.
     pub fn soft_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, target) = loss_pair("soft_margin_loss", self, target)?;
         let compute = || x.mul(&target)?.neg()?.softplus();
         reduction.apply("soft_margin_loss", &in_function("soft_margin_loss", &[&x, &target], compute)?)
     }
 
-    /// x where the target is 1, `max(0, margin - x)` where it is -1, and the sum of both where it is neither, as in PyTorch.
+    /// Returns x where the target is 1, `max(0, margin - x)` where it is -1, and the sum of both
+    /// elsewhere, as in PyTorch.
     ///
     /// # Shapes
-    /// As [`soft_margin_loss`](Tensor::soft_margin_loss); targets are floats, integers or truth values.
+    /// Same as [`soft_margin_loss`](Tensor::soft_margin_loss); targets may be floats, integers or
+    /// bool.
     ///
     /// # Errors
-    /// Shapes that differ, an input that is not floating.
+    /// Returns an error if the shapes differ, or if the input is not floating-point.
     pub fn hinge_embedding_loss(&self, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Tensor> {
         let name = "hinge_embedding_loss";
         check::float(name, "input", &self.meta())?;
@@ -38,14 +40,15 @@ impl Tensor {
         reduction.apply(name, &near.add(&far)?)
     }
 
-    /// `max(0, margin - target * (x - other))`, where a target of 1 wants x to be larger than `other`, one of -1 smaller. The gradient at the margin is
-    /// that above it.
+    /// Returns `max(0, margin - target * (x - other))`. A target of 1 means that x should be larger
+    /// than `other`, -1 that it should be smaller. Where both arguments of the maximum are 0, the
+    /// gradient is that of the second one.
     ///
     /// # Shapes
-    /// All three of one shape; the result has it too, or `[]` if reduced.
+    /// All three of one shape -> same shape, or `[]` if reduced
     ///
     /// # Errors
-    /// Shapes or dtypes that differ, a dtype that is not floating.
+    /// Returns an error if the shapes or dtypes differ, or if the dtype is not floating-point.
     pub fn margin_ranking_loss(
         &self,
         other: &Tensor,

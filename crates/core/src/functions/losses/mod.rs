@@ -1,4 +1,5 @@
-//! Losses of margins, distances, likelihoods and alignments, composed of ops. Half-precision inputs are computed, and their losses returned, in f32.
+//! Losses of margins, distances, likelihoods and alignments, composed of ops. For half-precision
+//! inputs they are computed and returned in f32.
 
 mod classes;
 mod ctc;
@@ -16,12 +17,13 @@ use crate::op::check;
 use crate::ops::loss::broadcast_weight;
 use crate::{DType, Error, Result, Tensor};
 
-/// `max(0, x)`, whose gradient at 0 is 1, as PyTorch has it of margins.
+/// Returns `max(0, x)`, whose gradient at 0 is 1, as in PyTorch's margin losses.
 fn above_zero(x: &Tensor) -> Result<Tensor> {
     x.clamp(0.0, f64::INFINITY)
 }
 
-/// That another input of a loss is floating, and in `dtype`, which the first is computed in.
+/// Checks that a further input of a loss is floating-point and converts it to `dtype`, in which the
+/// first one is computed. Other accumulation dtypes are an error.
 fn floating_as(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -> Result<Tensor> {
     check::float(op, what, &x.meta())?;
     match x.dtype().accumulator() == dtype {
@@ -30,7 +32,8 @@ fn floating_as(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -
     }
 }
 
-/// A weight of floats that broadcasts to the losses, in their dtype.
+/// Checks that a weight is floating-point and broadcasts to the losses, and converts it to their
+/// dtype.
 fn weight_of(op: &'static str, weight: &Tensor, losses: &Tensor) -> Result<Tensor> {
     check::float(op, "weight", &weight.meta())?;
     broadcast_weight(op, "weight", weight, losses)

@@ -1,4 +1,4 @@
-//! Pools whose windows follow from the size of the result.
+//! Pooling with windows that follow from the size of the result.
 
 use super::axis_windows::AxisWindows;
 use super::{PoolOptions, check_ordered, largest_along, product_over_axes, spatial, sums_along};
@@ -6,29 +6,29 @@ use crate::error::{Error, Result};
 use crate::functions::{check_floating, in_accumulator};
 use crate::{Shape, Tensor};
 
-/// Functions of one, two and three axes.
+/// Defines the functions for one, two and three axes.
 macro_rules! adaptive {
     ($($axes:literal, $mean:ident, $max:ident, $by_op:ident, $sizes:literal, $shape:literal, $outputs:literal;)*) => {
         impl Tensor {$(
-            /// Means over windows chosen so that the result has this size: window `i` of `n` is `floor(i * size / n)..ceil((i + 1) * size / n)` along an axis.
+            /// Returns means over windows that are chosen so that the result has this size: window
+            /// `i` of `n` is `floor(i * size / n)..ceil((i + 1) * size / n)` along an axis.
             ///
             /// # Shapes
             #[doc = concat!("`[batch, channels, ", $shape, "]` to `[batch, channels, ", $outputs, "]`.")]
-            ///
             /// # Errors
-            /// Another rank, no channels, a dtype that is not floating, an empty image, a result that is too large.
+            /// Returns an error if the rank does not match, if there are no channels, if the dtype
+            /// is not floating-point, if the image is empty, or if the result is too large.
             pub fn $mean(&self, size: [usize; $axes]) -> Result<Tensor> {
                 means(stringify!($mean), self, size, Tensor::$by_op)
             }
 
             #[doc = concat!("The largest element, or NaN, of each window of [`", stringify!($mean), "`](Tensor::", stringify!($mean), "), and its position in the")]
             #[doc = concat!("image, counted as in [`", $sizes, "`](Tensor::", $sizes, "): the first of several.")]
-            ///
             /// # Shapes
             #[doc = concat!("`[batch, channels, ", $shape, "]` to `[batch, channels, ", $outputs, "]`, both.")]
-            ///
             /// # Errors
-            /// Another rank, no channels, truth values, an empty image, a result that is too large.
+            /// Returns an error if the rank does not match, if there are no channels, if the dtype
+            /// is bool, if the image is empty, or if the result is too large.
             pub fn $max(&self, size: [usize; $axes]) -> Result<(Tensor, Tensor)> {
                 let op = stringify!($max);
                 check_ordered(op, self)?;
@@ -45,7 +45,7 @@ adaptive! {
     3, adaptive_avg_pool3d, adaptive_max_pool3d, avg_pool3d, "max_pool3d_with_positions", "depth, height, width", "size[0], size[1], size[2]";
 }
 
-/// The size of the image, and windows for a result of `size`.
+/// Returns the size of the image, and the windows for a result of `size`.
 fn windows<const N: usize>(
     op: &'static str,
     x: &Tensor,
@@ -55,7 +55,7 @@ fn windows<const N: usize>(
     if inputs.contains(&0) {
         return Err(Error::invalid(op, format!("image of {inputs:?} to {size:?}")));
     }
-    // Missing memory is reported before the windows are listed.
+    // Allocates the output to report missing memory before the windows are listed.
     let shape = Shape::new(&[&x.dims()[..2], &size[..]].concat())?;
     drop(Tensor::uninitialized(shape, x.dtype(), x.device())?);
     let found: Result<Vec<AxisWindows>> =

@@ -1,4 +1,5 @@
-//! Windows along one axis of a tensor, and what is largest or adds up in each, at a memory that does not follow their length.
+//! Windows along one axis of a tensor, and their maxima and sums. The memory used does not depend
+//! on the length of the windows.
 
 use crate::autograd::no_grad;
 use crate::error::Error;
@@ -6,18 +7,19 @@ use crate::geometry::SlidingWindow;
 use crate::ops::index::index_dtype;
 use crate::{DType, Result, Tensor};
 
-/// Windows along an axis, each cut to the elements that are there: at least one.
+/// Windows along an axis, clipped to existing elements; each contains at least one.
 pub(super) struct AxisWindows {
-    /// Distance of neighboring elements of a window.
+    /// Distance between neighboring elements of a window.
     step: usize,
-    /// The first element of each.
+    /// The first element of each window.
     starts: Vec<usize>,
-    /// The elements of each.
+    /// The number of elements of each window.
     counts: Vec<usize>,
 }
 
 impl AxisWindows {
-    /// Those that slide over the axis; `None` if one of them lies entirely in the padding.
+    /// Returns windows that slide along the axis, or `None` if one of them is entirely in the
+    /// padding.
     pub(super) fn sliding(window: &SlidingWindow) -> Result<Option<AxisWindows>> {
         let mut windows = AxisWindows::with_capacity(window.count, window.dilation)?;
         for output in 0..window.count {
@@ -31,7 +33,8 @@ impl AxisWindows {
         Ok(Some(windows))
     }
 
-    /// Windows that divide `size` elements into `count` parts: number i from `floor(i size / count)` to `ceil((i + 1) size / count)`.
+    /// Returns windows that divide `size` elements into `count` parts: window i is
+    /// `floor(i size / count)..ceil((i + 1) size / count)`.
     pub(super) fn dividing(op: &'static str, size: usize, count: usize) -> Result<AxisWindows> {
         if count.checked_mul(size).and_then(|product| product.checked_add(size)).is_none() {
             return Err(Error::invalid(op, format!("an axis of {size} to {count}: too long")));
@@ -57,18 +60,20 @@ impl AxisWindows {
         self.counts.push(count);
     }
 
-    /// How many windows there are.
+    /// Returns the number of windows.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// The elements of each.
+    /// Returns the number of elements of each window.
     pub(super) fn counts(&self) -> &[usize] {
         &self.counts
     }
 
-    /// Where the first largest element of each window is along `axis`: a NaN, if there is one. Two windows of a power of 2 elements cover each, and those
-    /// are found by doubling: the memory is that of a few tensors of the input's and of the result's size.
+    /// Returns the index along `axis` of the first maximum of each window, or of a NaN if there is
+    /// one. Each window is the union of two windows of 2^i elements, whose maxima are computed by
+    /// doubling. The memory used is that of a few tensors with the sizes of the input and of the
+    /// result.
     pub(super) fn winners(&self, x: &Tensor, axis: usize, dtype: DType) -> Result<Tensor> {
         no_grad(|| {
             let mut best = Candidates::all(&x.detach(), axis, dtype)?;
@@ -95,8 +100,8 @@ impl AxisWindows {
         })
     }
 
-    /// The sum of each window along `axis`, of windows of a power of 2 elements that follow one another: nothing is subtracted, and as many roundings meet as
-    /// the length has digits.
+    /// Returns the sum of each window along `axis`, as a sum over consecutive windows of 2^i
+    /// elements. Nothing is subtracted, and the number of roundings is logarithmic in the length.
     pub(super) fn sums(&self, x: &Tensor, axis: usize) -> Result<Tensor> {
         if self.len() == 0 {
             return x.narrow(axis, 0, 0);
@@ -106,7 +111,7 @@ impl AxisWindows {
         for level in 0..=self.longest().ilog2() {
             let width = 1usize << level;
             if self.counts.iter().any(|count| count & width != 0) {
-                // A zero behind the sums stands for windows without such a part.
+                // Windows without a part of this width read a zero that is appended to the sums.
                 let none = sums.shape().dim(axis);
                 let places: Vec<usize> = (0..self.len())
                     .map(|at| match self.counts[at] & width {
@@ -135,14 +140,14 @@ impl AxisWindows {
     }
 }
 
-/// Largest elements of windows that begin at each element of an axis, and where those are.
+/// Maxima of the windows that begin at each element of an axis, and their indices.
 struct Candidates {
     values: Tensor,
     places: Tensor,
 }
 
 impl Candidates {
-    /// Windows of one element.
+    /// Returns the candidates of windows of one element.
     fn all(x: &Tensor, axis: usize, dtype: DType) -> Result<Candidates> {
         let size = x.shape().dim(axis);
         let mut dims = vec![1; x.rank()];
@@ -158,7 +163,7 @@ impl Candidates {
         })
     }
 
-    /// Windows twice as long, whose second half begins `reach` elements behind the first.
+    /// Doubles the length of the windows. The second half begins `reach` elements after the first.
     fn doubled(&self, axis: usize, reach: usize) -> Result<Candidates> {
         let rest = self.values.shape().dim(axis) - reach;
         self.narrow(axis, 0, rest)?.or(&self.narrow(axis, reach, rest)?)
@@ -171,7 +176,7 @@ impl Candidates {
         })
     }
 
-    /// Those of windows of which `later` are the ends: what comes first wins over what equals it.
+    /// Combines with the maxima of `later` parts of the windows. At ties the earlier element wins.
     fn or(&self, later: &Candidates) -> Result<Candidates> {
         let mut is_later = later.values.gt(&self.values)?;
         if self.values.dtype().is_float() {
@@ -185,7 +190,8 @@ impl Candidates {
     }
 }
 
-/// Where the first largest element of each window of `length` elements is along `axis`; the windows begin at `starts`, of the shape of the result.
+/// Returns the index along `axis` of the first maximum of each window of `length` elements. The
+/// windows begin at `starts`, which has the shape of the result.
 pub(super) fn winners_of_length(
     x: &Tensor,
     axis: usize,
@@ -208,7 +214,7 @@ pub(super) fn winners_of_length(
     Ok(picked(starts)?.or(&picked(&later)?)?.places)
 }
 
-/// The elements at these places along `axis`: a view, if they are evenly spaced.
+/// Returns the elements at these indices along `axis`; a view if they are evenly spaced.
 fn picked(x: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor> {
     if let [first, second, ..] = *places
         && second > first
@@ -231,7 +237,7 @@ fn picked(x: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor> {
     x.index_select(axis, &index)
 }
 
-/// Parts along `axis`, whose slices have these numbers, in the order of the numbers.
+/// Concatenates parts along `axis` and sorts their slices by the indices in `order`.
 fn in_order(parts: &[Tensor], order: &[usize], axis: usize) -> Result<Tensor> {
     match parts {
         [whole] => Ok(whole.clone()),

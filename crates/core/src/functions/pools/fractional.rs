@@ -1,4 +1,4 @@
-//! Pools whose windows lie at random distances (Graham 2014, "Fractional Max-Pooling").
+//! Pooling with windows at random distances (Graham 2014, "Fractional Max-Pooling").
 
 use super::axis_windows::winners_of_length;
 use super::{check_ordered, each_axis, spatial};
@@ -10,15 +10,19 @@ use crate::ops::index::index_dtype;
 use crate::{DType, Shape, Tensor};
 
 impl Tensor {
-    /// The largest element, or NaN, of each window, and its position in the plane (`row * width + column`). Window `i` of `n` begins at
-    /// `floor((i + u) a) - floor(u a)` with `a = (size - kernel) / (n - 1)`, the last one at `size - kernel`; `u` of the rows is `samples[.., 1]`, and of the
-    /// columns `samples[.., 0]`.
+    /// Returns the maximum of each window, or NaN if there is one, and its position in the plane
+    /// (`row * width + column`). Window `i` of `n` begins at `floor((i + u) a) - floor(u a)` with
+    /// `a = (size - kernel) / (n - 1)`, the last one at `size - kernel`. `u` is `samples[.., 1]`
+    /// for rows and `samples[.., 0]` for columns.
     ///
     /// # Shapes
-    /// `[batch, channels, height, width]`, samples `[batch, channels, 2]` (numbers from 0 up to 1) to `[batch, channels, size[0], size[1]]`, both.
+    /// `[batch, channels, height, width]`, samples `[batch, channels, 2]` (from 0 to below 1) ->
+    /// `[batch, channels, size[0], size[1]]`, both
     ///
     /// # Errors
-    /// Another rank, no channels, a dtype that is not floating, samples of another shape or dtype, `size + kernel - 1` above the image's.
+    /// Returns an error if the rank does not match, if there are no channels, if the dtype is not
+    /// floating-point, if the samples have another shape or dtype, or if `size + kernel - 1`
+    /// exceeds the size of the image.
     pub fn fractional_max_pool2d(
         &self,
         kernel: [usize; 2],
@@ -28,13 +32,15 @@ impl Tensor {
         fractional("fractional_max_pool2d", self, kernel, size, samples, [1, 0])
     }
 
-    /// [`fractional_max_pool2d`](Tensor::fractional_max_pool2d) of three axes; `u` of planes, rows and columns are `samples[.., 0]`, `[.., 1]` and `[.., 2]`.
+    /// Same as [`fractional_max_pool2d`](Tensor::fractional_max_pool2d) over three axes. `u` is
+    /// `samples[.., 0]` for planes, `[.., 1]` for rows and `[.., 2]` for columns.
     ///
     /// # Shapes
-    /// `[batch, channels, depth, height, width]`, samples `[batch, channels, 3]` to `[batch, channels, size[0], size[1], size[2]]`, both.
+    /// `[batch, channels, depth, height, width]`, samples `[batch, channels, 3]` ->
+    /// `[batch, channels, size[0], size[1], size[2]]`, both
     ///
     /// # Errors
-    /// As [`fractional_max_pool2d`](Tensor::fractional_max_pool2d).
+    /// Same as [`fractional_max_pool2d`](Tensor::fractional_max_pool2d).
     pub fn fractional_max_pool3d(
         &self,
         kernel: [usize; 3],
@@ -45,7 +51,7 @@ impl Tensor {
     }
 }
 
-/// Sample `order[axis]` is that of `axis`.
+/// Pools over all axes. `order[axis]` is the index of the sample for `axis`.
 fn fractional<const N: usize>(
     op: &'static str,
     x: &Tensor,
@@ -74,7 +80,7 @@ fn fractional<const N: usize>(
         no_grad(|| {
             let sample = samples.narrow(2, order[axis], 1)?;
             let starts = starts(&sample, inputs[axis] - kernel[axis], size[axis])?;
-            // Along the axis, the same for all others.
+            // The starts vary along this axis and are the same along the others.
             let mut spread = vec![x.shape().dim(0), x.shape().dim(1)];
             spread.extend((0..N).map(|other| if other == axis { size[axis] } else { 1 }));
             let all = values.shape().resized(2 + axis, size[axis], op)?;
@@ -85,7 +91,8 @@ fn fractional<const N: usize>(
     each_axis(x, &inputs, winners)
 }
 
-/// Where `count` windows begin, the last one at `last`: of samples `[batch, channels, 1]` `[batch, channels, count]`.
+/// Returns the starts of `count` windows, the last one at `last`: samples `[batch, channels, 1]` ->
+/// `[batch, channels, count]`.
 fn starts(sample: &Tensor, last: usize, count: usize) -> Result<Tensor> {
     let sample = sample.detach().to_dtype(sample.dtype().accumulator())?;
     let device = sample.device();
@@ -95,7 +102,7 @@ fn starts(sample: &Tensor, last: usize, count: usize) -> Result<Tensor> {
     let distance = if sample.dtype() == DType::F64 { distance } else { f64::from(distance as f32) };
     let places = sample.add(&numbers.to_dtype(sample.dtype())?)?.mul_scalar(distance)?.floor()?;
     let places = places.sub(&sample.mul_scalar(distance)?.floor()?)?;
-    // Rounding must not lead beyond the image.
+    // Rounding must not move a window beyond the image.
     let places = places.maximum_scalar(0)?.minimum_scalar(last as f64)?.to_dtype(index_dtype(last))?;
     is_last.where_(&places.scalar_like(last as i64)?, &places)
 }

@@ -1,7 +1,9 @@
-//! Pools: what is largest, or the mean, of windows over one, two or three axes.
+//! Pooling: the maximum or the mean of windows over one, two or three axes.
 //!
-//! Windows of floats over two axes have ops of their own ([`crate::ops::pool`]), from which those over one and three are composed. All else goes along one
-//! axis at a time ([`AxisWindows`]): integers, windows far larger than the image, windows of several lengths.
+//! Floating-point windows over two axes have dedicated ops ([`crate::ops::pool`]); those over one
+//! and three axes are composed of them. All other cases are computed along one axis at a time
+//! ([`AxisWindows`]): integers, windows far larger than the image, and windows of different
+//! lengths.
 
 mod adaptive;
 mod axis_windows;
@@ -22,7 +24,7 @@ use crate::text;
 use crate::{DType, Device, Tensor};
 use axis_windows::AxisWindows;
 
-/// The sizes of all axes but the first two, batch and channels: `N` of them, and channels.
+/// Returns the `N` sizes of all axes except the first two, which are batch and channels.
 fn spatial<const N: usize>(op: &'static str, x: &Tensor) -> Result<[usize; N]> {
     match x.dims() {
         [_, 0, sizes @ ..] if sizes.len() == N => {
@@ -37,7 +39,7 @@ fn rank<const N: usize>(op: &'static str, x: &Tensor) -> Error {
     Error::Rank { op, expected: (N + 2).to_string(), shape: Box::new(*x.shape()) }
 }
 
-/// That an input of a pool of largest elements has an order.
+/// Checks that the elements of an input of a max pool have an order.
 fn check_ordered(op: &'static str, x: &Tensor) -> Result<()> {
     match x.dtype() {
         DType::Bool => Err(Error::dtype(op, "input", DType::Bool, "a number")),
@@ -51,14 +53,16 @@ impl PoolOptions {
         Window { kernel, stride, padding, dilation }
     }
 
-    /// Elements beyond the border of an image of `size` that the last windows reach.
+    /// Returns the number of elements beyond the border of an image of `size` that the last windows
+    /// contain.
     fn beyond(&self, size: [usize; 2]) -> [usize; 2] {
         [0, 1].map(|axis| self.beyond_along(axis, size[axis]))
     }
 }
 
 impl<const N: usize> PoolOptions<N> {
-    /// Whether ops of windows take these as they are: of floats, no farther beyond an image than it is long.
+    /// Returns whether the ops support these options: floating-point, and no window extends beyond
+    /// an image by more than its size.
     fn has_op(&self, x: &Tensor, size: &[usize; N]) -> bool {
         let is_near = |axis: usize| {
             let size = size[axis];
@@ -75,24 +79,25 @@ impl<const N: usize> PoolOptions<N> {
     }
 }
 
-/// Functions of one, two and three axes: documentation, names, and what computes them.
+/// Defines the functions for one, two and three axes from documentation, names and implementations.
 macro_rules! largest {
     ($($axes:literal, $name:ident, $with_positions:ident, $compute:expr, $shape:literal, $windows:literal, $position:literal;)*) => {
         impl Tensor {$(
-            /// The largest element of each window; NaN if there is one.
+            /// Returns the maximum of each window, or NaN if there is one.
             ///
             /// # Shapes
             #[doc = concat!("`[batch, channels, ", $shape, "]` to `[batch, channels, ", $windows, "]`, each `(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1`, rounded")]
             /// down, or up with [`ceil_mode`](PoolOptions::ceil_mode).
             ///
             /// # Errors
-            /// Another rank, no channels, truth values, windows that do not fit.
+            /// Returns an error if the rank does not match, if there are no channels, if the dtype
+            /// is bool, or if the windows do not fit.
             pub fn $name(&self, options: PoolOptions<$axes>) -> Result<Tensor> {
                 Ok($compute(stringify!($name), self, options)?.0)
             }
 
             #[doc = concat!("As [`", stringify!($name), "`](Tensor::", stringify!($name), "), with the position of each winner, the first one: `", $position, "` (i32, i64 where that")]
-            /// does not reach).
+            /// would overflow).
             ///
             /// # Errors
             #[doc = concat!("As [`", stringify!($name), "`](Tensor::", stringify!($name), ").")]
@@ -120,7 +125,7 @@ fn largest_of_planes(op: &'static str, x: &Tensor, options: PoolOptions) -> Resu
     match (outputs.next(), outputs.next()) {
         (Some(largest), Some(position)) if beyond[1] == 0 => Ok((largest, position)),
         (Some(largest), Some(position)) => {
-            // Rows of the image are shorter than those that were looked at.
+            // Converts positions from rows of the padded image to the shorter rows of the image.
             let row = position.div_scalar(wide.shape().dim(3) as i32)?;
             Ok((largest, position.sub(&row.mul_scalar(beyond[1] as i32)?)?))
         }
@@ -128,7 +133,7 @@ fn largest_of_planes(op: &'static str, x: &Tensor, options: PoolOptions) -> Resu
     }
 }
 
-/// As planes of one row.
+/// Pools rows as planes of one row.
 fn largest_of_rows(op: &'static str, x: &Tensor, options: PoolOptions<1>) -> Result<(Tensor, Tensor)> {
     let size = spatial(op, x)?;
     if !options.has_op(x, &size) {
@@ -139,13 +144,13 @@ fn largest_of_rows(op: &'static str, x: &Tensor, options: PoolOptions<1>) -> Res
     Ok((values.squeeze(2)?, positions.squeeze(2)?))
 }
 
-/// Over one axis as over the second of two.
+/// Converts options of one axis to those of two, with the axis as the second one.
 fn of_rows(options: &PoolOptions<1>) -> PoolOptions {
     let wide = options.over(|[size]| [1, *size]);
     PoolOptions { padding: [0, options.padding[0]], ..wide }
 }
 
-/// Over the last two axes, then of those over the first.
+/// Pools over the last two axes, then the results over the first.
 fn largest_of_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> Result<(Tensor, Tensor)> {
     let size = spatial(op, x)?;
     if !options.has_op(x, &size) || index_dtype(size.iter().product()) != DType::I32 {
@@ -158,7 +163,8 @@ fn largest_of_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> 
     let [_, _, oh, ow] = values.sizes()?;
     let columns = |x: &Tensor| x.reshape([batch, channels, depth, oh * ow]);
     let (values, places) = largest_of_planes(op, &columns(&values)?, of_planes(&options))?;
-    // Of the image of [depth, oh * ow] to the plane that won, and the place in it.
+    // Positions in the image of [depth, oh * ow] give the plane of the maximum; its position within
+    // the plane was computed before.
     let plane = places.div_scalar((oh * ow) as i32)?;
     let position = columns(&within)?.gather(2, &plane)?.add(&plane.mul_scalar((height * width) as i32)?)?;
     let od = values.shape().dim(2);
@@ -166,18 +172,19 @@ fn largest_of_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> 
     Ok((values.reshape(shape)?.to_dtype(x.dtype())?, position.reshape(shape)?))
 }
 
-/// Elements whose gradients are added up along several axes: for half precision in f32, so that they are rounded once.
+/// Converts half precision to f32 if a gradient is needed: gradients are accumulated along several
+/// axes and rounded once.
 fn for_gradients(x: &Tensor) -> Result<Tensor> {
     if x.needs_grad() { x.to_dtype(x.dtype().accumulator()) } else { Ok(x.clone()) }
 }
 
-/// Over the first of three axes as over the first of two.
+/// Converts options of the first of three axes to those of two, with the axis as the first one.
 fn of_planes(options: &PoolOptions<3>) -> PoolOptions {
     let tall = options.over(|&[depth, ..]| [depth, 1]);
     PoolOptions { padding: [options.padding[0], 0], ..tall }
 }
 
-/// Along one axis after the other, the last one first.
+/// Pools along one axis after another, beginning with the last one.
 fn largest<const N: usize>(
     op: &'static str,
     x: &Tensor,
@@ -188,7 +195,7 @@ fn largest<const N: usize>(
     largest_along(x, &size, &options.windows(op, size)?)
 }
 
-/// The largest elements of these windows, and their positions in an image of `size`.
+/// Returns the maxima of these windows, and their positions in an image of `size`.
 fn largest_along<const N: usize>(
     x: &Tensor,
     size: &[usize; N],
@@ -199,7 +206,8 @@ fn largest_along<const N: usize>(
     each_axis(x, size, winners)
 }
 
-/// Picks elements along each axis, the last one first, at what `winners` finds; with their positions in an image of `size`.
+/// Gathers elements along each axis, beginning with the last one, at the indices that `winners`
+/// returns. Also returns their positions in an image of `size`.
 fn each_axis<const N: usize>(
     x: &Tensor,
     size: &[usize; N],
@@ -219,7 +227,7 @@ fn each_axis<const N: usize>(
     Ok((values.to_dtype(x.dtype())?, positions))
 }
 
-/// Images with so many rows below and columns to the right.
+/// Pads images with rows at the bottom and columns at the right.
 fn behind(x: &Tensor, [rows, columns]: [usize; 2], value: f64) -> Result<Tensor> {
     if [rows, columns] == [0, 0] {
         return Ok(x.clone());
@@ -228,13 +236,15 @@ fn behind(x: &Tensor, [rows, columns]: [usize; 2], value: f64) -> Result<Tensor>
 }
 
 impl Tensor {
-    /// The mean of each window. Of i64 it is rounded towards zero.
+    /// Returns the mean of each window. For i64 it is rounded toward zero.
     ///
     /// # Shapes
-    /// As [`max_pool1d`](Tensor::max_pool1d).
+    /// Same as [`max_pool1d`](Tensor::max_pool1d).
     ///
     /// # Errors
-    /// Another rank, no channels, a dtype that is neither floating nor i64, a dilation, a divisor of 0, windows that do not fit.
+    /// Returns an error if the rank does not match, if there are no channels, if the dtype is
+    /// neither floating-point nor i64, if there is a dilation, if the divisor is 0, or if the
+    /// windows do not fit.
     pub fn avg_pool1d(&self, options: PoolOptions<1>) -> Result<Tensor> {
         let op = "avg_pool1d";
         let size = spatial(op, self)?;
@@ -246,13 +256,15 @@ impl Tensor {
         self.unsqueeze(2)?.avg_pool2d(of_rows(&options))?.squeeze(2)
     }
 
-    /// The mean of each window. Of i64 it is rounded towards zero.
+    /// Returns the mean of each window. For i64 it is rounded toward zero.
     ///
     /// # Shapes
-    /// As [`max_pool2d`](Tensor::max_pool2d).
+    /// Same as [`max_pool2d`](Tensor::max_pool2d).
     ///
     /// # Errors
-    /// Another rank, no channels, a dtype that is neither floating nor i64, a dilation, a divisor of 0, windows that do not fit.
+    /// Returns an error if the rank does not match, if there are no channels, if the dtype is
+    /// neither floating-point nor i64, if there is a dilation, if the divisor is 0, or if the
+    /// windows do not fit.
     pub fn avg_pool2d(&self, options: PoolOptions) -> Result<Tensor> {
         let op = "avg_pool2d";
         let size = spatial(op, self)?;
@@ -269,13 +281,15 @@ impl Tensor {
         }
     }
 
-    /// The mean of each window. Of i64 it is rounded towards zero.
+    /// Returns the mean of each window. For i64 it is rounded toward zero.
     ///
     /// # Shapes
-    /// As [`max_pool3d`](Tensor::max_pool3d).
+    /// Same as [`max_pool3d`](Tensor::max_pool3d).
     ///
     /// # Errors
-    /// Another rank, no channels, a dtype that is neither floating nor i64, a dilation, a divisor of 0, windows that do not fit.
+    /// Returns an error if the rank does not match, if there are no channels, if the dtype is
+    /// neither floating-point nor i64, if there is a dilation, if the divisor is 0, or if the
+    /// windows do not fit.
     pub fn avg_pool3d(&self, options: PoolOptions<3>) -> Result<Tensor> {
         let op = "avg_pool3d";
         let size = spatial(op, self)?;
@@ -295,42 +309,47 @@ impl Tensor {
         })
     }
 
-    /// `(sum of x^p)^(1 / p)` of each window; 0, with a gradient of 0, where the sum is 0. Of a window that is cut, in [`ceil_mode`](PoolOptions::ceil_mode),
-    /// the sum is scaled to the whole window, as in PyTorch.
+    /// Returns `(sum of x^p)^(1 / p)` of each window. Where the sum is 0, the result and its
+    /// gradient are 0. If a window is clipped, with [`ceil_mode`](PoolOptions::ceil_mode), the sum
+    /// is scaled to the whole window, as in PyTorch.
     ///
     /// # Shapes
-    /// As [`max_pool1d`](Tensor::max_pool1d).
+    /// Same as [`max_pool1d`](Tensor::max_pool1d).
     ///
     /// # Errors
-    /// As [`avg_pool1d`](Tensor::avg_pool1d); integers, a `p` of 0.
+    /// Same as [`avg_pool1d`](Tensor::avg_pool1d). Also returns an error for integers, or if `p`
+    /// is 0.
     pub fn lp_pool1d(&self, p: f64, options: PoolOptions<1>) -> Result<Tensor> {
         powers("lp_pool1d", self, p, &options, Tensor::avg_pool1d)
     }
 
-    /// [`lp_pool1d`](Tensor::lp_pool1d) of windows over two axes.
+    /// Same as [`lp_pool1d`](Tensor::lp_pool1d), with windows over two axes.
     ///
     /// # Shapes
-    /// As [`max_pool2d`](Tensor::max_pool2d).
+    /// Same as [`max_pool2d`](Tensor::max_pool2d).
     ///
     /// # Errors
-    /// As [`avg_pool2d`](Tensor::avg_pool2d); integers, a `p` of 0.
+    /// Same as [`avg_pool2d`](Tensor::avg_pool2d). Also returns an error for integers, or if `p`
+    /// is 0.
     pub fn lp_pool2d(&self, p: f64, options: PoolOptions) -> Result<Tensor> {
         powers("lp_pool2d", self, p, &options, Tensor::avg_pool2d)
     }
 
-    /// [`lp_pool1d`](Tensor::lp_pool1d) of windows over three axes.
+    /// Same as [`lp_pool1d`](Tensor::lp_pool1d), with windows over three axes.
     ///
     /// # Shapes
-    /// As [`max_pool3d`](Tensor::max_pool3d).
+    /// Same as [`max_pool3d`](Tensor::max_pool3d).
     ///
     /// # Errors
-    /// As [`avg_pool3d`](Tensor::avg_pool3d); integers, a `p` of 0.
+    /// Same as [`avg_pool3d`](Tensor::avg_pool3d). Also returns an error for integers, or if `p`
+    /// is 0.
     pub fn lp_pool3d(&self, p: f64, options: PoolOptions<3>) -> Result<Tensor> {
         powers("lp_pool3d", self, p, &options, Tensor::avg_pool3d)
     }
 }
 
-/// Means over windows that reach so many rows and columns `beyond` the border: over the whole window, then divided by the share of it that counts.
+/// Returns means over windows that extend beyond the border by the rows and columns of `beyond`:
+/// the mean over the whole window, divided by the fraction of elements that count.
 fn mean_of_counted(x: &Tensor, op: AvgPool2d, beyond: [usize; 2]) -> Result<Tensor> {
     let [_, _, height, width] = x.shape().to_array("avg_pool2d")?;
     let [top, left] = op.window.padding;
@@ -343,7 +362,7 @@ fn mean_of_counted(x: &Tensor, op: AvgPool2d, beyond: [usize; 2]) -> Result<Tens
     apply_one(op, &[&behind(&wide, beyond, 0.0)?])?.div(&share)?.to_dtype(x.dtype())
 }
 
-/// Sums along one axis after the other, divided.
+/// Returns sums along one axis after another, divided by the divisor.
 fn means<const N: usize>(op: &'static str, x: &Tensor, options: &PoolOptions<N>) -> Result<Tensor> {
     if !x.dtype().is_float() && x.dtype() != DType::I64 {
         return Err(Error::dtype(op, "input", x.dtype(), text!["a floating dtype or ", DType::I64]));
@@ -367,12 +386,12 @@ fn means<const N: usize>(op: &'static str, x: &Tensor, options: &PoolOptions<N>)
     })
 }
 
-/// Sums of windows, along the last axis first.
+/// Returns the sums of windows, beginning with the last axis.
 fn sums_along<const N: usize>(x: &Tensor, windows: &[AxisWindows; N]) -> Result<Tensor> {
     (0..N).rev().try_fold(x.clone(), |sums, axis| windows[axis].sums(&sums, 2 + axis))
 }
 
-/// The product of the numbers of each of `axes` axes, spread over them.
+/// Returns the outer product of one list of numbers for each of `axes` axes.
 fn product_over_axes(
     axes: usize,
     numbers: impl Fn(usize) -> Vec<f64>,
@@ -405,7 +424,7 @@ fn product_over_axes(
     product.ok_or_else(|| Error::invalid("pool", "no axes"))
 }
 
-/// Roots of sums of powers, of a function that gives means of windows.
+/// Returns the roots of sums of powers, given a function that computes means of windows.
 fn powers<const N: usize>(
     op: &'static str,
     x: &Tensor,
@@ -421,7 +440,8 @@ fn powers<const N: usize>(
     in_accumulator([x], |[x]| {
         let elements: f64 = options.kernel.iter().map(|&size| size as f64).product();
         let sum = means(&x.powf(p)?, *options)?.mul_scalar(elements)?;
-        // The root has an infinite derivative at 0, whose gradient is 0 here, as in PyTorch.
+        // The derivative of the root at 0 is infinite. The gradient there is defined as 0, as in
+        // PyTorch.
         let is_zero = sum.detach().eq_scalar(0)?;
         sum.masked_fill(&is_zero, 1)?.powf(1.0 / p)?.masked_fill(&is_zero, 0)
     })

@@ -1,30 +1,33 @@
-//! The windows of pools, of any number of axes.
+//! The windows of pooling, for any number of axes.
 
 use super::axis_windows::AxisWindows;
 use crate::error::{Error, Result};
 use crate::geometry::SlidingWindow;
 
-/// The window of a pooling over `N` axes, `[height, width]` of two: `PoolOptions { padding: [1, 1], ..PoolOptions::new([3, 3]) }`
+/// The window of pooling over `N` axes, `[height, width]` for two:
+/// `PoolOptions { padding: [1, 1], ..PoolOptions::new([3, 3]) }`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions<const N: usize = 2> {
     /// Size of the window.
     pub kernel: [usize; N],
-    /// Distance of neighbouring windows; the kernel by default.
+    /// Distance between neighboring windows. Default: the kernel size.
     pub stride: [usize; N],
-    /// Border around the image, on both sides, at most half the kernel; none by default.
+    /// Padding on both sides of the image, at most half the kernel. Default: 0.
     pub padding: [usize; N],
-    /// Distance of neighbouring elements in a window; 1 by default, and always for averages.
+    /// Distance between neighboring elements of a window. Default: 1, the only value allowed for
+    /// averages.
     pub dilation: [usize; N],
-    /// Whether the border counts in the divisor of an average; yes by default.
+    /// Whether padding counts in the divisor of an average. Default: true.
     pub count_include_pad: bool,
-    /// Whether a last window that reaches beyond the border is kept, if it begins before the border behind the image; not by default. What lies beyond never counts.
+    /// Whether a last window that extends beyond the padding is kept, provided that it begins
+    /// before the padding at the end. Elements beyond the padding never count. Default: false.
     pub ceil_mode: bool,
-    /// By what the sums of averages are divided in place of the number of elements: not 0.
+    /// Divisor of the sums of averages, instead of the number of elements. Must not be 0.
     pub divisor_override: Option<i64>,
 }
 
 impl<const N: usize> PoolOptions<N> {
-    /// Windows side by side, without padding: PyTorch's defaults.
+    /// Returns adjacent windows without padding: PyTorch's defaults.
     pub fn new(kernel: [usize; N]) -> PoolOptions<N> {
         PoolOptions {
             kernel,
@@ -37,7 +40,7 @@ impl<const N: usize> PoolOptions<N> {
         }
     }
 
-    /// The same over other axes.
+    /// Returns the same options over other axes.
     pub(super) fn over<const M: usize>(&self, of: impl Fn(&[usize; N]) -> [usize; M]) -> PoolOptions<M> {
         PoolOptions {
             kernel: of(&self.kernel),
@@ -50,7 +53,8 @@ impl<const N: usize> PoolOptions<N> {
         }
     }
 
-    /// Elements along `axis` beyond the border of an image of `size` that the last window reaches; none but in [`ceil_mode`](PoolOptions::ceil_mode).
+    /// Returns the number of elements along `axis` beyond the border of an image of `size` that the
+    /// last window contains. It is 0 without [`ceil_mode`](PoolOptions::ceil_mode).
     pub(crate) fn beyond_along(&self, axis: usize, size: usize) -> usize {
         if !self.ceil_mode {
             return 0;
@@ -58,7 +62,8 @@ impl<const N: usize> PoolOptions<N> {
         let (stride, padding) = (self.stride[axis], self.padding[axis]);
         let span = self.span(axis).unwrap_or(usize::MAX);
         let padded = padding.saturating_mul(2).saturating_add(size);
-        // Where the first window begins that does not fit. The op reports strides of 0 and images that hold no window.
+        // The start of the first window that does not fit. Strides of 0 and images smaller than the
+        // window are errors that the op reports.
         let start = match (padded.checked_sub(span), stride) {
             (_, 0) => return 0,
             (Some(rest), stride) if rest % stride == 0 => return 0,
@@ -69,15 +74,16 @@ impl<const N: usize> PoolOptions<N> {
         if start < padding.saturating_add(size) { start.saturating_add(span) - padded } else { 0 }
     }
 
-    /// How far a window reaches along `axis`, if that is a number.
+    /// Returns the extent of a window along `axis`, or `None` if it overflows.
     fn span(&self, axis: usize) -> Option<usize> {
         self.kernel[axis].checked_sub(1)?.checked_mul(self.dilation[axis])?.checked_add(1)
     }
 
-    /// The windows along `axis` of an image of `size`.
+    /// Returns the windows along `axis` of an image of `size`.
     ///
     /// # Errors
-    /// Zero kernel, stride or dilation, padding above half the kernel, no window that fits.
+    /// Returns an error if kernel, stride or dilation is 0, if the padding is above half the
+    /// kernel, or if no window fits.
     fn sliding(&self, op: &'static str, size: &[usize; N], axis: usize) -> Result<SlidingWindow> {
         let (kernel, stride, dilation) = (self.kernel[axis], self.stride[axis], self.dilation[axis]);
         let padding = self.padding[axis];
@@ -110,10 +116,10 @@ impl<const N: usize> PoolOptions<N> {
         Ok(SlidingWindow { kernel, stride, padding, dilation, size: size[axis], count })
     }
 
-    /// The windows along each axis of an image of `size`.
+    /// Returns the windows along each axis of an image of `size`.
     ///
     /// # Errors
-    /// Windows that do not fit, or lie entirely in the padding.
+    /// Returns an error if the windows do not fit, or if one is entirely in the padding.
     pub(super) fn windows(&self, op: &'static str, size: [usize; N]) -> Result<[AxisWindows; N]> {
         let mut found = Vec::with_capacity(N);
         for axis in 0..N {
@@ -135,7 +141,8 @@ impl<const N: usize> PoolOptions<N> {
         found.try_into().map_err(|_| Error::invalid(op, "as many windows as axes"))
     }
 
-    /// How many elements each window along `axis` is divided by, the border counted if it shall be.
+    /// Returns the divisor of each window along `axis`, which counts the padding if
+    /// `count_include_pad` is set.
     pub(super) fn divisors(&self, axis: usize, size: usize, windows: &AxisWindows) -> Vec<f64> {
         let (kernel, stride, padding) = (self.kernel[axis], self.stride[axis], self.padding[axis]);
         let counted = |(at, &inside): (usize, &usize)| match self.count_include_pad {

@@ -1,4 +1,4 @@
-//! What pools of largest elements take back: elements at the places where they were found.
+//! Inverse of max pooling: writes elements to the positions of the maxima.
 
 use super::spatial;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
@@ -8,42 +8,50 @@ use crate::op::{Saves, check};
 use crate::{Shape, Tensor};
 
 impl Tensor {
-    /// Zeros of `size` with these elements at `positions`, those of [`max_pool1d_with_positions`](Tensor::max_pool1d_with_positions): the last of several
-    /// that meet. Each gets the gradient of its place.
+    /// Returns zeros of `size` with these elements at `positions`, which are those of
+    /// [`max_pool1d_with_positions`](Tensor::max_pool1d_with_positions). If positions are equal,
+    /// the last element is kept. Each element gets the gradient at its position.
     ///
     /// # Shapes
-    /// `[batch, channels, windows]`, positions likewise (i32 or i64), to `[batch, channels, size[0]]`.
+    /// `[batch, channels, windows]`, positions of the same shape (i32 or i64) ->
+    /// `[batch, channels, size[0]]`
     ///
     /// # Errors
-    /// Another rank, no channels, a dtype that is not floating, positions of another shape or dtype, or out of range.
+    /// Returns an error if the rank does not match, if there are no channels, if the dtype is not
+    /// floating-point, or if the positions have another shape, are not i32 or i64, or are out of
+    /// range.
     pub fn max_unpool1d(&self, positions: &Tensor, size: [usize; 1]) -> Result<Tensor> {
         unpooled("max_unpool1d", self, positions, size)
     }
 
-    /// [`max_unpool1d`](Tensor::max_unpool1d) of two axes: positions are `row * width + column`.
+    /// Same as [`max_unpool1d`](Tensor::max_unpool1d) over two axes; positions are
+    /// `row * width + column`.
     ///
     /// # Shapes
-    /// `[batch, channels, oh, ow]`, positions likewise (i32 or i64), to `[batch, channels, size[0], size[1]]`.
+    /// `[batch, channels, oh, ow]`, positions of the same shape (i32 or i64) ->
+    /// `[batch, channels, size[0], size[1]]`
     ///
     /// # Errors
-    /// As [`max_unpool1d`](Tensor::max_unpool1d).
+    /// Same as [`max_unpool1d`](Tensor::max_unpool1d).
     pub fn max_unpool2d(&self, positions: &Tensor, size: [usize; 2]) -> Result<Tensor> {
         unpooled("max_unpool2d", self, positions, size)
     }
 
-    /// [`max_unpool1d`](Tensor::max_unpool1d) of three axes: positions are `(plane * height + row) * width + column`.
+    /// Same as [`max_unpool1d`](Tensor::max_unpool1d) over three axes; positions are
+    /// `(plane * height + row) * width + column`.
     ///
     /// # Shapes
-    /// `[batch, channels, od, oh, ow]`, positions likewise (i32 or i64), to `[batch, channels, size[0], size[1], size[2]]`.
+    /// `[batch, channels, od, oh, ow]`, positions of the same shape (i32 or i64) ->
+    /// `[batch, channels, size[0], size[1], size[2]]`
     ///
     /// # Errors
-    /// As [`max_unpool1d`](Tensor::max_unpool1d).
+    /// Same as [`max_unpool1d`](Tensor::max_unpool1d).
     pub fn max_unpool3d(&self, positions: &Tensor, size: [usize; 3]) -> Result<Tensor> {
         unpooled("max_unpool3d", self, positions, size)
     }
 }
 
-/// `[batch, channels, elements]`.
+/// Reshapes to `[batch, channels, elements]`.
 fn in_rows(x: &Tensor) -> Result<Tensor> {
     let [batch, channels] = [x.shape().dim(0), x.shape().dim(1)];
     x.reshape([batch, channels, x.dims()[2..].iter().product()])

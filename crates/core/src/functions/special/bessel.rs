@@ -1,24 +1,25 @@
-//! Modified Bessel functions of the first kind of the orders 0 and 1.
+//! Modified Bessel functions of the first kind, of orders 0 and 1.
 //!
-//! Up to 8 by their power series (DLMF 10.25.2), whose terms are all positive; from there on times `e^-x sqrt(x)` by a polynomial in `16 / x - 1`,
-//! as in Cephes (Moshier 1984): its coefficients are those of the interpolation at Chebyshev's points, computed with 60 digits.
+//! Up to 8 they are computed by their power series (DLMF 10.25.2), whose terms are all positive.
+//! Above, the function times `e^-x sqrt(x)` is a polynomial in `16 / x - 1`, as in Cephes (Moshier
+//! 1984). Its coefficients come from interpolation at Chebyshev points, computed with 60 digits.
 
 use super::{for_dtype, odd, polynomial};
 use crate::functions::unary;
 use crate::{Result, Tensor};
 
 functions! {
-    /// The modified Bessel function of the first kind of order 0 of each element.
+    /// Returns the modified Bessel function of the first kind of order 0 of each element.
     i0: |x| whole(&x.abs()?, 0), Tensor::i1;
-    /// `e^-|x|` times [`i0`](Tensor::i0).
+    /// Returns `e^-|x|` times [`i0`](Tensor::i0).
     i0e: |x| scaled(&x.abs()?, 0), i0e_grad;
-    /// The modified Bessel function of the first kind of order 1 of each element.
+    /// Returns the modified Bessel function of the first kind of order 1 of each element.
     i1: |x| odd(x, |size| whole(size, 1)), i1_grad;
-    /// `e^-|x|` times [`i1`](Tensor::i1).
+    /// Returns `e^-|x|` times [`i1`](Tensor::i1).
     i1e: |x| odd(x, |size| scaled(size, 1)), i1e_grad;
 }
 
-/// Up to here by the power series.
+/// The largest argument for the power series.
 const NEAR: f64 = 8.0;
 
 /// `e^-x sqrt(x) I_0(x)` for `8 <= x` as powers of `16 / x - 1`. Relative error below 1.1e-16.
@@ -97,7 +98,8 @@ const I1_SHORT: [f64; 7] = [
     -1.2212498465941114e-07,
 ];
 
-/// `e^-x x^1.5 (I_0(x) - I_1(x))` for `8 <= x` as powers of `16 / x - 1`. Relative error below 1e-16.
+/// `e^-x x^1.5 (I_0(x) - I_1(x))` for `8 <= x` as powers of `16 / x - 1`. Relative error below
+/// 1e-16.
 const GAP: [f64; 27] = [
     0.20444880670617194,
     0.0053132601242861606,
@@ -140,7 +142,8 @@ const GAP_SHORT: [f64; 8] = [
     2.32187883290884e-07,
 ];
 
-/// `sum of (x^2 / 4)^k / (k! (k + order)!)`, and x of at most [`NEAR`].
+/// Returns `sum of (x^2 / 4)^k / (k! (k + order)!)`, times `x / 2` for order 1, and x clamped to at
+/// most [`NEAR`].
 fn power_series(size: &Tensor, order: u32) -> Result<(Tensor, Tensor)> {
     let near = size.clamp(0.0, NEAR)?;
     let mut coefficients = vec![1.0];
@@ -154,38 +157,41 @@ fn power_series(size: &Tensor, order: u32) -> Result<(Tensor, Tensor)> {
     Ok((sum, near))
 }
 
-/// A polynomial in `16 / x - 1` of at least [`NEAR`], over `sqrt(x)`; and x of at least that.
+/// Returns a polynomial in `16 / x - 1` divided by `sqrt(x)`, and x, both with x clamped to at
+/// least [`NEAR`].
 fn far_series(size: &Tensor, long: &[f64], short: &[f64]) -> Result<(Tensor, Tensor)> {
     let far = size.maximum_scalar(NEAR)?;
     let t = far.rdiv_scalar(2.0 * NEAR)?.sub_scalar(1)?;
     Ok((polynomial(&t, for_dtype(size, long, short))?.div(&far.sqrt()?)?, far))
 }
 
-/// `e^-x I(x)` for x of at least [`NEAR`].
+/// Returns `e^-x I(x)` for x of at least [`NEAR`].
 fn scaled_far(size: &Tensor, order: u32) -> Result<Tensor> {
     let (long, short): (&[f64], &[f64]) = if order == 0 { (&I0, &I0_SHORT) } else { (&I1, &I1_SHORT) };
     Ok(far_series(size, long, short)?.0)
 }
 
-/// `e^-x I(x)` for x of at least 0.
+/// Returns `e^-x I(x)` for x of at least 0.
 fn scaled(size: &Tensor, order: u32) -> Result<Tensor> {
     let (sum, near) = power_series(size, order)?;
     size.gt_scalar(NEAR)?.where_(&scaled_far(size, order)?, &sum.mul(&near.neg()?.exp()?)?)
 }
 
-/// `e^x y` where y is of the size `e^-x I(x)`: `e^x` may overflow where the product does not.
+/// Returns `e^x y`, where y has the magnitude of `e^-x I(x)`. `e^x` may overflow where the product
+/// does not.
 fn grown(size: &Tensor, y: &Tensor) -> Result<Tensor> {
     let root = size.mul_scalar(0.5)?.exp()?;
     root.mul(&root.mul(y)?)?.masked_fill(&size.eq_scalar(f64::INFINITY)?, f64::INFINITY)
 }
 
-/// `I(x)` for x of at least 0.
+/// Returns `I(x)` for x of at least 0.
 fn whole(size: &Tensor, order: u32) -> Result<Tensor> {
     let (sum, _) = power_series(size, order)?;
     size.gt_scalar(NEAR)?.where_(&grown(size, &scaled_far(size, order)?)?, &sum)
 }
 
-/// `sign(x) e^-|x| (I_1(|x|) - I_0(|x|))`: 0 at 0, where it jumps from 1 to -1, with the derivative of `e^-|x| I_1(x)`, as in PyTorch.
+/// Returns `sign(x) e^-|x| (I_1(|x|) - I_0(|x|))`. At 0, where it jumps from 1 to -1, it is 0, and
+/// its derivative is that of `e^-|x| I_1(x)`, as in PyTorch.
 fn i0e_grad(x: &Tensor) -> Result<Tensor> {
     let value = |x: &Tensor| gap_value(&x.abs()?)?.mul(&x.sign()?)?.neg();
     unary("i0e_grad", x, value, |x| {
@@ -194,7 +200,8 @@ fn i0e_grad(x: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// `e^-x (I_0(x) - I_1(x))` for x of at least 0, which cancels where x is large.
+/// Returns `e^-x (I_0(x) - I_1(x))` for x of at least 0. The plain difference would lose digits by
+/// cancellation where x is large.
 fn gap(size: &Tensor) -> Result<Tensor> {
     unary("i1e_grad", size, gap_value, |x| ratio(x)?.sub(&gap(x)?.mul_scalar(2)?))
 }
@@ -206,13 +213,13 @@ fn gap_value(size: &Tensor) -> Result<Tensor> {
     size.gt_scalar(NEAR)?.where_(&found.div(&far)?, &below)
 }
 
-/// `e^-x I_1(x) / x` for x of at least 0; 1/2 at 0.
+/// Returns `e^-x I_1(x) / x` for x of at least 0; 1/2 at 0.
 fn ratio(size: &Tensor) -> Result<Tensor> {
     let zero = size.eq_scalar(0)?;
     size.i1e()?.div(&size.masked_fill(&zero, 1)?)?.masked_fill(&zero, 0.5)
 }
 
-/// `I_0(x) - I_1(x) / x` (DLMF 10.29.2).
+/// Returns `I_0(x) - I_1(x) / x` (DLMF 10.29.2).
 fn i1_grad(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
     grown(&size, &size.i0e()?.sub(&ratio(&size)?)?)

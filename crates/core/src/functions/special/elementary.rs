@@ -1,27 +1,27 @@
-//! Trigonometric and hyperbolic functions with their inverses.
+//! Trigonometric and hyperbolic functions and their inverses.
 
 use super::odd;
 use crate::{DType, Result, Tensor};
 use std::f64::consts::LN_2;
 
 functions! {
-    /// The tangent of each element, in radians.
+    /// Returns the tangent of each element, in radians.
     tan: tangent, |x| x.tan()?.square()?.add_scalar(1);
-    /// The angle of each element's tangent, from -pi/2 to pi/2.
+    /// Returns the inverse tangent of each element, from -pi/2 to pi/2.
     atan: |x| x.atan2_scalar(1), |x| x.square()?.add_scalar(1)?.recip();
-    /// The angle of each element's sine, from -pi/2 to pi/2.
+    /// Returns the inverse sine of each element, from -pi/2 to pi/2.
     asin: angle_of_sine, arc_grad;
-    /// The angle of each element's cosine, from 0 to pi.
+    /// Returns the inverse cosine of each element, from 0 to pi.
     acos: angle_of_cosine, |x| arc_grad(x)?.neg();
-    /// The hyperbolic sine of each element.
+    /// Returns the hyperbolic sine of each element.
     sinh: hyperbolic_sine, Tensor::cosh;
-    /// The hyperbolic cosine of each element.
+    /// Returns the hyperbolic cosine of each element.
     cosh: hyperbolic_cosine, Tensor::sinh;
-    /// The number whose hyperbolic sine each element is.
+    /// Returns the inverse hyperbolic sine of each element.
     asinh: area_of_sine, asinh_grad;
-    /// The number of at least 0 whose hyperbolic cosine each element is; NaN below 1.
+    /// Returns the inverse hyperbolic cosine of each element, which is at least 0; NaN below 1.
     acosh: area_of_cosine, |x| x.sub_scalar(1)?.rsqrt()?.mul(&x.add_scalar(1)?.rsqrt()?);
-    /// The number whose hyperbolic tangent each element is; NaN outside -1 to 1.
+    /// Returns the inverse hyperbolic tangent of each element; NaN outside -1 to 1.
     atanh: area_of_tangent, |x| x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.recip();
 }
 
@@ -29,7 +29,7 @@ fn tangent(x: &Tensor) -> Result<Tensor> {
     x.sin()?.div(&x.cos()?)
 }
 
-/// `sqrt(1 - x^2)`, by factors that are exact where it is small.
+/// Returns `sqrt(1 - x^2)`, from factors that are exact where it is small.
 fn other_side(x: &Tensor) -> Result<Tensor> {
     x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.sqrt()
 }
@@ -42,19 +42,20 @@ fn angle_of_cosine(x: &Tensor) -> Result<Tensor> {
     other_side(x)?.atan2(x)
 }
 
-/// `1 / sqrt(1 - x^2)`.
+/// Returns `1 / sqrt(1 - x^2)`.
 fn arc_grad(x: &Tensor) -> Result<Tensor> {
     x.rsub_scalar(1)?.mul(&x.add_scalar(1)?)?.rsqrt()
 }
 
-/// `within`, but `e^size / 2` where `e^size` overflows and its half need not.
+/// Returns `within`, or `e^size / 2` where `e^size` overflows and its half may not.
 fn beyond(size: &Tensor, within: &Tensor) -> Result<Tensor> {
     let last = if size.dtype() == DType::F64 { 709 } else { 88 };
     let root = size.mul_scalar(0.5)?.exp()?;
     size.gt_scalar(last)?.where_(&root.mul_scalar(0.5)?.mul(&root)?, within)
 }
 
-/// `(e^x - e^-x) / 2` by `e^x - 1`, which is exact where the difference is small.
+/// Returns `(e^x - e^-x) / 2`, computed from `e^x - 1`, which is accurate where the difference is
+/// small.
 fn hyperbolic_sine(x: &Tensor) -> Result<Tensor> {
     odd(x, |size| {
         let grown = size.expm1()?;
@@ -68,15 +69,16 @@ fn hyperbolic_cosine(x: &Tensor) -> Result<Tensor> {
     beyond(&size, &grown.add(&grown.recip()?)?.mul_scalar(0.5)?)
 }
 
-/// From here on `sqrt(x^2 + 1)` is x, in f64 too, and `x^2` has not yet overflowed in f32.
+/// Above this value `sqrt(x^2 + 1)` is x, even in f64, and `x^2` does not yet overflow in f32.
 const LARGE: f64 = 1e8;
 
-/// `near`, but `log(2 x)`, without overflow, where x is large.
+/// Returns `near`, or `log(2 x)`, computed without overflow, where x is large.
 fn logarithm_beyond(x: &Tensor, near: &Tensor) -> Result<Tensor> {
     x.gt_scalar(LARGE)?.where_(&x.log()?.add_scalar(LN_2)?, near)
 }
 
-/// `log(x + sqrt(x^2 + 1))`, with `sqrt(x^2 + 1) - 1 = x^2 / (sqrt(x^2 + 1) + 1)` where x is small.
+/// Returns `log(x + sqrt(x^2 + 1))`, with `sqrt(x^2 + 1) - 1 = x^2 / (sqrt(x^2 + 1) + 1)` for small
+/// x.
 fn area_of_sine(x: &Tensor) -> Result<Tensor> {
     odd(x, |size| {
         let square = size.square()?;
@@ -85,14 +87,14 @@ fn area_of_sine(x: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// `1 / sqrt(x^2 + 1)`, of parts that have finite gradients themselves wherever they are not taken.
+/// Returns `1 / sqrt(x^2 + 1)`. Both branches have finite gradients where they are not selected.
 fn asinh_grad(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
     let near = size.clamp(0.0, LARGE)?.square()?.add_scalar(1)?.rsqrt()?;
     size.gt_scalar(LARGE)?.where_(&size.maximum_scalar(1)?.recip()?, &near)
 }
 
-/// `log(x + sqrt(x^2 - 1))`, with `x - 1`, which is exact where x is near 1.
+/// Returns `log(x + sqrt(x^2 - 1))`, computed from `x - 1`, which is exact where x is near 1.
 fn area_of_cosine(x: &Tensor) -> Result<Tensor> {
     let above_one = x.sub_scalar(1)?;
     let root = above_one.sqrt()?.mul(&x.add_scalar(1)?.sqrt()?)?;

@@ -1,4 +1,4 @@
-//! The logarithm of the gamma function, its derivative, and the gamma function of matrices.
+//! The logarithm of the gamma function, its derivative, and the multivariate gamma function.
 
 use super::{for_dtype, past_whole, polynomial};
 use crate::anomaly::in_function;
@@ -7,24 +7,28 @@ use crate::{DType, Error, Result, Tensor};
 use std::f64::consts::{PI, TAU};
 
 functions! {
-    /// `log |Gamma(x)|` of each element: infinite at 0 and at negative whole numbers.
+    /// Returns `log |Gamma(x)|` of each element. It is infinite at 0 and at negative integers.
     ///
-    /// From 1.5 to 2.5 by a polynomial, below 8 by the recurrence (DLMF 5.5.1), from there on by Stirling's series (5.11.1), of negative numbers by
-    /// reflection (5.5.3). Near zeros of the function at negative numbers the error is that of the terms that cancel.
+    /// Uses a polynomial from 1.5 to 2.5, the recurrence (DLMF 5.5.1) below 8, Stirling's series
+    /// (5.11.1) above, and reflection (5.5.3) for negative numbers. Near zeros of the function at
+    /// negative numbers, the error is that of the terms that cancel.
     lgamma: lgamma_value, Tensor::digamma;
-    /// The derivative of `log Gamma(x)`: infinite at 0, with the opposite sign, and NaN at negative whole numbers.
+    /// Returns the derivative of `log Gamma(x)`. It is infinite at 0, with the sign opposite to
+    /// that of the zero, and NaN at negative integers.
     ///
-    /// From 1 to 2 by a polynomial, below 8 by the recurrence (DLMF 5.5.2), from there on by its asymptotic series (5.11.2), of negative numbers by
-    /// reflection (5.5.4).
+    /// Uses a polynomial from 1 to 2, the recurrence (DLMF 5.5.2) below 8, the asymptotic series
+    /// (5.11.2) above, and reflection (5.5.4) for negative numbers.
     digamma: digamma_value, |x| x.polygamma(1);
 }
 
 impl Tensor {
-    /// `log` of the gamma function of positive definite matrices of this size: `log(pi) p (p - 1) / 4` and the sum of `log |Gamma(x - i / 2)|` over
-    /// `i < p` (DLMF 35.3.5).
+    /// Returns the logarithm of the multivariate gamma function, which is the gamma function of
+    /// positive definite matrices of size `p`: `log(pi) p (p - 1) / 4` plus the sum of
+    /// `log |Gamma(x - i / 2)|` over `i < p` (DLMF 35.3.5).
     ///
     /// # Errors
-    /// A dtype that is not floating, a size below 1 or above 2^20: it is as many sums.
+    /// Returns an error if the dtype is not floating-point, or if the size, which is the number of
+    /// terms, is below 1 or above 2^20.
     pub fn mvlgamma(&self, p: i64) -> Result<Tensor> {
         super::super::check_floating("mvlgamma", self)?;
         if !(1..=1 << 20).contains(&p) {
@@ -38,10 +42,10 @@ impl Tensor {
     }
 }
 
-/// Numbers in a block of [`sum_of_lgammas`].
+/// Number of elements in a block of [`sum_of_lgammas`].
 const BLOCK: usize = 1 << 16;
 
-/// The sum of `log |Gamma(x - i / 2)|` over `i < count`, in blocks of many i.
+/// Returns the sum of `log |Gamma(x - i / 2)|` over `i < count`, in blocks of consecutive i.
 fn sum_of_lgammas(x: &Tensor, count: usize) -> Result<Tensor> {
     let size = (BLOCK / x.elements().max(1)).clamp(1, count);
     let column = x.unsqueeze(-1)?;
@@ -55,10 +59,11 @@ fn sum_of_lgammas(x: &Tensor, count: usize) -> Result<Tensor> {
     Ok(sum)
 }
 
-/// From here on the asymptotic series have all digits.
+/// From this value on the asymptotic series are accurate to all digits.
 const FAR: f64 = 8.0;
 
-/// `log Gamma(2 + z) / z` for `|z| <= 0.5` as powers of z, interpolated at Chebyshev's points with 60 digits. Relative error below 1e-16.
+/// `log Gamma(2 + z) / z` for `|z| <= 0.5` as powers of z, interpolated at Chebyshev points with 60
+/// digits. Relative error below 1e-16.
 const LGAMMA: [f64; 18] = [
     0.42278433509846713,
     0.3224670334241132,
@@ -104,15 +109,18 @@ const STIRLING: [f64; 8] = [
     -3617.0 / 122400.0,
 ];
 
-/// Of negative numbers `log(pi / |x sin(pi x)|)` less the function of `|x|`, with the sine of what is past a whole number.
+/// Returns for negative numbers `log(pi / |x sin(pi x)|)` minus the function of `|x|`. The sine is
+/// computed from the distance to the nearest integer.
 fn lgamma_value(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
     let found = lgamma_of_positive(&size)?;
     let sine = past_whole(&size)?.mul_scalar(PI)?.sin()?.abs()?;
     let reflected = sine.log()?.add(&size.log()?)?.add(&found)?.rsub_scalar(PI.ln())?;
-    // At poles, which all numbers are where the function of their size is infinite.
+    // Poles. Where the function of the magnitude is infinite, all numbers are integers and
+    // therefore poles.
     let reflected = reflected.masked_fill(&size.eq(&size.round()?)?, f64::INFINITY)?;
-    // Below, the function of both signs is -log |x|, while pi times the smallest numbers has few digits.
+    // Below 1e-20 the function is -log |x| for both signs, and pi times a subnormal number has few
+    // digits.
     let is_reflected = x.lt_scalar(0)?.logical_and(&size.ge_scalar(1e-20)?)?;
     is_reflected.where_(&reflected, &found)
 }
@@ -126,7 +134,8 @@ fn lgamma_of_positive(size: &Tensor) -> Result<Tensor> {
     size.ge_scalar(FAR)?.where_(&main.add(&correction)?, &lgamma_below(size)?)
 }
 
-/// From 0 to [`FAR`]: `Gamma(x) = (x - 1) .. (x - k) Gamma(x - k)`, and `Gamma(x) = Gamma(x + 1) / x`.
+/// Computes the function from 0 to [`FAR`]: `Gamma(x) = (x - 1) .. (x - k) Gamma(x - k)`, and
+/// `Gamma(x) = Gamma(x + 1) / x`.
 fn lgamma_below(size: &Tensor) -> Result<Tensor> {
     let mut near = size.clamp(0.0, FAR)?;
     let mut product = near.full_like(1)?;
@@ -144,10 +153,11 @@ fn lgamma_below(size: &Tensor) -> Result<Tensor> {
     below.where_(&found.sub(&near.log1p()?)?, &found)
 }
 
-/// The zero of digamma in three parts, the first of which has few digits (OEIS A030169).
+/// The zero of digamma as a sum of three numbers, the first of which has few digits (OEIS A030169).
 const ZERO: [f64; 3] = [1.4616241455078125, 7.999460549841262e-06, 3.7762852363112324e-22];
 
-/// `digamma(x) / (x - ZERO)` for x from 1 to 2 as powers of `x - 1.5`, interpolated at Chebyshev's points with 60 digits. Relative error below 2e-16.
+/// `digamma(x) / (x - ZERO)` for x from 1 to 2 as powers of `x - 1.5`, interpolated at Chebyshev
+/// points with 60 digits. Relative error below 2e-16.
 const DIGAMMA: [f64; 21] = [
     0.9510558760318328,
     -0.4236274212814573,
@@ -199,14 +209,14 @@ const DIGAMMA_FAR: [f64; 9] = [
     43867.0 / 14364.0,
 ];
 
-/// Of negative numbers `digamma(1 - x) - pi / tan(pi x)`.
+/// Returns `digamma(1 - x) - pi / tan(pi x)` for negative numbers.
 fn digamma_value(x: &Tensor) -> Result<Tensor> {
     let negative = x.lt_scalar(0)?;
     let found = digamma_of_positive(&negative.where_(&x.rsub_scalar(1)?, x)?)?;
     let rest = past_whole(&x.abs()?)?;
     let angle = rest.mul_scalar(PI)?;
     let cotangent = angle.cos()?.div(&angle.sin()?)?.mul_scalar(PI)?;
-    // Pi times the smallest numbers has few digits.
+    // Pi times a subnormal number has few digits.
     let cotangent = rest.abs()?.lt_scalar(1e-10)?.where_(&rest.recip()?, &cotangent)?;
     let reflected = found.add(&cotangent)?.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
     let found = negative.where_(&reflected, &found)?;
@@ -223,7 +233,7 @@ fn digamma_of_positive(size: &Tensor) -> Result<Tensor> {
     size.ge_scalar(FAR)?.where_(&main, &digamma_below(size)?)
 }
 
-/// From 0 to [`FAR`]: `digamma(x) = digamma(x - 1) + 1 / (x - 1)`.
+/// Computes the function from 0 to [`FAR`]: `digamma(x) = digamma(x - 1) + 1 / (x - 1)`.
 fn digamma_below(size: &Tensor) -> Result<Tensor> {
     let mut near = size.clamp(0.0, FAR)?;
     let mut sum = near.zeros_like()?;

@@ -1,4 +1,4 @@
-//! Powers of two, logarithms with factors, and the cardinal sine.
+//! Powers of two, logarithms with factors, and the sinc function.
 
 use super::{past_whole, polynomial};
 use crate::functions::{binary, unary};
@@ -6,19 +6,22 @@ use crate::{Result, Tensor};
 use std::f64::consts::{LN_2, LN_10, PI};
 
 functions! {
-    /// 2 to the power of each element.
+    /// Returns 2 to the power of each element.
     exp2: |x| x.rpow_scalar(2), |x| x.exp2()?.mul_scalar(LN_2);
-    /// The logarithm to base 2 of each element, exact of powers of 2.
+    /// Returns the logarithm to base 2 of each element. It is exact for powers of 2.
     log2: |x| to_base(x, 2, LN_2), |x| x.mul_scalar(LN_2)?.recip();
-    /// The logarithm to base 10 of each element, exact of powers of 10 that the dtype holds.
+    /// Returns the logarithm to base 10 of each element. It is exact for powers of 10 that the
+    /// dtype can represent.
     log10: |x| to_base(x, 10, LN_10), |x| x.mul_scalar(LN_10)?.recip();
-    /// `-x log(x)` of each element, the part that a probability has in an entropy: 0 at 0, -inf below.
+    /// Returns `-x log(x)` of each element, the contribution of a probability to an entropy: 0 at
+    /// 0, -inf below.
     entr: entropy, |x| x.log()?.add_scalar(1)?.neg();
-    /// `sin(pi x) / (pi x)` of each element, 1 at 0: 0 at all other whole numbers.
+    /// Returns `sin(pi x) / (pi x)` of each element: 1 at 0, and 0 at all other integers.
     sinc: cardinal_sine, cardinal_sine_grad;
 }
 
-/// The logarithm to a base whose natural one is `scale`: a whole number where the power of that is the element itself, else the quotient as it is rounded.
+/// Returns the logarithm to a base whose natural logarithm is `scale`: an integer where that power
+/// of the base equals the element, otherwise the rounded quotient.
 fn to_base(x: &Tensor, base: i64, scale: f64) -> Result<Tensor> {
     let y = x.log()?.div_scalar(scale)?;
     let whole = y.round()?;
@@ -26,30 +29,35 @@ fn to_base(x: &Tensor, base: i64, scale: f64) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// `log(x / (1 - x))` of each element: NaN outside 0 to 1. With `eps` of at least 0, elements are kept from `eps` to `1 - eps` first, and
-    /// the gradient of those outside is 0.
+    /// Returns `log(x / (1 - x))` of each element, and NaN outside 0 to 1. With an `eps` of at
+    /// least 0, elements are first clamped to `eps` and `1 - eps`, and the gradient of those
+    /// outside is 0.
     ///
     /// # Errors
-    /// A dtype that is not floating.
+    /// Returns an error if the dtype is not floating-point.
     pub fn logit(&self, eps: Option<f64>) -> Result<Tensor> {
         let eps = eps.filter(|&eps| eps >= 0.0);
         unary("logit", self, move |x| log_odds(&kept(x, eps)?), move |x| log_odds_grad(x, eps))
     }
 
-    /// `self * log(other)`, broadcast: 0 where this tensor is 0, unless `other` is NaN. There the gradient of `other` is 0, and that of
-    /// this tensor is `log(other)` where `other` is positive, else 0.
+    /// Returns `self * log(other)`, with broadcasting. Where this tensor is 0 the result is 0,
+    /// unless `other` is NaN. There the gradient of `other` is 0, and that of this tensor is
+    /// `log(other)` where `other` is positive, otherwise 0.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating.
+    /// Returns an error if the shapes do not broadcast, or if the dtypes differ or are not
+    /// floating-point.
     pub fn xlogy(&self, other: &Tensor) -> Result<Tensor> {
         binary("xlogy", [self, other], |x, y| product(x, y, &y.log()?), [xlogy_grad, ratio])
     }
 
-    /// `self * log(1 + other)`, broadcast, accurate near 0: 0 where this tensor is 0, unless `other` is NaN. There the gradient of `other`
-    /// is 0, and that of this tensor is `log(1 + other)` where `other` is above -1, else 0.
+    /// Returns `self * log(1 + other)`, with broadcasting, accurate near 0. Where this tensor is 0
+    /// the result is 0, unless `other` is NaN. There the gradient of `other` is 0, and that of this
+    /// tensor is `log(1 + other)` where `other` is above -1, otherwise 0.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating.
+    /// Returns an error if the shapes do not broadcast, or if the dtypes differ or are not
+    /// floating-point.
     pub fn xlog1py(&self, other: &Tensor) -> Result<Tensor> {
         let grads = [xlog1py_grad, |x: &Tensor, y: &Tensor| ratio(x, &y.add_scalar(1)?)];
         binary("xlog1py", [self, other], |x, y| product(x, y, &y.log1p()?), grads)
@@ -62,14 +70,14 @@ fn entropy(x: &Tensor) -> Result<Tensor> {
     found.masked_fill(&x.lt_scalar(0)?, f64::NEG_INFINITY)
 }
 
-/// `x * logarithm`, 0 where x is 0 and y a number.
+/// Returns `x * logarithm`, and 0 where x is 0 and y is not NaN.
 fn product(x: &Tensor, y: &Tensor, logarithm: &Tensor) -> Result<Tensor> {
     let empty = x.eq_scalar(0)?.logical_and(&y.eq(y)?)?;
     let found = x.mul(logarithm)?;
     empty.where_(&found.scalar_like(0)?, &found)
 }
 
-/// `log(y)`, but 0 where x is 0 and the logarithm is not that of a positive number.
+/// Returns `log(y)`, and 0 where x is 0 and y is not positive.
 fn xlogy_grad(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let empty = x.eq_scalar(0)?.logical_and(&y.le_scalar(0)?)?;
     empty.where_(&y.scalar_like(1)?, y)?.log()
@@ -80,54 +88,58 @@ fn xlog1py_grad(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     empty.where_(&y.scalar_like(0)?, y)?.log1p()
 }
 
-/// `x / y`, but 0 where both are 0, which has finite gradients there itself.
+/// Returns `x / y`, and 0 where both are 0. There its own gradients are finite, too.
 fn ratio(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let empty = x.eq_scalar(0)?.logical_and(&y.eq_scalar(0)?)?;
     x.div(&empty.where_(&y.scalar_like(1)?, y)?)
 }
 
-/// `x` within the bounds of `eps`: as in PyTorch, the upper one wins over values that are above it only.
+/// Clamps `x` to `eps` and `1 - eps`. If these bounds cross, the lower one takes precedence, as in
+/// PyTorch.
 fn kept(x: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     let Some(eps) = eps else { return Ok(x.clone()) };
     let high = x.gt_scalar(1.0 - eps)?.where_(&x.full_like(1.0 - eps)?, x)?;
     x.lt_scalar(eps)?.where_(&x.full_like(eps)?, &high)
 }
 
-/// Between 1/4 and 3/4 as `log(1 + (2x - 1) / (1 - x))`, whose numerator is exact.
+/// Computes values between 1/4 and 3/4 as `log(1 + (2x - 1) / (1 - x))`, whose numerator is exact.
 fn log_odds(x: &Tensor) -> Result<Tensor> {
     let center = x.mul_scalar(2)?.sub_scalar(1)?.div(&x.rsub_scalar(1)?)?.log1p()?;
     let outer = x.log()?.sub(&x.neg()?.log1p()?)?;
     x.sub_scalar(0.5)?.abs()?.lt_scalar(0.25)?.where_(&center, &outer)
 }
 
-/// `1 / (x (1 - x))`: 0 beyond the bounds of `eps`, NaN outside 0 to 1.
+/// Returns `1 / (x (1 - x))`: 0 beyond the bounds of `eps`, NaN outside 0 to 1.
 fn log_odds_grad(x: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     let (low, beyond) = eps.map_or((0.0, f64::NAN), |eps| (eps, 0.0));
     let outside = x.lt_scalar(low)?.logical_or(&x.gt_scalar(1.0 - low)?)?;
-    // Filled before and after: what is not taken has a finite gradient.
+    // Masked before and after, so that elements that are not selected have a finite gradient.
     let inside = x.masked_fill(&outside, 0.5)?;
     inside.mul(&inside.rsub_scalar(1)?)?.recip()?.masked_fill(&outside, beyond)
 }
 
-/// `(-1)^n` for the whole number n next to x.
+/// Returns `(-1)^n` for the integer n nearest to x.
 fn whole_sign(x: &Tensor) -> Result<Tensor> {
     x.round()?.remainder_scalar(2)?.mul_scalar(-2)?.add_scalar(1)
 }
 
-/// With the sine of what is past a whole number: `pi x` would be rounded by more than that has digits.
+/// Computes the sine from the distance to the nearest integer: the rounding error of `pi x` would
+/// exceed that distance for large x.
 fn cardinal_sine(x: &Tensor) -> Result<Tensor> {
     let sine = past_whole(x)?.mul_scalar(PI)?.sin()?.mul(&whole_sign(x)?)?;
     let zero = x.eq_scalar(0)?;
     sine.div(&x.masked_fill(&zero, 1)?.mul_scalar(PI)?)?.masked_fill(&zero, 1)
 }
 
-/// `(cos(pi x) - sinc(x)) / x`, near 0 by its Taylor series in `(pi x)^2`, where the difference cancels.
+/// Returns `(cos(pi x) - sinc(x)) / x`. Near 0, where the difference cancels, uses the Taylor
+/// series in `(pi x)^2`.
 fn cardinal_sine_grad(x: &Tensor) -> Result<Tensor> {
     let near = x.abs()?.lt_scalar(0.5)?;
     let away = x.masked_fill(&near, 1)?;
     let cosine = past_whole(&away)?.mul_scalar(PI)?.cos()?.mul(&whole_sign(&away)?)?;
     let far = cosine.sub(&away.sinc()?)?.div(&away)?;
-    // d/du of the sum of (-1)^k u^2k / (2k+1)! is u times that of (-1)^k 2k u^(2k-2) / (2k+1)!.
+    // d/du of the sum of `(-1)^k u^2k / (2k+1)!` is u times the sum of
+    // `(-1)^k 2k u^(2k-2) / (2k+1)!`.
     let mut coefficients = Vec::new();
     let mut factorial = 1.0;
     for k in 1..=11 {

@@ -1,16 +1,17 @@
-//! Functions of one element or two over the whole range of a dtype, each with a formula of its own for the gradient.
+//! Functions of one or two elements over the whole range of a dtype, each with a separate formula
+//! for the gradient.
 //!
-//! A gradient through the formulas for the values would meet `inf / inf` where these have limits, and lose digits where they cancel.
+//! A gradient through the formulas of the values would compute `inf / inf` at limits, and lose
+//! digits by cancellation.
 
-/// Methods of tensors by what they are of floats and by their derivatives.
+/// Defines tensor methods from formulas for floats and from their derivatives.
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident: $value:expr, $grad:expr;)*) => {
         impl Tensor {
             $(
                 $(#[$doc])*
-                ///
                 /// # Errors
-                /// A dtype that is not floating.
+                /// Returns an error if the dtype is not floating-point.
                 pub fn $name(&self) -> Result<Tensor> {
                     crate::functions::unary(stringify!($name), self, $value, $grad)
                 }
@@ -28,7 +29,7 @@ mod zeta;
 
 use crate::{DType, Result, Tensor};
 
-/// The sum of `coefficients[k] * x^k`, by Horner's rule.
+/// Returns the sum of `coefficients[k] * x^k`, by Horner's rule.
 fn polynomial(x: &Tensor, coefficients: &[f64]) -> Result<Tensor> {
     let Some((&last, rest)) = coefficients.split_last() else { return x.zeros_like() };
     let Some((&before, rest)) = rest.split_last() else { return x.full_like(last) };
@@ -39,19 +40,19 @@ fn polynomial(x: &Tensor, coefficients: &[f64]) -> Result<Tensor> {
     Ok(sum)
 }
 
-/// `long` for f64, `short` for f32.
+/// Returns `long` for f64 and `short` for f32.
 fn for_dtype<'a, T: ?Sized>(x: &Tensor, long: &'a T, short: &'a T) -> &'a T {
     if x.dtype() == DType::F64 { long } else { short }
 }
 
-/// An odd function by what it is of `|x|`. Zeros keep their sign, NaN stays.
+/// Evaluates an odd function from its values for `|x|`. Preserves the sign of zeros and NaN.
 fn odd(x: &Tensor, of_size: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let found = of_size(&x.abs()?)?;
     let below = x.lt_scalar(0)?.where_(&found.neg()?, x)?;
     x.gt_scalar(0)?.where_(&found, &below)
 }
 
-/// `x` less the nearest whole number: exact.
+/// Returns `x` minus the nearest integer, which is exact.
 fn past_whole(x: &Tensor) -> Result<Tensor> {
     x.sub(&x.round()?)
 }

@@ -1,4 +1,5 @@
-//! The complement of the error function, scaled too, the distribution function of the normal distribution, and their inverses.
+//! The complementary error function, also scaled, the distribution function of the normal
+//! distribution, and their inverses.
 
 use super::{for_dtype, polynomial};
 use crate::functions::unary;
@@ -6,35 +7,41 @@ use crate::{DType, Result, Tensor};
 use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
 
 functions! {
-    /// `1 - erf(x)` of each element, to the last digits where `erf(x)` is near 1.
+    /// Returns `1 - erf(x)` of each element, accurate to the last digits where `erf(x)` is near 1.
     erfc: complement, |x| bell(x)?.mul_scalar(-2.0 / PI.sqrt());
-    /// `e^(x^2) erfc(x)` of each element.
+    /// Returns `e^(x^2) erfc(x)` of each element.
     erfcx: scaled_complement, slope;
-    /// The number whose error function each element is: infinite at -1 and 1, NaN outside. By [`ndtri`](Tensor::ndtri)'s approximation.
+    /// Returns the inverse error function of each element. It is infinite at -1 and 1, and NaN
+    /// outside. Uses the approximation of [`ndtri`](Tensor::ndtri).
     erfinv: error_quantile, erfinv_grad;
-    /// The normal distribution function, the probability of numbers below each element: `erfc(-x / sqrt(2)) / 2`.
+    /// Returns the distribution function of the normal distribution, which is the probability of
+    /// values below each element: `erfc(-x / sqrt(2)) / 2`.
     ndtr: normal, |x| half_bell(x)?.mul_scalar(1.0 / TAU.sqrt());
-    /// The number whose normal distribution function each element is: infinite at 0 and 1, NaN outside (Wichura, "Algorithm AS 241: The Percentage
-    /// Points of the Normal Distribution", Applied Statistics 37, 1988).
+    /// Returns the inverse of the normal distribution function of each element. It is infinite at 0
+    /// and 1, and NaN outside (Wichura, "Algorithm AS 241: The Percentage Points of the Normal
+    /// Distribution", Applied Statistics 37, 1988).
     ndtri: normal_quantile, ndtri_grad;
-    /// The logarithm of the normal distribution function, finite where that is 0.
+    /// Returns the logarithm of the normal distribution function, which is finite where the
+    /// function itself underflows to 0.
     log_ndtr: log_normal, log_ndtr_grad;
 }
 
-/// `e^(-x^2)`.
+/// Returns `e^(-x^2)`.
 fn bell(x: &Tensor) -> Result<Tensor> {
     unary("bell", x, |x| power_of_square(x, -1.0), |x| bell(x)?.mul(&x.mul_scalar(-2)?))
 }
 
-/// `e^(-x^2 / 2)`.
+/// Returns `e^(-x^2 / 2)`.
 fn half_bell(x: &Tensor) -> Result<Tensor> {
     unary("half_bell", x, |x| power_of_square(x, -0.5), |x| half_bell(x)?.mul(&x.neg()?))
 }
 
-/// `e^(f x^2) = e^(f h^2) e^(f (x-h)(x+h))` for f of 1 or 1/2 with either sign, and so few digits in h that its square is exact: rounded, it
-/// would be wrong by more than x^2 has digits.
+/// Returns `e^(f x^2) = e^(f h^2) e^(f (x-h)(x+h))` for f of 1 or 1/2 with either sign. h has so
+/// few digits that its square is exact; with a rounded square, the relative error of the result
+/// would grow with x^2.
 fn power_of_square(x: &Tensor, factor: f64) -> Result<Tensor> {
-    // Next to the offset numbers are 2^-20 apart in f64 and 2^-8 in f32: to add and subtract it rounds to as much.
+    // Near the offset, neighboring numbers are 2^-20 apart in f64 and 2^-8 in f32, so adding and
+    // subtracting it rounds to a multiple of that.
     let (largest, offset) = match x.dtype() {
         DType::F64 => (60.0, 1.5 * 2f64.powi(32)),
         _ => (16.0, 1.5 * 2f64.powi(15)),
@@ -45,9 +52,10 @@ fn power_of_square(x: &Tensor, factor: f64) -> Result<Tensor> {
     high.square()?.mul_scalar(factor)?.exp()?.mul(&rest.mul_scalar(factor)?.exp()?)
 }
 
-/// `(1 + 2x) e^(x^2) erfc(x)` for `0 <= x` as powers of `t = (x - 3.75) / (x + 3.75)`, from `t^0` on: the expansion of Shepherd and Laframboise
-/// ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", Mathematics of Computation 36, 1981), its coefficients computed with 50 digits.
-/// Relative error below 1e-16.
+/// `(1 + 2x) e^(x^2) erfc(x)` for `0 <= x` as powers of `t = (x - 3.75) / (x + 3.75)`, starting
+/// with `t^0`: the expansion of Shepherd and Laframboise ("Chebyshev Approximation of (1 + 2x)
+/// exp(x^2) erfc x in 0 <= x < infinity", Mathematics of Computation 36, 1981), with coefficients
+/// computed with 50 digits. Relative error below 1e-16.
 const SCALED: [f64; 26] = [
     1.2375126308378275,
     -0.14024059858554702,
@@ -94,34 +102,35 @@ const SCALED_SHORT: [f64; 13] = [
     2.2046718905694024e-05,
 ];
 
-/// `e^(x^2) erfc(x)` for x of at least 0, by [`SCALED`].
+/// Returns `e^(x^2) erfc(x)` for x of at least 0, by [`SCALED`].
 fn scaled(size: &Tensor) -> Result<Tensor> {
     let sum = polynomial(&shifted(size)?, for_dtype(size, &SCALED[..], &SCALED_SHORT[..]))?;
     sum.div(&size.add_scalar(0.5)?)?.mul_scalar(0.5)
 }
 
-/// `(x - 3.75) / (x + 3.75)`, 1 of infinity.
+/// Returns `(x - 3.75) / (x + 3.75)`, and 1 at infinity.
 fn shifted(size: &Tensor) -> Result<Tensor> {
     let size = size.clamp(0.0, 1e18)?;
     size.sub_scalar(3.75)?.div(&size.add_scalar(3.75)?)
 }
 
-/// `1 - erf(x)` below 0.5, where it has all digits; else by [`SCALED`].
+/// Returns `1 - erf(x)`: directly below 0.5, where it has all digits, otherwise by [`SCALED`].
 fn complement(x: &Tensor) -> Result<Tensor> {
     let size = x.maximum_scalar(0)?;
     let far = power_of_square(&size, -1.0)?.mul(&scaled(&size)?)?;
     x.lt_scalar(0.5)?.where_(&x.erf()?.rsub_scalar(1)?, &far)
 }
 
-/// `2 e^(x^2)` less that of `-x` where x is negative.
+/// Returns `e^(x^2) erfc(x)`. For negative x it is `2 e^(x^2)` minus the value at `-x`.
 fn scaled_complement(x: &Tensor) -> Result<Tensor> {
     let found = scaled(&x.abs()?)?;
     let below = power_of_square(x, 1.0)?.mul_scalar(2)?.sub(&found)?;
     x.lt_scalar(0)?.where_(&below, &found)
 }
 
-/// `(1 + 2x)^2 (1 - sqrt(pi) x e^(x^2) erfc(x))` for `0 <= x` as powers of `t = (x - 3.75) / (x + 3.75)`, interpolated at Chebyshev's points with
-/// more than 60 digits. Relative error below 1e-16.
+/// `(1 + 2x)^2 (1 - sqrt(pi) x e^(x^2) erfc(x))` for `0 <= x` as powers of
+/// `t = (x - 3.75) / (x + 3.75)`, interpolated at Chebyshev points with more than 60 digits.
+/// Relative error below 1e-16.
 const ERFCX_GRAD: [f64; 28] = [
     2.3342903551819307,
     -0.28891496883396095,
@@ -172,7 +181,8 @@ const ERFCX_GRAD_SHORT: [f64; 15] = [
     0.00016277659789850368,
 ];
 
-/// The derivative of `erfcx`, `2 x erfcx(x) - 2 / sqrt(pi)` (DLMF 7.10.1), which cancels where x is large.
+/// Returns the derivative of `erfcx`, `2 x erfcx(x) - 2 / sqrt(pi)` (DLMF 7.10.1), without the
+/// cancellation of this formula where x is large.
 fn slope(x: &Tensor) -> Result<Tensor> {
     let again = |x: &Tensor| x.erfcx()?.add(&slope(x)?.mul(x)?)?.mul_scalar(2);
     unary("erfcx_grad", x, erfcx_grad_value, again)
@@ -181,14 +191,15 @@ fn slope(x: &Tensor) -> Result<Tensor> {
 fn erfcx_grad_value(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
     let sum = polynomial(&shifted(&size)?, for_dtype(x, &ERFCX_GRAD[..], &ERFCX_GRAD_SHORT[..]))?;
-    // Divided twice: the square might overflow.
+    // Divides twice, because the square might overflow.
     let part = size.add_scalar(0.5)?;
     let above = sum.div(&part)?.div(&part)?.mul_scalar(-0.5 / PI.sqrt())?;
     let below = scaled_complement(x)?.mul(x)?.mul_scalar(2)?.sub_scalar(2.0 / PI.sqrt())?;
     x.lt_scalar(0)?.where_(&below, &above)
 }
 
-/// The part of the normal distribution that is beyond x, for x of at least 0.7 with all digits.
+/// Returns the probability of values above x. For x of at least 0.7 it is computed by [`SCALED`]
+/// and has all digits.
 fn upper_tail(x: &Tensor) -> Result<Tensor> {
     let size = x.maximum_scalar(0)?;
     let far =
@@ -201,7 +212,7 @@ fn normal(x: &Tensor) -> Result<Tensor> {
     upper_tail(&x.neg()?)
 }
 
-/// Below -1 by `erfcx`, which does not vanish.
+/// Computes values below -1 by `erfcx`, which does not underflow.
 fn log_normal(x: &Tensor) -> Result<Tensor> {
     let size = x.neg()?.maximum_scalar(0)?;
     let scaled = scaled(&size.mul_scalar(FRAC_1_SQRT_2)?)?;
@@ -209,7 +220,8 @@ fn log_normal(x: &Tensor) -> Result<Tensor> {
     x.lt_scalar(-1)?.where_(&below, &upper_tail(x)?.neg()?.log1p()?)
 }
 
-/// The density over the distribution function, below 0 by `erfcx`, of parts that have finite gradients wherever they are not taken.
+/// Returns the density divided by the distribution function, below 0 by `erfcx`. Both branches have
+/// finite gradients where they are not selected.
 fn log_ndtr_grad(x: &Tensor) -> Result<Tensor> {
     let (is_below, zero) = (x.lt_scalar(0)?, x.scalar_like(0)?);
     let size = is_below.where_(&x.neg()?, &zero)?;
@@ -219,7 +231,7 @@ fn log_ndtr_grad(x: &Tensor) -> Result<Tensor> {
     is_below.where_(&below, &above)
 }
 
-/// Numerators and denominators of AS 241, for the middle, and for tails above and below `e^-25`.
+/// Numerators and denominators of AS 241, for the center, and for tails above and below `e^-25`.
 const QUANTILE: [[[f64; 8]; 2]; 3] = [
     [
         [
@@ -289,7 +301,8 @@ const QUANTILE: [[[f64; 8]; 2]; 3] = [
     ],
 ];
 
-/// The number whose distribution function is `0.5 + center`, which is `tail` away from 0 or 1.
+/// Returns the number whose distribution function is `0.5 + center`; `tail` is the distance of that
+/// value from 0 or 1.
 fn quantile(center: &Tensor, tail: &Tensor) -> Result<Tensor> {
     let fraction =
         |x: &Tensor, [over, under]: &[[f64; 8]; 2]| polynomial(x, over)?.div(&polynomial(x, under)?);
@@ -311,12 +324,13 @@ fn error_quantile(x: &Tensor) -> Result<Tensor> {
     quantile(&x.mul_scalar(0.5)?, &tail)?.mul_scalar(FRAC_1_SQRT_2)
 }
 
-/// How far a probability is from 0 or from 1.
+/// Returns the distance of a probability from 0 or from 1, whichever is smaller.
 fn tail(x: &Tensor) -> Result<Tensor> {
     x.minimum(&x.rsub_scalar(1)?)
 }
 
-/// `1 / density(y) = sqrt(pi / 2) erfcx(|y| / sqrt(2)) / tail`: the exponential of the square of what is rounded would lose digits.
+/// Returns `1 / density(y) = sqrt(pi / 2) erfcx(|y| / sqrt(2)) / tail`. The exponential of the
+/// square of a rounded number would lose digits.
 fn ndtri_grad(x: &Tensor) -> Result<Tensor> {
     let tail = tail(x)?;
     let scaled = x.ndtri()?.abs()?.mul_scalar(FRAC_1_SQRT_2)?.erfcx()?;
@@ -324,7 +338,7 @@ fn ndtri_grad(x: &Tensor) -> Result<Tensor> {
     found.masked_fill(&tail.eq_scalar(0)?, f64::INFINITY)
 }
 
-/// `sqrt(pi) / 2 e^(y^2) = sqrt(pi) / 2 erfcx(|y|) / (1 - |x|)`.
+/// Returns `sqrt(pi) / 2 e^(y^2) = sqrt(pi) / 2 erfcx(|y|) / (1 - |x|)`.
 fn erfinv_grad(x: &Tensor) -> Result<Tensor> {
     let tail = x.abs()?.rsub_scalar(1)?;
     let found = x.erfinv()?.abs()?.erfcx()?.div(&tail)?.mul_scalar(PI.sqrt() / 2.0)?;

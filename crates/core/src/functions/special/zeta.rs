@@ -1,4 +1,4 @@
-//! Hurwitz's zeta function and the derivatives of digamma.
+//! The Hurwitz zeta function and the derivatives of digamma.
 
 use super::{for_dtype, past_whole};
 use crate::functions::{binary, unary};
@@ -6,22 +6,26 @@ use crate::{DType, Error, Result, Tensor};
 use std::f64::consts::{LN_2, TAU};
 
 impl Tensor {
-    /// Hurwitz's zeta function `sum of (other + k)^-self` over `k >= 0`, broadcast; this tensor is the order. Infinite of order 1 and where
-    /// `other` is a whole number of at most 0, NaN of orders below 1, and of orders that are no whole numbers where `other` is negative.
+    /// Returns the Hurwitz zeta function `sum of (other + k)^-self` over `k >= 0`, with
+    /// broadcasting; this tensor is the order. The result is infinite for order 1 and where `other`
+    /// is a nonpositive integer. It is NaN for orders below 1, and for non-integer orders where
+    /// `other` is negative.
     ///
-    /// By the formula of Euler and Maclaurin (DLMF 25.11.5); of negative numbers by the sum over all whole k, which is that of two zeta functions.
+    /// Uses the Euler-Maclaurin formula (DLMF 25.11.5), and for negative numbers the sum over all
+    /// integers k, which is a combination of two zeta functions.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating. The gradient with respect to the order, as in PyTorch.
+    /// Returns an error if the shapes do not broadcast, or if the dtypes differ or are not
+    /// floating-point. The gradient with respect to the order is also an error, as in PyTorch.
     pub fn zeta(&self, other: &Tensor) -> Result<Tensor> {
         binary("zeta", [self, other], zeta_value, [order_grad, zeta_grad])
     }
 
-    /// The derivative of this order of [`digamma`](Tensor::digamma), which is that of order 0:
-    /// `(-1)^(order + 1) order! zeta(order + 1, x)` (DLMF 5.15.2).
+    /// Returns the derivative of the given order of [`digamma`](Tensor::digamma):
+    /// `(-1)^(order + 1) order! zeta(order + 1, x)` (DLMF 5.15.2). Order 0 is `digamma` itself.
     ///
     /// # Errors
-    /// A dtype that is not floating, an order below 0.
+    /// Returns an error if the dtype is not floating-point, or if the order is negative.
     pub fn polygamma(&self, order: i64) -> Result<Tensor> {
         match order {
             ..0 => Err(Error::invalid("polygamma", format!("order {order}, expected at least 0"))),
@@ -59,14 +63,15 @@ fn polygamma_value(x: &Tensor, order: i64) -> Result<Tensor> {
     if order % 2 == 0 { found.neg() } else { Ok(found) }
 }
 
-/// What the terms of a sum of powers are multiplied by.
+/// The factor of the terms of a sum of powers.
 ///
-/// Factors as large as `order!` and powers as small as theirs are beyond the dtype where their products are not. Numbers are divided by a power of two
-/// before, and a term is `root^(2^halvings)`, of a root that is within the dtype wherever the term is.
+/// A factor such as `order!` may overflow, and the powers may underflow, where their products do
+/// neither. Therefore the arguments are first divided by a power of two, and a term is
+/// `root^(2^halvings)`, where the root is in range wherever the term is.
 #[derive(Clone, Copy)]
 struct Units {
     scale: f64,
-    /// The root of the rest of the factor.
+    /// The root of the remaining factor.
     factor: f64,
     halvings: i32,
 }
@@ -74,22 +79,24 @@ struct Units {
 impl Units {
     const ONE: Units = Units { scale: 1.0, factor: 1.0, halvings: 0 };
 
-    /// `order!` for powers of `-(order + 1)`.
+    /// Returns units for the factor `order!` and powers of `-(order + 1)`.
     fn of_factorial(order: i64, is_f64: bool) -> Units {
         let power = order as f64 + 1.0;
         let scale = (log_factorial(order) / power / LN_2).floor().exp2();
-        // Powers up to which a term needs no root, and how much of the exponent's range the factor of a root may take: what is left of it twice is that of terms.
+        // The largest power for which a term needs no root, and the largest exponent of 2 that the
+        // factor of a root may have: twice the remaining exponent range covers the range of terms.
         let (single, range) = if is_f64 { (128.0, 400.0) } else { (16.0, 50.0) };
         let halvings = if power <= single { 0 } else { (power / range).log2().ceil().max(1.0) as i32 };
         Units { scale, factor: scaled_factorial(order, scale, 2f64.powi(-halvings)), halvings }
     }
 
-    /// With a root at least.
+    /// Returns units with at least one root.
     fn halved(self) -> Units {
         if self.halvings > 0 { self } else { Units { factor: self.factor.sqrt(), halvings: 1, ..self } }
     }
 
-    /// `x^power` in these units, times `share`, which may be small where the power is beyond the dtype.
+    /// Returns `x^power` in these units, times `share`, which may be small where the power
+    /// overflows.
     fn term(self, x: &Tensor, power: &Tensor, share: Option<&Tensor>) -> Result<Tensor> {
         let part = power.mul_scalar(2f64.powi(-self.halvings))?;
         let mut root = x.div_scalar(self.scale)?.pow(&part)?.mul_scalar(self.factor)?;
@@ -101,22 +108,22 @@ impl Units {
     }
 }
 
-/// Up to here products of factors have more digits than Stirling's series.
+/// Up to this order, products of factors are more accurate than Stirling's series.
 const SMALL_ORDER: i64 = 1000;
 
-/// `n! / scale^(n + 1)` to this power.
+/// Returns `n! / scale^(n + 1)` to the given power.
 fn scaled_factorial(n: i64, scale: f64, power: f64) -> f64 {
     if n > SMALL_ORDER {
         return ((log_factorial(n) - (n as f64 + 1.0) * scale.ln()) * power).exp();
     }
-    // The first factors are small, and their product may be below any f64.
+    // Multiplies the factors below 1, whose product may become very small, apart from the others.
     let (small, large): (Vec<f64>, Vec<f64>) =
         (1..=n).map(|k| k as f64 / scale).partition(|&factor| factor < 1.0);
     let part = |factors: &[f64]| factors.iter().map(|factor| factor.powf(power)).product::<f64>();
     part(&small) * part(&large) * scale.powf(-power)
 }
 
-/// The logarithm of `n!`: of its factors, or by Stirling's series (DLMF 5.11.1).
+/// Returns the logarithm of `n!`, from its factors or by Stirling's series (DLMF 5.11.1).
 fn log_factorial(n: i64) -> f64 {
     if n <= SMALL_ORDER {
         return (2..=n).map(|k| (k as f64).ln()).sum();
@@ -126,10 +133,13 @@ fn log_factorial(n: i64) -> f64 {
     (x - 0.5) * (x.ln() - 1.0) + 0.5 * (TAU.ln() - 1.0) + correction
 }
 
-/// The sum over `k >= 0` of `(x + k)^-order` in these units, of negative x for whole orders only.
+/// Returns the sum over `k >= 0` of `(x + k)^-order` in these units; for negative x only for
+/// integer orders.
 ///
-/// With `r = x - n` for the whole number n next to x, the sum over all k, of r as of x, is `zeta(s, |r|) ± zeta(s, 1 - |r|)`, with the sign of r where the order is odd,
-/// and what zeta of a negative x lacks is `±zeta(s, 1 - x)`. Half way between two poles the difference vanishes and that is all there is: differences are summed as such.
+/// Let n be the integer nearest to x, and `r = x - n`. The sum over all integers k is the same for
+/// r and x: `zeta(s, |r|) ± zeta(s, 1 - |r|)`, with the sign of r if the order is odd. Zeta of a
+/// negative x is this sum without `±zeta(s, 1 - x)`. Halfway between two poles the difference
+/// vanishes and only that term remains, so differences are summed term by term.
 fn everywhere(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
     let negative = x.lt_scalar(0)?;
     let beyond = series(order, &negative.where_(&x.rsub_scalar(1)?, x)?, units)?;
@@ -144,12 +154,12 @@ fn everywhere(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
     let is_odd = half.ne(&half.floor()?)?;
     let all = is_odd.where_(&signed, &sum)?;
     let reflected = all.sub(&is_odd.where_(&beyond.neg()?, &beyond)?)?;
-    // The sum over all k overflows first: the other may be infinite with another sign.
+    // The sum over all k overflows first, and the other sum may be infinite with the opposite sign.
     let reflected = all.abs()?.eq_scalar(f64::INFINITY)?.where_(&all, &reflected)?;
     negative.where_(&reflected, &beyond)
 }
 
-/// The Bernoulli numbers `B_2j / (2j)!` from `j = 1` on.
+/// `B_2j / (2j)!` with the Bernoulli numbers, starting with `j = 1`.
 const BERNOULLI: [f64; 11] = [
     1.0 / 12.0,
     -1.0 / 720.0,
@@ -164,22 +174,24 @@ const BERNOULLI: [f64; 11] = [
     77683.0 / 14101100039391805440000.0,
 ];
 
-/// How many terms stand before the integral, and how many corrections behind it.
+/// Returns the number of terms before the integral, and the number of corrections after it.
 fn lengths(x: &Tensor) -> (u8, usize) {
     *for_dtype(x, &(10, 11), &(5, 6))
 }
 
-/// The same sum for positive x by the formula of Euler and Maclaurin: from the start where x is large beside the order, else behind the first terms.
+/// Returns the same sum for positive x by the Euler-Maclaurin formula, which is applied at x itself
+/// where x is large compared with the order, otherwise after the first terms.
 ///
-/// Far away the sum is `x` times as large as its terms, which vanish where it does not: there it is taken from its integral.
+/// For large x the sum is about `x` times as large as its terms, which may underflow where the sum
+/// does not. There it is computed from its integral.
 fn series(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
     let (terms, corrections) = lengths(x);
     let from = x.add_scalar(f64::from(terms))?;
     let power = order.neg()?;
     let last = units.term(&from, &power, None)?;
-    // The integral from there on, and half of the first term.
+    // The integral from this point on, and half of the first term.
     let factors = from.div(&order.sub_scalar(1)?)?.add(&end_corrections(order, &from, corrections)?)?;
-    // Factors of what is 0 may be infinite.
+    // The factors of a term that is 0 may be infinite.
     let mut sum = last.mul(&factors)?.masked_fill(&last.eq_scalar(0)?, 0)?;
     for k in (1..terms).rev() {
         sum = sum.add(&units.term(&x.add_scalar(f64::from(k))?, &power, None)?)?;
@@ -188,12 +200,15 @@ fn series(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
     x.ge(&order.add_scalar(FAR)?)?.where_(&far_series(order, x, units, corrections)?, &sum)
 }
 
-/// The first term and the sum of the others, whose corrections have no digits, and may be infinite with another sign, where the first is infinite.
+/// Returns the first term plus the sum of the others. Where the first term is infinite, the sum is
+/// not added: its corrections have no correct digits there, and may be infinite with the opposite
+/// sign.
 fn with_first(first: &Tensor, others: &Tensor) -> Result<Tensor> {
     first.eq_scalar(f64::INFINITY)?.where_(first, &first.add(others)?)
 }
 
-/// `zeta(s, x) - zeta(s, x + apart)` for x up to 1/2 and `apart` up to 1: pairs of terms, and the integral and its corrections as differences too.
+/// Returns `zeta(s, x) - zeta(s, x + apart)` for x up to 1/2 and `apart` up to 1, as a sum of
+/// differences of terms, of the integrals and of the corrections.
 fn difference_of_series(order: &Tensor, x: &Tensor, apart: &Tensor, units: Units) -> Result<Tensor> {
     let (terms, corrections) = lengths(x);
     let power = order.neg()?;
@@ -207,18 +222,20 @@ fn difference_of_series(order: &Tensor, x: &Tensor, apart: &Tensor, units: Units
     for k in (1..terms).rev() {
         sum = sum.add(&pair(k)?)?;
     }
-    // A share of 0 of what is infinite.
+    // Where `apart` is 0, a fraction of 0 of an infinite term would be NaN.
     with_first(&pair(0)?, &sum)?.masked_fill(&apart.eq_scalar(0)?, 0)
 }
 
-/// `1 - (x / (x + apart))^power`.
+/// Returns `1 - (x / (x + apart))^power`.
 fn share_lost(x: &Tensor, apart: &Tensor, power: &Tensor) -> Result<Tensor> {
     apart.div(x)?.log1p()?.mul(power)?.neg()?.expm1()?.neg()
 }
 
-/// The integral from `from` on and its corrections less those from `from + apart` on, in units of the first term of the former.
+/// Returns the integral from `from` on and its corrections minus those from `from + apart` on, in
+/// units of the first term of the former.
 fn end_of_difference(order: &Tensor, from: &Tensor, apart: &Tensor, corrections: usize) -> Result<Tensor> {
-    // What is lost of a power p + q, by what is lost of p and of q.
+    // The fraction lost by a power with exponent p + q, from the fractions lost with exponents p
+    // and q.
     let joined = |p: &Tensor, q: &Tensor| p.add(&q.mul(&p.rsub_scalar(1)?)?);
     let one = apart.div(&from.add(apart)?)?;
     let two = joined(&one, &one)?;
@@ -240,18 +257,21 @@ fn end_of_difference(order: &Tensor, from: &Tensor, apart: &Tensor, corrections:
     Ok(sum)
 }
 
-/// From this distance above the order on the corrections at x itself have all digits.
+/// From this distance above the order on, the corrections at x itself are accurate to all digits.
 const FAR: f64 = 24.0;
 
-/// The integral and its corrections at `x`: `scale / (s - 1) (x / scale)^(1 - s) (1 + (s - 1) / x ..)`. The power is taken as a product of two square roots, between which the
-/// factors are: alone it would vanish before the product does.
+/// Returns the integral and its corrections at `x`:
+/// `scale / (s - 1) (x / scale)^(1 - s) (1 + (s - 1) / x ..)`. The power is a product of two square
+/// roots, and the factors are multiplied in between, because the power may underflow where the
+/// product does not.
 fn far_series(order: &Tensor, x: &Tensor, units: Units, corrections: usize) -> Result<Tensor> {
     let less = order.sub_scalar(1)?;
     let ends = end_corrections(order, x, corrections)?.mul(&less)?.div(x)?.add_scalar(1)?;
     units.halved().term(x, &less.neg()?, Some(&ends.div(&less)?.mul_scalar(units.scale)?))
 }
 
-/// What the sum from `from` on has beyond its integral, in units of its first term: half of that, and the derivatives at the end.
+/// Returns the difference between the sum from `from` on and its integral, in units of the first
+/// term: half of that term, and the derivatives at the end.
 fn end_corrections(order: &Tensor, from: &Tensor, corrections: usize) -> Result<Tensor> {
     let inverse = from.recip()?;
     let mut rising = order.mul(&inverse)?;
@@ -263,7 +283,7 @@ fn end_corrections(order: &Tensor, from: &Tensor, corrections: usize) -> Result<
     Ok(sum)
 }
 
-/// The factors of the correction `j`, from those of the one before.
+/// Returns the factors of correction `j`, from those of the previous one.
 fn risen(rising: &Tensor, order: &Tensor, inverse: &Tensor, j: usize) -> Result<Tensor> {
     let j = 2.0 * j as f64;
     let once = rising.mul(&order.add_scalar(j - 1.0)?.mul(inverse)?)?;

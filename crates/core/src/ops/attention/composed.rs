@@ -1,4 +1,5 @@
-//! Attention and its gradients by smaller ops: with all scores in memory, and what devices without kernels run.
+//! Attention and its gradients as compositions of smaller ops, with all scores in memory. Devices
+//! without an attention kernel run these.
 
 use super::AttentionConfig;
 use super::varlen::sequence_of;
@@ -6,7 +7,8 @@ use crate::autograd::sum_to;
 use crate::dispatch::apply_one;
 use crate::{DType, Result, Tensor};
 
-/// Queries, keys and values in the accumulator dtype. The query heads that share a key head stand below one another, as queries of one head.
+/// Queries, keys and values in the accumulator dtype. The rows of the query heads that share a key
+/// head are concatenated, as queries of one head.
 pub(super) struct Heads {
     /// `[batch, kv_heads, group * queries, head_dim]`
     q: Tensor,
@@ -29,12 +31,12 @@ impl Heads {
         Ok(Heads { q, k, v, batch, heads, queries })
     }
 
-    /// `[batch, heads, queries, n]` as `[batch, kv_heads, group * queries, n]`.
+    /// Reshapes `[batch, heads, queries, n]` to `[batch, kv_heads, group * queries, n]`.
     fn grouped(&self, x: &Tensor) -> Result<Tensor> {
         x.reshape(self.q.shape().with_dim(3, x.dims()[3]))
     }
 
-    /// `[batch, kv_heads, group * queries, n]` as `[batch, heads, queries, n]`.
+    /// Reshapes `[batch, kv_heads, group * queries, n]` to `[batch, heads, queries, n]`.
     fn separate(&self, x: &Tensor) -> Result<Tensor> {
         x.reshape([self.batch, self.heads, self.queries, x.dims()[3]])
     }
@@ -43,27 +45,30 @@ impl Heads {
         [self.batch, self.heads, self.queries, self.v.dims()[3]]
     }
 
-    /// Each query's mean of the values, by weights `[batch, heads, queries, keys]`.
+    /// Returns the weighted sum of the values for each query, with weights
+    /// `[batch, heads, queries, keys]`.
     pub(super) fn outputs(&self, config: &AttentionConfig, weights: &Tensor) -> Result<Tensor> {
         config.product(&self.grouped(weights)?, &self.v)?.reshape(self.output())
     }
 }
 
-/// `exp(scores - lse)`; 0 for a query that sees no key.
+/// Computes `exp(scores - lse)`; 0 for a query whose keys are all masked.
 fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
     let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
     scores.sub(&log_sum.masked_fill(&blind, 0.0)?)?.exp()
 }
 
-/// The softmax of the scores, 0 for a query that sees no key, and their log-sum-exp `[batch, heads, queries, 1]`.
+/// Returns the softmax of the scores, 0 for a query whose keys are all masked, and their
+/// log-sum-exp `[batch, heads, queries, 1]`.
 pub(super) fn weights_of(scores: &Tensor) -> Result<(Tensor, Tensor)> {
     let log_sum = scores.logsumexp_keep(-1)?;
-    // Not by log_sum, whose rounding is that of the largest score.
+    // Not computed from log_sum, which is rounded relative to the largest score.
     let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
     Ok((scores.softmax(-1)?.masked_fill(&blind, 0.0)?, log_sum))
 }
 
-/// What rounding took from the log-sum-exp of scores; 0 for a query that sees no key.
+/// Returns the rounding error of the log-sum-exp of scores; 0 for a query whose keys are all
+/// masked.
 pub(super) fn rounding_error(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
     let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
     if scores.elements() == 0 {
@@ -74,7 +79,7 @@ pub(super) fn rounding_error(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor
     largest.sub(log_sum)?.add(&small)?.masked_fill(&blind, 0.0)
 }
 
-/// What follows the inputs that there always are.
+/// The optional inputs, which follow the required ones.
 pub(super) struct Extras<'a> {
     pub(super) mask: Option<&'a Tensor>,
     /// Cumulative lengths of queries and of keys.
@@ -91,7 +96,7 @@ impl AttentionConfig {
         }
     }
 
-    /// `[batch, heads, queries, keys]` with dropout's zeros and scale.
+    /// Applies dropout to `[batch, heads, queries, keys]`: zeros and scale.
     pub(super) fn dropped(&self, weights: Tensor, state: Option<&Tensor>) -> Result<Tensor> {
         match (self.dropout, state) {
             (Some(dropout), Some(state)) => apply_one(dropout, &[&weights, state]),
@@ -99,7 +104,7 @@ impl AttentionConfig {
         }
     }
 
-    /// `scale * q kT + mask`, -infinity where a key is not seen: `[batch, heads, queries, keys]`.
+    /// Computes `scale * q kT + mask`, -infinity for masked keys: `[batch, heads, queries, keys]`.
     pub(super) fn scores(&self, heads: &Heads, extras: &Extras<'_>) -> Result<Tensor> {
         let product = self.product(&heads.q, &heads.k.t()?)?.mul_scalar(self.scale)?;
         let mut scores = heads.separate(&product)?;
@@ -115,7 +120,8 @@ impl AttentionConfig {
         }
     }
 
-    /// Which keys lie outside a query's reach, `[queries, keys]`; none if all are within.
+    /// Returns the mask of keys that a query does not attend to by its position or sequence,
+    /// `[queries, keys]`; `None` if no key is masked.
     fn hidden(&self, queries: usize, k: &Tensor, lengths: Option<[&Tensor; 2]>) -> Result<Option<Tensor>> {
         let keys = k.dims()[2];
         let Some(lengths) = lengths else {
@@ -127,7 +133,7 @@ impl AttentionConfig {
         let sequences = ends_of_queries.elements() - 1;
         let of_query = sequence_of(ends_of_queries, queries)?;
         let of_key = sequence_of(ends_of_keys, keys)?.unsqueeze(0)?;
-        // The last query of a sequence is at the position of its last key.
+        // The last query of a sequence has the position of its last key.
         let shifts = ends_of_keys.sub(ends_of_queries)?.narrow(0, 1, sequences)?;
         let shift = shifts.index_select(0, &of_query.minimum_scalar((sequences - 1) as i64)?)?;
         let position = Tensor::iota(queries, DType::I32, 0, 1, k.device())?.add(&shift)?.unsqueeze(1)?;
@@ -139,12 +145,13 @@ impl AttentionConfig {
         }
     }
 
-    /// Which keys are too far from the positions `[queries, 1]` of the queries, `[queries, keys]`; none if no distance is.
+    /// Returns the mask of keys outside the causal range or window of queries at positions
+    /// `[queries, 1]`, `[queries, keys]`; `None` if no key is masked.
     fn out_of_reach(&self, position: &Tensor, queries: usize, keys: usize) -> Result<Option<Tensor>> {
         let key = Tensor::iota(keys, DType::I32, 0, 1, position.device())?.unsqueeze(0)?;
         let mut hidden = self.causal.then(|| key.gt(position)).transpose()?;
         if let Some(window) = self.window {
-            // A window that is wider than everything hides nothing: the smaller number cannot overflow.
+            // A window wider than everything masks nothing. The clamped value cannot overflow.
             let window = window.min(keys + queries) as i64;
             let mut outside = key.le(&position.sub_scalar(window)?)?;
             if !self.causal {
@@ -158,7 +165,7 @@ impl AttentionConfig {
         Ok(hidden)
     }
 
-    /// The weights, formed anew, and the gradients of the scores, given those of the outputs.
+    /// Recomputes the weights, and computes the gradients of the scores from those of the outputs.
     pub(super) fn score_gradients(
         &self,
         heads: &Heads,
@@ -168,7 +175,8 @@ impl AttentionConfig {
         let extras = self.split(&inputs[3..]);
         let p = weights(&self.scores(heads, &extras)?, &results.log_sum.unsqueeze(-1)?)?;
         let (dy, y) = (results.dy.to_dtype(p.dtype())?, results.y.to_dtype(p.dtype())?);
-        // d lse / d scores is p too: it joins the row's constant.
+        // The derivative of lse with respect to the scores is also p: it is added to the constant
+        // of the row.
         let mut constant = dy.mul(&y)?.sum_keep(-1)?;
         if let Some(grad) = results.dlog_sum {
             constant = constant.sub(&grad.unsqueeze(-1)?)?;
@@ -179,7 +187,7 @@ impl AttentionConfig {
         Ok(ScoreGradients { p: self.dropped(p, extras.state)?, dy, ds })
     }
 
-    /// The gradients of q, k and v, given those of the scores.
+    /// Computes the gradients of q, k and v from those of the scores.
     pub(super) fn gradients(
         &self,
         heads: &Heads,
@@ -194,7 +202,7 @@ impl AttentionConfig {
     }
 }
 
-/// What forward gave, and the gradients of it.
+/// The outputs of the forward pass and their gradients.
 #[derive(Clone, Copy)]
 pub(super) struct Results<'a> {
     pub(super) y: &'a Tensor,
@@ -204,24 +212,24 @@ pub(super) struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Of the inputs of a gradient.
+    /// Returns the results among the inputs of a gradient op.
     pub(super) fn of(inputs: &'a [Tensor]) -> Results<'a> {
         Results { y: &inputs[3], log_sum: &inputs[4], dy: &inputs[5], dlog_sum: None }
     }
 }
 
-/// What the composed gradients form of all scores.
+/// Tensors of all scores that the composed gradients need.
 pub(super) struct ScoreGradients {
-    /// What is left of the weights after dropout, `[batch, heads, queries, keys]`.
+    /// The weights after dropout, `[batch, heads, queries, keys]`.
     p: Tensor,
-    /// Gradient of y, the query heads of a key head below one another.
+    /// Gradient of y, with the rows of the query heads of a key head concatenated.
     dy: Tensor,
     /// `[batch, heads, queries, keys]`
     ds: Tensor,
 }
 
 impl ScoreGradients {
-    /// The gradient of a mask that was added to the scores.
+    /// Returns the gradient of an additive mask.
     pub(super) fn of_mask(&self, mask: &Tensor) -> Result<Tensor> {
         sum_to(&self.ds, mask.shape())?.to_dtype(mask.dtype())
     }

@@ -1,4 +1,4 @@
-//! By what attention may be computed: its products are permitted what products of matrices are.
+//! Permissions of attention: its products have the permissions of a matrix product.
 
 use super::AttentionConfig;
 use crate::Tensor;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::matmul::{Matmul, MatmulOptions};
 
 impl AttentionConfig {
-    /// Scores as they are, of all keys, with the permissions of [`Matmul::PLAIN`].
+    /// Unscaled, unmasked scores, with the permissions of [`Matmul::PLAIN`].
     pub const PLAIN: AttentionConfig = AttentionConfig {
         scale: 1.0,
         causal: false,
@@ -18,12 +18,12 @@ impl AttentionConfig {
         bf16x6: Matmul::PLAIN.bf16x6,
     };
 
-    /// [`PLAIN`](AttentionConfig::PLAIN) with the permissions of a product of matrices.
+    /// Returns [`PLAIN`](AttentionConfig::PLAIN) with the permissions of a matrix product.
     pub(super) fn permitted_as(product: Matmul) -> AttentionConfig {
         AttentionConfig { tf32: product.tf32, bf16x6: product.bf16x6, ..AttentionConfig::PLAIN }
     }
 
-    /// A product of matrices with the permissions of the attention that it is a part of.
+    /// Computes a matrix product with the permissions of this attention.
     pub(super) fn product(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         a.matmul_with(b, MatmulOptions { tf32: self.tf32, bf16x6: self.bf16x6, ..MatmulOptions::default() })
     }

@@ -1,4 +1,4 @@
-//! Attention within sequences of different lengths that are stored one after another.
+//! Attention within sequences of different lengths that are concatenated along one axis.
 
 use super::{AttentionConfig, AttentionOptions, Causal, Inputs, check_probability};
 use crate::dispatch::apply;
@@ -8,34 +8,39 @@ use crate::precision::{self, without_precision};
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 
-/// Where sequences end that are stored one after another: 0, then the end of each sequence, i32 `[sequences + 1]`, as FlashAttention's `cu_seqlens`.
+/// The ends of concatenated sequences: 0, then the end of each sequence, i32 `[sequences + 1]`, as
+/// FlashAttention's `cu_seqlens`.
 ///
-/// Ends do not fall, and the last one is the number of rows, or less: rows behind it see nothing, are not seen, and give 0. The CPU backend
-/// reports other lengths as errors; the other backends do not read them on the host: there results are unspecified, and no other memory is accessed.
+/// The ends do not decrease, and the last one is at most the number of rows. Rows after the last
+/// end do not attend, are not attended to, and their output is 0. The CPU backend reports lengths
+/// that violate this as errors. The other backends do not read them on the host: their results are
+/// then unspecified, but they access no memory out of bounds.
 #[derive(Clone, Copy)]
 pub struct CumulativeLengths<'a> {
-    /// `cu_seqlens_q`: of the queries.
+    /// `cu_seqlens_q`: the ends of the query sequences.
     pub queries: &'a Tensor,
-    /// `cu_seqlens_k`: of the keys and values, of as many sequences.
+    /// `cu_seqlens_k`: the ends of the key and value sequences, with the same number of sequences.
     pub keys: &'a Tensor,
 }
 
-/// The index of the sequence that each of `rows` rows belongs to, `[rows]` i32: how many sequences end at it or before. That of rows behind the last end is
-/// the number of sequences.
+/// Returns the index of the sequence to which each of `rows` rows belongs, `[rows]` i32: the number
+/// of sequences that end at or before the row. For rows after the last end, this is the number of
+/// sequences.
 pub(super) fn sequence_of(cumulative: &Tensor, rows: usize) -> Result<Tensor> {
     let ends = cumulative.narrow(0, 1, cumulative.elements() - 1)?.unsqueeze(0)?;
     let row = Tensor::iota(rows, DType::I32, 0, 1, cumulative.device())?.unsqueeze(1)?;
     ends.le(&row)?.to_dtype(DType::I32)?.sum(1)
 }
 
-/// How many rows of its own sequence are before each of `rows` rows, of sequences of different lengths that are stored one after another. `cumulative` says
-/// where they end, as in [`CumulativeLengths`]; rows behind the last end count from there.
+/// Returns the position of each of `rows` rows within its sequence, for concatenated sequences of
+/// different lengths. `cumulative` contains their ends, as in [`CumulativeLengths`]. Rows after the
+/// last end are counted from that end.
 ///
 /// # Shapes
 /// cumulative i32 `[sequences + 1] -> [rows]` i32
 ///
 /// # Errors
-/// Lengths that are not i32, or no vector of at least one.
+/// Returns an error if the lengths are not i32, or not a vector of at least one element.
 pub fn positions_in_sequences(cumulative: &Tensor, rows: usize) -> Result<Tensor> {
     let name = "positions_in_sequences";
     if cumulative.dtype() != DType::I32 {
@@ -50,18 +55,22 @@ pub fn positions_in_sequences(cumulative: &Tensor, rows: usize) -> Result<Tensor
 }
 
 impl Tensor {
-    /// [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention) within each of several sequences of different lengths, which need no padding:
-    /// their rows are stored one after another, and `lengths` says where each ends (Dao 2023, `flash_attn_varlen_func`).
+    /// Computes [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention) within each
+    /// of several sequences of different lengths, without padding. The rows of the sequences are
+    /// concatenated, and `lengths` contains the end of each (Dao 2023, `flash_attn_varlen_func`).
     ///
-    /// A query sees keys of its own sequence alone. [`Causal::LowerRight`] and a window count from the ends of the sequence: its last query is at the position
-    /// of its last key. Dropout draws as it does for weights `[1, heads, queries, keys]`.
+    /// A query attends only to keys of the same sequence. [`Causal::LowerRight`] and a window are
+    /// aligned at the end of the sequence: its last query has the position of its last key. Dropout
+    /// uses the same random numbers as for weights `[1, heads, queries, keys]`.
     ///
     /// # Shapes
-    /// queries `[rows, heads, head_dim]`, keys `[key_rows, kv_heads, head_dim]`, values `[key_rows, kv_heads, value_dim]` -> `[rows, heads, value_dim]`, rows
-    /// of all sequences together
+    /// queries `[rows, heads, head_dim]`, keys `[key_rows, kv_heads, head_dim]`, values
+    /// `[key_rows, kv_heads, value_dim]` -> `[rows, heads, value_dim]`. The rows are those of all
+    /// sequences together.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit; lengths that are not i32, or of another number of sequences; a mask; [`Causal::UpperLeft`].
+    /// Returns an error if shapes or dtypes are incompatible, if the lengths are not i32 or have
+    /// different numbers of sequences, with a mask, or with [`Causal::UpperLeft`].
     pub fn scaled_dot_product_attention_varlen(
         &self,
         keys: &Tensor,
@@ -73,15 +82,21 @@ impl Tensor {
         Ok(y)
     }
 
-    /// The same, and the log-sum-exp of each query's scores before dropout, by which parts of an attention are put together: -infinity where no key is seen.
-    /// Gradients flow through both; those of the log-sum-exp are composed, with all scores in memory.
+    /// Computes
+    /// [`scaled_dot_product_attention_varlen`](Tensor::scaled_dot_product_attention_varlen) and the
+    /// log-sum-exp of each query's scores before dropout, which is needed to combine partial
+    /// attention results. It is -infinity where all keys are masked. Gradients flow through both
+    /// outputs. The gradient of the log-sum-exp is computed by composition, with all scores in
+    /// memory.
     ///
     /// # Shapes
-    /// queries `[rows, heads, head_dim]`, keys `[key_rows, kv_heads, head_dim]`, values `[key_rows, kv_heads, value_dim]` -> `[rows, heads, value_dim]` and
-    /// `[heads, rows]`, f32 of half precision
+    /// queries `[rows, heads, head_dim]`, keys `[key_rows, kv_heads, head_dim]`, values
+    /// `[key_rows, kv_heads, value_dim]` -> `[rows, heads, value_dim]` and `[heads, rows]`, f32 for
+    /// half precision
     ///
     /// # Errors
-    /// As [`scaled_dot_product_attention_varlen`](Tensor::scaled_dot_product_attention_varlen).
+    /// Same as
+    /// [`scaled_dot_product_attention_varlen`](Tensor::scaled_dot_product_attention_varlen).
     pub fn scaled_dot_product_attention_varlen_lse(
         &self,
         keys: &Tensor,
@@ -100,7 +115,7 @@ impl Tensor {
         }
     }
 
-    /// With the permissions of `product`.
+    /// Computes the attention with the permissions of `product`.
     fn attend_varlen(
         &self,
         keys: &Tensor,
@@ -138,7 +153,7 @@ impl Tensor {
     }
 }
 
-/// `[rows, heads, width]` as `[1, heads, rows, width]`.
+/// Transposes `[rows, heads, width]` to `[1, heads, rows, width]`.
 fn heads_first(x: &Tensor) -> Result<Tensor> {
     x.transpose(0, 1)?.unsqueeze(0)
 }

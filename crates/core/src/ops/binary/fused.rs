@@ -1,4 +1,4 @@
-//! Fused forms of two or three elements: multiply-add, scale-add, sum with an activation.
+//! Fused elementwise ops of two or three operands: multiply-add, scale-add, sum with an activation.
 
 use crate::DType;
 use crate::autograd::{Context, Grads, sum_to};
@@ -9,7 +9,8 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::unary::{Unary, UnaryGrad, UnaryOp};
 use crate::tensor::Tensor;
 
-/// `y = a * b + c`, broadcast, rounded once or twice. Inputs: a, b, c of one numeric dtype.
+/// `y = a * b + c`, broadcast, rounded once or twice. Inputs: a, b, c of one numeric dtype. Output:
+/// may reuse a's buffer.
 #[derive(Clone, Debug)]
 pub struct MultiplyAdd;
 
@@ -55,7 +56,8 @@ impl Rule for MultiplyAdd {
     }
 }
 
-/// `y = scale * a + b`, broadcast. Inputs: a, b of one floating dtype. Output may take a's place.
+/// `y = scale * a + b`, broadcast. Inputs: a, b of one floating dtype. Output: may reuse a's
+/// buffer.
 #[derive(Clone, Debug)]
 pub struct ScaleAdd {
     /// The factor.
@@ -94,7 +96,7 @@ impl Rule for ScaleAdd {
     }
 }
 
-/// `y = relu(a + b)`, broadcast. Inputs: a, b of one floating dtype. Output may take a's place.
+/// `y = relu(a + b)`, broadcast. Inputs: a, b of one floating dtype. Output: may reuse a's buffer.
 #[derive(Clone, Debug)]
 pub struct AddRelu;
 
@@ -120,7 +122,8 @@ impl Rule for AddRelu {
     }
 }
 
-/// `y = activation(x + bias)`. Inputs: x `[.., features]`, bias `[features]`, one floating dtype. Output: as x.
+/// `y = activation(x + bias)`. Inputs: x `[.., features]`, bias `[features]`, of one floating
+/// dtype. Output: x's shape and dtype.
 #[derive(Clone, Debug)]
 pub struct BiasActivation {
     /// The function applied to the sum.
@@ -140,7 +143,7 @@ impl Rule for BiasActivation {
         let Some(&features) = shape.dims().last() else {
             return Err(Error::Rank { op: name, expected: "at least 1".into(), shape: Box::new(shape) });
         };
-        // Of x's shape it comes from where it was broadcast before: from decorator devices.
+        // Decorator devices pass a bias that is already broadcast to x's shape.
         if *inputs[1].shape() != shape {
             check::shape(name, "bias", &inputs[1], crate::Shape::unchecked(&[features]))?;
         }
@@ -162,7 +165,7 @@ impl Rule for BiasActivation {
             Differentiability::Stated(Saves::INPUTS)
         }
     }
-    /// `dx = activation'(x + bias) * dy`; the bias gets its sum.
+    /// `dx = activation'(x + bias) * dy`. The gradient of the bias is dx, summed to its shape.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
         let op = UnaryGrad { op: self.activation };
@@ -189,7 +192,7 @@ fn float_pair(op: &'static str, inputs: &[Meta<'_>]) -> Result<Outputs> {
     Ok(Outputs::from_buf([Output::reuses(shape, inputs[0].dtype, 0)]))
 }
 
-/// The gradients of two summands, of which `grad` is the gradient of their sum.
+/// Returns the gradients of two summands. `grad` is the gradient of their sum.
 fn sum_gradients(context: &Context<'_>, grad: &Tensor) -> Result<Grads> {
     let part = |index: usize| match context.needs(index) {
         true => sum_to(grad, context.shape(index))?.to_dtype(context.dtype(index)).map(Some),
@@ -199,53 +202,54 @@ fn sum_gradients(context: &Context<'_>, grad: &Tensor) -> Result<Grads> {
 }
 
 impl Tensor {
-    /// `self * factor + summand`, broadcast.
+    /// Computes `self * factor + summand` with broadcasting.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ, bool.
+    /// Returns an error if shapes do not broadcast, if dtypes differ, or for bool.
     pub fn multiply_add(&self, factor: &Tensor, summand: &Tensor) -> Result<Tensor> {
         apply_one(MultiplyAdd, &[self, factor, summand])
     }
 
-    /// In place of this tensor: [`multiply_add`](Tensor::multiply_add).
+    /// In-place version of [`multiply_add`](Tensor::multiply_add).
     ///
     /// # Errors
-    /// As [`multiply_add`](Tensor::multiply_add) and [`apply_into`].
+    /// Same as [`multiply_add`](Tensor::multiply_add) and [`apply_into`].
     pub fn multiply_add_(&self, factor: &Tensor, summand: &Tensor) -> Result<()> {
         apply_into(MultiplyAdd, &[self, factor, summand], self)
     }
 
-    /// `scale * self + summand`, broadcast.
+    /// Computes `scale * self + summand` with broadcasting.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating.
+    /// Returns an error if shapes do not broadcast, or if dtypes differ or are not floating.
     pub fn scale_add(&self, scale: f64, summand: &Tensor) -> Result<Tensor> {
         apply_one(ScaleAdd { scale }, &[self, summand])
     }
 
-    /// In place of this tensor: [`scale_add`](Tensor::scale_add).
+    /// In-place version of [`scale_add`](Tensor::scale_add).
     ///
     /// # Errors
-    /// As [`scale_add`](Tensor::scale_add) and [`apply_into`].
+    /// Same as [`scale_add`](Tensor::scale_add) and [`apply_into`].
     pub fn scale_add_(&self, scale: f64, summand: &Tensor) -> Result<()> {
         apply_into(ScaleAdd { scale }, &[self, summand], self)
     }
 
-    /// `relu(self + other)`, broadcast.
+    /// Computes `relu(self + other)` with broadcasting.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that differ or are not floating.
+    /// Returns an error if shapes do not broadcast, or if dtypes differ or are not floating.
     pub fn add_relu(&self, other: &Tensor) -> Result<Tensor> {
         apply_one(AddRelu, &[self, other])
     }
 
-    /// `activation(self + bias)`.
+    /// Computes `activation(self + bias)`.
     ///
     /// # Shapes
-    /// `[.., features]` and bias `[features]` to `[.., features]`
+    /// `[.., features]` and bias `[features]` -> `[.., features]`
     ///
     /// # Errors
-    /// A bias of another shape, dtypes that differ or are not floating, an activation of bools.
+    /// Returns an error if the bias has another shape, if dtypes differ or are not floating, or if
+    /// the activation takes bool.
     pub fn bias_activation(&self, bias: &Tensor, activation: UnaryOp) -> Result<Tensor> {
         apply_one(BiasActivation { activation }, &[self, bias])
     }

@@ -1,13 +1,14 @@
-//! Derivatives of binary functions, in tensor ops.
+//! Derivatives of binary functions, in terms of tensor ops.
 //!
-//! Where a formula would meet `0 * inf`, the operand is replaced before, not masked after: the unused branch then has finite
-//! derivatives too, and the formula can be differentiated again.
+//! Where a formula would compute `0 * inf`, the operand is replaced beforehand instead of masking
+//! the result. The unused branch then has finite derivatives too, and the formula can be
+//! differentiated again.
 
 use super::{BinaryOp, Side};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// The gradient of operand `side` of `y = f(a, b)`, in the broadcast shape.
+/// Computes the gradient of operand `side` of `y = f(a, b)`, in the broadcast shape.
 pub(super) fn gradient(op: BinaryOp, side: Side, a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
     match (op, side) {
         (BinaryOp::Add, _) | (BinaryOp::Sub | BinaryOp::Remainder, Side::Left) => Ok(dy.clone()),
@@ -29,9 +30,10 @@ pub(super) fn gradient(op: BinaryOp, side: Side, a: &Tensor, b: &Tensor, dy: &Te
     }
 }
 
-/// `dy * b * a^(b-1)`, and 0 where b is 0, also at `0^0`.
+/// Computes `dy * b * a^(b-1)`, and 0 where b is 0, also for `0^0`.
 fn power_base(a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
-    // Only 0^0 (and NaN^0) needs help: elsewhere the factor b makes the 0, and keeps the derivative by b.
+    // Only 0^0 and NaN^0 must be replaced. Elsewhere the factor b gives the 0, and the derivative
+    // with respect to b is preserved.
     let singular = b.eq_scalar(0i64)?.logical_and(&a.abs()?.gt_scalar(0i64)?.logical_not()?)?;
     let exponent = singular.where_(&b.scalar_like(1i64)?, b)?;
     let base = singular.where_(&a.scalar_like(1i64)?, a)?;
@@ -39,15 +41,15 @@ fn power_base(a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
     singular.where_(&dy.scalar_like(0i64)?, &dy.mul(&slope)?)
 }
 
-/// `dy * a^b * log(a)`, and 0 where a is 0 and b is not negative.
+/// Computes `dy * a^b * log(a)`, and 0 where a is 0 and b is not negative.
 fn power_exponent(a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let vanishes = a.eq_scalar(0i64)?.logical_and(&b.ge_scalar(0i64)?)?;
-    // log(1) = 0 makes the 0.
+    // log(1) is 0, which gives the 0 of the result.
     let argument = vanishes.where_(&a.scalar_like(1i64)?, a)?;
     dy.mul(&a.pow(b)?.mul(&argument.log()?)?)
 }
 
-/// `dy * p * x^(p-1)` for a number p; 0 for p = 0.
+/// Computes `dy * p * x^(p-1)` for a constant exponent p; 0 for p = 0.
 pub(super) fn fixed_power(x: &Tensor, exponent: f64, dy: &Tensor) -> Result<Tensor> {
     if exponent == 0.0 {
         dy.zeros_like()
@@ -60,13 +62,14 @@ pub(super) fn fixed_power(x: &Tensor, exponent: f64, dy: &Tensor) -> Result<Tens
     }
 }
 
-/// `dy` where the operand wins, half of it where both are equal, 0 where it loses. NaN counts as a win of both.
+/// Returns `dy` where the operand is the result, half of it where both are equal, and 0 where the
+/// other operand is the result. If either is NaN, both operands get `dy`.
 fn extreme(loses: &Tensor, a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let shared = a.eq(b)?.where_(&dy.mul_scalar(0.5)?, dy)?;
     loses.where_(&dy.scalar_like(0i64)?, &shared)
 }
 
-/// `a^2 + b^2`, but 1 at the origin, where the gradient of the angle is taken to be 0.
+/// Computes `a^2 + b^2`, but 1 at the origin, where the gradient of the angle is defined as 0.
 fn squared_radius(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let sum = a.square()?.add(&b.square()?)?;
     sum.eq_scalar(0i64)?.where_(&sum.scalar_like(1i64)?, &sum)

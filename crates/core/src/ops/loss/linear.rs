@@ -1,12 +1,19 @@
-//! Cross-entropy of a linear layer's outputs, of which only those of some rows are there at a time: the scores of a language model's vocabulary are its largest tensor.
+//! Cross-entropy of a linear layer's outputs, computed in chunks of rows: the scores over the
+//! vocabulary of a language model are its largest tensor, and only those of one chunk are in memory
+//! at a time.
 //!
-//! The gradient is formed in the forward pass, chunk by chunk, in the memory of the scores. It is that of a loss that counts once in each row; backward multiplies it by what came, which is one number.
+//! The gradient is computed in the forward pass, chunk by chunk, in the memory of the scores. It is
+//! the gradient of the sum of all rows' losses. The backward pass multiplies it by the gradient of
+//! the reduced loss, a scalar.
+//!
+//! Rows of scores are padded to a multiple of 16 bytes by zeros at the end of the weight and the
+//! bias, as in this picture. The padding belongs to no class, and no gradient contains it.
 //!
 //! ```text
 //!                     classes   padding
 //!                   +---------+---+
-//!   chunk of rows   | scores  | 0 |    rows of scores begin at multiples of 16 bytes, whatever the number of classes: the weight and the bias
-//!                   |         |   |    of the products are copies with zeros for the padding, which no class and no gradient is of
+//!   chunk of rows   | scores  | 0 |    each row begins at a multiple of 16 bytes
+//!                   |         |   |
 //!                   +---------+---+
 //! ```
 
@@ -23,38 +30,45 @@ use crate::precision::{self, without_precision};
 use crate::{DType, Shape, Tensor};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Scores at a time, unless the caller says how many rows: those of 10,000 tokens and the vocabulary of GPT-2, 1 GiB in half precision.
+/// Maximum number of scores in memory, unless the caller sets the number of rows: those of 10,000
+/// tokens with the vocabulary of GPT-2, 1 GiB in half precision.
 const MOST_SCORES: usize = 1 << 29;
 
-/// Rows of a chunk are a multiple of this: of the tiles of products.
+/// The rows of a chunk are a multiple of this: of the tile size of matrix products.
 const ROW_TILE: usize = 128;
 
-/// Bytes at multiples of which rows begin that tensor cores' tiles load and store.
+/// Alignment of rows, in bytes, for the loads and stores of tensor-core tiles.
 const ROW_ALIGNMENT: usize = 16;
 
-/// How [`Tensor::linear_cross_entropy`] counts, and how much of the scores there is at a time.
+/// Options of [`Tensor::linear_cross_entropy`]: the loss, and the number of rows per chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinearCrossEntropyOptions<'a> {
-    /// As for [`Tensor::cross_entropy_with`].
+    /// Options as for [`Tensor::cross_entropy_with`].
     pub loss: CrossEntropyOptions<'a>,
-    /// Rows whose scores are there at a time; `None`: as many as have 2^29 scores.
+    /// Number of rows whose scores are in memory at a time. Default: as many as have 2^29 scores.
     pub chunk_rows: Option<usize>,
 }
 
 impl Tensor {
-    /// `cross_entropy(linear(self), target)` without the scores of all rows at once: of those there are as many as `options` says, in the forward and in the backward pass.
+    /// Computes `cross_entropy(linear(self), target)` without the scores of all rows in memory. The
+    /// forward and the backward pass store the scores of as many rows at a time as `options` sets.
     ///
-    /// The gradients of the input and of the parameters are formed in the forward pass, and kept until they are asked for; in f32 where the product is of half precision. Losses that are not reduced to their mean or sum, weights of classes and targets
-    /// that are probabilities are computed with all scores.
+    /// The gradients of the input and of the parameters are computed in the forward pass and kept
+    /// until the backward pass; they are f32 if the product is half precision. Losses without
+    /// reduction, losses with class weights, and targets that are probabilities are computed with
+    /// all scores.
     ///
-    /// Of 128 rows and more the products run on a copy of the weight with rows of zeros behind, where a row of scores is no multiple of 16 bytes, as of GPT-2's vocabulary of 50,257: any number of classes
-    /// has the speed of an even one, and results and gradients have the classes that there are.
+    /// With 128 rows or more, if a row of scores is not a multiple of 16 bytes (for example with
+    /// GPT-2's vocabulary of 50,257), the products use a copy of the weight that is padded with
+    /// rows of zeros. They are then as fast as with an aligned number of classes. Results and
+    /// gradients do not contain the padding.
     ///
     /// # Shapes
     /// self `[.., in]`, weight `[classes, in]`, bias `[classes]`, class indices `[..]` -> `[]`
     ///
     /// # Errors
-    /// Those of `linear` and of [`cross_entropy_with`](Tensor::cross_entropy_with); chunks of 0 rows.
+    /// Returns the errors of `linear` and of [`cross_entropy_with`](Tensor::cross_entropy_with),
+    /// and an error for chunks of 0 rows.
     pub fn linear_cross_entropy(
         &self,
         parameters: LinearParameters<'_>,
@@ -112,7 +126,7 @@ impl Tensor {
     }
 }
 
-/// The same, where the losses of all rows are asked for, or formulas over all scores.
+/// Computes the loss with all scores, for options that need all losses or formulas over all scores.
 fn with_all_scores(
     x: &Tensor,
     parameters: LinearParameters<'_>,
@@ -134,7 +148,7 @@ fn with_all_scores(
     if options.reduction == Reduction::None { losses.reshape(leading.to_vec()) } else { Ok(losses) }
 }
 
-/// What is left of the options where the loss is reduced.
+/// The options that apply to a reduced loss.
 #[derive(Clone, Copy)]
 struct OwnOptions {
     ignore_index: i64,
@@ -149,22 +163,24 @@ impl OwnOptions {
     }
 }
 
-/// Rows, the layer, the rows' classes, and how many rows are looked at together.
+/// The rows, the layer, the targets of the rows, and the number of rows per chunk.
 #[derive(Clone)]
 struct Layer {
     x: Tensor,
     weight: Tensor,
     bias: Option<Tensor>,
     target: Tensor,
-    /// The weight and the bias have further rows where they are [`padded`](Layer::padded).
+    /// Number of classes. The weight and the bias have more rows if they are
+    /// [`padded`](Layer::padded).
     classes: usize,
     chunk: usize,
-    /// What a device may do with products of f32.
+    /// The permissions of f32 products.
     product: Matmul,
     options: OwnOptions,
 }
 
-/// The gradients of the sum of all rows' losses, in the accumulator dtype; of what they are needed of.
+/// The gradients of the sum of all rows' losses, in the accumulator dtype, for the tensors that
+/// need one.
 #[derive(Default)]
 struct Formed {
     x: Option<Tensor>,
@@ -202,7 +218,7 @@ impl Layer {
                     let layer = Layer { x, weight, bias, target, classes, chunk, product, options };
                     return layer.recorded(dloss);
                 }
-                // What was formed is given away: a second walk through the graph forms its own.
+                // The precomputed gradient is consumed here. A second backward pass recomputes it.
                 let formed = formed.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let (x, weight, target) = (input(0)?, input(1)?, input(2)?);
                 let layer = Layer { x, weight, bias, target, classes, chunk, product, options };
@@ -217,7 +233,9 @@ impl Layer {
         outputs.into_iter().next().ok_or_else(|| Error::autograd("linear_cross_entropy has no output"))
     }
 
-    /// The layer with classes of zeros behind its own, so that rows of scores begin at multiples of 16 bytes; as it is where they do so anyway, or where the product is of too few rows to pay for the copy.
+    /// Returns the layer padded with zero classes, so that rows of scores begin at multiples of 16
+    /// bytes. Returns it unchanged if they do so anyway, or if the product has too few rows for the
+    /// copy to pay off.
     fn padded(&self) -> Result<Layer> {
         let pack = (ROW_ALIGNMENT / self.x.dtype().size()).max(1);
         let padding = self.classes.next_multiple_of(pack) - self.classes;
@@ -233,7 +251,7 @@ impl Layer {
         Ok(Layer { weight, bias, ..self.clone() })
     }
 
-    /// `[rows, classes]`, and behind them what the padding has.
+    /// Computes the scores `[rows, classes]`, followed by those of the padding.
     fn scores(&self, x: &Tensor) -> Result<Tensor> {
         let Matmul { tf32, bf16x6, .. } = self.product;
         let options = MatmulOptions { bias: self.bias.as_ref(), tf32, bf16x6, ..Default::default() };
@@ -252,7 +270,7 @@ impl Layer {
         }
     }
 
-    /// The loss and, if some are needed, gradients: chunk by chunk.
+    /// Computes the loss and, if any are needed, the gradients, chunk by chunk.
     fn run(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, Formed)> {
         let (losses, mut formed) = self.padded()?.formed(needed)?;
         for formed in [&mut formed.weight, &mut formed.bias].into_iter().flatten() {
@@ -262,7 +280,7 @@ impl Layer {
         Ok((loss, formed))
     }
 
-    /// The losses of all rows, and gradients with those of the padding.
+    /// Computes the losses of all rows, and the gradients including the padding.
     fn formed(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, Formed)> {
         let rows = self.x.dims()[0];
         let (mut losses, mut of_x, mut formed) = (Vec::new(), Vec::new(), Formed::default());
@@ -304,7 +322,8 @@ impl Layer {
         index_told_as("linear_cross_entropy", || Ok(apply(op, &[&scores, target])?.swap_remove(0)))
     }
 
-    /// The losses of some rows, and the gradient of their sum by the scores, in whose memory it is; 0 for the padding.
+    /// Computes the losses of some rows, and the gradient of their sum with respect to the scores,
+    /// in the scores' memory; it is 0 for the padding.
     fn losses_and_grad(&self, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
         let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
         let scores = self.scores(x)?;
@@ -312,7 +331,8 @@ impl Layer {
         let [rows, all] = scores.shape().to_array("linear_cross_entropy")?;
         let (of_classes, padding) = (scores.narrow(1, 0, self.classes)?, all - self.classes);
         if padding > 0 {
-            // Zeros but in rows with infinities and NaN, which must reach no gradient of an ignored row.
+            // These scores are already 0 except in rows with infinities or NaN, which must not
+            // reach the gradient of an ignored row.
             scores.narrow(1, self.classes, padding)?.fill_(0.0)?;
         }
         let op = CrossEntropyWithGrad { ignore_index, label_smoothing, in_place: true };
@@ -321,10 +341,10 @@ impl Layer {
         Ok((losses, scores))
     }
 
-    /// What was formed, times the gradient of the loss of each row.
+    /// Multiplies the precomputed gradients by the gradient of the loss of each row.
     fn gradients(&self, context: &Context<'_>, formed: Formed, dloss: &Tensor) -> Result<Grads> {
         let factor = match self.count()? {
-            // Where no row counts there is nothing to scale: zeros, not NaN, as of the scores themselves.
+            // If all rows are ignored, the gradients are zeros, not NaN, as in the composition.
             Some(count) => {
                 let none = count.eq_scalar(0i64)?;
                 none.where_(&dloss.scalar_like(0i64)?, &dloss.div(&count)?)?
@@ -343,7 +363,7 @@ impl Layer {
         Ok(grads)
     }
 
-    /// `left right`, plus `sum`, in the accumulator dtype.
+    /// Computes `left right`, plus `sum`, in the accumulator dtype.
     fn unrounded(&self, left: &Tensor, right: &Tensor, sum: Option<Tensor>) -> Result<Tensor> {
         let out_dtype = left.dtype().is_half().then_some(DType::F32);
         let epilogue = Epilogue { residual: sum.is_some(), out_dtype, ..Epilogue::NONE };
@@ -354,7 +374,7 @@ impl Layer {
         }
     }
 
-    /// The gradients as ops that are recorded themselves, with all scores at once.
+    /// Computes the gradients with recorded ops, for all scores at once.
     fn recorded(&self, dloss: &Tensor) -> Result<Grads> {
         let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
         let scores = self.scores(&self.x)?;

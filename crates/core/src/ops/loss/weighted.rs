@@ -1,4 +1,4 @@
-//! Losses in which some classes count more than others: PyTorch's `weight`. Formulas over the ops of the losses without.
+//! Losses with class weights, PyTorch's `weight`, composed of the ops of the unweighted losses.
 
 use super::{
     CrossEntropyOptions, Reduction, class_rows, reduce_counted, soft_losses, split_ignored, with_grad,
@@ -7,20 +7,21 @@ use crate::error::{Result, index_told_as};
 use crate::op::check;
 use crate::{DType, Shape, Tensor};
 
-/// A weight for each of `classes`, in `dtype`, as they are given to `op`.
+/// Checks the weights of `op` and converts them to `dtype`; there is one weight per class.
 fn class_weights(op: &'static str, weight: &Tensor, classes: usize, dtype: DType) -> Result<Tensor> {
     check::float(op, "weight", &weight.meta())?;
     check::shape(op, "weight", &weight.meta(), Shape::unchecked(&[classes]))?;
     weight.to_dtype(dtype)
 }
 
-/// The weight of each target's class, 0 where it is ignored.
+/// Returns the weight of each target's class, 0 for ignored targets.
 fn of_targets(op: &'static str, weights: &Tensor, target: &Tensor, ignore_index: i64) -> Result<Tensor> {
     let (counts, class) = split_ignored(target, ignore_index)?;
     index_told_as(op, || weights.index_select(0, &class))?.masked_fill(&counts.logical_not()?, 0.0)
 }
 
-/// `losses` times the weights of their classes, reduced; the mean is over the weights.
+/// Multiplies `losses` by the weights of their classes and reduces them. The mean divides by the
+/// sum of the weights.
 pub(super) fn reduce(
     op: &'static str,
     losses: &Tensor,
@@ -38,7 +39,9 @@ pub(super) fn reduce(
     reduce_counted(op, &losses.mul(&weights)?, sum, reduction)
 }
 
-/// Of class indices y: `(1 - s) * w[y] * (lse(x) - x[y]) + s/classes * sum_c w[c] * (lse(x) - x[c])`. The mean divides by the sum of all `w[y]`.
+/// Computes for class indices y:
+/// `(1 - s) * w[y] * (lse(x) - x[y]) + s/classes * sum_c w[c] * (lse(x) - x[c])`. The mean divides
+/// by the sum of all `w[y]`.
 pub(super) fn cross_entropy(
     logits: &Tensor,
     target: &Tensor,
@@ -68,7 +71,7 @@ pub(super) fn cross_entropy(
     reduce_counted(name, &losses.reshape(shape)?, sum, reduction)
 }
 
-/// Class probabilities of which each counts by the weight of its class.
+/// Multiplies class probabilities by the weights of their classes.
 pub(super) fn of_probabilities(target: &Tensor, weight: &Tensor, axis: usize) -> Result<Tensor> {
     let classes = target.dims()[axis];
     let weights = class_weights("cross_entropy", weight, classes, target.dtype())?;

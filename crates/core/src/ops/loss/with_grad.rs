@@ -1,8 +1,10 @@
-//! Cross-entropy that forms its gradient on the way: the logits, the largest tensor of a language model, are read once.
+//! Cross-entropy that computes its gradient in the forward pass, so that the logits, the largest
+//! tensor of a language model, are read once.
 //!
-//! The forward pass does not know which gradient its loss will get, but nearly always it is that of a mean or a sum itself: 1 / count or 1. For that
-//! one the gradient is formed beforehand. Backward compares, on the device: rows whose gradient came as foreseen are left as they are, the others
-//! are formed anew, exactly as if nothing had been formed before.
+//! The forward pass does not know the gradient of its loss, but nearly always it is that of a mean
+//! or a sum: 1 / count or 1. The gradient of the logits is computed for this predicted value. The
+//! backward pass compares the values on the device: rows for which the prediction was correct are
+//! left unchanged, and the others are recomputed, with the same result as without a prediction.
 
 use super::{CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, Reduction, plus, rows_and_targets, wanted};
 use crate::autograd::{self, Context, Grads};
@@ -12,31 +14,37 @@ use crate::error::{Result, index_told_as};
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule, Saves, check};
 use crate::{Layout, Shape, Tensor};
 
-/// Fewer logits are cheaper to read again than what is foreseen is to form and to compare.
+/// With fewer logits, reading them again in the backward pass is cheaper than computing the
+/// predicted gradient and comparing it.
 const LEAST_ELEMENTS: usize = 1 << 18;
 
-/// [`CrossEntropy`] and [`CrossEntropyGrad`] at once.
+/// [`CrossEntropy`] and [`CrossEntropyGrad`] in one op.
 ///
-/// Inputs: logits, target as there, dloss `[rows]` (accumulator dtype): for which the gradient is formed. Outputs: loss and (auxiliary) log_sum as
-/// there, and (auxiliary) dlogits, as logits. The gradient of the loss does not depend on dloss.
+/// Inputs: logits and target as for [`CrossEntropy`], and dloss `[rows]` (accumulator dtype), for
+/// which the gradient is computed. Outputs: loss and log_sum (auxiliary) as for [`CrossEntropy`],
+/// and dlogits (auxiliary) with the shape and dtype of the logits. The gradient of the loss does
+/// not depend on dloss.
 #[derive(Clone, Debug)]
 pub struct CrossEntropyWithGrad {
-    /// A target that counts nothing.
+    /// A target value that is ignored.
     pub ignore_index: i64,
-    /// Weight spread evenly over all classes, in `0..=1`.
+    /// Weight distributed evenly over all classes, in `0..=1`.
     pub label_smoothing: f64,
-    /// Whether dlogits are written over the logits, for who needs those no more. Without a gradient.
+    /// Whether dlogits overwrite the logits, for callers that no longer need them. Such an op has
+    /// no gradient.
     pub in_place: bool,
 }
 
-/// What [`CrossEntropyGrad`] forms, where it is not there yet: in rows with `dloss == formed_for` dlogits stays as it is.
+/// Computes [`CrossEntropyGrad`] in place, where necessary: rows of dlogits with
+/// `dloss == formed_for` are unchanged.
 ///
-/// Inputs: logits, target, log_sum, dloss as there, formed_for `[rows]` (accumulator dtype), dlogits (as logits), which is changed in place.
+/// Inputs: logits, target, log_sum, dloss as for [`CrossEntropyGrad`], formed_for `[rows]`
+/// (accumulator dtype), dlogits (shape and dtype of the logits), which is updated in place.
 #[derive(Clone, Debug)]
 pub struct CrossEntropyGradUpdate {
-    /// A target that counts nothing.
+    /// A target value that is ignored.
     pub ignore_index: i64,
-    /// Weight spread evenly over all classes, in `0..=1`.
+    /// Weight distributed evenly over all classes, in `0..=1`.
     pub label_smoothing: f64,
 }
 
@@ -76,7 +84,8 @@ impl Rule for CrossEntropyWithGrad {
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let alone = grad_outputs[1].is_none() && grad_outputs[2].is_none();
         if let (Some(dloss), Ok(dlogits), true) = (&grad_outputs[0], context.output(2), alone) {
-            // What was formed is given away: a second walk through the graph finds it changed, and forms its own.
+            // The precomputed gradient is consumed here. A second backward pass detects that it was
+            // modified, and recomputes it.
             if !autograd::is_recording() {
                 return self.updated(context, dloss, dlogits);
             }
@@ -94,12 +103,12 @@ impl Rule for CrossEntropyWithGrad {
 }
 
 impl CrossEntropyWithGrad {
-    /// The op without the gradient.
+    /// Returns the op without the gradient.
     fn forward(&self) -> CrossEntropy {
         CrossEntropy { ignore_index: self.ignore_index, label_smoothing: self.label_smoothing }
     }
 
-    /// What was formed, brought up to date.
+    /// Updates the precomputed gradient.
     fn updated(&self, context: &Context<'_>, dloss: &Tensor, dlogits: &Tensor) -> Result<Grads> {
         let CrossEntropyWithGrad { ignore_index, label_smoothing, .. } = *self;
         let op = CrossEntropyGradUpdate { ignore_index, label_smoothing };
@@ -108,8 +117,9 @@ impl CrossEntropyWithGrad {
         Ok([Some(apply_one(op, &inputs)?), None, None].into_iter().collect())
     }
 
-    /// The gradients of logits and dloss, given that of `dlogits = dloss * (p - w)`: `dloss * p * (grad - sum(p * grad))` and
-    /// `sum(grad * (p - w))`, with the softmax p and the wanted distribution w; 0 in ignored rows.
+    /// Computes the gradients of logits and dloss from that of `dlogits = dloss * (p - w)`:
+    /// `dloss * p * (grad - sum(p * grad))` and `sum(grad * (p - w))`, with the softmax p and the
+    /// target distribution w; 0 in ignored rows.
     fn second(&self, [logits, target, dloss]: [&Tensor; 3], grad: &Tensor) -> Result<(Tensor, Tensor)> {
         let (grad, x) = (grad.to_dtype(dloss.dtype())?, logits.to_dtype(dloss.dtype())?);
         let ignored = target.eq_scalar(self.ignore_index)?;
@@ -154,8 +164,8 @@ impl Rule for CrossEntropyGradUpdate {
     }
 }
 
-/// The loss of each row. Where the device has the op of both, a gradient is wanted, and it is to be that of a mean over `count` rows or of a sum,
-/// it is formed on the way.
+/// Computes the loss of each row. The gradient is computed in the same op if the device supports
+/// it, if a gradient is recorded, and if the reduction is a mean over `count` rows or a sum.
 pub(super) fn losses(
     rows: &Tensor,
     target: &Tensor,
@@ -178,7 +188,7 @@ pub(super) fn losses(
     if op.rule().infer(&metas).is_err() || backend.plan(&op, &metas).is_err() {
         return alone();
     }
-    // As backward will form it: 1 / count.
+    // Computed like the backward pass computes it: 1 / count.
     let formed_for = match count {
         Some(count) => count.recip()?,
         None => Tensor::ones((), dtype, rows.device())?,

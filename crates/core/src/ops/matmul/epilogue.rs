@@ -1,35 +1,45 @@
-//! What follows a matrix product.
+//! The epilogue of a matrix product.
 
 use crate::DType;
 use crate::ops::unary::UnaryOp;
 
-/// What happens to a product before it is stored: `y = activation(alpha * a b + bias) + residual`, and `c += y` if accumulating.
+/// Operations on a product before it is stored: `y = activation(alpha * a b + bias) + residual`,
+/// and `c += y` if accumulating.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epilogue {
     /// Whether a bias `[n]` follows the operands.
     pub bias: bool,
-    /// The function applied to the sum of product and bias.
+    /// Function that is applied to the sum of product and bias.
     pub activation: Option<UnaryOp>,
-    /// Whether a tensor of the output's shape follows (after the bias), added after the activation.
+    /// Whether a tensor of the output's shape follows (after the bias), which is added after the
+    /// activation.
     pub residual: bool,
     /// Factor of the product.
     pub alpha: f64,
-    /// Whether the last input is a tensor of the output's shape and dtype that the result is added to, in place.
+    /// Whether the last input is a tensor of the output's shape and dtype, to which the result is
+    /// added in place.
     pub accumulate: bool,
-    /// Dtype of the output; that of the operands if none. f32 is possible for f16 and bf16.
+    /// Dtype of the output; `None`: that of the operands. f16 and bf16 operands also support f32.
     pub out_dtype: Option<DType>,
-    /// Whether the sum of product and bias is a second output, of the shape and dtype of the first; the activation is then one of these rounded numbers. With an
-    /// activation, and without residual and accumulator.
+    /// Whether the sum of product and bias is a second output, of the shape and dtype of the first.
+    /// The activation is then applied to these rounded values. Requires an activation; not
+    /// supported with a residual or accumulator.
     pub pre_activation: bool,
-    /// The gradient that an activation passes on: a pre-activation `z` of the output's shape and dtype follows the operands, and `y = f'(z) * (alpha * a b)`,
-    /// where the product is rounded to the output's dtype first. With nothing else but a factor; for functions whose gradient is one of their input, and for relu, of
-    /// which `z` may be the result as well.
+    /// Multiplies the product by the derivative of an activation: a pre-activation `z` of the
+    /// output's shape and dtype follows the operands, and `y = f'(z) * (alpha * a b)`, where the
+    /// product is first rounded to the output's dtype. Can be combined only with `alpha`,
+    /// `out_dtype` and `column_sums`. Supported for functions whose gradient is computed from their
+    /// input, and for relu, for which `z` may also be the output of relu.
     pub activation_grad: Option<UnaryOp>,
-    /// Whether the sums of the columns of `y`, as it is rounded, are a second output, `[n]` in the accumulator dtype: the gradient of the bias of the layer whose pre-activation `z` is, for layers that do not get it by `row_sums_of_a`. With
-    /// `activation_grad`, of two matrices.
+    /// Whether the sums of the columns of the rounded `y` are a second output, `[n]` in the
+    /// accumulator dtype: the gradient of the bias of the layer with pre-activation `z`, if that
+    /// layer does not compute it with `row_sums_of_a`. Requires `activation_grad` and two matrices.
     pub column_sums: bool,
-    /// Whether the sums over k of the rows of `a` are a second output, `[m]` in the output's dtype: sums of f16 and bf16 are formed in f32 and rounded once, or not at all where the output is f32; the
-    /// factor is not part of them. Where the product `dyT x` is the gradient of a layer's weight, they are that of its bias. With nothing else but a factor and a dtype, of two matrices of floats.
+    /// Whether the sums over k of the rows of `a` are a second output, `[m]` in the output's dtype.
+    /// Sums of f16 and bf16 are computed in f32 and rounded once, or not at all if the output is
+    /// f32; `alpha` does not apply to them. If the product `dyT x` is the gradient of a layer's
+    /// weight, they are the gradient of its bias. Can be combined only with `alpha` and
+    /// `out_dtype`; requires two floating matrices.
     pub row_sums_of_a: bool,
 }
 
@@ -48,7 +58,7 @@ impl Epilogue {
         row_sums_of_a: false,
     };
 
-    /// What speaks against this combination.
+    /// Returns the reason why this combination is not supported, if it is not.
     pub(super) fn problem(&self) -> Option<String> {
         let of_activation = |op: UnaryOp| op == UnaryOp::Relu || (!op.saves_output() && op.has_grad_op());
         let is_grad = self.activation_grad.is_some();
@@ -72,7 +82,7 @@ impl Epilogue {
         Some(format!("{expected}, got {}", self.listed()))
     }
 
-    /// What is set, by the names of the fields.
+    /// Lists the fields that are set, by name.
     fn listed(&self) -> String {
         let with_name = |field: &str, op: Option<UnaryOp>| op.map(|op| format!("{field} {}", op.name()));
         let flag = |field: &str, is_set: bool| is_set.then(|| field.to_string());

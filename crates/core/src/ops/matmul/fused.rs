@@ -1,4 +1,4 @@
-//! Linear layers with what follows them.
+//! Linear layers with an epilogue.
 
 use super::{Epilogue, Matmul, MatmulOptions};
 use crate::autograd::{is_fusing, is_recording};
@@ -13,21 +13,23 @@ use smallvec::SmallVec;
 /// The weight `[out, in]` of a linear layer and its bias `[out]`.
 #[derive(Clone, Copy)]
 pub struct LinearParameters<'a> {
-    /// `[out, in]`.
+    /// The weight, `[out, in]`.
     pub weight: &'a Tensor,
-    /// `[out]`.
+    /// The bias, `[out]`.
     pub bias: Option<&'a Tensor>,
 }
 
 impl Tensor {
-    /// `residual + linear(self)`. Where the residual is f32 it is added to the sums of the product before these are rounded, also where a scope of [precision](crate::Precision) computes
-    /// the product in half precision: the result is f32, as the residual is.
+    /// Computes `residual + linear(self)`. An f32 residual is added to the accumulators of the
+    /// product before they are rounded, even if a [precision scope](crate::Precision) computes the
+    /// product in half precision: the result is f32, like the residual.
     ///
     /// # Shapes
-    /// self `[.., in]`, weight `[out, in]`, bias `[out]`, residual `[.., out]` -> as residual
+    /// self `[.., in]`, weight `[out, in]`, bias `[out]`, residual `[.., out]` -> the residual's
+    /// shape
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ.
+    /// Returns an error if shapes are incompatible, or if dtypes differ.
     pub fn linear_add(&self, parameters: LinearParameters<'_>, residual: &Tensor) -> Result<Tensor> {
         let LinearParameters { weight, bias } = parameters;
         if !takes_residual(residual) || !is_fusing() {
@@ -46,20 +48,23 @@ impl Tensor {
         }
     }
 
-    /// `activation(linear(self))` by one product. Where gradients are recorded and are those of what the activation is taken of, the product gives that as well: nothing is
-    /// multiplied again for the gradient.
+    /// Computes `activation(linear(self))` with one product. If gradients are recorded and the
+    /// activation's gradient is computed from its input, the product also outputs this
+    /// pre-activation, so that the gradient does not recompute the product.
     ///
     /// # Shapes
     /// self `[.., in]`, weight `[out, in]`, bias `[out]` -> `[.., out]`
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ, an activation that the dtype does not have.
+    /// Returns an error if shapes are incompatible, if dtypes differ, or if the activation does not
+    /// support the dtype.
     pub fn linear_activation(&self, parameters: LinearParameters<'_>, activation: UnaryOp) -> Result<Tensor> {
         let (rows, shape) = self.rows_of_linear("linear_activation", parameters.weight)?;
         rows.linear_activated(parameters, activation)?.reshape(shape)
     }
 
-    /// `[.., in]` as rows, and the shape `[.., out]` of what a linear layer makes of it.
+    /// Reshapes `[.., in]` to rows, and returns them with the shape `[.., out]` of the linear
+    /// layer's output.
     fn rows_of_linear(&self, op: &'static str, weight: &Tensor) -> Result<(Tensor, Shape)> {
         let Some((&width, leading)) = self.dims().split_last() else {
             return Err(Error::Rank { op, expected: "at least 1".into(), shape: Box::new(*self.shape()) });
@@ -69,14 +74,17 @@ impl Tensor {
         Ok((self.reshape([leading.iter().product(), width])?, shape))
     }
 
-    /// `linear2(activation(linear1(self)))`, plus a residual: what looks at each token by itself in a transformer. Where gradients are recorded, the first product gives what the
-    /// activation is taken of as well, and the gradient of the activation is formed with that of the second product.
+    /// Computes `linear2(activation(linear1(self)))`, plus a residual: the feed-forward block of a
+    /// transformer. If gradients are recorded, the first product also outputs the pre-activation,
+    /// and the gradient of the activation is computed in the epilogue of the second product's
+    /// gradient.
     ///
     /// # Shapes
-    /// self `[.., in]`, first `[hidden, in]`, second `[out, hidden]`, residual `[.., out]` -> `[.., out]`
+    /// self `[.., in]`, first `[hidden, in]`, second `[out, hidden]`, residual `[.., out]`
+    /// -> `[.., out]`
     ///
     /// # Errors
-    /// Shapes that do not fit, dtypes that differ.
+    /// Returns an error if shapes are incompatible, or if dtypes differ.
     pub fn feed_forward(
         &self,
         first: LinearParameters<'_>,
@@ -98,7 +106,7 @@ impl Tensor {
         y.reshape(shape)
     }
 
-    /// `activation(linear(self))` of rows, by one product unless nothing is fused.
+    /// Computes `activation(linear(self))` of rows, with one product unless fusion is off.
     fn linear_activated(&self, parameters: LinearParameters<'_>, activation: UnaryOp) -> Result<Tensor> {
         let [_, _] = parameters.weight.shape().to_array::<2>("linear")?;
         if !is_fusing() {
@@ -128,7 +136,7 @@ impl Tensor {
     }
 }
 
-/// Whether a residual is added to sums of f32, rather than to a rounded product.
+/// Returns whether a residual is added to the f32 accumulators instead of the rounded product.
 fn takes_residual(residual: &Tensor) -> bool {
     matches!(residual.dtype(), DType::F32 | DType::F64)
 }

@@ -9,7 +9,7 @@ use crate::shape::AxisSet;
 use crate::{DType, Layout, Tensor};
 
 impl Matmul {
-    /// The gradient of what the activation is taken of: of product and bias.
+    /// Computes the gradient of the pre-activation: of the sum of product and bias.
     pub(super) fn grad_of_sum(
         &self,
         context: &Context<'_>,
@@ -29,8 +29,10 @@ impl Matmul {
         }
     }
 
-    /// `alpha * left right`, the gradient of operand `index`, as accurate as this product and stored in the order of that operand: with the gradient of an activation that gave
-    /// the operand, or added to what other uses of the operand have given.
+    /// Computes `alpha * left right`, the gradient of operand `index`, with the permissions of this
+    /// product and in the operand's storage order. It is multiplied by the gradient of the
+    /// activation that produced the operand, or added to the partial gradient from other uses of
+    /// the operand.
     pub(super) fn grad_of(
         &self,
         context: &Context<'_>,
@@ -68,15 +70,17 @@ impl Matmul {
         self.epilogue.bias && context.needs(2)
     }
 
-    /// The gradient of the bias, if it came with that of the sum.
+    /// Returns the gradient of the bias, if the gradient of the sum came with column sums.
     pub(super) fn bias_grad_that_came(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
         let sums =
             context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.activation.is_some());
         sums.map(|sums| sums.to_dtype(bias_grad_dtype(context))).transpose()
     }
 
-    /// The gradient of operand 1 for that of the sum, as [`grad_of`](Matmul::grad_of) gives it; and with it the gradient of the bias, where there is none yet: if the operand is stored by columns, as the transposed
-    /// weight of a linear layer is, its gradient is the product of `gradT` and the input, and the sums of the rows of `gradT` are those that the bias needs.
+    /// Computes the gradient of operand 1 from that of the sum, as [`grad_of`](Matmul::grad_of)
+    /// does, and the gradient of the bias if there is none yet. If the operand is column-major,
+    /// such as the transposed weight of a linear layer, its gradient is the product of `gradT` and
+    /// the input, and the sums of the rows of `gradT` are the gradient of the bias.
     pub(super) fn grad_of_weight(
         &self,
         context: &Context<'_>,
@@ -86,7 +90,8 @@ impl Matmul {
         let is_wanted = self.needs_bias(context) && bias_grad.is_none() && context.is_fusing();
         let is_turned = grad.rank() == 2 && gives_row_sums(context.layout(1));
         let out_dtype = context.uncast(1);
-        // What is added to a partial sum, or multiplied by the gradient of an activation, is a product without sums.
+        // A product that is added to a partial gradient, or multiplied by the gradient of an
+        // activation, cannot output row sums.
         let is_alone = context.pre_activation(1).is_none()
             && !context.has_partial(1, out_dtype.unwrap_or(context.dtype(1)));
         if !is_wanted || !is_turned || !is_alone {
@@ -100,7 +105,9 @@ impl Matmul {
     }
 }
 
-/// The gradient of the bias by itself: as it comes with that of the weight. Sums of halves are formed in f32, and rounded where the bias is a half from the beginning.
+/// Computes the gradient of the bias separately, equal to the one computed with that of the weight.
+/// Sums of half precision are computed in f32, and rounded if the bias is half precision and was
+/// not cast.
 pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tensor> {
     let wanted = bias_grad_dtype(context);
     let axes = AxisSet::first(grad.rank() - 1);
@@ -110,17 +117,19 @@ pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tens
     }
 }
 
-/// The dtype of the bias, or the f32 that it was cast from.
+/// Returns the dtype of the bias, or f32 if it was cast from f32.
 fn bias_grad_dtype(context: &Context<'_>) -> DType {
     context.uncast(2).unwrap_or(context.dtype(2))
 }
 
-/// Whether the gradient of a right operand that is stored so is a product whose left operand has the sums that the bias needs in its rows: that of a linear layer's weight.
+/// Returns whether the gradient of a right operand with this layout is a product whose left operand
+/// has row sums equal to the gradient of the bias, as for the weight of a linear layer.
 pub(crate) fn gives_row_sums(right: &Layout) -> bool {
     is_column_major(right)
 }
 
-/// Whether the matrices of a layout are stored column by column, so that the transposed of a new row-major tensor is stored in their order.
+/// Returns whether the matrices of a layout are column-major, so that the transpose of a new
+/// row-major tensor has their storage order.
 fn is_column_major(layout: &Layout) -> bool {
     match (layout.shape().dims(), layout.strides()) {
         (&[.., rows, _], &[.., 1, step]) => step >= rows.max(1) as isize,

@@ -1,10 +1,10 @@
-//! How operands of any rank become matrices.
+//! Reshaping of operands of any rank to matrices.
 
 use crate::error::{Error, Result};
 use crate::{Shape, Tensor};
 use smallvec::SmallVec;
 
-/// The operands with vectors made matrices: a row on the left, a column on the right.
+/// Converts vectors to matrices: to a row on the left, to a column on the right.
 pub(super) fn as_matrices(left: &Tensor, right: &Tensor) -> Result<(Tensor, Tensor)> {
     let fail = |detail: String| {
         Err(Error::invalid("matmul", format!("{:?} x {:?}: {detail}", left.shape(), right.shape())))
@@ -23,7 +23,8 @@ pub(super) fn as_matrices(left: &Tensor, right: &Tensor) -> Result<(Tensor, Tens
     ))
 }
 
-/// The shape in which a stack of matrices times one matrix is a product of two matrices, if no copy is needed for that.
+/// Returns the shape in which a batch of matrices times one matrix is a product of two matrices, if
+/// this needs no copy.
 pub(super) fn one_matrix(left: &Tensor, right: &Tensor) -> Option<Shape> {
     if right.rank() != 2 || left.rank() <= 2 {
         return None;
@@ -33,7 +34,7 @@ pub(super) fn one_matrix(left: &Tensor, right: &Tensor) -> Option<Shape> {
     left.layout().reshape(&flat).map(|_| flat)
 }
 
-/// The leading axes of `product` and the last two of `operand`.
+/// Returns the leading axes of `product` and the last two axes of `operand`.
 pub(super) fn with_matrix_of(product: &Shape, operand: &Tensor) -> Result<Shape> {
     let mut dims: SmallVec<[usize; 10]> = product.dims()[..product.rank() - 2].into();
     dims.extend_from_slice(&operand.dims()[operand.rank() - 2..]);

@@ -1,4 +1,4 @@
-//! Normalization of channels over batch and space.
+//! Normalization of channels over batch and spatial axes.
 
 use super::{add_share, affine, channels, vector, wide};
 use crate::Tensor;
@@ -10,11 +10,13 @@ use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
 use smallvec::SmallVec;
 
-/// `y = (x - mean) / sqrt(var + eps) * weight + bias` for each channel over batch and space (Ioffe and Szegedy 2015), with the statistics
-/// of this batch; var is the population's.
+/// `y = (x - mean) / sqrt(var + eps) * weight + bias` for each channel over batch and spatial axes
+/// (Ioffe and Szegedy 2015), with the statistics of this batch; var is the biased (population)
+/// variance.
 ///
-/// Inputs: x `[batch, channels, ..]` floating, then weight `[channels]` and bias `[channels]` of x's dtype if `affine`. Outputs: y as x; mean and
-/// variance `[channels]` (auxiliary), in `accumulator()` of the dtype.
+/// Inputs: x `[batch, channels, ..]` floating, then weight `[channels]` and bias `[channels]` of
+/// x's dtype if `affine`. Outputs: y with x's shape and dtype; mean and variance `[channels]`
+/// (auxiliary), in the `accumulator()` dtype.
 #[derive(Clone, Debug)]
 pub struct BatchNorm {
     /// Added to the variance.
@@ -23,9 +25,11 @@ pub struct BatchNorm {
     pub affine: bool,
 }
 
-/// Gradient of [`BatchNorm`]: as [`LayerNormGrad`](super::LayerNormGrad), means over batch and space of each channel, `rstd = 1/sqrt(var + eps)`.
+/// Gradient of [`BatchNorm`]: the formulas of [`LayerNormGrad`](super::LayerNormGrad), with means
+/// over batch and spatial axes of each channel, and `rstd = 1/sqrt(var + eps)`.
 ///
-/// Inputs: x, mean `[channels]`, var `[channels]`, dy, then weight if `affine`. Outputs: dx as x; then dweight and dbias `[channels]` if `affine`.
+/// Inputs: x, mean `[channels]`, var `[channels]`, dy, then weight if `affine`. Outputs: dx with
+/// x's shape and dtype; then dweight and dbias `[channels]` if `affine`.
 #[derive(Clone, Debug)]
 pub struct BatchNormGrad {
     /// Added to the variance.
@@ -63,7 +67,8 @@ impl Rule for BatchNorm {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 1 | u16::from(self.affine) << 1, outputs: 0b110 })
     }
-    /// The statistics have gradients too (`dmean / count` and `2 * dvar * (x - mean) / count`): those of [`BatchNormGrad`] lead there.
+    /// The statistics can have gradients too (`dmean / count` and `2 * dvar * (x - mean) / count`):
+    /// they come from the gradient of [`BatchNormGrad`].
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let (x, mean, var) = (context.input(0)?, context.output(1)?, context.output(2)?);
@@ -92,17 +97,17 @@ impl Rule for BatchNorm {
     }
 }
 
-/// Every axis of `[batch, channels, ..]` but the channels.
+/// Returns every axis of `[batch, channels, ..]` except the channels.
 fn all_but_channels(x: &Tensor) -> AxisSet {
     (0..x.rank()).filter(|&axis| axis != 1).fold(AxisSet::EMPTY, AxisSet::with)
 }
 
-/// `[channels]` as `[1, channels, 1, ..]`, of the rank of `x`.
+/// Reshapes `[channels]` to `[1, channels, 1, ..]`, with the rank of `x`.
 pub(super) fn per_channel(vector: &Tensor, x: &Tensor) -> Result<Tensor> {
     vector.reshape(all_but_channels(x).keep(x.shape()).with_dim(1, vector.elements()))
 }
 
-/// `normal * weight + bias` for each channel, in the dtype of `normal`.
+/// Computes `normal * weight + bias` for each channel, in the dtype of `normal`.
 pub(super) fn channel_affine(normal: Tensor, parameters: Option<(&Tensor, &Tensor)>) -> Result<Tensor> {
     let Some((weight, bias)) = parameters else { return Ok(normal) };
     let (weight, bias) = (per_channel(weight, &normal)?, per_channel(bias, &normal)?);

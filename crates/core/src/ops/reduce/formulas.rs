@@ -1,4 +1,5 @@
-//! The formulas of composite reductions and of all derivatives, in tensor ops. Reduced axes are kept, with size 1.
+//! Formulas of composite reductions and of all derivatives, in terms of tensor ops. Reduced axes
+//! are kept, with size 1.
 
 use super::ReduceOp;
 use crate::DType;
@@ -6,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::shape::AxisSet;
 use crate::tensor::Tensor;
 
-/// A composite reduction over `axes`.
+/// Computes a composite reduction over `axes`.
 pub(super) fn compose(op: ReduceOp, x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     match op {
         ReduceOp::Mean => x.sum_keep(axes)?.div_scalar(axes.elements(x.shape()) as f64),
@@ -22,7 +23,8 @@ pub(super) fn compose(op: ReduceOp, x: &Tensor, axes: AxisSet) -> Result<Tensor>
     }
 }
 
-/// `m sqrt(sum((x / m)^2))` with m the largest magnitude, or 1 where that is 0 or infinite: squares of `x` itself would overflow, or vanish.
+/// Computes `m sqrt(sum((x / m)^2))` with m the largest magnitude, or 1 if that is 0 or infinite:
+/// the squares of `x` itself could overflow or underflow.
 fn norm(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     if axes.elements(x.shape()) == 0 {
         return x.sum_keep(axes);
@@ -33,10 +35,11 @@ fn norm(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     x.div(&unit)?.square()?.sum_keep(axes)?.sqrt()?.mul(&unit)
 }
 
-/// `m + log(sum(e^(x - m)))` with m the maximum, or 0 where that is infinite: all -infinity stays so.
+/// Computes `m + log(sum(e^(x - m)))` with m the maximum, or 0 if that is infinite: if all elements
+/// are -infinity, so is the result.
 fn log_sum_exp(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     if axes.elements(x.shape()) == 0 {
-        // Of nothing there is no maximum; the logarithm of the empty sum is -infinity.
+        // Without elements there is no maximum; the logarithm of the empty sum is -infinity.
         return x.sum_keep(axes)?.log();
     }
     let max = x.detach().max_keep(axes)?;
@@ -44,38 +47,43 @@ fn log_sum_exp(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     x.sub(&shift)?.exp()?.sum_keep(axes)?.log()?.add(&shift)
 }
 
-/// `x - mean(x)` over `axes`.
+/// Computes `x - mean(x)` over `axes`.
 pub(super) fn centered(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     x.sub(&compose(ReduceOp::Mean, x, axes)?)
 }
 
-/// From here on the sum of the elements, or a difference of two of them, may be more than the dtype holds: 2^64.
+/// Starting from this magnitude, 2^64, the sum of the elements or the difference of two of them may
+/// overflow the dtype.
 const LARGE: f64 = 18_446_744_073_709_551_616.0;
 
-/// `x` in units that are [`LARGE`] where an element over `axes` is at least that, else 1; and the units.
+/// Returns `x` divided by a unit and the unit, which is [`LARGE`] where an element over `axes` is
+/// at least that, else 1.
 pub(super) fn in_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
     in_units_from(x, axes, LARGE, LARGE)
 }
 
-/// `x` in units in which sums of squares overflow only where their product with the squared unit does: large where an element over `axes` is, else 1; and the
-/// units. Differences of neighboring numbers keep their squares.
+/// Returns `x` divided by a unit and the unit. In these units sums of squares overflow only if
+/// their product with the squared unit does: the unit is large where an element over `axes` is,
+/// else 1. The squares of differences of neighboring numbers do not underflow.
 pub(crate) fn in_square_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
     let exponent = squared_unit(x.dtype());
     in_units_from(x, axes, 2f64.powi(exponent / 2), 2f64.powi(exponent))
 }
 
-/// `x` in units in which no sum of squares overflows: large where an element over `axes` is, else 1; and the units.
+/// Returns `x` divided by a unit and the unit. In these units no sum of squares overflows: the unit
+/// is large where an element over `axes` is, else 1.
 pub(crate) fn in_length_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
     let exponent = squared_unit(x.dtype()) / 4 * 3;
     in_units_from(x, axes, 2f64.powi(exponent), 2f64.powi(2 * exponent))
 }
 
-/// Half the largest exponent of a power of 2.
+/// Returns half of the largest exponent of a power of 2.
 fn squared_unit(dtype: DType) -> i32 {
     if dtype == DType::F64 { 512 } else { 64 }
 }
 
-/// `x` in units that are `large` where an element over `axes` is at least `least`, else 1; and the units.
+/// Returns `x` divided by a unit and the unit, which is `large` where an element over `axes` is at
+/// least `least`, else 1.
 fn in_units_from(x: &Tensor, axes: AxisSet, least: f64, large: f64) -> Result<(Tensor, Tensor)> {
     if axes.elements(x.shape()) == 0 {
         let unit = x.detach().sum_keep(axes)?.full_like(1i64)?;
@@ -87,7 +95,8 @@ fn in_units_from(x: &Tensor, axes: AxisSet, least: f64, large: f64) -> Result<(T
     Ok((x.mul(&is_large.where_(&factor, &one)?)?, is_large.where_(&unit, &one)?))
 }
 
-/// The gradient of x, from `dy` with the reduced axes kept; `y` likewise, where [`ReduceOp`]'s rule saved it.
+/// Computes the gradient of x from `dy`, with the reduced axes kept. `y` has them too, if
+/// [`ReduceOp`]'s rule saved it.
 pub(super) fn gradient(
     op: ReduceOp,
     axes: AxisSet,
@@ -100,7 +109,8 @@ pub(super) fn gradient(
         (ReduceOp::SumSquares, _) => dy.mul(&x.mul_scalar(2i64)?),
         (ReduceOp::Max | ReduceOp::Min, Some(y)) => shared(&x.eq(y)?, axes, dy),
         (ReduceOp::Norm, Some(y)) => {
-            // Where the norm is 0 so is the gradient, and that of the gradient: any other divisor will do.
+            // Where the norm is 0, the gradient and the second derivative are 0 with any other
+            // divisor.
             let is_zero = y.eq_scalar(0i64)?;
             let divisor = is_zero.where_(&y.scalar_like(1i64)?, y)?;
             is_zero.where_(&dy.scalar_like(0i64)?, dy)?.mul(&x.div(&divisor)?)
@@ -114,18 +124,20 @@ pub(super) fn gradient(
     }
 }
 
-/// `dy` shared equally among the elements that win; NaN for all where none does, which is where the extreme is NaN and equals nothing.
+/// Distributes `dy` equally over the selected elements. If none is selected, the result is NaN for
+/// all elements: this occurs if the min or max is NaN, which equals nothing.
 pub(super) fn shared(wins: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
     let winners = wins.to_dtype(dy.dtype())?.sum_keep(axes)?;
     let of_losers = winners.zeros_like()?.masked_fill(&winners.eq_scalar(0i64)?, f64::NAN)?;
     wins.where_(&dy.div(&winners)?, &of_losers)
 }
 
-/// The product of all other elements along `axes`, without dividing by 0.
+/// Computes the product of all other elements along `axes`, without dividing by 0.
 ///
-/// With P the product of the elements that are not 0, and Z the sum of the zeros among the others (0 in value, but its
-/// derivative by each of them is 1): P / x if no other element is 0, Z * P / x if one is, else 0. So the derivative of the result is right too.
-/// Beside a zero an infinity or NaN is left out of P, not divided by.
+/// With P the product of the nonzero elements, and Z the sum of the zeros among the others (its
+/// value is 0, but its derivative with respect to each of them is 1): P / x if no other element is
+/// 0, Z * P / x if one is, else 0. The derivative of the result is therefore correct too. If there
+/// is a zero, P is computed without an infinite or NaN element instead of being divided by it.
 fn product_of_others(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     let is_zero = x.eq_scalar(0i64)?;
     let (zero, one) = (x.scalar_like(0i64)?, x.scalar_like(1i64)?);
@@ -140,7 +152,8 @@ fn product_of_others(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     zeros_of_others.eq_scalar(0i64)?.where_(&others, &with_zeros)
 }
 
-/// `others` but of elements that are infinite or NaN: the product of the numbers that are not 0, or NaN, which is `0 * inf`, where there are more of them.
+/// Returns `others`, except for elements that are infinite or NaN: for these, the product of the
+/// other nonzero elements, or NaN, which is `0 * inf`, if there are several of them.
 fn beside_zero(x: &Tensor, nonzero: &Tensor, others: &Tensor, axes: AxisSet) -> Result<Tensor> {
     let is_beyond = x.abs()?.lt_scalar(f64::INFINITY)?.logical_not()?;
     let count = is_beyond.to_dtype(x.dtype())?.sum_keep(axes)?;

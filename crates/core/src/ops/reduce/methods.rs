@@ -1,4 +1,4 @@
-//! Methods of [`Tensor`] that reduce or run along axes.
+//! Methods of [`Tensor`] for reductions and cumulative ops along axes.
 
 use super::{CumulativeSum, Reduce, ReduceOp, Variance, formulas, reduced};
 use crate::anomaly::in_function;
@@ -18,10 +18,11 @@ macro_rules! reduce_methods {
                 $(#[$doc])*
                 ///
                 /// # Shapes
-                /// Reduced axes disappear; `..` means all of them.
+                /// Reduced axes are removed; `..` reduces all axes.
                 ///
                 /// # Errors
-                /// An axis that does not exist or is named twice, a dtype that the reduction does not take (see [`ReduceOp`]).
+                /// Returns an error if an axis does not exist or occurs twice, or if the reduction
+                /// does not support the dtype (see [`ReduceOp`]).
                 pub fn $name(&self, axes: impl Into<Axes>) -> Result<Tensor> {
                     self.reduce(ReduceOp::$op, axes.into(), false)
                 }
@@ -39,27 +40,38 @@ macro_rules! reduce_methods {
 }
 
 reduce_methods! {
-    /// The sum over `axes`; of nothing: 0. Integers and bool are summed in i64, which the result has, as in NumPy and PyTorch.
+    /// Returns the sum over `axes`; 0 without elements. Integers and bool are summed in i64, the
+    /// dtype of the result, as in NumPy and PyTorch.
     sum sum_keep => Sum;
-    /// The product over `axes`; of nothing: 1. Integers and bool are multiplied in i64, which the result has and where it may wrap.
+    /// Returns the product over `axes`; 1 without elements. Integers and bool are multiplied in
+    /// i64, the dtype of the result, which may wrap.
     prod prod_keep => Prod;
-    /// The mean over `axes`; of nothing: NaN. Floats only: that of integers or bool is had by `to_dtype(DType::F32)` first.
+    /// Returns the mean over `axes`; NaN without elements. Floats only: convert integers or bool
+    /// with `to_dtype(DType::F32)` first.
     mean mean_keep => Mean;
-    /// The largest element over `axes`; NaN if there is one. Its gradient is shared equally among equals; that of all elements with a NaN is NaN. Of nothing: an error.
+    /// Returns the largest element over `axes`; NaN if there is one. Its gradient is distributed
+    /// equally over equal maxima. If there is a NaN, the gradient is NaN for all elements. Without
+    /// elements: an error.
     max max_keep => Max;
-    /// The smallest element over `axes`; NaN if there is one. Its gradient is shared equally among equals; that of all elements with a NaN is NaN. Of nothing: an error.
+    /// Returns the smallest element over `axes`; NaN if there is one. Its gradient is distributed
+    /// equally over equal minima. If there is a NaN, the gradient is NaN for all elements. Without
+    /// elements: an error.
     min min_keep => Min;
-    /// The position (i32, row-major within `axes`) of the first largest element; the first NaN wins. Of nothing: an error.
+    /// Returns the index (i32, row-major within `axes`) of the first largest element, or of the
+    /// first NaN. Without elements: an error.
     argmax argmax_keep => ArgMax;
-    /// The position (i32, row-major within `axes`) of the first smallest element; the first NaN wins. Of nothing: an error.
+    /// Returns the index (i32, row-major within `axes`) of the first smallest element, or of the
+    /// first NaN. Without elements: an error.
     argmin argmin_keep => ArgMin;
-    /// The sum of squares over `axes`.
+    /// Returns the sum of squares over `axes`.
     sum_squares sum_squares_keep => SumSquares;
-    /// The largest absolute value over `axes`; of nothing: an error.
+    /// Returns the largest absolute value over `axes`; an error without elements.
     max_abs max_abs_keep => MaxAbs;
-    /// The square root of the sum of squares over `axes`, also where that sum would overflow or vanish. Its gradient at 0 is 0.
+    /// Returns the square root of the sum of squares over `axes`, also if that sum would overflow
+    /// or underflow. Its gradient at 0 is 0.
     norm norm_keep => Norm;
-    /// `log(sum(e^x))` over `axes`, without overflow. All -infinity gives -infinity, with gradient 0.
+    /// Computes `log(sum(e^x))` over `axes`, without overflow. If all elements are -infinity, the
+    /// result is -infinity, with gradient 0.
     logsumexp logsumexp_keep => LogSumExp;
 }
 
@@ -72,50 +84,55 @@ impl Tensor {
         }
     }
 
-    /// This tensor, or integers and bool as i64: a sum of many would not fit their dtype.
+    /// Returns this tensor, converted to i64 if it is integer or bool: a large sum would not fit
+    /// their dtype.
     fn widened(&self) -> Result<Tensor> {
         if self.dtype().is_float() { Ok(self.clone()) } else { self.to_dtype(DType::I64) }
     }
 
-    /// The sum over `axes`, of integers and bool in i64, in whatever scope of precision.
+    /// Returns the sum over `axes`, of integers and bool in i64, independent of the precision
+    /// scope.
     pub(crate) fn sum_widened(&self, axes: AxisSet) -> Result<Tensor> {
         self.widened()?.sum_as_is(axes)
     }
 
-    /// The sum over `axes` in this tensor's own dtype, in which integers wrap.
+    /// Returns the sum over `axes` in this tensor's dtype, in which integers wrap.
     pub(crate) fn sum_as_is(&self, axes: AxisSet) -> Result<Tensor> {
         apply_one(Reduce { op: ReduceOp::Sum, axes, keep: false }, &[self])
     }
 
-    /// The sum of all elements, as [`sum`](Tensor::sum): in i64 for integers and bool.
+    /// Returns the sum of all elements, as [`sum`](Tensor::sum): in i64 for integers and bool.
     ///
     /// # Errors
-    /// No memory.
+    /// Returns an error if there is not enough memory.
     pub fn sum_all(&self) -> Result<Tensor> {
         self.sum(..)
     }
 
-    /// The mean of all elements. That of integers or bool is had by `to_dtype(DType::F32)` first.
+    /// Returns the mean of all elements. Convert integers or bool with `to_dtype(DType::F32)`
+    /// first.
     ///
     /// # Errors
-    /// A dtype that is not floating.
+    /// Returns an error if the dtype is not floating.
     pub fn mean_all(&self) -> Result<Tensor> {
         self.mean(..)
     }
 
-    /// The largest of all elements; NaN if there is one. Its gradient is shared equally among equals, where NaN equals NaN: unlike that of
-    /// [`max`](Tensor::max) it does not reach the numbers beside a NaN.
+    /// Returns the largest of all elements; NaN if there is one. Its gradient is distributed
+    /// equally over equal maxima, where NaN equals NaN. Unlike the gradient of
+    /// [`max`](Tensor::max), it is 0 for the other elements if there is a NaN.
     ///
     /// # Errors
-    /// No elements.
+    /// Returns an error if there are no elements.
     pub fn max_all(&self) -> Result<Tensor> {
         self.extreme_of_all(ReduceOp::Max)
     }
 
-    /// The smallest of all elements; NaN if there is one. Its gradient is as that of [`max_all`](Tensor::max_all).
+    /// Returns the smallest of all elements; NaN if there is one. Its gradient is like that of
+    /// [`max_all`](Tensor::max_all).
     ///
     /// # Errors
-    /// No elements.
+    /// Returns an error if there are no elements.
     pub fn min_all(&self) -> Result<Tensor> {
         self.extreme_of_all(ReduceOp::Min)
     }
@@ -137,34 +154,36 @@ impl Tensor {
         Ok(with_gradient(op.name(), &[self], vec![y], Saves::ALL, rule)?.swap_remove(0))
     }
 
-    /// Whether any element over `axes` is true (or not 0): a tensor of bool. Of nothing: false.
+    /// Returns whether any element over `axes` is true (or not 0), as a bool tensor. Without
+    /// elements: false.
     ///
     /// # Errors
-    /// An axis that does not exist or is named twice.
+    /// Returns an error if an axis does not exist or occurs twice.
     pub fn any(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         self.truth("any", ReduceOp::Max, axes.into(), false)
     }
 
-    /// As [`any`](Tensor::any), but reduced axes stay, with size 1.
+    /// Same as [`any`](Tensor::any), but reduced axes are kept, with size 1.
     ///
     /// # Errors
-    /// As [`any`](Tensor::any).
+    /// Same as [`any`](Tensor::any).
     pub fn any_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         self.truth("any", ReduceOp::Max, axes.into(), true)
     }
 
-    /// Whether all elements over `axes` are true (or not 0): a tensor of bool. Of nothing: true.
+    /// Returns whether all elements over `axes` are true (or not 0), as a bool tensor. Without
+    /// elements: true.
     ///
     /// # Errors
-    /// An axis that does not exist or is named twice.
+    /// Returns an error if an axis does not exist or occurs twice.
     pub fn all(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         self.truth("all", ReduceOp::Min, axes.into(), false)
     }
 
-    /// As [`all`](Tensor::all), but reduced axes stay, with size 1.
+    /// Same as [`all`](Tensor::all), but reduced axes are kept, with size 1.
     ///
     /// # Errors
-    /// As [`all`](Tensor::all).
+    /// Same as [`all`](Tensor::all).
     pub fn all_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         self.truth("all", ReduceOp::Min, axes.into(), true)
     }
@@ -174,34 +193,36 @@ impl Tensor {
         apply_one(Reduce { op, axes, keep }, &[&self.to_dtype(DType::Bool)?])
     }
 
-    /// The variance over `axes`: `sum((x - mean)^2) / (n - correction)`. Correction 1 gives the unbiased estimate, 0 the population's.
+    /// Returns the variance over `axes`: `sum((x - mean)^2) / (n - correction)`. Correction 1 gives
+    /// the unbiased estimate, 0 the biased (population) variance.
     ///
     /// # Errors
-    /// An axis that does not exist or is named twice, a dtype that is not floating.
+    /// Returns an error if an axis does not exist or occurs twice, or if the dtype is not floating.
     pub fn var(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
         self.variance("var", axes.into(), correction, false)
     }
 
-    /// As [`var`](Tensor::var), but reduced axes stay, with size 1.
+    /// Same as [`var`](Tensor::var), but reduced axes are kept, with size 1.
     ///
     /// # Errors
-    /// As [`var`](Tensor::var).
+    /// Same as [`var`](Tensor::var).
     pub fn var_keep(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
         self.variance("var", axes.into(), correction, true)
     }
 
-    /// The standard deviation over `axes`: the square root of [`var`](Tensor::var), also where that would overflow or vanish. Its gradient is 0 where it is 0.
+    /// Returns the standard deviation over `axes`: the square root of [`var`](Tensor::var), also if
+    /// the variance would overflow or underflow. Where it is 0, its gradient is 0.
     ///
     /// # Errors
-    /// An axis that does not exist or is named twice, a dtype that is not floating.
+    /// Returns an error if an axis does not exist or occurs twice, or if the dtype is not floating.
     pub fn std(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
         self.deviation(axes.into(), correction, false)
     }
 
-    /// As [`std`](Tensor::std), but reduced axes stay, with size 1.
+    /// Same as [`std`](Tensor::std), but reduced axes are kept, with size 1.
     ///
     /// # Errors
-    /// As [`std`](Tensor::std).
+    /// Same as [`std`](Tensor::std).
     pub fn std_keep(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
         self.deviation(axes.into(), correction, true)
     }
@@ -214,7 +235,8 @@ impl Tensor {
         apply_one(Variance { axes, keep, correction }, &[self])
     }
 
-    /// The length of the distances from the mean by `sqrt(n - correction)`: the variance may overflow, or vanish, where its root does not.
+    /// Computes the norm of the differences from the mean, divided by `sqrt(n - correction)`: the
+    /// variance may overflow or underflow where its square root does not.
     fn deviation(&self, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
         let x = &precision::full(self)?;
         let axes = axes.resolve(x.shape(), "std")?;
@@ -231,7 +253,7 @@ impl Tensor {
         })
     }
 
-    /// The mean over `axes`, also where the sum would overflow.
+    /// Returns the mean over `axes`, also if the sum would overflow.
     pub(crate) fn mean_in_range(&self, axes: Axes, keep: bool) -> Result<Tensor> {
         let x = &precision::full(self)?;
         let axes = axes.resolve(x.shape(), "mean")?;
@@ -240,10 +262,11 @@ impl Tensor {
         mean.reshape(reduced(x.shape(), axes, keep))?.to_dtype(x.dtype())
     }
 
-    /// The running sum along `axis`: element i is `x[0] + .. + x[i]`. Integers and bool are summed in i64, which the result has.
+    /// Returns the cumulative sum along `axis`: element i is `x[0] + .. + x[i]`. Integers and bool
+    /// are summed in i64, the dtype of the result.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns an error if the axis does not exist.
     pub fn cumsum(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis.into().resolve(self.shape(), "cumsum")?;
         apply_one(CumulativeSum { axis }, &[&self.widened()?])

@@ -1,10 +1,10 @@
-//! A JSON object whose keys are read only to see that each occurs once.
+//! A check that the keys of a JSON object are distinct.
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
 
-/// Reads from any object without a key that occurs twice; keeps nothing of it.
+/// Deserializes from any object without duplicate keys, and keeps none of its content.
 pub(super) struct DistinctKeys;
 
 impl<'de> Deserialize<'de> for DistinctKeys {

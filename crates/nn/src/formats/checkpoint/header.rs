@@ -1,24 +1,25 @@
-//! Headers of files, also of those with dtypes that are younger than this.
+//! File headers, including those with dtypes that are newer than this library.
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// A dtype of one byte that no tensor has: what stands for those that nobody here knows.
+/// A one-byte dtype that no tensor of Ternion has. It replaces unknown dtypes while a header is
+/// parsed.
 const STAND_IN: &str = "F8_E8M0";
 
-/// What a header tells.
+/// A parsed header.
 pub(super) struct Header {
     pub metadata: Metadata,
-    /// The position in the file at which the tensors begin.
+    /// The offset in the file at which the tensors begin.
     pub start: u64,
-    /// The dtypes that the format's own library does not know, by the keys of their tensors.
+    /// The dtypes that the safetensors library does not know, by the keys of their tensors.
     pub unknown: BTreeMap<String, String>,
 }
 
 impl Header {
-    /// Tensors of dtypes that there are not here, each with its dtype, in order.
+    /// Returns the tensors whose dtypes Ternion does not support, each with its dtype, sorted.
     pub fn foreign(&self, entries: &HashMap<String, &TensorInfo>) -> Vec<String> {
         let foreign = entries.iter().filter(|(_, info)| super::own_dtype(info.dtype).is_none());
         let dtype = |key: &str, info: &TensorInfo| match self.unknown.get(key) {
@@ -32,7 +33,8 @@ impl Header {
     }
 }
 
-/// The checked header, and the dtypes in it that nobody knows: of their tensors only the places are checked.
+/// Returns the checked header and its unknown dtypes. For tensors of unknown dtypes only the
+/// offsets are checked.
 pub(super) fn parsed(header: &[u8]) -> serde_json::Result<(Metadata, BTreeMap<String, String>)> {
     let error = match serde_json::from_slice::<Metadata>(header) {
         Ok(metadata) => return Ok((metadata, BTreeMap::new())),
@@ -51,7 +53,8 @@ pub(super) fn parsed(header: &[u8]) -> serde_json::Result<(Metadata, BTreeMap<St
     Ok((serde_json::from_value(Value::Object(entries))?, unknown))
 }
 
-/// Gives a tensor of an unknown dtype, whose name is returned, one of bytes, as many as it has.
+/// Replaces an unknown dtype, whose name is returned, by a one-byte dtype, and the shape by the
+/// number of bytes.
 fn stood_in(entry: &mut Value) -> Option<String> {
     let name = entry.get("dtype")?.as_str()?.to_owned();
     if serde_json::from_value::<Dtype>(json!(name)).is_ok() {

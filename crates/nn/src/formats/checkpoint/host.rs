@@ -1,11 +1,11 @@
-//! Tensors as a file holds them: bytes in the host's memory, without a device.
+//! Tensors as in a file: bytes in host memory, without a device.
 
 use safetensors::tensor::{Dtype, View};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use ternion_core::{DType, Device, Layout, Result, Shape, Tensor};
 
-/// A tensor's bytes on the host: what a file holds of it.
+/// A tensor's dtype, shape and bytes in host memory, as in a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HostTensor {
     dtype: DType,
@@ -14,44 +14,46 @@ pub struct HostTensor {
     bytes: Vec<u8>,
 }
 
-/// Tensors on the host, by their keys.
+/// Tensors in host memory, by their keys.
 pub type HostTensors = BTreeMap<String, HostTensor>;
 
 impl HostTensor {
-    /// A copy of what `tensor` is at this moment.
+    /// Copies the current values of `tensor`.
     ///
     /// # Errors
-    /// If an earlier op failed on the device.
+    /// Returns an error if an earlier op failed on the device.
     pub fn of(tensor: &Tensor) -> Result<HostTensor> {
         let (dtype, mut bytes) = (tensor.dtype(), tensor.to_bytes()?);
         to_or_from_little_endian(&mut bytes, dtype);
         Ok(HostTensor { dtype, dims: tensor.dims().to_vec(), bytes })
     }
 
-    /// A tensor as it stands in a file, whose header was checked: there are as many bytes as the shape needs.
+    /// Creates a tensor from file content. The header was checked: the number of bytes fits the
+    /// shape.
     pub(super) fn from_file(dtype: DType, dims: &[usize], bytes: Vec<u8>) -> HostTensor {
         HostTensor { dtype, dims: dims.to_vec(), bytes }
     }
 
-    /// The dtype.
+    /// Returns the dtype.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The size of each axis.
+    /// Returns the size of each axis.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
 
-    /// The elements in row-major order, little-endian.
+    /// Returns the elements in row-major order, little-endian.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// A tensor on `device`.
+    /// Copies the tensor to `device`.
     ///
     /// # Errors
-    /// If there is no memory, or the shape has more axes than a tensor can have.
+    /// Returns an error if memory is exhausted, or if the shape has more axes than a tensor
+    /// supports.
     pub fn to_device(&self, device: &Device) -> Result<Tensor> {
         let shape = Shape::new(&self.dims)?;
         let buffer = device.backend().alloc(self.bytes.len())?;
@@ -68,7 +70,7 @@ impl HostTensor {
     }
 }
 
-/// Dtype and shape: a model's numbers fill no message.
+/// Prints dtype and shape, not the values, which would fill the message.
 impl std::fmt::Debug for HostTensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "HostTensor({} {:?})", self.dtype, self.dims)
@@ -112,7 +114,8 @@ pub(super) fn own_dtype(dtype: Dtype) -> Option<DType> {
     DType::ALL.into_iter().find(|&own| file_dtype(own) == dtype)
 }
 
-/// The file is little-endian; tensors are in the machine's byte order.
+/// Converts between the byte order of the file, which is little-endian, and that of tensors, which
+/// is the machine's.
 fn to_or_from_little_endian(bytes: &mut [u8], dtype: DType) {
     if cfg!(target_endian = "big") {
         bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);

@@ -1,4 +1,5 @@
-//! Weights on disk, as safetensors: the format that PyTorch users share. A file appears whole or not at all; a damaged one is an error.
+//! Weights on disk as safetensors, the format in which PyTorch users share them. Files are written
+//! atomically, and reading a corrupt file is an error.
 
 mod distinct_keys;
 mod header;
@@ -19,41 +20,47 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use ternion_core::{Device, Error, Result};
 
-/// The file begins with the size of its header, in so many bytes.
-/// The key in the header that is no tensor's.
+/// The key in the header that does not belong to a tensor.
 const TEXTS: &str = "__metadata__";
+/// The file begins with the size of its header, in this number of bytes.
 const SIZE_BYTES: u64 = 8;
 
-/// Headers above this are taken for damage, as by the format's own library.
+/// Larger headers are assumed to be corrupt, as in the safetensors library.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// Writes parameters and state of `model` to a safetensors file, by their keys in the state dict.
 ///
-/// The file is written under a temporary name beside `path` and renamed when it is complete and on disk: a crash leaves the old file.
+/// The file is written under a temporary name next to `path`, and renamed when it is complete and
+/// on disk: a crash leaves the old file.
 ///
-/// Where `path` is a symbolic link, what it points to is replaced, and the link stays.
+/// If `path` is a symbolic link, its target is replaced, and the link is kept.
 ///
 /// # Errors
-/// If two tensors of the model have the same key, the file cannot be written, or an earlier op failed on the device.
+/// Returns an error if two tensors of the model have the same key, the file cannot be written, or
+/// an earlier op failed on the device.
 pub fn save<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
     write(&state::tensors_of("save", model)?, path)
 }
 
-/// Overwrites parameters and state of `model` with those of a safetensors file, whose keys must be exactly the model's.
+/// Overwrites parameters and state of `model` with those of a safetensors file, whose keys must be
+/// exactly the model's.
 ///
-/// Floating tensors are cast to the model's floating dtype, as by PyTorch: a file of f16 loads into a model of f32, and the model stays f32.
+/// Floating tensors are cast to the model's floating dtype, as in PyTorch: if an f16 file is loaded
+/// into an f32 model, the model stays f32.
 ///
 /// # Errors
-/// If the file cannot be read or is damaged, or two tensors of the model have the same key. One error lists every key that is missing, extra,
-/// misshapen, or of a dtype that is another and not floating as the model's is; nothing is changed unless all fit.
+/// Returns an error if the file cannot be read or is corrupt, or if two tensors of the model have
+/// the same key. A single error lists every key that is missing, unexpected or of another shape, or
+/// whose dtype differs from the model's without both being floating. Nothing is changed unless all
+/// entries fit.
 pub fn load<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
     load_with(model, path, Matching::Exact).map(|_| ())
 }
 
-/// As [`load`]; with [`Matching::Partial`] keys may be missing or extra, and are told.
+/// Like [`load`]. With [`Matching::Partial`], keys may be missing or unexpected, and are returned.
 ///
 /// # Errors
-/// As [`load`].
+/// Same as [`load`].
 pub fn load_with<M: Module + ?Sized>(
     model: &M,
     path: impl AsRef<Path>,
@@ -77,21 +84,22 @@ pub fn load_with<M: Module + ?Sized>(
 /// Writes tensors to a safetensors file, as [`save`] does.
 ///
 /// # Errors
-/// As [`save`].
+/// Same as [`save`].
 pub fn write(tensors: &StateDict, path: impl AsRef<Path>) -> Result<()> {
     let tensors = tensors
         .iter()
         .map(|(key, tensor)| Ok((key.clone(), HostTensor::of(tensor)?)))
         .collect::<Result<HostTensors>>()?;
-    // Tensors lie as PyTorch's: some readers want to be told.
+    // The tensors have PyTorch's layout. Some readers require this entry.
     let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
     write_host(&tensors, &metadata, path)
 }
 
-/// Writes tensors of the host to a safetensors file, as [`save`] does, with `metadata` in its header: texts by name, which readers that do not know them pass over.
+/// Writes tensors in host memory to a safetensors file, as [`save`] does, with `metadata` in its
+/// header. Metadata are strings by name; readers ignore names that they do not know.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn write_host(
     tensors: &HostTensors,
     metadata: &BTreeMap<String, String>,
@@ -110,31 +118,32 @@ pub fn write_host(
     write_file(path, &bytes)
 }
 
-/// Writes a file whole or not at all: under a temporary name beside `path`, which is renamed when everything is on disk.
+/// Writes a file atomically: under a temporary name next to `path`, which is renamed when
+/// everything is on disk.
 ///
-/// Where `path` is a symbolic link, what it points to is replaced, and the link stays.
+/// If `path` is a symbolic link, its target is replaced, and the link is kept.
 ///
 /// # Errors
-/// If the file cannot be written; an old one is left as it was.
+/// Returns an error if the file cannot be written. An existing file is then unchanged.
 pub fn write_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     write_whole(path, bytes).map_err(|error| Error::file_system(path, "cannot be written", &error))
 }
 
-/// Reads the texts in the header of a safetensors file, and no tensor.
+/// Reads the metadata in the header of a safetensors file, without its tensors.
 ///
 /// # Errors
-/// If the file cannot be read or is damaged.
+/// Returns an error if the file cannot be read or is corrupt.
 pub fn read_metadata(path: impl AsRef<Path>) -> Result<BTreeMap<String, String>> {
     let path = path.as_ref();
     let Header { metadata, .. } = read_header(&mut open(path)?, path)?;
     Ok(metadata.metadata().clone().unwrap_or_default().into_iter().collect())
 }
 
-/// Reads every tensor of a safetensors file to the host, and the texts in its header.
+/// Reads every tensor of a safetensors file to host memory, and the metadata in its header.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`].
 pub fn read_host(path: impl AsRef<Path>) -> Result<(HostTensors, BTreeMap<String, String>)> {
     let mut tensors = HostTensors::new();
     let metadata = read_each(path.as_ref(), |key, tensor| {
@@ -145,10 +154,11 @@ pub fn read_host(path: impl AsRef<Path>) -> Result<(HostTensors, BTreeMap<String
     Ok((tensors, texts.into_iter().collect()))
 }
 
-/// As [`read_host`], without the tensors of dtypes that there are not here, which are named: `(tensors, texts, names and dtypes)`.
+/// Like [`read_host`], but skips tensors of unsupported dtypes and returns their names instead:
+/// `(tensors, metadata, names and dtypes)`.
 ///
 /// # Errors
-/// If the file cannot be read or is damaged.
+/// Returns an error if the file cannot be read or is corrupt.
 pub fn read_host_known(
     path: impl AsRef<Path>,
 ) -> Result<(HostTensors, BTreeMap<String, String>, Vec<String>)> {
@@ -171,7 +181,8 @@ pub fn read_host_known(
 /// Reads every tensor of a safetensors file to `device`.
 ///
 /// # Errors
-/// If the file cannot be read, is damaged, or holds dtypes that tensors do not have (their keys are listed).
+/// Returns an error if the file cannot be read, is corrupt, or contains unsupported dtypes (their
+/// keys are listed).
 pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
     let path = path.as_ref();
     let mut tensors = StateDict::new();
@@ -184,7 +195,7 @@ pub fn read(path: impl AsRef<Path>, device: &Device) -> Result<StateDict> {
     Ok(tensors)
 }
 
-/// Hands out the tensors of a file, one after the other.
+/// Calls `each` with the tensors of a file, one after another.
 fn read_each(path: &Path, mut each: impl FnMut(String, HostTensor) -> Result<()>) -> Result<Metadata> {
     let mut file = open(path)?;
     let header = read_header(&mut file, path)?;
@@ -213,7 +224,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
     Error::file_system(path, "cannot be read", error)
 }
 
-/// The checked header.
+/// Reads and checks the header.
 fn read_header(file: &mut File, path: &Path) -> Result<Header> {
     let file_bytes = file.metadata().map_err(|error| cannot_read(path, &error))?.len();
     let mut size = [0; SIZE_BYTES as usize];
@@ -234,7 +245,7 @@ fn read_header(file: &mut File, path: &Path) -> Result<Header> {
     file.read_exact(&mut header).map_err(|error| cannot_read(path, &error))?;
     let damaged =
         |error: serde_json::Error| Error::file(path, format!("damaged safetensors header: {error}"));
-    // The format's own reading keeps the last of two tensors of one name and says nothing.
+    // The safetensors library silently keeps the last of two tensors with the same name.
     serde_json::from_slice::<DistinctKeys>(&header).map_err(damaged)?;
     let (metadata, unknown) = parsed(&header).map_err(damaged)?;
     let start = SIZE_BYTES + header_bytes;
@@ -251,7 +262,8 @@ fn read_header(file: &mut File, path: &Path) -> Result<Header> {
     Ok(Header { metadata, start, unknown })
 }
 
-/// One tensor; errors in words. Its place in the file was checked against the file's length with the header.
+/// Reads one tensor. Errors are returned as text. The offsets were checked against the file's
+/// length with the header.
 fn read_tensor(file: &mut File, start: u64, info: &TensorInfo) -> Result<HostTensor, String> {
     let dtype = own_dtype(info.dtype).ok_or("a foreign dtype")?;
     let (from, to) = info.data_offsets;

@@ -1,4 +1,4 @@
-//! `config.json` of a GPT-2, as far as it decides what the model computes.
+//! `config.json` of a GPT-2: the settings that affect what the model computes.
 
 use super::OP;
 use crate::layers::{FeedForwardForm, NormForm};
@@ -6,30 +6,31 @@ use crate::models::{GPT, GPTConfig, GPTPositions};
 use serde_json::{Map, Value, json};
 use ternion_core::{DType, Error, Result};
 
-/// What `config.json` tells of a GPT-2, under its names. What it does not tell is `None`.
+/// The settings of a GPT-2 in `config.json`, under its names. Settings that are not in the file are
+/// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gpt2Config {
-    /// Tokens.
+    /// Size of the vocabulary.
     pub vocab_size: Option<usize>,
-    /// The most tokens that are seen at once.
+    /// Maximum number of tokens in the context.
     pub n_positions: Option<usize>,
-    /// Blocks.
+    /// Number of blocks.
     pub n_layer: Option<usize>,
-    /// Numbers of a token.
+    /// Width of the token embeddings.
     pub n_embd: Option<usize>,
-    /// Hidden numbers of the feed-forward part.
+    /// Hidden width of the feed-forward part.
     pub n_inner: Option<usize>,
-    /// Heads of attention.
+    /// Number of attention heads.
     pub n_head: Option<usize>,
-    /// Between the layers of the feed-forward part (`activation_function`).
+    /// The activation between the layers of the feed-forward part (`activation_function`).
     pub activation: Option<FeedForwardForm>,
-    /// Whether the output layer is that of the embedding (`tie_word_embeddings`).
+    /// Whether the output layer is tied to the embedding (`tie_word_embeddings`).
     pub tied: Option<bool>,
     /// Element type of the weights (`torch_dtype`); only written.
     pub dtype: Option<DType>,
 }
 
-/// Names of activations there, and the form here.
+/// Names of activations in `config.json`, with the corresponding [`FeedForwardForm`].
 const ACTIVATIONS: [(&str, FeedForwardForm); 4] = [
     ("gelu_new", FeedForwardForm::GELUTanh),
     ("gelu_pytorch_tanh", FeedForwardForm::GELUTanh),
@@ -37,7 +38,7 @@ const ACTIVATIONS: [(&str, FeedForwardForm); 4] = [
     ("relu", FeedForwardForm::ReLU),
 ];
 
-/// Settings whose other values make another model, and the value that a [`GPT`] has.
+/// Settings of which a [`GPT`] supports only one value, and that value.
 const FIXED: [(&str, Value); 4] = [
     ("scale_attn_weights", Value::Bool(true)),
     ("scale_attn_by_inverse_layer_idx", Value::Bool(false)),
@@ -49,10 +50,12 @@ const FIXED: [(&str, Value); 4] = [
 const EPS: f64 = 1e-5;
 
 impl Gpt2Config {
-    /// Reads the text of a `config.json`. Settings that change nothing in what the model computes are passed over.
+    /// Parses the text of a `config.json`. Settings that do not affect what the model computes are
+    /// ignored.
     ///
     /// # Errors
-    /// No JSON object; a model that is no GPT-2; sizes that are no whole numbers; settings that a [`GPT`] does not have.
+    /// Returns an error if the text is not a JSON object, the model is not a GPT-2, a size is not
+    /// an integer, or a [`GPT`] does not support a setting.
     pub fn parse(text: &str) -> Result<Gpt2Config> {
         let entries: Map<String, Value> = serde_json::from_str(text)
             .map_err(|error| Error::invalid(OP, format!("expected a JSON object: {error}")))?;
@@ -89,7 +92,7 @@ impl Gpt2Config {
         };
         Ok(Gpt2Config {
             vocab_size: size("vocab_size")?,
-            // The older name of the same size.
+            // `n_ctx` is the older name of the same size.
             n_positions: size("n_positions")?.or(size("n_ctx")?),
             n_layer: size("n_layer")?,
             n_embd: size("n_embd")?,
@@ -101,10 +104,10 @@ impl Gpt2Config {
         })
     }
 
-    /// That of a model.
+    /// Returns the configuration of a model.
     ///
     /// # Errors
-    /// As [`gpt2_tensors`](super::gpt2_tensors).
+    /// Same as [`gpt2_tensors`](super::gpt2_tensors).
     pub fn of(model: &GPT) -> Result<Gpt2Config> {
         let GPTConfig {
             vocabulary,
@@ -148,7 +151,8 @@ impl Gpt2Config {
         Err(Error::invalid(OP, format!("a model with {problem}, which GPT-2's names cannot tell")))
     }
 
-    /// As the text of a `config.json`, which names the architecture that `transformers` loads by itself.
+    /// Returns the text of a `config.json`. It names the architecture, so that `transformers` can
+    /// choose the class.
     pub fn to_json(&self) -> String {
         let activation = ACTIVATIONS.iter().find(|(_, form)| Some(*form) == self.activation);
         let dtype = self.dtype.map(|dtype| match dtype {
@@ -174,7 +178,7 @@ impl Gpt2Config {
         format!("{all:#}\n")
     }
 
-    /// That the sizes of the tensors are those told.
+    /// Checks that the sizes of the tensors are those of the configuration.
     pub(super) fn check(&self, [vocabulary, context, layers, width, hidden]: [usize; 5]) -> Result<()> {
         let sizes = [
             ("vocab_size", self.vocab_size, vocabulary),

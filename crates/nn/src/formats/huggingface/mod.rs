@@ -1,7 +1,9 @@
-//! GPT-2's weights under the names that Hugging Face's `transformers` gives them, and back.
+//! Import and export of GPT-2 weights with the names of Hugging Face's `transformers`.
 //!
-//! A published GPT-2 is a folder with `config.json` and `model.safetensors`: [`load_gpt2`] makes a [`GPT`] of it, [`save_gpt2`] writes one that `transformers` reads.
-//! There `c_attn`, `c_proj` and `c_fc` lie as `[in, out]`, transposed to what a [`Linear`](crate::Linear) has, and `attn.bias` is no bias but the causal mask.
+//! A published GPT-2 is a folder with `config.json` and `model.safetensors`: [`load_gpt2`] creates
+//! a [`GPT`] from it, and [`save_gpt2`] writes one that `transformers` can read. In the file the
+//! weights `c_attn`, `c_proj` and `c_fc` have the shape `[in, out]`, transposed relative to a
+//! [`Linear`](crate::Linear), and `attn.bias` is not a bias but the causal mask.
 //!
 //! ```
 //! use ternion_nn::{GPT, GPTConfig, Module};
@@ -30,23 +32,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use ternion_core::{DType, Device, Error, Result, Tensor, no_grad};
 
-/// In whose name errors are told.
+/// The op name in errors.
 const OP: &str = "gpt2";
 
-/// What `transformers` puts before the names of the model without its output layer.
+/// The prefix in `transformers` of all names except that of the output layer.
 const PREFIX: &str = "transformer.";
 
 /// Width of a head in every published GPT-2.
 const HEAD_WIDTH: usize = 64;
 
-/// Whether a matrix lies as here or transposed.
+/// Whether a tensor has the same axis order in `transformers` and in Ternion, or is transposed.
 #[derive(Clone, Copy, PartialEq)]
 enum Lies {
     Same,
     Transposed,
 }
 
-/// Names within a block: there, here.
+/// Names within a block: in `transformers`, in Ternion.
 const OF_BLOCK: [(&str, &str, Lies); 12] = [
     ("ln_1.weight", "norm1.weight", Lies::Same),
     ("ln_1.bias", "norm1.bias", Lies::Same),
@@ -62,15 +64,15 @@ const OF_BLOCK: [(&str, &str, Lies); 12] = [
     ("mlp.c_proj.bias", "linear2.bias", Lies::Same),
 ];
 
-/// Names that are the same there and here.
+/// Names that are the same in `transformers` and in Ternion.
 const OUTSIDE: [&str; 4] = ["wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"];
 
-/// Causal masks that some files hold, and that a [`GPT`] does not need.
+/// Causal masks that some files contain, and that a [`GPT`] does not need.
 const MASKS: [&str; 2] = ["attn.bias", "attn.masked_bias"];
 
 const HEAD: &str = "lm_head.weight";
 
-/// A tensor's name there and here.
+/// The name of a tensor in `transformers` (`there`) and in Ternion (`here`).
 struct Name {
     there: String,
     here: String,
@@ -89,14 +91,15 @@ fn names(layers: usize) -> impl Iterator<Item = Name> {
     outside.into_iter().chain((0..layers).flat_map(of_block))
 }
 
-/// What a loaded model is made with beside what its file tells.
+/// Options of a loaded model that are not in its file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gpt2Options {
-    /// Heads, where no `config.json` tells them: shapes do not. By default as many as are 64 wide, as in every published GPT-2.
+    /// The number of heads, if there is no `config.json`: it cannot be derived from the shapes. By
+    /// default the width divided by 64, as in every published GPT-2.
     pub heads: Option<usize>,
-    /// See [`GPTConfig::dropout`]; 0 by default, whatever `config.json` says.
+    /// See [`GPTConfig::dropout`]; 0 by default, regardless of `config.json`.
     pub dropout: f64,
-    /// Element type of the parameters; f32 by default, whatever the file has.
+    /// Element type of the parameters; f32 by default, regardless of the file.
     pub dtype: DType,
 }
 
@@ -106,10 +109,12 @@ impl Default for Gpt2Options {
     }
 }
 
-/// The GPT-2 in a folder with `model.safetensors` and, where there is one, `config.json`; or in a safetensors file, beside which `config.json` may stand.
+/// Loads a GPT-2 from a folder with `model.safetensors` and optionally `config.json`, or from a
+/// safetensors file, with an optional `config.json` in the same folder.
 ///
 /// # Errors
-/// If a file cannot be read or is damaged, or as [`gpt2_from`]; the message names the file.
+/// Returns an error if a file cannot be read or is corrupt, and the errors of [`gpt2_from`]. The
+/// message names the file.
 pub fn load_gpt2(path: impl AsRef<Path>, options: Gpt2Options, device: &Device) -> Result<GPT> {
     let [weights, config] = files_of(path.as_ref())?;
     let in_file = |file: &Path| {
@@ -127,11 +132,13 @@ pub fn load_gpt2(path: impl AsRef<Path>, options: Gpt2Options, device: &Device) 
     gpt2_from(&checkpoint::read(&weights, device)?, &told, options, device).map_err(in_file(&weights))
 }
 
-/// Writes `config.json` and `model.safetensors` into a folder, which is made if there is none, so that `GPT2LMHeadModel.from_pretrained(folder)` reads them. Each file appears
-/// whole or not at all.
+/// Writes `config.json` and `model.safetensors` into a folder, which is created if it does not
+/// exist, so that `GPT2LMHeadModel.from_pretrained(folder)` can read them. Each file is written
+/// atomically.
 ///
 /// # Errors
-/// If the model is none that GPT-2's names can tell (see [`gpt2_tensors`]), or a file cannot be written.
+/// Returns an error if the model cannot be expressed with GPT-2's names (see [`gpt2_tensors`]), or
+/// if a file cannot be written.
 pub fn save_gpt2(model: &GPT, folder: impl AsRef<Path>) -> Result<()> {
     let folder = folder.as_ref();
     let (tensors, config) = (gpt2_tensors(model)?, Gpt2Config::of(model)?);
@@ -140,7 +147,7 @@ pub fn save_gpt2(model: &GPT, folder: impl AsRef<Path>) -> Result<()> {
     checkpoint::write(&tensors, folder.join("model.safetensors"))
 }
 
-/// Weights and configuration, of which the second may be missing.
+/// Returns the paths of the weights and of the configuration, which need not exist.
 fn files_of(path: &Path) -> Result<[PathBuf; 2]> {
     if !path.is_dir() {
         return Ok([path.to_path_buf(), path.with_file_name("config.json")]);
@@ -155,12 +162,15 @@ fn files_of(path: &Path) -> Result<[PathBuf; 2]> {
     Ok([weights, path.join("config.json")])
 }
 
-/// The model of tensors with GPT-2's names, with or without `transformer.` before them.
+/// Creates a model from tensors with GPT-2's names, with or without the prefix `transformer.`.
 ///
-/// The output layer is tied to the embedding where there is no `lm_head.weight`, or it has the same values. Floating tensors are cast.
+/// The output layer is tied to the embedding if there is no `lm_head.weight`, or if it has the same
+/// values. Floating tensors are cast.
 ///
 /// # Errors
-/// One error lists every name that is missing, unknown or misshapen. Sizes other than the configuration's; a name twice; heads that nothing tells.
+/// A single error lists every name that is missing, unknown or of another shape. Returns an error
+/// if a size differs from the configuration, a name occurs twice, or the number of heads is
+/// unknown.
 pub fn gpt2_from(
     tensors: &StateDict,
     told: &Gpt2Config,
@@ -201,7 +211,7 @@ fn is_mask(name: &str, layers: usize) -> bool {
     })
 }
 
-/// Whether the output layer is that of the embedding.
+/// Whether the output layer is tied to the embedding.
 fn is_tied(tensors: &StateDict, told: &Gpt2Config) -> Result<bool> {
     let (Some(head), Some(embedding)) = (tensors.get(HEAD), tensors.get("wte.weight")) else {
         return Ok(told.tied.unwrap_or(true) || !tensors.contains_key("wte.weight"));
@@ -215,7 +225,7 @@ fn is_tied(tensors: &StateDict, told: &Gpt2Config) -> Result<bool> {
     Ok(is_equal && told.tied != Some(false))
 }
 
-/// The sizes that the shapes tell, which the configuration must not contradict.
+/// Derives the sizes from the shapes. Returns an error if the configuration contradicts them.
 fn sizes(tensors: &StateDict, told: &Gpt2Config, options: Gpt2Options, tied: bool) -> Result<GPTConfig> {
     let matrix = |name: &str| {
         let tensor = tensors.get(name).ok_or_else(|| Error::invalid(OP, format!("no tensor {name}")))?;
@@ -260,7 +270,7 @@ fn heads(width: usize, told: Option<usize>, asked: Option<usize>) -> Result<usiz
     }
 }
 
-/// The tensors under the names of `model`, which they must fit.
+/// Returns the tensors under the names of `model`, whose shapes they must have.
 fn renamed(mut tensors: StateDict, model: &GPT) -> Result<StateDict> {
     let targets = parameters_of(model);
     let mut state = StateDict::new();
@@ -292,7 +302,7 @@ fn renamed(mut tensors: StateDict, model: &GPT) -> Result<StateDict> {
     }
 }
 
-/// On the model's own memory.
+/// Returns the parameters without copying them.
 fn parameters_of(model: &GPT) -> StateDict {
     model.named_parameters().into_iter().map(|(name, param)| (name, param.tensor().detach())).collect()
 }
@@ -301,10 +311,12 @@ fn turned(tensor: &Tensor, lies: Lies) -> Result<Tensor> {
     if lies == Lies::Same { Ok(tensor.clone()) } else { tensor.t() }
 }
 
-/// The parameters of `model` under the names of `transformers`' `GPT2LMHeadModel`, on the model's own memory. A tied output layer is left out, as there.
+/// Returns the parameters of `model` under the names of `GPT2LMHeadModel` in `transformers`,
+/// without copying them. A tied output layer is omitted, as in `transformers`.
 ///
 /// # Errors
-/// A model that is no GPT-2: other positions than learned ones, norms other than layer norms, fewer heads of keys, no biases, SwiGLU.
+/// Returns an error if the model is not a GPT-2: if it has positions other than learned ones, norms
+/// other than layer norms, fewer heads of keys than of queries, no biases, or SwiGLU.
 pub fn gpt2_tensors(model: &GPT) -> Result<StateDict> {
     Gpt2Config::of(model)?;
     let mut parameters = parameters_of(model);
@@ -314,7 +326,7 @@ pub fn gpt2_tensors(model: &GPT) -> Result<StateDict> {
             parameters.remove(&here).ok_or_else(|| Error::invalid(OP, format!("the model has no {here}")))?;
         tensors.insert(format!("{PREFIX}{there}"), turned(&tensor, lies)?);
     }
-    // What is left is an output layer of its own.
+    // Only an untied output layer is left.
     tensors.extend(parameters);
     Ok(tensors)
 }

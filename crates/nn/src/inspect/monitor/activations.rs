@@ -1,10 +1,10 @@
-//! Activations that a monitor tells apart: where they are flat, and where one is applied to what is one already.
+//! Activations that a monitor checks: saturated ones, and ones that are applied twice.
 
 use super::seen::is_same;
 use crate::module::LayerCall;
 use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, UnaryOp, no_grad, unobserved};
 
-/// An op whose outputs show a fault of their own.
+/// An op whose outputs can show a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activation {
     Relu,
@@ -13,11 +13,13 @@ pub(super) enum Activation {
     Softmax { axis: usize },
 }
 
-/// From this output of a softmax or a tanh on its derivative is below 1/500 of what it is at most: `1 - 0.999^2`. That of a sigmoid is, within 0.001 of 0 or 1.
+/// Outputs above this limit are saturated. For a tanh the derivative is then below 1/500 of its
+/// maximum: `1 - 0.999^2`. For a softmax, and for a sigmoid within 0.001 of 0 or 1, it is below
+/// 1/250.
 const FLAT: f64 = 0.999;
 
 impl Activation {
-    /// The activation that an op ends with.
+    /// Returns the activation that an op ends with.
     pub(super) fn of(op: &Op) -> Option<Activation> {
         let unary = match op {
             Op::Unary(unary) => unary.op,
@@ -44,7 +46,7 @@ impl Activation {
         }
     }
 
-    /// What to do where it is flat.
+    /// Returns what to do if it is saturated.
     pub(super) fn advice(self) -> &'static str {
         match self {
             Activation::Softmax { .. } => {
@@ -56,7 +58,8 @@ impl Activation {
         }
     }
 
-    /// 1 for each number at which it is flat, else 0; for each row of a softmax whose weight is all at one place.
+    /// Returns the statistics of a tensor that is 1 for each saturated number, otherwise 0; for a
+    /// softmax, 1 for each row with almost all weight on one element.
     pub(super) fn saturated(self, output: &Tensor) -> Result<Option<DeviceStats>> {
         if output.elements() == 0 {
             return Ok(None);
@@ -73,7 +76,7 @@ impl Activation {
         share.map(|share| share.device_stats()).transpose()
     }
 
-    /// What an op computes once more of its first input, where that is the output of this activation.
+    /// Returns a message if an op applies the same activation again to the output of this one.
     fn again(self, op: &Op) -> Option<&'static str> {
         match (self, op) {
             (
@@ -94,20 +97,21 @@ impl Activation {
     }
 }
 
-/// An activation that was applied, until the pass ends: its memory must not become another tensor's.
+/// An activation that was applied. It is kept until the pass ends, so that its memory is not reused
+/// for another tensor.
 struct Earlier {
     activation: Activation,
     output: Tensor,
     version: u64,
     key: String,
-    /// What sentences call it.
+    /// The name in messages.
     name: String,
 }
 
-/// An activation that was applied to what is one already.
+/// An activation that was applied to the output of the same activation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Twice {
-    /// The key of the layer of the first.
+    /// The key of the layer of the first one.
     pub layer: String,
     pub text: String,
 }
@@ -120,7 +124,7 @@ pub(super) struct Applied {
 }
 
 impl Applied {
-    /// Notes an op that was applied behind the layer `key`.
+    /// Records an op that was applied after the layer `key`.
     pub(super) fn op(&mut self, call: &OpCall<'_>, key: &str) {
         let (Some(input), Some(output)) = (call.inputs.first(), call.outputs.first()) else { return };
         let known = self.earlier.iter().rev().find(|earlier| earlier.is(input));
@@ -133,7 +137,7 @@ impl Applied {
                 self.twice.push(twice);
             }
         }
-        // Another precision is still the same activation.
+        // A cast to another precision is still the same activation.
         let cast = known.filter(|_| matches!(call.op, Op::Copy(_)));
         let cast = cast.map(|earlier| (earlier.activation, earlier.key.clone(), earlier.name.clone()));
         let own = Activation::of(call.op)
@@ -145,7 +149,7 @@ impl Applied {
         }
     }
 
-    /// Notes the end of a layer: an activation that it ends with has its key.
+    /// Records the end of a layer: an activation at its end gets its key.
     pub(super) fn layer(&mut self, call: &LayerCall, output: &Tensor) {
         let ends = self.earlier.iter_mut().filter(|earlier| is_same(&earlier.output, output));
         for earlier in ends.filter(|earlier| earlier.name != call.key && !call.key.is_empty()) {
@@ -169,7 +173,7 @@ fn after(activation: Activation, key: &str) -> String {
     }
 }
 
-/// The op as programs call it.
+/// Returns the name of the op as in programs.
 fn op_name(op: &Op) -> &'static str {
     match op {
         Op::CrossEntropyWithGrad(_) => "cross_entropy",
@@ -179,7 +183,7 @@ fn op_name(op: &Op) -> &'static str {
 }
 
 impl Earlier {
-    /// Whether a tensor has these numbers, perhaps in another shape.
+    /// Whether a tensor has the same values, possibly in another shape.
     fn is(&self, tensor: &Tensor) -> bool {
         let (own, other) = (self.output.buffer(), tensor.buffer());
         own.is(other) && other.version() == self.version && self.output.elements() == tensor.elements()

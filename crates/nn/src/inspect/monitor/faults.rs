@@ -1,4 +1,5 @@
-//! From statistics to sentences: which layer is at fault, by which figure, and what to try.
+//! Messages about faults, from statistics: the layer at fault, the figure that shows it, and what
+//! to try.
 
 use super::activations::Activation;
 use super::origins::Origin;
@@ -8,65 +9,68 @@ use std::collections::HashMap;
 use std::fmt;
 use ternion_core::Stats;
 
-/// What may be wrong with a training.
+/// A fault of a training run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// Outputs, weights or gradients are NaN or infinite; named is where that begins.
+    /// Outputs, weights or gradients are NaN or infinite. The warning names the origin.
     NotFinite,
     /// Outputs grow from layer to layer.
     ExplodingOutputs,
     /// Outputs shrink from layer to layer.
     VanishingOutputs,
-    /// Gradients grow on their way back to the first layer.
+    /// Gradients grow on the way back to the first layer.
     ExplodingGradients,
-    /// Gradients shrink on their way back to the first layer.
+    /// Gradients shrink on the way back to the first layer.
     VanishingGradients,
-    /// ReLUs that give 0 for everything, through which no gradient flows.
+    /// All outputs of a ReLU are 0, or most of its units are 0 for every example, so that no
+    /// gradient flows.
     DeadReLU,
-    /// No gradient came to parameters that are trained: not those of a layer that ran in [`no_grad`](ternion_core::no_grad), and that the optimizer does not have.
+    /// A parameter that is trained has no gradient. This excludes parameters that the optimizer
+    /// does not have and whose layer ran in [`no_grad`](ternion_core::no_grad).
     MissingGradient,
-    /// The gradient of all parameters of a layer is 0.
+    /// The gradients of all parameters of a layer, or of one of its weights, are 0.
     ZeroGradient,
-    /// A step left weights as they were whose gradients are not 0, and changed others.
+    /// A step did not change weights whose gradients are not 0, and changed others.
     NotUpdated,
-    /// A step changes weights by much of their size.
+    /// A step changes weights by a large fraction of their size.
     LargeUpdates,
-    /// Steps change no weight by anything to speak of.
+    /// Steps change no weight noticeably.
     SmallUpdates,
-    /// A sigmoid, tanh or softmax inside the model is flat at nearly all of its numbers.
+    /// Nearly all outputs of a sigmoid, tanh or softmax within the model are saturated.
     Saturated,
-    /// A softmax of what is a softmax already, as in front of a cross-entropy; the same of a sigmoid.
+    /// A softmax is applied to the output of a softmax, for example by a cross-entropy; or a
+    /// sigmoid to the output of a sigmoid.
     DoubleActivation,
-    /// The model is trained while its dropout and batch norm are in evaluation mode.
+    /// The model is trained while its dropout and batch norm layers are in evaluation mode.
     EvaluationMode,
-    /// The input is constant, or too large or too small for first weights.
+    /// The input is constant, or too large or too small for the initial weights.
     UnscaledInput,
     /// All numbers of a weight are the same, so that its units stay the same.
     EqualWeights,
-    /// Gradients were added to those that a step had used.
+    /// Gradients were added to gradients that a step had already used.
     StaleGradients,
-    /// A list has one layer several times.
+    /// A list contains the same layer several times.
     RepeatedLayer,
-    /// A layer computes inside of the model that the model's walk does not show.
+    /// A layer computes within the model, but the model's traversal does not include it.
     UnvisitedLayer,
-    /// A loss takes outputs for log-probabilities that are none.
+    /// A loss treats outputs as log-probabilities that are not.
     NoLogProbabilities,
-    /// Outputs `[n, 1]` and targets `[n]` were broadcast to `[n, n]`.
+    /// Outputs `[n, 1]` and targets `[n]`, or the reverse, were broadcast to `[n, n]`.
     BroadcastTarget,
-    /// Two linear layers follow one another as they are, and are one.
+    /// Two linear layers follow each other without an activation, and are equivalent to one.
     MissingActivation,
 }
 
-/// A fault, with the layer at which to look.
+/// A fault, with the layer to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatsWarning {
-    /// What is wrong.
+    /// The kind of fault.
     pub fault: Fault,
     /// The key of the layer; empty for the model itself and for its input.
     pub layer: String,
-    /// The sentence: layer, figures, what to try.
+    /// The message: layer, figures, and what to try.
     pub text: String,
-    /// The step of the reading that warned of it first.
+    /// The step of the first reading that showed it.
     pub since: u64,
 }
 
@@ -76,22 +80,22 @@ impl fmt::Display for StatsWarning {
     }
 }
 
-/// What one reading shows.
+/// A fault in one reading.
 pub(super) struct Found {
     fault: Fault,
     layer: String,
     text: String,
     place: Place,
-    /// The figure of which the sentence tells, of at least 0: how far it has gone.
+    /// The figure in the message, at least 0, which measures the severity of the fault.
     figure: f64,
 }
 
-/// Where a fault is the same one at another reading.
+/// When a fault is the same one as in another reading.
 #[derive(PartialEq)]
 enum Place {
-    /// At the same layer.
+    /// If it is at the same layer.
     Layer,
-    /// In the model, whichever layer shows it most.
+    /// If it is in the same model, whichever layer shows it most.
     Model,
 }
 
@@ -109,10 +113,10 @@ impl Found {
     }
 }
 
-/// A fault of a layer, or, without one, of the model.
+/// A fault of a layer or, if there is none, of the model.
 type Key = (Fault, Option<String>);
 
-/// What earlier readings showed.
+/// The faults in earlier readings.
 #[derive(Default)]
 pub(super) struct History {
     counts: Counts,
@@ -120,7 +124,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Fills in the warnings of a report, among them those of faults that have lasted long enough.
+    /// Sets the warnings of a report, including faults that have lasted long enough.
     pub(super) fn warn(&mut self, report: &mut StatsReport, config: &StatsConfig) {
         self.counts.begin();
         let found = found(report, config, &mut self.counts);
@@ -137,7 +141,8 @@ impl History {
     }
 }
 
-/// In how many readings in a row something was found that a batch may show by chance, or the first steps.
+/// The number of consecutive readings that showed a condition that a single batch, or the first
+/// steps, may show by chance.
 #[derive(Default)]
 pub(super) struct Counts {
     before: HashMap<Key, usize>,
@@ -149,7 +154,8 @@ impl Counts {
         self.before = std::mem::take(&mut self.now);
     }
 
-    /// Counts this reading, once for a fault of a layer (or of the model, without one), and tells whether it was found often enough.
+    /// Counts this reading for a fault of a layer (or of the model, without one), and returns
+    /// whether enough readings in a row showed it.
     pub(super) fn lasts(&mut self, fault: Fault, layer: Option<&str>, config: &StatsConfig) -> bool {
         let key = (fault, layer.map(str::to_owned));
         let readings = self.before.get(&key).copied().unwrap_or(0) + 1;
@@ -158,20 +164,20 @@ impl Counts {
     }
 }
 
-/// A fault of which was warned.
+/// A fault that has been reported.
 struct Told {
-    /// The step of the first reading.
+    /// The step of the first reading that showed it.
     since: u64,
-    /// Readings that showed it, and of how many the last one was that told of it.
+    /// The number of readings that showed it, now and at the last report.
     readings: usize,
     last: usize,
-    /// The figure that was told last.
+    /// The figure in the last report.
     figure: f64,
-    /// Readings since the last one that showed it.
+    /// The number of readings since the last one that showed it.
     absent: usize,
 }
 
-/// A figure that has become so many times larger or smaller is told anew.
+/// A fault is reported again if its figure has changed by more than this factor.
 const CHANGED: f64 = 10.0;
 
 impl Told {
@@ -179,7 +185,8 @@ impl Told {
         Told { since, readings: 0, last: 0, figure: 0.0, absent: 0 }
     }
 
-    /// Notes a reading that shows it, and whether it is to be told: the first, second, fourth, eighth and so on, and one whose figure is another.
+    /// Records a reading that shows the fault, and returns whether to report it: the first, second,
+    /// fourth, eighth and so on, and one whose figure has changed.
     fn is_due(&mut self, figure: f64) -> bool {
         self.absent = 0;
         self.readings += 1;
@@ -192,7 +199,8 @@ impl Told {
     }
 }
 
-/// All that one report shows. Where numbers are not finite, nothing else that depends on them is said.
+/// Returns all faults of a report. If values are not finite, omits all others that depend on
+/// values.
 fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let mut found: Vec<Found> = not_finite(report).into_iter().collect();
     let is_finite = found.is_empty();
@@ -215,14 +223,14 @@ fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec
     found
 }
 
-/// Of faults that lasted.
+/// Describes how long a fault has lasted.
 pub(super) fn in_each_of_the_last(config: &StatsConfig) -> String {
     format!("in each of the last {} readings", config.patience)
 }
 
 // ---- NaN and infinity
 
-/// "3 of 40 outputs are NaN, 2 infinite".
+/// Formats as "3 of 40 outputs are NaN and 2 infinite".
 pub(super) fn in_words(stats: &Stats, what: &str) -> String {
     let Stats { nan, infinite, elements, .. } = stats;
     match (nan, infinite) {
@@ -232,13 +240,14 @@ pub(super) fn in_words(stats: &Stats, what: &str) -> String {
     }
 }
 
-/// The first layer whose output is not finite; else the first weight; else the gradient that was the first on the way back.
+/// Reports the first layer whose output is not finite; otherwise the first weight; otherwise the
+/// gradient that was the first in the backward pass.
 fn not_finite(report: &StatsReport) -> Option<Found> {
     let broken_weight = |layer: &str| {
         let of_layer = |weight: &&WeightStats| weight.layer() == layer && weight.values.is_broken();
         report.weights.iter().find(of_layer)
     };
-    // Numbers that are none have no size: the first reading tells all.
+    // Non-finite numbers have no magnitude: the first reading is sufficient.
     let told = |layer: &str, text| Some(Found::of_layer(Fault::NotFinite, layer, 1.0, text));
     if let Some(at) = report.layers.iter().position(|layer| layer.output.is_broken()) {
         let layer = &report.layers[at];
@@ -262,7 +271,7 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
         return told(weight.layer(), format!("{}: {count}; {AFTER_A_STEP}{}", weight.name, risen(report)));
     }
     let broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
-    // A container shares the gradient of its last layer, which is the one to look at.
+    // A container shares the gradient of its last layer, which is the one to report.
     let mut broken_layers = report.layers.iter().rev().filter(|layer| broken(&layer.gradient));
     let last = broken_layers.clone().next();
     if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
@@ -287,7 +296,8 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
     )
 }
 
-/// What to do about sizes that grow or shrink from layer to layer: first weights are not to blame where the learning rate was raised.
+/// Returns what to do about sizes that grow or shrink from layer to layer: if the learning rate was
+/// raised, the initialization is not the reason.
 pub(super) fn advice(report: &StatsReport) -> String {
     match risen(report) {
         risen if risen.is_empty() => INITIALISE.to_owned(),
@@ -295,7 +305,7 @@ pub(super) fn advice(report: &StatsReport) -> String {
     }
 }
 
-/// How the learning rate rose since the reading before, if it did so by much.
+/// Describes how much the learning rate rose since the previous reading, if it rose much.
 fn risen(report: &StatsReport) -> String {
     let told = |(before, now): (f64, f64)| {
         format!("; the learning rate rose from {before} to {now} since the reading before")
@@ -303,7 +313,7 @@ fn risen(report: &StatsReport) -> String {
     report.setup.rise.map(told).unwrap_or_default()
 }
 
-/// Of a layer that computes where no op is seen.
+/// For a layer that computes without observed ops.
 const NOT_TRACED: &str = "look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op";
 pub(super) const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by their norm";
 
@@ -312,7 +322,8 @@ pub(super) const AFTER_A_STEP: &str = "an earlier step made them: go back to sav
 /// A layer with the size of its outputs or of their gradients.
 pub(super) type LayerSize<'r> = (&'r LayerStats, f64);
 
-/// Layers with a weight matrix, in the order of computation, each with the size that `of` tells. Norms and activations in between set sizes anew and are no measure.
+/// Returns the layers with a weight matrix, in the order of computation, each with the size that
+/// `of` returns. Norms and activations between them reset the size and are not comparable.
 fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<LayerSize<'_>> {
     let has_matrix = |layer: &LayerStats| {
         report.weights.iter().any(|weight| weight.is_matrix && weight.layer() == layer.key)
@@ -322,7 +333,7 @@ fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<L
     layers.filter_map(|layer| Some((layer, of(layer).filter(|size| *size > 0.0)?))).collect()
 }
 
-/// The neighbours with the largest ratio of the second to the first, and that.
+/// Returns the neighbors with the largest ratio of the second size to the first, and that ratio.
 fn steepest<'r>(sizes: &[LayerSize<'r>]) -> Option<(&'r LayerStats, &'r LayerStats, f64)> {
     let ratios = sizes.windows(2).map(|pair| (pair[0].0, pair[1].0, pair[1].1 / pair[0].1));
     ratios.max_by(|one, other| one.2.total_cmp(&other.2))
@@ -350,7 +361,8 @@ fn exploding(
     sizes: &[LayerSize<'_>],
 ) -> Option<Found> {
     let &(layer, size) = sizes.iter().find(|(_, size)| size / of_first > config.growth)?;
-    // The layer that makes most of it by itself, or that in which the growth of all has gone too far.
+    // The layer that causes most of the growth by itself, otherwise the one at which the total
+    // growth exceeds the limit.
     let culprit = steepest(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
     let named = culprit.unwrap_or(layer);
     let text = format!(
@@ -364,7 +376,8 @@ fn exploding(
     Some(Found::of_model(Fault::ExplodingOutputs, &named.key, size / of_first, text))
 }
 
-/// The first layer whose outputs have been too small for long: which one is the first of all may change from reading to reading.
+/// Reports the first layer whose outputs have been too small in several readings. Which small layer
+/// comes first may change from reading to reading.
 fn vanishing(
     config: &StatsConfig,
     (first, of_first): LayerSize<'_>,
@@ -385,9 +398,10 @@ fn vanishing(
     Some(Found::of_model(Fault::VanishingOutputs, &layer.key, of_first / size, text))
 }
 
-/// How the gradient that comes to the first layer compares with that which comes to the last.
+/// Compares the gradient at the first layer with that at the last.
 fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
-    // The norm, and not the size of an element, is what first weights keep, also where layers differ in width.
+    // The initialization preserves the norm, not the size of an element, also if layers differ in
+    // width.
     let mut sizes = sizes(report, |layer| layer.gradient.as_ref().map(Stats::norm));
     let (&(first, at_first), &(last, at_last)) = (sizes.first()?, sizes.last()?);
     let growth = at_first / at_last;
@@ -420,7 +434,8 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
     None
 }
 
-/// Whether the step changes the weights of a layer by about as much of their size as those of another: the steps of Adam do, however small gradients are.
+/// Whether the step changes the weights of a layer by about the same fraction of their size as
+/// those of another: the steps of Adam do, however small gradients are.
 fn learns_like(report: &StatsReport, layer: &LayerStats, other: &LayerStats, config: &StatsConfig) -> bool {
     let update = |of: &LayerStats| {
         let matrices = report.weights.iter().filter(|weight| weight.is_matrix && weight.layer() == of.key);
@@ -429,7 +444,7 @@ fn learns_like(report: &StatsReport, layer: &LayerStats, other: &LayerStats, con
     update(layer).zip(update(other)).is_some_and(|(own, other)| own > other / config.growth.sqrt())
 }
 
-/// A factor in words: two digits, with a power of ten where it is large.
+/// Formats a factor: two digits, or scientific notation if it is large.
 pub(super) fn times(factor: f64) -> String {
     match factor {
         factor if factor < 10.0 => format!("{factor:.1}"),
@@ -465,11 +480,12 @@ fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> 
     } else {
         return None;
     };
-    // Of the living: the last of them are news.
+    // By the fraction of units that are alive: when only few are left, each change is worth
+    // reporting.
     Some(Found::of_layer(Fault::DeadReLU, &layer.key, 1.0 - silent, text))
 }
 
-/// The weights of each layer that are trained, in their order.
+/// Returns the trained weights of each layer, in order.
 pub(super) fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightStats>)> {
     let mut layers: Vec<(&str, Vec<&WeightStats>)> = Vec::new();
     for weight in report.weights.iter().filter(|weight| !weight.is_frozen) {
@@ -485,10 +501,13 @@ pub(super) fn named(layer: &str) -> &str {
     if layer.is_empty() { "the model" } else { layer }
 }
 
-/// A step may change the outputs of a layer by this share of its inputs' size, however small its weights were: those that start at 0 grow by much of their size at first.
+/// A step may change the outputs of a layer by this fraction of the size of its inputs, however
+/// small the weights were: weights that start at 0 change by a large fraction of their size at
+/// first.
 const MOVED: f64 = 0.1;
 
-/// Weights that the step passed over though gradients came to them: it knew of others only.
+/// Reports weights that the step did not change although they have gradients: it changed only
+/// others.
 fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
     let slope = |weight: &WeightStats| {
         weight.gradient.as_ref().map_or(0.0, |gradient| gradient.rms() / weight.values.rms())
@@ -498,7 +517,8 @@ fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
     let Some(most) = trained().max_by(|one, other| update(one).total_cmp(&update(other))) else {
         return Vec::new();
     };
-    // By the rate of the weight that changed most: less than this is lost in the digits of a weight.
+    // Assumes the rate of the weight that changed most. A smaller change is lost to the rounding of
+    // the weight.
     let expected = |weight: &WeightStats| update(most) * slope(weight) / slope(most);
     let passed_over =
         trained().filter(|weight| weight.update == Some(0.0) && expected(weight) > config.smallest_update);
@@ -535,7 +555,8 @@ fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
     Some(Found::of_model(Fault::LargeUpdates, worst.layer(), size(worst), text))
 }
 
-/// What to do about a step that is so many times too large. One that goes straight to 0 is that of weight decay.
+/// Returns what to do about a step that is too large by this factor. A change that points straight
+/// to 0 is caused by weight decay.
 fn smaller_steps(report: &StatsReport, worst: &WeightStats, factor: f64) -> String {
     let too_large = 10f64.powf(factor.log10().round());
     let by = if too_large < 1e6 { format!("{too_large:.0}") } else { format!("{too_large:.0e}") };
@@ -555,7 +576,7 @@ fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts
     let updates = || report.weights.iter().filter(|weight| !weight.is_frozen && weight.update.is_some());
     let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
     let most = updates().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    // Of the model: the weight that changes most is one at this reading, and another at the next.
+    // Counted for the model: the weight that changes most may differ from reading to reading.
     if size(most) >= config.smallest_update || !counts.lasts(Fault::SmallUpdates, None, config) {
         return None;
     }
@@ -570,6 +591,6 @@ fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts
             _ => "the learning rate, or the gradients, are too small",
         }
     );
-    // How small they are is no news: a learning rate falls along its schedule.
+    // The figure is constant: updates decrease along a schedule, which is not worth a new report.
     Some(Found::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))
 }

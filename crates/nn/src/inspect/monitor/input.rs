@@ -1,19 +1,20 @@
-//! Faults of what a model is given: an input that is constant, too large or too small, examples that are all the same, and what a loss takes for log-probabilities.
+//! Faults of the input of a model or loss: an input that is constant, too large or too small,
+//! examples that are all the same, and inputs of a loss that are not log-probabilities.
 
 use super::StatsConfig;
 use super::faults::{Counts, Fault, Found, LayerSize, advice, in_each_of_the_last, times};
 use super::report::{LayerStats, StatsReport};
 use ternion_core::{DeviceStats, Op, OpCall, Result, Stats, Tensor, no_grad, unobserved};
 
-/// What the first op of a model does with its input.
+/// How the first op of a model uses its input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Fed {
-    /// Anything else: it may be scaled on the way.
+    /// Any other use: the input may be scaled first.
     #[default]
     Elsewhere,
-    /// A product with a weight takes it as it is.
+    /// A product with a weight uses it unchanged.
     Product,
-    /// A norm divides it by the root of its variance and of this.
+    /// A norm divides it by the square root of its variance plus `eps`.
     Norm { eps: f64 },
 }
 
@@ -31,7 +32,8 @@ impl Fed {
     }
 }
 
-/// How far examples are apart, along the first axis: the range of each number of an example. `None` of a single example.
+/// Returns the differences between examples, that is, along the first axis: the range of each
+/// number of an example. `None` for a single example.
 pub(super) fn spread(input: &Tensor) -> Result<Option<DeviceStats>> {
     if input.rank() < 2 || input.dims()[0] < 2 || input.elements() == 0 {
         return Ok(None);
@@ -41,15 +43,15 @@ pub(super) fn spread(input: &Tensor) -> Result<Option<DeviceStats>> {
     unobserved(|| no_grad(range))?.device_stats().map(Some)
 }
 
-/// The logarithm of the sum of what rows would be, were they log-probabilities: 0 of those.
+/// Returns the log-sum-exp of rows, which is 0 if they are log-probabilities.
 pub(super) fn log_sums(rows: &Tensor) -> Result<DeviceStats> {
     unobserved(|| no_grad(|| rows.detach().logsumexp(1)))?.device_stats()
 }
 
-/// Rounding in half precision, and clipped or smoothed probabilities, stay below.
+/// Rounding in half precision, and clipped or smoothed probabilities, stay below this limit.
 const NORMALIZED: f64 = 0.1;
 
-/// Rows that a loss takes for log-probabilities, and that are none.
+/// Reports rows that a loss treats as log-probabilities and that are not.
 pub(super) fn log_probabilities(sums: &Stats) -> Option<String> {
     let worst = if sums.max.abs() > sums.min.abs() { sums.max } else { sums.min };
     (worst.abs() > NORMALIZED).then(|| {
@@ -60,7 +62,7 @@ pub(super) fn log_probabilities(sums: &Stats) -> Option<String> {
     })
 }
 
-/// The input, where a layer multiplies it with its weights as it is, or a norm takes it.
+/// Checks the input, if a layer multiplies it unchanged with its weights, or if a norm uses it.
 pub(super) fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
     let input = report.layers.iter().find(|layer| layer.kind == "input")?;
     let text = match input.fed {
@@ -80,7 +82,8 @@ fn constant(input: &LayerStats) -> Option<String> {
         .then(|| format!("input: all of its {elements} numbers are {min:e}: look at how the data are loaded"))
 }
 
-/// Examples that are all the same, time after time: those of a first step may be.
+/// Reports examples that are all the same in several readings; in the first step that may be
+/// normal.
 fn repeated(input: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> Option<String> {
     let spread = input.spread.filter(|spread| spread.elements > 0 && spread.zeros == spread.elements)?;
     counts.lasts(Fault::UnscaledInput, None, config).then(|| {
@@ -100,7 +103,7 @@ fn too_large(input: &Stats, config: &StatsConfig) -> Option<String> {
     })
 }
 
-/// The size of the numbers that are not 0: a sparse input is none that is too small.
+/// Returns the root mean square of the nonzero numbers: a sparse input is not too small.
 fn size_without_zeros(input: &Stats) -> f64 {
     input.norm() / (input.finite().saturating_sub(input.zeros).max(1) as f64).sqrt()
 }
@@ -114,7 +117,7 @@ fn too_small(input: &Stats, config: &StatsConfig) -> Option<String> {
     })
 }
 
-/// A norm makes it 1 unless its variance is far less than what is added to that.
+/// A norm scales the input to 1 unless its variance is far below the eps that is added to it.
 fn too_small_for_a_norm(input: &Stats, eps: f64) -> Option<String> {
     let (size, Stats { min, max, .. }) = (size_without_zeros(input), input);
     (size > 0.0 && size * size < 1e-2 * eps).then(|| {
@@ -124,7 +127,8 @@ fn too_small_for_a_norm(input: &Stats, eps: f64) -> Option<String> {
     })
 }
 
-/// Whether the input is too small: the sizes of outputs come from the biases then, and say nothing about the layers.
+/// Whether the input is too small. The sizes of outputs are then determined by the biases, and do
+/// not characterize the layers.
 pub(super) fn is_too_small(report: &StatsReport, config: &StatsConfig) -> bool {
     let input = report.layers.iter().find(|layer| layer.kind == "input");
     input.is_some_and(|input| match input.fed {
@@ -134,7 +138,7 @@ pub(super) fn is_too_small(report: &StatsReport, config: &StatsConfig) -> bool {
     })
 }
 
-/// Outputs of the first layer beside the input that it multiplies.
+/// Compares the outputs of the first layer with the input that it multiplies.
 pub(super) fn exploding_first(
     report: &StatsReport,
     config: &StatsConfig,

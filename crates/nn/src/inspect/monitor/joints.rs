@@ -1,4 +1,5 @@
-//! What goes wrong between two layers, or between a model and its loss: outputs that meet targets of another shape, rows that are no log-probabilities, linear layers in a row.
+//! Faults between two layers, or between a model and its loss: outputs that are combined with
+//! targets of another shape, rows that are not log-probabilities, and consecutive linear layers.
 
 use super::input::log_sums;
 use super::report::Readings;
@@ -6,11 +7,11 @@ use super::setup::{InARow, Misuse};
 use crate::module::LayerCall;
 use ternion_core::{DeviceStats, Op, OpCall, Result, Tensor, UnaryOp};
 
-/// A tensor until the pass ends: its memory must not become another tensor's.
+/// A tensor that is kept until the pass ends, so that its memory is not reused for another tensor.
 struct Kept {
     output: Tensor,
     version: u64,
-    /// The layer that gave it: its key, and what sentences call it.
+    /// The layer that returned it: its key, and its name in messages.
     key: String,
     name: String,
 }
@@ -21,7 +22,7 @@ impl Kept {
         Kept { output: output.clone(), version, key: key.to_owned(), name: name.to_owned() }
     }
 
-    /// Whether a tensor is a view of these numbers.
+    /// Whether a tensor is a view of these values.
     fn is(&self, tensor: &Tensor) -> bool {
         self.output.buffer().is(tensor.buffer()) && tensor.buffer().version() == self.version
     }
@@ -30,24 +31,25 @@ impl Kept {
 /// The output of a linear layer.
 struct LinearOutput {
     kept: Kept,
-    /// Ops that have read it, and the linear layer among them.
+    /// The number of ops that have read it, and the key of the linear layer among them.
     uses: usize,
     next: Option<String>,
 }
 
-/// A number of each row, picked from what may be log-probabilities.
+/// One number of each row, gathered from rows that may be log-probabilities.
 struct Picked {
     kept: Kept,
     rows: Tensor,
     is_negative: bool,
 }
 
-/// Whether an output has one number of each row, of several that ask for their gradient.
+/// Whether an output contains one number of each row, from rows that have several and require a
+/// gradient.
 fn is_one_of_each_row(rows: &Tensor, output: &Tensor) -> bool {
     rows.rank() == 2 && rows.needs_grad() && rows.dims()[1] > 1 && output.dims() == [rows.dims()[0], 1]
 }
 
-/// What was seen between layers.
+/// The observations between layers.
 #[derive(Default)]
 pub(super) struct Joints {
     linear: Vec<LinearOutput>,
@@ -58,7 +60,8 @@ pub(super) struct Joints {
 }
 
 impl Joints {
-    /// Notes an op: in the linear layer of this key, if in one, and whether in the model.
+    /// Records an op. `linear` is the key of the linear layer that contains it, if any; `is_inside`
+    /// is whether it runs within the model.
     pub(super) fn op(&mut self, call: &OpCall<'_>, linear: Option<&str>, is_inside: bool) -> Result<()> {
         self.read(call, linear);
         if is_inside {
@@ -71,7 +74,8 @@ impl Joints {
         Ok(())
     }
 
-    /// Notes the end of a layer. A container gives what its last layer gave, which is the one to look at.
+    /// Records the end of a layer. The output of a container is that of its last layer, which is
+    /// the one to report.
     pub(super) fn layer(&mut self, call: &LayerCall, output: &Tensor, is_leaf: bool) {
         if self.latest.as_ref().is_none_or(|latest| latest.key.is_empty() || !latest.is(output)) {
             let name = if call.key.is_empty() { call.kind } else { &call.key };
@@ -83,7 +87,7 @@ impl Joints {
         }
     }
 
-    /// Counts who reads the outputs of linear layers.
+    /// Counts the ops that read the outputs of linear layers.
     fn read(&mut self, call: &OpCall<'_>, linear: Option<&str>) {
         for (at, input) in call.inputs.iter().enumerate() {
             for known in self.linear.iter_mut().filter(|known| known.kept.is(input)) {
@@ -98,7 +102,8 @@ impl Joints {
         }
     }
 
-    /// Notes what nll_loss does: it picks a number of each row, takes its negative, and leaves out those that do not count.
+    /// Detects `nll_loss`: it gathers a number of each row, negates it, and masks ignored targets
+    /// with a select.
     fn pick(&mut self, call: &OpCall<'_>) -> Result<()> {
         let (Some(input), Some(output)) = (call.inputs.first(), call.outputs.first()) else { return Ok(()) };
         match call.op {
@@ -127,7 +132,8 @@ impl Joints {
         Ok(())
     }
 
-    /// What is said where the last output, `[n, 1]` or `[n]`, meets something of the other shape that asks for no gradient.
+    /// Returns a fault if the last output, `[n, 1]` or `[n]`, is combined with a tensor of the
+    /// other shape that does not require a gradient.
     fn meets(&self, call: &OpCall<'_>) -> Option<Misuse> {
         let Op::Binary(_) = call.op else { return None };
         let (one, other, result) = (call.inputs.first()?, call.inputs.get(1)?, call.outputs.first()?);
@@ -154,7 +160,7 @@ impl Joints {
         })
     }
 
-    /// What a report is formed of.
+    /// Passes the observations to a report.
     pub(super) fn tell(self, readings: &mut Readings) {
         for (sums, layer, name) in self.log_sums {
             readings.log_sums(sums, layer, name);

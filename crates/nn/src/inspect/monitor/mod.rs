@@ -1,4 +1,5 @@
-//! What a training does, layer by layer: statistics of outputs, weights and gradients every some steps, and a sentence where they tell of a fault.
+//! Monitoring of a training run by layer: statistics of outputs, weights and gradients at regular
+//! intervals, with a message for each fault that they show.
 
 mod activations;
 mod faults;
@@ -30,31 +31,42 @@ use ternion_core::{
     open_op_observer, unobserved,
 };
 
-/// How often a [`StatsMonitor`] looks, and what it takes for a fault.
+/// How often a [`StatsMonitor`] takes a reading, and the limits from which on it reports a fault.
 ///
-/// The limits are far from what training does when it is well, so that a warning is worth reading. None is a law: each tells where it comes from.
+/// The limits are far from what healthy training runs do, so that a warning is worth reading. They
+/// are heuristics; the documentation of each states its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StatsConfig {
-    /// Steps from one reading to the next; 100 by default. A reading takes about twenty small ops for each layer and parameter, one for each op, and one read from the device.
+    /// Steps from one reading to the next; 100 by default. A reading takes about twenty small ops
+    /// for each layer and parameter, one for each op, and one copy from the device.
     pub every: u64,
-    /// Readings in a row after which something is a fault that a single batch may show by chance; 5 by default.
+    /// Number of consecutive readings after which a condition that a single batch may show by
+    /// chance counts as a fault; 5 by default.
     pub patience: usize,
-    /// How many times larger or smaller the outputs of one layer, or the gradients that come to it, may be than those of another; 1000 by default. First weights are chosen so that
-    /// both keep their size from layer to layer (Glorot and Bengio 2010, section 4.2; He et al. 2015, section 2.2). A factor of 2 for each of ten layers makes 1000.
+    /// By which factor the outputs of one layer, or the gradients that arrive at it, may be larger
+    /// or smaller than those of another; 1000 by default. Weights are initialized so that both keep
+    /// their size from layer to layer (Glorot and Bengio 2010, section 4.2; He et al. 2015, section
+    /// 2.2). A factor of 2 for each of ten layers makes 1000.
     pub growth: f64,
-    /// The share of units of a ReLU that give 0 for each example of a batch, from which on it is called dead; 0.9 by default. About half of all outputs of a ReLU are 0 when
-    /// training is well (He et al. 2015 reckon with half), but hardly a unit is 0 for all examples.
+    /// The fraction of units of a ReLU with output 0 for every example of a batch from which on the
+    /// ReLU is called dead; 0.9 by default. About half of all outputs of a ReLU are 0 in healthy
+    /// training (He et al. 2015 assume half), but hardly a unit is 0 for all examples.
     pub dead_share: f64,
-    /// The largest change of a weight in a step, of its own size; 0.5 by default. About 0.001 is usual (Karpathy, Stanford's CS231n, "Ratio of weights:updates"); the first steps of
-    /// Adam, which change each number by the learning rate, reach some 0.1.
+    /// The largest change of a weight in a step, relative to its size; 0.5 by default. About 0.001
+    /// is usual (Karpathy, Stanford's CS231n, "Ratio of weights:updates"); the first steps of Adam,
+    /// which change each number by the learning rate, reach about 0.1.
     pub largest_update: f64,
-    /// The smallest change of a weight in a step, of its own size, in which all weights must fall short of it; 1e-6 by default. An f32 has no room for changes below 6e-8 of it.
+    /// The smallest change of a weight in a step, relative to its size; 1e-6 by default. It is a
+    /// fault if the changes of all weights are smaller. An f32 cannot represent changes below 6e-8
+    /// of its value.
     pub smallest_update: f64,
-    /// The largest root mean square of an input that goes into a layer's product as it is; 30 by default. Inputs of about 1 are what first weights are made for (LeCun et al. 1998, "Efficient
-    /// BackProp", section 4.3); images of bytes that were not divided by 255 have about 100.
+    /// The largest root mean square of an input that a layer multiplies unchanged; 30 by default.
+    /// Weights are initialized for inputs of about 1 (LeCun et al. 1998, "Efficient BackProp",
+    /// section 4.3); images of bytes that were not divided by 255 have about 100.
     pub largest_input: f64,
-    /// The smallest root mean square, of the numbers that are not 0, of an input that goes into a layer's product as it is; 1e-3 by default. What a product makes of smaller ones
-    /// is covered by the layer's bias, which starts at about 1 by the root of the width.
+    /// The smallest root mean square of the nonzero numbers of an input that a layer multiplies
+    /// unchanged; 1e-3 by default. For smaller inputs the product is negligible compared with the
+    /// layer's bias, which is initialized to about 1 divided by the square root of the width.
     pub smallest_input: f64,
 }
 
@@ -98,10 +110,13 @@ impl StatsConfig {
     }
 }
 
-/// Looks at a training every some steps: the outputs of each layer and the gradients that come to them, weights and their gradients, and how far a step moves them.
+/// Takes readings of a training run at regular intervals: the outputs of each layer and their
+/// gradients, weights and their gradients, and how far a step changes the weights.
 ///
-/// What it sees is formed on the device; a few numbers for each tensor are read, all at once. It names the layer at fault in a sentence: see [`Fault`]. A fault that stays is told
-/// again at ever larger distances: see [`StatsReport::warnings`]. A step that is not watched costs what it costs without.
+/// The statistics are computed on the device. A few numbers for each tensor are copied to the host,
+/// all at once. Warnings name the layer at fault: see [`Fault`]. A persistent fault is reported
+/// with exponential back-off: see [`StatsReport::warnings`]. Steps without a reading have no
+/// overhead.
 ///
 /// ```
 /// use ternion_core::{DType, Result, Tensor};
@@ -117,9 +132,10 @@ impl StatsConfig {
 /// let mut monitor = StatsMonitor::new(StatsConfig { every: 10, ..Default::default() })?;
 /// for step in 0..30 {
 ///     let loss = monitor.watch(&model, step, || model.forward(&input)?.cross_entropy(&labels))?;
-///     // A step of the optimiser, and on steps 0, 10 and 20 a report.
+///     // A step of the optimizer, and on steps 0, 10 and 20 a report.
 ///     if let Some(report) = monitor.step(&mut adam, &loss.backward()?)? {
-///         report.warnings.iter().for_each(|warning| eprintln!("{warning}")); // or all of it: {report}
+///         // Print the warnings, or the whole report with {report}.
+///         report.warnings.iter().for_each(|warning| eprintln!("{warning}"));
 /// #       assert!(report.all_warnings.is_empty() && report.step % 10 == 0);
 ///     }
 /// }
@@ -131,21 +147,22 @@ pub struct StatsMonitor {
     watched: Option<Watched>,
     history: History,
     rates: Rates,
-    /// Of the last reading.
+    /// The bare tensors that required a gradient in the last reading.
     plain: Vec<Plain>,
 }
 
-/// Learning rates of the steps since the last reading, also of those that are not looked at.
+/// Learning rates of the steps since the last reading, including steps without a reading.
 #[derive(Default)]
 struct Rates {
-    /// Of the last step.
+    /// The learning rate of the last step.
     last: Option<f64>,
-    /// The largest one up to the reading before, and the largest one since.
+    /// The largest learning rates up to and since the previous reading.
     before: f64,
     since: f64,
 }
 
-/// From here on a larger rate counts as a rise: schedules that warm up begin lower, but go on in small steps.
+/// From this factor on a larger learning rate counts as a rise. Schedules with a warmup start
+/// lower, but rise in small steps.
 const RISE: f64 = 100.0;
 
 impl Rates {
@@ -154,7 +171,8 @@ impl Rates {
         self.since = self.since.max(rate);
     }
 
-    /// The largest rates before the reading before and since, if these are far apart; the next reading begins anew.
+    /// Returns the largest learning rates up to and since the previous reading, if the second is
+    /// much larger, and starts the next interval.
     fn rise(&mut self) -> Option<(f64, f64)> {
         let (before, since) = (self.before, self.since);
         (self.before, self.since) = (before.max(since), 0.0);
@@ -162,7 +180,7 @@ impl Rates {
     }
 }
 
-/// A step that is being watched.
+/// A step with a reading.
 struct Watched {
     step: u64,
     parameters: Vec<Param>,
@@ -171,10 +189,10 @@ struct Watched {
 }
 
 impl StatsMonitor {
-    /// One that has seen nothing.
+    /// Creates a monitor without readings.
     ///
     /// # Errors
-    /// Steps or readings of 0, limits that are none.
+    /// Returns an error if `every` or `patience` is 0, or if a limit is not valid.
     pub fn new(config: StatsConfig) -> Result<StatsMonitor> {
         config.check()?;
         Ok(StatsMonitor {
@@ -186,10 +204,12 @@ impl StatsMonitor {
         })
     }
 
-    /// Runs `compute`, the forward of step `step` (with the loss, or without it), and watches the layers of `model` meanwhile if the step is one of those that
-    /// are looked at. What cannot be measured becomes the error of the layer.
+    /// Runs `compute`, the forward pass of step `step` (with or without the loss). If the step is
+    /// due for a reading, observes the layers of `model` meanwhile. If a measurement fails, the
+    /// layer returns its error.
     ///
-    /// A step that [`Device::capture`](ternion_core::Device::capture) records for its replay is not looked at: nothing can be read there.
+    /// A step that [`Device::capture`](ternion_core::Device::capture) records has no reading,
+    /// because nothing can be copied to the host then.
     pub fn watch<M: Module + ?Sized, T>(&mut self, model: &M, step: u64, compute: impl FnOnce() -> T) -> T {
         match self.begin(model, step) {
             None => compute(),
@@ -200,8 +220,9 @@ impl StatsMonitor {
         }
     }
 
-    /// Watches as [`watch`](StatsMonitor::watch) does, until [`close`](StatsMonitor::close): for bindings to languages whose scopes are no closures. False if the step is not one of
-    /// those that are looked at, and there is nothing to close.
+    /// Starts to observe as [`watch`](StatsMonitor::watch) does, until
+    /// [`close`](StatsMonitor::close): for bindings that cannot pass a closure. Returns false if
+    /// the step is not due for a reading; there is then nothing to close.
     pub fn open<M: Module + ?Sized>(&mut self, model: &M, step: u64) -> bool {
         let Some(seen) = self.begin(model, step) else { return false };
         open_layer_observer(model, noting_layers(seen.clone()));
@@ -209,13 +230,13 @@ impl StatsMonitor {
         true
     }
 
-    /// Ends on this thread what [`open`](StatsMonitor::open) began.
+    /// Ends on this thread what [`open`](StatsMonitor::open) started.
     pub fn close() {
         close_op_observer();
         close_layer_observer();
     }
 
-    /// Where layers and ops of step `step` are to be noted, if it is looked at.
+    /// Returns the record for layers and ops of step `step`, if it is due for a reading.
     fn begin<M: Module + ?Sized>(&mut self, model: &M, step: u64) -> Option<Arc<Mutex<Seen>>> {
         self.watched = None;
         if !step.is_multiple_of(self.config.every) || is_recording_step() {
@@ -227,21 +248,23 @@ impl StatsMonitor {
         Some(seen)
     }
 
-    /// What was seen of the step that was watched last, with these gradients of it; `None` if the step was not one of those that are looked at, or has been reported.
+    /// Returns the report of the step that was observed last, with these gradients; `None` if the
+    /// step was not due for a reading or has already been reported.
     ///
     /// # Errors
-    /// If an earlier op failed on the device, or there is no memory.
+    /// Returns an error if an earlier op failed on the device, or if memory is exhausted.
     pub fn report(&mut self, gradients: &Gradients) -> Result<Option<StatsReport>> {
         let Some(watched) = self.watched.take() else { return Ok(None) };
         let readings = watched.readings(gradients, &mut self.plain)?;
         self.told(watched.step, readings).map(Some)
     }
 
-    /// Has `optimizer` make its step, and reports as [`report`](StatsMonitor::report) does, with the changes of the weights. On a step that is looked at, the weights are copied
-    /// for as long as the step takes.
+    /// Runs a step of `optimizer`, and reports as [`report`](StatsMonitor::report) does, including
+    /// the changes of the weights. For a step with a reading, the weights are copied for the
+    /// duration of the step.
     ///
     /// # Errors
-    /// Those of the step, and as [`report`](StatsMonitor::report).
+    /// The errors of the step and of [`report`](StatsMonitor::report).
     pub fn step<O: Optimizer + ?Sized>(
         &mut self,
         optimizer: &mut O,
@@ -252,19 +275,20 @@ impl StatsMonitor {
         self.step_by(gradients, || optimizer.step(gradients))
     }
 
-    /// Notes the learning rate of the next [`step_by`](StatsMonitor::step_by), which [`step`](StatsMonitor::step) asks the optimizer for: reports tell it where steps are too large.
+    /// Sets the learning rate of the next [`step_by`](StatsMonitor::step_by), for reports of steps
+    /// that are too large. [`step`](StatsMonitor::step) gets it from the optimizer.
     pub fn note_rate(&mut self, rate: f64) {
         self.rates.note(rate);
     }
 
-    /// Notes gradients that belong to no parameter of the model, by the tensors that they came to and their shapes, where [`Gradients`] do not have them: for bindings to languages
-    /// that have them elsewhere.
+    /// Records gradients that belong to no parameter of the model, by their tensors and shapes, if
+    /// they are not in [`Gradients`]: for bindings that store them elsewhere.
     pub fn note_unclaimed(&mut self, gradients: Vec<(TensorId, Shape)>) {
         self.watched.iter_mut().for_each(|watched| watched.setup.unclaimed.clone_from(&gradients));
     }
 
-    /// Notes which tensors all optimizers have, for bindings to languages that know: parameters that none has, while the model has others, are not
-    /// to be trained.
+    /// Records the tensors of all optimizers, for bindings that know them. Parameters that no
+    /// optimizer has, while one has others of the model, are assumed not to be trained.
     pub fn note_all_held(&mut self, tensors: HashSet<TensorId>) {
         self.note_held(Held { tensors, is_all: true });
     }
@@ -273,10 +297,11 @@ impl StatsMonitor {
         self.watched.iter_mut().for_each(|watched| watched.setup.held.clone_from(&held));
     }
 
-    /// As [`step`](StatsMonitor::step), for whoever makes the step by other means: `step` changes the parameters by these gradients.
+    /// Like [`step`](StatsMonitor::step), without an optimizer: `step` changes the parameters using
+    /// these gradients.
     ///
     /// # Errors
-    /// As [`step`](StatsMonitor::step).
+    /// Same as [`step`](StatsMonitor::step).
     pub fn step_by(
         &mut self,
         gradients: &Gradients,
@@ -317,7 +342,7 @@ fn noting_ops(seen: Arc<Mutex<Seen>>) -> impl Fn(&ternion_core::OpCall<'_>) -> R
     move |call: &ternion_core::OpCall<'_>| unobserved(|| lock(&seen).op(call))
 }
 
-/// What was seen so far: a panic elsewhere cannot leave it half noted.
+/// Ignores poisoning: a panic elsewhere cannot leave the record half changed.
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -335,7 +360,8 @@ impl Watched {
         Ok(readings)
     }
 
-    /// The weights before the step. Biases start at 0, so that their change tells nothing.
+    /// Returns copies of the weights before the step. Biases are omitted: they start at 0, so that
+    /// their relative change is meaningless.
     fn copies(&self) -> Result<Vec<Option<Tensor>>> {
         let copy = |param: &Param| {
             let tensor = param.tensor();
@@ -347,7 +373,8 @@ impl Watched {
     }
 }
 
-/// The change of a weight, and its product with the weight as it was, number by number.
+/// Returns the statistics of the change of a weight, and of its elementwise product with the old
+/// weight.
 fn changed(param: &Param, before: &Tensor) -> Result<[DeviceStats; 2]> {
     let compared = || {
         let change = param.tensor().detach().sub(before)?;

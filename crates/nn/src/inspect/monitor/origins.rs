@@ -1,4 +1,5 @@
-//! Where NaN and infinity begin: what each op of a pass was computed from, so that a broken output leads back to the op that made it so.
+//! The origins of NaN and infinity: the inputs of each op of a pass are recorded, so that a
+//! non-finite output can be traced to the op that produced it.
 
 use super::faults::{AFTER_A_STEP, in_words};
 use super::report::LayerStats;
@@ -8,63 +9,64 @@ use ternion_core::anomaly::current_function;
 use ternion_core::backend::WeakBuffer;
 use ternion_core::{Op, OpCall, Result, Tensor, no_grad, unobserved};
 
-/// The place of a tensor among those that were noted.
+/// The index of a tensor among those that were recorded.
 pub(super) type Noted = usize;
 
-/// The call of a layer, by its number.
+/// The index of a call of a layer.
 pub(super) type LayerNumber = usize;
 
-/// Where an op is computed.
+/// The location of an op in the model.
 #[derive(Clone, Default)]
 pub(super) struct Scene {
-    /// The innermost layer that computes, by its number, and what it is called.
+    /// The innermost layer that is computing: the index of its call, and its name in messages.
     pub layer: Option<(LayerNumber, String)>,
-    /// Its key; empty without one.
+    /// The key of this layer; empty if there is none.
     pub within: String,
     /// The key of the layer that ended last.
     pub after: String,
 }
 
-/// A tensor that an op gave, or that was given to it.
+/// A tensor that an op returned, or that was passed to one.
 struct Made {
-    /// The op; of what was given, the op that it was given to first.
+    /// The op that returned it; for a tensor that no recorded op returned, the first op that it was
+    /// passed to.
     op: &'static str,
     scene: Scene,
-    /// The largest absolute value, on the device: NaN, or infinite, if an element is.
+    /// The largest absolute value, on the device; NaN or infinite if an element is.
     largest: Option<Tensor>,
     inputs: Vec<Noted>,
     is_given: bool,
-    /// The name of a parameter.
+    /// The name of the parameter, if it is one.
     parameter: Option<String>,
-    /// Whether the program asked for infinity, as masks do, or for NaN.
+    /// Whether the program wrote infinity, as for masks, or NaN.
     is_meant: bool,
 }
 
 impl Made {
-    /// Whether it is infinite as the program wants it.
+    /// Whether it is infinite on purpose.
     fn is_on_purpose(&self) -> bool {
         self.is_meant || (self.is_given && self.parameter.is_none())
     }
 }
 
-/// What was noted of a pass.
+/// The recorded tensors of a pass.
 #[derive(Default)]
 pub(super) struct Origins {
     made: Vec<Made>,
-    /// By the addresses of buffers, which stay theirs as long as there is a handle.
+    /// Tensors by the addresses of their buffers, which are not reused while a handle exists.
     latest: HashMap<usize, Noted>,
     held: Vec<WeakBuffer>,
     /// The names of parameters, by the addresses of their buffers.
     parameters: HashMap<usize, String>,
-    /// Calls of layers inside of which no other layer computed.
+    /// Calls of layers within which no other layer computed.
     leaves: HashSet<LayerNumber>,
 }
 
-/// What began to be NaN, or infinite.
+/// The origin of NaN or infinity.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Origin {
     op: &'static str,
-    /// What sentences call the place, `log after a`, or the layer inside of which it is.
+    /// The name of the location in messages: `log after a`, or the layer that contains the op.
     name: String,
     /// The key of the layer to look at.
     pub layer: String,
@@ -74,22 +76,22 @@ pub(super) struct Origin {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// NaN of finite numbers.
+    /// NaN from finite numbers.
     Nan,
-    /// NaN of infinite numbers that were meant.
+    /// NaN from numbers that are infinite on purpose.
     NanOfInfinite,
-    /// Infinity of finite numbers.
+    /// Infinity from finite numbers.
     Infinite,
-    /// It was given as it is.
+    /// It was passed to the model.
     Given,
-    /// The program asks for it.
+    /// The program writes it.
     Written,
-    /// A parameter has it.
+    /// A parameter contains it.
     Held,
 }
 
 impl Origins {
-    /// Of a model with these parameters.
+    /// Creates the origins for a model with these parameters.
     pub(super) fn of(parameters: &[Param]) -> Origins {
         let named = |param: &Param| {
             (param.tensor().buffer().address(), param.name().unwrap_or("a parameter").to_owned())
@@ -135,17 +137,17 @@ impl Origins {
         Ok(at)
     }
 
-    /// Notes that nothing else computed inside of a layer.
+    /// Records that no other layer computed within a layer.
     pub(super) fn leaf(&mut self, layer: LayerNumber) {
         self.leaves.insert(layer);
     }
 
-    /// What is known of the memory of a tensor.
+    /// Returns the index of the last recorded tensor in the buffer of this tensor.
     pub(super) fn known(&self, tensor: &Tensor) -> Option<Noted> {
         self.latest.get(&tensor.buffer().address()).copied()
     }
 
-    /// Where what is broken in a tensor begins.
+    /// Traces the non-finite values of a tensor to their origin.
     pub(super) fn trace(&self, from: Noted) -> Result<Option<Origin>> {
         let is_nan = |largest: f64| largest.is_nan();
         let size = self.largest(from)?;
@@ -164,7 +166,7 @@ impl Origins {
             return Ok(None);
         };
         let made = &self.made[at];
-        // Infinity that the program asks for is where it wants it: what gives it on is looked at.
+        // Infinity that the program writes is not a fault; the op that turns it into NaN is.
         let is_wanted = kind == Kind::Infinite && made.is_on_purpose();
         Ok((!is_wanted).then(|| self.origin(made, kind)))
     }
@@ -194,7 +196,7 @@ impl Origins {
         self.made[at].largest.as_ref().map_or(Ok(0.0), |largest| unobserved(|| largest.item_f64()))
     }
 
-    /// An input of which this holds.
+    /// Returns an input that satisfies the condition.
     fn input(&self, of: Noted, is: impl Fn(f64) -> bool) -> Result<Option<Noted>> {
         for &input in &self.made[of].inputs {
             if is(self.largest(input)?) {
@@ -204,7 +206,7 @@ impl Origins {
         Ok(None)
     }
 
-    /// The first of the tensors that this one was computed from of which this holds all the way.
+    /// Follows inputs that satisfy the condition, and returns the first tensor of this chain.
     fn first(&self, from: Noted, is: impl Fn(f64) -> bool) -> Result<Noted> {
         let mut at = from;
         while let Some(before) = self.input(at, &is)? {
@@ -214,7 +216,7 @@ impl Origins {
     }
 }
 
-/// Whether the program wrote an infinite number, which a mask puts where nothing is to be, or NaN.
+/// Whether the program wrote an infinite number, as for a mask, or NaN.
 fn is_meant(op: &Op) -> bool {
     let number = match op {
         Op::Fill(fill) => fill.value,
@@ -229,7 +231,7 @@ const MASK: &str = "look for a mask that hides a whole row";
 const LOOK: &str = "look for a division by 0, a root or a logarithm outside of its range, or numbers too large for the dtype";
 
 impl Origin {
-    /// Whether the first layer whose output shows the fault has it.
+    /// Whether `shown`, the first layer whose output is not finite, is also the origin.
     fn is_that_of(&self, shown: &LayerStats) -> bool {
         match self.kind {
             Kind::Held => self.layer == shown.key,
@@ -238,7 +240,7 @@ impl Origin {
         }
     }
 
-    /// What to look for in the layer whose output shows the fault, and has it.
+    /// Returns what to look for if the layer with the non-finite output is also the origin.
     pub(super) fn advice(&self) -> String {
         match self.kind {
             Kind::NanOfInfinite => {
@@ -249,7 +251,8 @@ impl Origin {
         }
     }
 
-    /// The sentence, where the fault is not that of `shown`, the first layer whose output shows it.
+    /// Returns the message if the origin is not `shown`, the first layer whose output is not
+    /// finite.
     pub(super) fn elsewhere(&self, shown: &LayerStats) -> Option<String> {
         if self.is_that_of(shown) {
             return None;

@@ -1,4 +1,4 @@
-//! What was read of a step, as a table.
+//! The report of a step, as a table.
 
 use super::activations::Activation;
 use super::faults::StatsWarning;
@@ -9,46 +9,52 @@ use crate::module::Param;
 use std::fmt;
 use ternion_core::{DeviceStats, Result, Stats, Tensor};
 
-/// Where an output comes from.
+/// The source of an output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Place {
     pub key: String,
     pub kind: &'static str,
-    /// Whether it is an op behind the layer of this key, and no layer.
+    /// Whether it is an op after the layer with this key, instead of a layer.
     pub is_op: bool,
-    /// Whether no other layer computes inside.
+    /// Whether no other layer computes within it.
     pub is_leaf: bool,
-    /// What it ends with.
+    /// The activation that it ends with.
     pub activation: Option<Activation>,
-    /// Of an input: what takes it first.
+    /// For an input: how the first op uses it.
     pub fed: Fed,
 }
 
-/// The outputs of a layer, or of a ReLU that is called as a function, and the gradients that came to them. Those of several calls count together.
+/// The outputs of a layer, or of a ReLU that is called as a function, and their gradients. Several
+/// calls are merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerStats {
-    /// The key of the layer in the model: of that before it, for a ReLU that is called as a function; empty for the model itself and for its input.
+    /// The key of the layer in the model; for a ReLU that is called as a function, that of the
+    /// layer before it; empty for the model itself and for its input.
     pub key: String,
-    /// The name of the layer's type; `relu` for the function, `input` for what the model computes with first.
+    /// The name of the layer's type; `relu` for the function, `input` for the first tensor that the
+    /// model uses.
     pub kind: &'static str,
-    /// Of its outputs.
+    /// Statistics of its outputs.
     pub output: Stats,
-    /// Of the gradient of the loss by its outputs: `None` if none came, or nothing was recorded.
+    /// Statistics of the gradient of the loss with respect to its outputs; `None` if there is none
+    /// or nothing was recorded.
     pub gradient: Option<Stats>,
-    /// The share of its units that gave 0 for each example: of ReLUs of at least two axes.
+    /// The fraction of its units with output 0 for every example; only for ReLUs whose output has
+    /// at least two axes.
     pub silent: Option<f64>,
-    /// The share of its numbers at which it is flat, so that no gradient to speak of comes back: of sigmoid and tanh, and of softmax the share of its rows.
+    /// The fraction of its numbers that are saturated, so that the gradient is negligible; for
+    /// sigmoid and tanh, and for softmax the fraction of its rows.
     pub saturated: Option<f64>,
     pub(super) is_op: bool,
     pub(super) is_leaf: bool,
     pub(super) activation: Option<Activation>,
     pub(super) fed: Fed,
-    /// Of an input: how far its examples are apart, number by number.
+    /// For an input: the differences between its examples, for each number of an example.
     pub(super) spread: Option<Stats>,
 }
 
 impl LayerStats {
-    /// What it is called in tables and sentences: `layers.2`, `relu after layers.2`, `input`.
+    /// Returns the name in tables and messages: `layers.2`, `relu after layers.2`, `input`.
     pub fn name(&self) -> String {
         match (self.key.as_str(), self.is_op) {
             ("", _) => self.kind.to_owned(),
@@ -58,59 +64,63 @@ impl LayerStats {
     }
 }
 
-/// A parameter, its gradient, and how far the step moved it.
+/// Statistics of a parameter, its gradient, and the change by the step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightStats {
-    /// Its key in the state dict.
+    /// The parameter's key in the state dict.
     pub name: String,
-    /// Of its values, before the step.
+    /// Statistics of its values, before the step.
     pub values: Stats,
-    /// Of its gradient: `None` if none came.
+    /// Statistics of its gradient; `None` if there is none.
     pub gradient: Option<Stats>,
-    /// The norm of the step's change by that of the values: of parameters of at least two axes, where the monitor made the step.
+    /// The norm of the change divided by the norm of the values; only for parameters of at least
+    /// two axes, and if the monitor ran the step.
     pub update: Option<f64>,
     /// Whether it is excluded from training.
     pub is_frozen: bool,
-    /// Elements of a row: inputs that add up in an output.
+    /// The number of elements of a row, that is, of the inputs of an output.
     pub(super) fan_in: usize,
     pub(super) is_matrix: bool,
-    /// Whether the step goes straight to 0.
+    /// Whether the change points straight to 0.
     pub(super) shrinks: bool,
 }
 
 impl WeightStats {
-    /// The key of its layer: that of the parameter without its last part.
+    /// Returns the key of its layer: that of the parameter without its last part.
     pub fn layer(&self) -> &str {
         self.name.rsplit_once('.').map_or("", |(layer, _)| layer)
     }
 }
 
-/// What a [`StatsMonitor`](super::StatsMonitor) saw of a step. Prints as a table with all warnings below, each with the step since which it has been there.
+/// The reading of a step by a [`StatsMonitor`](super::StatsMonitor). Prints as a table followed by
+/// all warnings, each with the step since which it has persisted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatsReport {
     /// The step.
     pub step: u64,
-    /// The input, then layers and ReLUs in the order in which they ended first.
+    /// The input, then layers and ReLUs in the order in which they first ended.
     pub layers: Vec<LayerStats>,
-    /// In the order of [`Module::parameters`](crate::Module::parameters).
+    /// The parameters, in the order of [`Module::parameters`](crate::Module::parameters).
     pub weights: Vec<WeightStats>,
-    /// What is to be told now: faults that earlier readings did not show, those that twice as many readings have shown as when they were told last (the first, second, fourth,
-    /// eighth and so on), and those whose figure has become ten times larger or smaller (but for [`Fault::SmallUpdates`](super::Fault): a schedule
-    /// lets updates fall). A fault that was away for [`StatsConfig::patience`](super::StatsConfig::patience) readings is
-    /// told as one that was never there.
+    /// The warnings to report now. These are new faults; faults that twice as many readings have
+    /// shown as at the last report (the first, second, fourth, eighth and so on); and faults whose
+    /// figure has become ten times larger or smaller (except [`Fault::SmallUpdates`](super::Fault),
+    /// because updates decrease along a schedule). A fault that was absent for
+    /// [`StatsConfig::patience`](super::StatsConfig::patience) readings counts as new.
     pub warnings: Vec<StatsWarning>,
-    /// All that is wrong, whether it was told before or not; the cause before its consequences where that can be told.
+    /// All faults, whether or not they were reported before; a cause precedes its consequences if
+    /// that can be determined.
     pub all_warnings: Vec<StatsWarning>,
     pub(super) setup: Setup,
 }
 
-/// A statistic among those that will be read.
+/// The index of a statistic among those that will be read.
 type Slot = usize;
 
 struct OutputReading {
     place: Place,
     outputs: Vec<Slot>,
-    /// What is known of the memory of each.
+    /// For each call, the recorded tensor in its buffer.
     noted: Vec<Option<Noted>>,
     silent: Vec<Slot>,
     saturated: Vec<Slot>,
@@ -121,20 +131,21 @@ struct WeightReading {
     name: String,
     values: Slot,
     gradient: Option<Slot>,
-    /// The change, and its product with the values, number by number.
+    /// The change, and its elementwise product with the values.
     update: Option<[Slot; 2]>,
     is_frozen: bool,
     fan_in: usize,
     is_matrix: bool,
 }
 
-/// What is to be read, all at once.
+/// All statistics of a reading, which are copied to the host at once.
 #[derive(Default)]
 pub(super) struct Readings {
     all: Vec<DeviceStats>,
-    /// How far the examples of the input are apart.
+    /// The differences between the examples of the input.
     spread: Option<Slot>,
-    /// Sums of what a loss takes for log-probabilities, with the key of the layer and what it is called.
+    /// Log-sum-exp of rows that a loss treats as log-probabilities, with the key and the name of
+    /// their layer.
     log_sums: Vec<(Slot, String, String)>,
     outputs: Vec<OutputReading>,
     weights: Vec<WeightReading>,
@@ -148,7 +159,8 @@ impl Readings {
         self.all.len() - 1
     }
 
-    /// Adds an output, with what was formed of the units of its activation: those that are silent, and those that are saturated.
+    /// Adds an output, with the statistics of the units of its activation that are silent, and of
+    /// those that are saturated.
     pub(super) fn output(
         &mut self,
         place: Place,
@@ -176,12 +188,12 @@ impl Readings {
         reading.gradients.extend(gradients);
     }
 
-    /// Adds how far the examples of the input are apart.
+    /// Adds the differences between the examples of the input.
     pub(super) fn spread(&mut self, spread: &DeviceStats) {
         self.spread = Some(self.put(spread.clone()));
     }
 
-    /// Adds the sums of rows that a loss takes for the log-probabilities of a layer.
+    /// Adds the log-sum-exp of rows that a loss treats as the log-probabilities of a layer.
     pub(super) fn log_sums(&mut self, sums: DeviceStats, layer: String, name: String) {
         let slot = self.put(sums);
         self.log_sums.push((slot, layer, name));
@@ -203,12 +215,12 @@ impl Readings {
         Ok(())
     }
 
-    /// Notes the change of parameter `at`.
+    /// Records the change of parameter `at`.
     pub(super) fn updated(&mut self, at: usize, change: [DeviceStats; 2]) {
         self.weights[at].update = Some(change.map(|stats| self.put(stats)));
     }
 
-    /// Where the first output that is not finite begins to be so.
+    /// Returns the origin of the first output that is not finite.
     fn origin(&self, all: &[Stats]) -> Result<Option<Origin>> {
         let is_broken = |reading: &&OutputReading| reading.outputs.iter().any(|&at| all[at].is_broken());
         let Some(reading) = self.outputs.iter().find(is_broken) else { return Ok(None) };
@@ -226,7 +238,8 @@ impl Readings {
             let Some(output) = merged(&reading.outputs) else { continue };
             let Place { key, kind, is_op, is_leaf, activation, fed } = reading.place;
             let spread = self.spread.filter(|_| kind == "input").map(|at| all[at]);
-            // A unit is dead that is silent in every call: in no more of them than in the call with the fewest.
+            // A unit is dead if it is silent in every call. The smallest fraction of all calls is
+            // an upper bound.
             let silent = reading.silent.iter().map(|&at| all[at].mean).reduce(f64::min);
             let saturated = merged(&reading.saturated).map(|share| share.mean);
             let gradient = merged(&reading.gradients);
@@ -267,7 +280,8 @@ impl Readings {
     }
 }
 
-/// Whether a change points to 0, by its product with the values: the cosine is -1.
+/// Whether a change points to 0, that is, its cosine with the values is -1, computed from their
+/// elementwise product.
 fn is_opposite(values: &Stats, change: &Stats, along: &Stats) -> bool {
     along.mean * along.elements as f64 <= -0.99 * values.norm() * change.norm() && change.norm() > 0.0
 }
@@ -281,7 +295,8 @@ struct Line<'a> {
 }
 
 impl StatsReport {
-    /// Outputs of layers, each followed by the parameters of its layer, then parameters of layers that did not compute.
+    /// Returns the lines for the outputs of layers, each followed by the parameters of its layer,
+    /// and then for the parameters of layers that did not compute.
     fn lines(&self) -> Vec<Line<'_>> {
         let mut lines = Vec::new();
         let mut told = vec![false; self.weights.len()];

@@ -1,4 +1,5 @@
-//! What a forward pass shows as it runs: the outputs of layers and of activations, and hooks for the gradients that will come to them.
+//! The record of a forward pass: the outputs of layers and activations, and hooks for their
+//! gradients.
 
 use super::activations::{Activation, Applied};
 use super::input::{self, Fed};
@@ -12,47 +13,49 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::autograd::{HookHandle, TensorId, is_recording};
 use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, no_grad, unobserved};
 
-/// What is formed of gradients in the backward pass.
+/// Statistics of gradients, which the hooks add in the backward pass.
 type Arrived = Arc<Mutex<Vec<DeviceStats>>>;
 
-/// An output, and the gradient that comes to it.
+/// An output and its gradient.
 struct Measured {
     output: DeviceStats,
-    /// 1 for each unit of a ReLU that gave 0 for each example, else 0.
+    /// 1 for each unit of a ReLU with output 0 for every example, otherwise 0.
     silent: Option<DeviceStats>,
-    /// 1 for each number of a sigmoid, tanh or softmax at which it is flat, else 0.
+    /// 1 for each number of a sigmoid or tanh, or row of a softmax, that is saturated, otherwise 0.
     saturated: Option<DeviceStats>,
     gradients: Arrived,
-    /// What is known of its memory.
+    /// The index of the recorded tensor in its buffer.
     noted: Option<Noted>,
-    /// Taken away when all is read: a layer may have given a tensor that outlives the pass.
+    /// Removed when the pass has been read: a layer may have returned a tensor that outlives the
+    /// pass.
     hook: Option<HookHandle>,
 }
 
-/// An activation that is called by itself, until it shows whether it is the end of a layer.
+/// An activation that is called as a function. It is pending until it is known whether it is the
+/// end of a layer.
 struct Pending {
     place: Place,
     output: Tensor,
 }
 
-/// A tensor that was measured.
+/// The tensor that was measured last.
 struct Latest {
     output: Tensor,
     version: u64,
     at: usize,
 }
 
-/// A layer that computes.
+/// A layer that is computing.
 struct Open {
     number: LayerNumber,
     key: String,
     kind: &'static str,
     is_member: bool,
-    /// Whether another layer has computed inside.
+    /// Whether another layer has computed within it.
     has_inner: bool,
 }
 
-/// What has been seen of a pass.
+/// The record of a pass so far.
 #[derive(Default)]
 pub(super) struct Seen {
     places: Vec<(Place, usize)>,
@@ -61,27 +64,30 @@ pub(super) struct Seen {
     applied: Applied,
     joints: Joints,
     origins: Origins,
-    /// Layers that have begun.
+    /// The number of layer calls that have begun.
     layers: LayerNumber,
-    /// How far the examples of the input are apart.
+    /// The differences between the examples of the input.
     spread: Option<DeviceStats>,
-    /// Layers that are not the model's and computed after it had begun: what they are called, and whether the model went on behind them.
+    /// Layers that do not belong to the model and computed after it had begun: their names, and
+    /// whether the model continued after them.
     unvisited: Vec<(String, bool)>,
-    /// Tensors that ask for their gradient and have been noted, are parameters, or the input.
+    /// Tensors that require a gradient and are already recorded, are parameters, or are inputs of
+    /// the first op.
     known: HashSet<TensorId>,
-    /// Others that computed inside of the model.
+    /// Other tensors that require a gradient and were used within the model.
     plain: Vec<Plain>,
     /// The layer that ended last, by key and kind.
     last: Option<LayerCall>,
     pending: Option<Pending>,
     latest: Option<Latest>,
     has_input: bool,
-    /// Layers of the model that have ended, with whether any of their calls was recorded.
+    /// Layers of the model that have ended, and whether any of their calls was recorded in the
+    /// graph.
     recorded: HashMap<String, bool>,
 }
 
 impl Seen {
-    /// Of a model with these parameters.
+    /// Creates the record for a model with these parameters.
     pub(super) fn of(parameters: &[Param]) -> Seen {
         let known = parameters.iter().filter_map(|param| param.tensor().id()).collect();
         Seen { known, origins: Origins::of(parameters), ..Seen::default() }
@@ -110,7 +116,8 @@ impl Seen {
         Ok(())
     }
 
-    /// Notes a layer that the model did not show on its walk, where it computes inside of the model or before a part of it.
+    /// Records a layer that the traversal of the model did not include, if it computes within the
+    /// model or before a part of it.
     fn note_member(&mut self, call: &LayerCall) {
         if call.is_member {
             self.unvisited.iter_mut().for_each(|(_, is_inside)| *is_inside = true);
@@ -153,7 +160,8 @@ impl Seen {
         Ok(())
     }
 
-    /// What the model computes with first, unless that is a weight: its input. A cast, or a copy in another order, is still the input.
+    /// Records the input: the first tensor that the model uses, unless that is a weight. If the
+    /// first op is a cast or a copy to another layout, its result is the input.
     fn input(&mut self, call: &OpCall<'_>, input: &Tensor) -> Result<()> {
         self.has_input = !matches!(call.op, Op::Copy(_));
         let is_table = matches!(call.op, Op::IndexSelect(_) | Op::Gather(_));
@@ -167,7 +175,8 @@ impl Seen {
         self.measure(Place { kind: "input", fed, ..Place::default() }, input)
     }
 
-    /// Notes leaves that are no parameters, where an op of the model reads them, or one before a part of it: what is computed in a layer that the model does not show is that layer's.
+    /// Records leaves that are not parameters, if an op of the model, or one before a part of it,
+    /// reads them. Leaves within a layer that the model does not include belong to that layer.
     fn note_plain(&mut self, call: &OpCall<'_>) {
         let is_inside = match self.open.last() {
             Some(open) if !open.is_member => return,
@@ -182,7 +191,7 @@ impl Seen {
         }
     }
 
-    /// Where this thread computes.
+    /// Returns the current location in the model.
     fn scene(&self) -> Scene {
         let named = |open: &Open| {
             let name = if open.key.is_empty() { open.kind } else { &open.key };
@@ -195,7 +204,7 @@ impl Seen {
         }
     }
 
-    /// What goes on between layers, and between the model and its loss.
+    /// Records what happens between layers, and between the model and its loss.
     fn joint(&mut self, call: &OpCall<'_>) -> Result<()> {
         let layer = self.open.last().filter(|open| open.is_member);
         let is_inside = self.open.iter().any(|open| open.is_member);
@@ -203,14 +212,15 @@ impl Seen {
         self.joints.op(call, linear, is_inside)
     }
 
-    /// The gates of recurrent layers open and close as they should.
+    /// Whether to check an activation. The gates of recurrent layers are excluded: they open and
+    /// close as they should.
     fn is_watched(&self, activation: Activation) -> bool {
         let is_recurrent =
             |open: &Open| ["RNN", "LSTM", "GRU"].iter().any(|kind| open.kind.starts_with(kind));
         activation == Activation::Relu || !self.open.last().is_some_and(is_recurrent)
     }
 
-    /// Measures an activation that turned out to be no layer's output.
+    /// Measures a pending activation that turned out not to be a layer's output.
     fn settle(&mut self) -> Result<()> {
         match self.pending.take() {
             Some(Pending { place, output }) => self.measure(place, &output),
@@ -265,7 +275,7 @@ impl Seen {
         Ok(())
     }
 
-    /// All that was seen, to be read with what else there is.
+    /// Returns the record of the pass as readings.
     pub(super) fn readings(&mut self) -> Result<Readings> {
         self.settle()?;
         self.latest = None;
@@ -295,7 +305,7 @@ impl Drop for Measured {
 }
 
 impl Measured {
-    /// Whether the values that show the state of this activation's units were measured.
+    /// Whether the statistics of this activation's units were measured.
     fn has_units(&self, activation: Option<Activation>) -> bool {
         match activation {
             None => true,
@@ -331,7 +341,8 @@ impl Measured {
     }
 }
 
-/// Which units, along the axis of features, are 0 for all examples. Images and sequences of a convolution have their channels at axis 1, all else at the last.
+/// Returns which units, along the feature axis, are 0 for all examples. Images, and sequences after
+/// a convolution, have the features at axis 1, all other outputs at the last axis.
 fn silent(output: &Tensor, channels_first: bool) -> Result<Option<DeviceStats>> {
     let rank = output.rank();
     if rank < 2 || output.elements() == 0 {

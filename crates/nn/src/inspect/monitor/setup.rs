@@ -1,4 +1,5 @@
-//! Faults of how a training is set up, rather than of its figures: the mode, the input, first weights, layers that are repeated or not shown, activations that are applied twice.
+//! Faults of the setup of a training run, independent of its figures: the mode, weight
+//! initialization, layers that are repeated or not visited, and activations that are applied twice.
 
 use super::StatsConfig;
 use super::activations::Twice;
@@ -10,57 +11,60 @@ use std::collections::{HashMap, HashSet};
 use ternion_core::autograd::TensorId;
 use ternion_core::{Gradients, Shape, Stats, Tensor};
 
-/// What is known of the model and of the pass besides figures.
+/// The properties of the model and of the pass other than statistics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Setup {
-    /// Layers that differ between training and use, with whether they are in training.
+    /// The keys of layers with a mode, and whether they are in training mode.
     modes: Vec<(String, bool)>,
-    /// Layers that are one and the same, by their keys.
+    /// Keys that refer to the same layer.
     repeated: Vec<Vec<String>>,
-    /// Activations of activations.
+    /// Activations that are applied to the output of the same activation.
     pub(super) twice: Vec<Twice>,
-    /// Layers that computed inside of the model and that it does not show.
+    /// Layers that computed within the model, and that its traversal does not include.
     pub(super) unvisited: Vec<String>,
-    /// Parameters whose gradients were added to those that a step had used.
+    /// Parameters whose gradients were added to those that a step had already used.
     stale: Vec<String>,
-    /// Tensors that computed inside of it, ask for their gradient and are no parameters, with what they are called.
+    /// Tensors that were used within the model, require a gradient and are not parameters.
     pub(super) plain: Vec<Plain>,
     /// Gradients that belong to no parameter of the model, by their tensors and shapes.
     pub(super) unclaimed: Vec<(TensorId, Shape)>,
-    /// Outputs that were broadcast against something else than their targets.
+    /// Outputs that were broadcast against targets of another shape.
     pub(super) broadcast: Vec<Misuse>,
-    /// Sums of rows that a loss takes for log-probabilities, with the layer that they come from by key and name.
+    /// Log-sum-exp of rows that a loss treats as log-probabilities, with the key and the name of
+    /// their layer.
     pub(super) log_sums: Vec<(Stats, String, String)>,
-    /// Linear layers that follow another one as it is.
+    /// Linear layers that use the unchanged output of another one.
     pub(super) in_a_row: Vec<InARow>,
-    /// What optimizers have.
+    /// The tensors that optimizers have.
     pub(super) held: Held,
-    /// Layers of the model that computed, with whether any of their calls was recorded.
+    /// Layers of the model that computed, and whether any of their calls was recorded in the graph.
     pub(super) recorded: HashMap<String, bool>,
     /// Parameters that are not to be trained: no optimizer has them.
     unheld: HashSet<String>,
-    /// Where an output that is not finite begins to be so.
+    /// The origin of the first output that is not finite.
     pub(super) origin: Option<Origin>,
-    /// The learning rate of the step, where it is known.
+    /// The learning rate of the step, if it is known.
     pub(super) rate: Option<f64>,
-    /// The largest rates before the reading before and since, where these are much larger.
+    /// The largest learning rates up to and since the previous reading, if the second is much
+    /// larger.
     pub(super) rise: Option<(f64, f64)>,
 }
 
-/// The tensors that optimizers have, as far as is known: those of all optimizers, or of one.
+/// The known tensors of optimizers: those of all optimizers (`is_all`), or of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Held {
     pub tensors: HashSet<TensorId>,
     pub is_all: bool,
 }
 
-/// A tensor that computed inside of a model, asks for its gradient and is no parameter: what it is called, and the version of its memory.
+/// A tensor that was used within a model, requires a gradient and is not a parameter: its name in
+/// messages, and the version of its buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plain {
     pub id: TensorId,
     pub version: u64,
     pub name: String,
-    /// Whether the model went on behind it.
+    /// Whether the model continued after it.
     pub is_inside: bool,
 }
 
@@ -72,20 +76,20 @@ pub(super) struct Misuse {
     pub text: String,
 }
 
-/// A linear layer whose output goes into another one and nowhere else.
+/// A linear layer whose output is used by another one and nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InARow {
     pub first: String,
     pub second: String,
 }
 
-/// The layer of a member's key.
+/// Returns the key of the layer that contains a member.
 fn layer_of(key: &str) -> &str {
     key.rsplit_once('.').map_or("", |(layer, _)| layer)
 }
 
 impl Setup {
-    /// What the model tells before it computes.
+    /// Returns the properties of the model that are known before it computes.
     pub(super) fn of<M: Module + ?Sized>(model: &M) -> Setup {
         let mut modes: Vec<(String, bool)> = Vec::new();
         walk_members(model, &mut |key, member| {
@@ -96,7 +100,8 @@ impl Setup {
         Setup { modes, repeated: repeated(model), ..Setup::default() }
     }
 
-    /// Adds what is known of the model, and the gradients that it does not claim. Tensors that another reading has seen as they are now are moved by nobody.
+    /// Adds the properties of the model, and the gradients that belong to none of its parameters. A
+    /// tensor that is unchanged since the previous reading is not trained by any optimizer.
     pub(super) fn model(
         &mut self,
         model: &Setup,
@@ -125,8 +130,9 @@ impl Setup {
 }
 
 impl Setup {
-    /// The parameters that no optimizer has, where one has others of the model. If only one optimizer is known, another may have them: those then whose layer
-    /// ran where nothing is recorded, as a part does that is used and not trained.
+    /// Returns the parameters that no optimizer has, if one has others of the model. If only one
+    /// optimizer is known, another one may have them. In that case only those are returned whose
+    /// layer ran without being recorded, as a part of the model does that is used but not trained.
     fn not_to_be_trained(&self, held: &Held, parameters: &[Param]) -> HashSet<String> {
         let is_held = |param: &&Param| param.tensor().id().is_some_and(|id| held.tensors.contains(&id));
         if !parameters.iter().any(|param| is_held(&param)) {
@@ -136,7 +142,8 @@ impl Setup {
         others.filter(|name| held.is_all || self.is_unrecorded(layer_of(name))).map(str::to_owned).collect()
     }
 
-    /// Whether nothing of a layer was recorded, though it computed; of one that never ends itself, the layer around it.
+    /// Whether no call of a layer was recorded, although it computed. If the layer itself has not
+    /// reported its end, uses the layer that contains it.
     fn is_unrecorded(&self, layer: &str) -> bool {
         let mut key = layer;
         loop {
@@ -149,7 +156,8 @@ impl Setup {
     }
 }
 
-/// The members of a list that have the same parameter, by their keys. Layers that have names share on purpose.
+/// Returns the keys of members of one list that share a parameter. Layers with different names are
+/// assumed to share on purpose.
 fn repeated<M: Module + ?Sized>(model: &M) -> Vec<Vec<String>> {
     let mut groups: Vec<(usize, Vec<String>)> = Vec::new();
     for (name, param) in model.named_parameters() {
@@ -166,7 +174,8 @@ fn repeated<M: Module + ?Sized>(model: &M) -> Vec<Vec<String>> {
     found
 }
 
-/// The keys of the members, where names differ in nothing but a number: `layers.0` and `layers.1`.
+/// Returns the keys of the members, if the names differ only in one index: `layers.0` and
+/// `layers.1`.
 fn members_of_one_list(names: &[String]) -> Option<Vec<String>> {
     let first: Vec<&str> = names.first()?.split('.').collect();
     let rest: Vec<Vec<&str>> = names.iter().skip(1).map(|name| name.split('.').collect()).collect();
@@ -179,7 +188,8 @@ fn members_of_one_list(names: &[String]) -> Option<Vec<String>> {
     is_list.then(|| std::iter::once(&first).chain(&rest).map(|parts| parts[..=at].join(".")).collect())
 }
 
-/// All but what takes several readings. Where numbers are not finite, nothing is said that depends on them.
+/// Returns all faults that need only one reading. If values are not finite, omits those that depend
+/// on values.
 pub(super) fn found(report: &StatsReport, is_finite: bool) -> Vec<Found> {
     let mut found: Vec<Found> = repeated_layers(report);
     found.extend(unvisited(report));
@@ -208,7 +218,7 @@ fn repeated_layers(report: &StatsReport) -> Vec<Found> {
     report.setup.repeated.iter().map(told).collect()
 }
 
-/// "a, b and c"; of many the first three.
+/// Formats as "a, b and c"; for many names the first three.
 fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -218,12 +228,13 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Whether layers that are no part of the model computed inside of it, and got gradients.
+/// Whether layers that do not belong to the model computed within it and have gradients.
 pub(super) fn has_strangers(report: &StatsReport) -> bool {
     !report.setup.unvisited.is_empty() && !report.setup.unclaimed.is_empty()
 }
 
-/// Gradients of nobody tell that an unknown layer has parameters.
+/// Reports layers that do not belong to the model. Gradients without a parameter show that such a
+/// layer has parameters.
 fn unvisited(report: &StatsReport) -> Option<Found> {
     let Setup { unvisited, unclaimed, .. } = &report.setup;
     if !has_strangers(report) {
@@ -240,7 +251,7 @@ fn unvisited(report: &StatsReport) -> Option<Found> {
     Some(Found::of_layer(Fault::UnvisitedLayer, "", layers.len() as f64, text))
 }
 
-/// Parameters that are trained and got no gradient.
+/// Reports parameters that are trained and have no gradient.
 pub(super) fn missing(report: &StatsReport) -> Vec<Found> {
     let missing = |(layer, weights): (&str, Vec<&WeightStats>)| {
         let names: Vec<&str> = weights
@@ -262,7 +273,7 @@ pub(super) fn missing(report: &StatsReport) -> Vec<Found> {
     trained_by_layer(report).into_iter().filter_map(missing).collect()
 }
 
-/// Why no gradient came to a layer, as far as what was computed tells.
+/// Returns the likely reason why a layer has no gradient.
 fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
     match report.layers.iter().any(|computed| computed.key == layer && !computed.is_op) {
         true => {
@@ -287,7 +298,8 @@ fn stale(report: &StatsReport) -> Option<Found> {
     Some(Found::of_model(Fault::StaleGradients, layer, 1.0, text))
 }
 
-/// Layers in evaluation mode through which gradients come, where none of them is in training. One that is frozen, or frozen together with its weights, is meant to be.
+/// Reports layers in evaluation mode that have gradients, if none of these layers is in training
+/// mode. A layer with frozen weights is assumed to be in evaluation mode on purpose.
 fn evaluated(report: &StatsReport) -> Option<Found> {
     let has_gradient = |key: &str| {
         report.layers.iter().any(|layer| !layer.is_op && layer.key == key && layer.gradient.is_some())
@@ -326,7 +338,8 @@ fn broadcast(report: &StatsReport) -> Vec<Found> {
     report.setup.broadcast.iter().map(told).collect()
 }
 
-/// Linear layers in a row that are no more than one of them: those that are narrower in between are a product of low rank, and meant.
+/// Reports consecutive linear layers that are equivalent to a single one. A narrower output between
+/// them makes a product of low rank, which is intended.
 fn in_a_row(report: &StatsReport) -> Vec<Found> {
     let sizes = |key: &str| {
         let mut of_layer = report.weights.iter().filter(|weight| weight.is_matrix && weight.layer() == key);
@@ -337,7 +350,8 @@ fn in_a_row(report: &StatsReport) -> Vec<Found> {
         let text = format!(
             "{second}: a linear layer that takes the output of the linear layer {first} as it is: both together are one linear layer of {inputs} inputs and {outputs} outputs; put an activation between them"
         );
-        // The last layer of a part and the first of the next, as of attention and what follows it, are apart on purpose.
+        // The last layer of a part and the first of the next, for example of attention and the
+        // feed-forward part, are separate on purpose.
         let are_siblings = layer_of(first) == layer_of(second);
         (are_siblings && between >= inputs.min(outputs))
             .then(|| Found::of_layer(Fault::MissingActivation, second, 1.0, text))
@@ -345,14 +359,16 @@ fn in_a_row(report: &StatsReport) -> Vec<Found> {
     report.setup.in_a_row.iter().filter_map(told).collect()
 }
 
-/// Weights whose numbers are all the same: units that start the same get the same gradient, and stay the same.
+/// Reports weights whose numbers are all the same: units that start the same get the same gradient
+/// and stay the same.
 fn equal_weights(report: &StatsReport) -> Vec<Found> {
     let matrices: Vec<&WeightStats> =
         report.weights.iter().filter(|weight| weight.is_matrix && !weight.is_frozen).collect();
     let is_equal =
         |weight: &WeightStats| weight.values.elements > 1 && weight.values.min == weight.values.max;
     let is_zero = |weight: &WeightStats| weight.values.zeros == weight.values.elements;
-    // One of several layers may start at 0, as heads and adapters do; from nothing but zeros nothing can start.
+    // Some layers may start at 0, as heads and adapters do. If all weights are 0, nothing can be
+    // learned.
     let all_zero = matrices.len() > 1 && matrices.iter().all(|weight| is_zero(weight));
     let has_units = |weight: &WeightStats| weight.values.elements > weight.fan_in && weight.fan_in > 0;
     let equal = matrices
@@ -368,7 +384,8 @@ fn equal_weights(report: &StatsReport) -> Vec<Found> {
     equal.map(told).collect()
 }
 
-/// Activations inside of the model that are flat nearly everywhere: behind the last weights they may be, when a model is sure.
+/// Reports saturated activations within the model. After the last weights saturation is normal, if
+/// the model is confident.
 pub(super) fn saturated(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let has_matrix = |layer: &LayerStats| {
         layer.is_leaf

@@ -1,4 +1,4 @@
-//! Gradients that are 0, reading after reading: of a layer, or of a weight alone.
+//! Gradients that are 0 in several readings: of a whole layer, or of a single weight.
 
 use super::StatsConfig;
 use super::faults::{Counts, Fault, Found, in_each_of_the_last, named, trained_by_layer};
@@ -8,7 +8,8 @@ fn is_zero(weight: &WeightStats) -> bool {
     weight.gradient.as_ref().is_some_and(|stats| stats.elements > 0 && stats.zeros == stats.elements)
 }
 
-/// The last layer whose gradients have been 0 for long: those before it have none because of it.
+/// Returns the last layer whose gradients have been 0 in several readings. It is the reason for the
+/// zero gradients of the layers before it.
 pub(super) fn gradients(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
     let layers = trained_by_layer(report);
     let zero = layers
@@ -31,14 +32,16 @@ pub(super) fn gradients(report: &StatsReport, config: &StatsConfig, counts: &mut
     Some(Found::of_layer(Fault::ZeroGradient, last, zero.len() as f64, text))
 }
 
-/// Whether what was computed before a layer gave nothing but 0, as dead ReLUs do: no gradient comes to its weights because of that.
+/// Whether the output before a layer is all 0, for example because of dead ReLUs, which explains a
+/// zero gradient of its weights.
 fn is_fed_zeros(report: &StatsReport, layer: &str) -> bool {
     let at = report.layers.iter().position(|stats| stats.key == layer && !stats.is_op);
     let before = at.and_then(|at| report.layers[..at].last());
     before.is_some_and(|before| before.output.elements > 0 && before.output.zeros == before.output.elements)
 }
 
-/// Weights whose gradient has been 0 for long, while one came to another parameter of their layer.
+/// Returns weights whose gradient has been 0 in several readings, while another parameter of their
+/// layer has a nonzero gradient.
 pub(super) fn weights(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
     let mut found = Vec::new();
     for (layer, weights) in trained_by_layer(report) {

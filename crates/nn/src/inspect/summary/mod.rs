@@ -1,4 +1,5 @@
-//! A model in a table: layers in the order of computation, shapes, parameters, arithmetic and memory.
+//! A model as a table: layers in the order of computation, with shapes, parameters, arithmetic and
+//! memory.
 
 mod table;
 
@@ -16,61 +17,68 @@ use ternion_core::{Device, Error, OpCall, Result, Shape, Tensor, no_grad, observ
 /// Which passes a [`Summary`] measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SummaryPass {
-    /// A forward as in use: nothing is recorded, dropout is off, batch norms take their running statistics.
+    /// A forward pass in evaluation mode: nothing is recorded, dropout is off, and batch norms use
+    /// their running statistics.
     #[default]
     Forward,
-    /// A forward and a backward as in training, from the sum of the output.
+    /// A forward and a backward pass in training mode, from the sum of the output.
     ForwardBackward,
 }
 
 /// A layer of a [`Summary`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerSummary {
-    /// Its key; empty for the model itself.
+    /// The key of the layer; empty for the model itself.
     pub key: String,
     /// The name of its type.
     pub kind: &'static str,
-    /// How often it computed; 0 for one whose parameters another layer reads.
+    /// The number of calls; 0 for a layer whose parameters another layer reads.
     pub calls: usize,
     /// The shape of its last output.
     pub output: Option<Shape>,
-    /// Elements of its own parameters, without those of layers inside; one that is shared counts where it comes first.
+    /// Number of elements of its parameters, without those of nested layers. A shared parameter is
+    /// counted where it occurs first.
     pub parameters: usize,
-    /// Floating-point operations of the ops that it calls in a forward, without those of layers inside.
+    /// Floating-point operations of the ops that it calls in a forward pass, without those of
+    /// nested layers.
     pub flops: u64,
-    /// Bytes of the outputs of those ops.
+    /// Bytes of the outputs of these ops, except those that share the buffer of an input.
     pub activation_bytes: usize,
 }
 
-/// What a model is made of and what it takes, made by [`summary`]. Prints as a table.
+/// The layers of a model and their cost, computed by [`summary`]. Prints as a table.
 ///
-/// Arithmetic is counted by [`op_flops`] as the model calls ops, on tensors of this size.
+/// Arithmetic is counted by [`op_flops`] for the ops that the model calls with tensors of this
+/// size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// In the order in which they begin to compute, then those that only lend parameters.
+    /// The layers in the order in which they begin to compute, followed by those of which only the
+    /// parameters are used.
     pub layers: Vec<LayerSummary>,
-    /// What the model computes outside of all layers that tell of themselves.
+    /// What the model computes outside of all layers that report themselves.
     pub outside: LayerSummary,
-    /// Elements of all parameters, shared ones counted once.
+    /// Number of elements of all parameters; shared ones are counted once.
     pub parameters: usize,
-    /// Of these, the elements that are trained.
+    /// Number of these elements that are trained.
     pub trained_parameters: usize,
     /// Bytes of all parameters.
     pub parameter_bytes: usize,
     /// Bytes of state that is not trained, such as running statistics.
     pub state_bytes: usize,
-    /// Floating-point operations of the forward.
+    /// Floating-point operations of the forward pass.
     pub flops: u64,
-    /// Those of the backward, if it was measured.
+    /// Floating-point operations of the backward pass, if it was measured.
     pub backward_flops: Option<u64>,
-    /// Bytes of the outputs of all ops of the forward.
+    /// Bytes of the outputs of all ops of the forward pass, except those that share the buffer of
+    /// an input.
     pub activation_bytes: usize,
-    /// The most memory that the passes held at once, over what the device held before (which includes the parameters), in bytes; of devices that tell it.
+    /// Peak memory of the passes in bytes, in excess of what was in use before (which includes the
+    /// parameters), on devices that report it.
     pub peak_bytes: usize,
 }
 
-/// Runs a forward of `model` on `input` and tells what it took. The model stays as it was: its mode, its running statistics, gradients, and the position of the device's
-/// random numbers.
+/// Runs a forward pass of `model` on `input` and returns its cost. The model is left unchanged: its
+/// mode, running statistics, gradients, and the state of the device's random number generator.
 ///
 /// ```
 /// use ternion_core::{DType, Result, Tensor};
@@ -87,15 +95,16 @@ pub struct Summary {
 /// ```
 ///
 /// # Errors
-/// Those of the forward.
+/// The errors of the forward pass.
 pub fn summary<M: Forward + ?Sized>(model: &M, input: &Tensor) -> Result<Summary> {
     summary_with(model, input.device(), SummaryPass::Forward, || model.forward(&input.detach()))
 }
 
-/// As [`summary`], on zeros of this shape, of the dtype and on the device of the model's first parameter.
+/// Like [`summary`], for an input of zeros of this shape, with the dtype and device of the model's
+/// first parameter.
 ///
 /// # Errors
-/// A model without parameters; those of the forward.
+/// Returns an error if the model has no parameters, and the errors of the forward pass.
 pub fn summary_of_shape<M: Forward + ?Sized>(
     model: &M,
     shape: impl IntoShape,
@@ -109,10 +118,12 @@ pub fn summary_of_shape<M: Forward + ?Sized>(
     summary_with(model, input.device(), pass, || model.forward(&input))
 }
 
-/// As [`summary`], for models of several inputs, and for a backward: `forward` calls the model, which computes on `device`.
+/// Like [`summary`], for models with several inputs, and for a backward pass. `forward` calls the
+/// model, which computes on `device`.
 ///
 /// # Errors
-/// Those of the passes; a backward of an output that is not floating or of which nothing is recorded.
+/// The errors of the passes. Returns an error for a backward pass if the output is not floating or
+/// nothing was recorded.
 pub fn summary_with<M: Module + ?Sized>(
     model: &M,
     device: &Device,
@@ -157,7 +168,7 @@ fn followed<M: Module + ?Sized>(
     observe_layer_events(model, layer, || observe_ops(op, forward))
 }
 
-/// Puts a model and a device back where they were, whatever happens.
+/// Restores the state of a model and a device when dropped.
 struct AsItWas<'d> {
     modes: Vec<(Mode, bool)>,
     states: Vec<(StateTensor, Tensor)>,
@@ -166,7 +177,7 @@ struct AsItWas<'d> {
 }
 
 impl AsItWas<'_> {
-    /// Notes all, puts copies in the place of running statistics, and the model in the mode of the pass.
+    /// Saves all state, replaces running statistics by copies, and sets the mode for the pass.
     fn of<'d, M: Module + ?Sized>(model: &M, device: &'d Device, pass: SummaryPass) -> Result<AsItWas<'d>> {
         let (mut modes, mut states) = (Vec::new(), Vec::new());
         walk_members(model, &mut |_, member| match member {
@@ -191,11 +202,11 @@ impl Drop for AsItWas<'_> {
     }
 }
 
-/// What happened in a forward.
+/// The events of a forward pass.
 struct Log {
     layers: Vec<LayerSummary>,
     at: HashMap<(String, &'static str), usize>,
-    /// The layers that compute, outermost first.
+    /// The layers that are computing, outermost first.
     open: Vec<usize>,
     outside: LayerSummary,
 }
@@ -281,7 +292,7 @@ impl Log {
         }
     }
 
-    /// Each parameter to the innermost layer around it.
+    /// Assigns each parameter to the innermost layer that contains it.
     fn give_parameters<M: Module + ?Sized>(&mut self, model: &M) {
         let mut kinds: Vec<(String, &'static str)> = Vec::new();
         walk_members(model, &mut |key, member| {
@@ -294,7 +305,8 @@ impl Log {
             let holds = |key: &str| {
                 key.is_empty() || name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
             };
-            // Of layers with the same key, the last is the innermost; one that has computed under that key is as good.
+            // Of layers with the same key, the last is the innermost. A layer that has computed
+            // under the same key is equivalent.
             let around = kinds.iter().filter(|(key, _)| holds(key)).max_by_key(|(key, _)| key.len());
             let (key, kind) = around.cloned().unwrap_or((String::new(), ""));
             let at = match self.layers.iter().position(|layer| layer.key == key) {

@@ -1,9 +1,9 @@
-//! A summary as text, its columns aligned.
+//! A summary as a text table.
 
 use super::{LayerSummary, Summary};
 use std::fmt;
 
-/// With a comma after each three digits.
+/// Formats with a comma after every three digits.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -16,7 +16,7 @@ fn grouped(number: usize) -> String {
     text
 }
 
-/// `1.11 G`: thousands, millions and so on.
+/// Formats as `1.11 G`: thousands, millions and so on.
 fn scaled(number: u64) -> String {
     let mut value = number as f64;
     for unit in ["", " k", " M", " G", " T", " P"] {
@@ -32,7 +32,7 @@ fn scaled(number: u64) -> String {
     format!("{value:.0} E")
 }
 
-/// Three digits in all.
+/// Returns the number of decimals that gives three digits in total.
 fn digits(value: f64) -> usize {
     if value < 9.995 {
         2
@@ -43,7 +43,7 @@ fn digits(value: f64) -> usize {
     }
 }
 
-/// `1.50 MiB`.
+/// Formats as `1.50 MiB`.
 fn bytes(number: usize) -> String {
     let mut value = number as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
@@ -59,7 +59,7 @@ fn bytes(number: usize) -> String {
     format!("{value:.0} PiB")
 }
 
-/// A row of cells: the first three to the left, numbers to the right.
+/// A row of cells: the first three are left-aligned, numbers are right-aligned.
 type Row = [String; 6];
 
 fn row(layer: &LayerSummary) -> Row {

@@ -1,7 +1,9 @@
 //! Learning rates that change with the steps of training.
 //!
-//! A [`Schedule`] is a function of the step number alone, so that a resumed run only needs to know its step; [`ReduceLROnPlateau`] looks at how training goes and has a state that
-//! can be kept. Steps count from 0 and may be epochs: the learning rate of step `n` is what PyTorch's scheduler of the same name has after `n` calls of its `step()`.
+//! A [`Schedule`] is a function of only the step number, so that a resumed run needs to know no
+//! more than its step. [`ReduceLROnPlateau`] depends on the progress of training and has a state
+//! that can be saved. Steps are counted from 0 and may be epochs: the learning rate of step `n` is
+//! the one that PyTorch's scheduler of the same name has after `n` calls of its `step()`.
 //!
 //! ```
 //! use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
@@ -24,8 +26,10 @@
 //! # }
 //! ```
 //!
-//! Groups of parameters follow the optimiser's learning rate by their [`lr_scale`](crate::optim::ParamGroup::lr_scale). Steps recorded by
-//! [`Device::capture`](ternion_core::Device::capture) take the rate that is set between replays.
+//! Parameter groups scale the optimizer's learning rate by their
+//! [`lr_scale`](crate::optim::ParamGroup::lr_scale). Steps recorded by
+//! [`Device::capture`](ternion_core::Device::capture) use the learning rate that is set between
+//! replays.
 
 mod one_cycle;
 mod plateau;
@@ -39,7 +43,7 @@ use ternion_core::{Error, Result};
 
 /// A learning rate for each step.
 pub trait Schedule {
-    /// The learning rate of step number `step`; the first is 0.
+    /// Returns the learning rate of step number `step`; the first is 0.
     fn lr(&self, step: u64) -> f64;
 }
 
@@ -49,17 +53,18 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
     }
 }
 
-/// The same learning rate at every step. (PyTorch's `ConstantLR`, a reduced rate for some first steps, is a [`Warmup`] of another form.)
+/// The same learning rate at every step. (PyTorch's `ConstantLR`, a reduced rate for some first
+/// steps, is a variant of [`Warmup`].)
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constant {
     lr: f64,
 }
 
 impl Constant {
-    /// `lr` at every step.
+    /// Creates a schedule with the learning rate `lr` at every step.
     ///
     /// # Errors
-    /// If it is negative or not finite.
+    /// Returns an error if `lr` is negative or not finite.
     pub fn new(lr: f64) -> Result<Constant> {
         check_number("constant", "lr", lr)?;
         Ok(Constant { lr })
@@ -81,10 +86,11 @@ pub struct StepLR {
 }
 
 impl StepLR {
-    /// From `lr` on, times `gamma` (0.1 in PyTorch, if nothing is said) every `step_size` steps.
+    /// Creates a schedule that starts at `lr` and multiplies by `gamma` (default in PyTorch: 0.1)
+    /// every `step_size` steps.
     ///
     /// # Errors
-    /// A number that is negative or not finite; a `step_size` of 0.
+    /// Returns an error if a number is negative or not finite, or if `step_size` is 0.
     pub fn new(lr: f64, step_size: u64, gamma: f64) -> Result<StepLR> {
         check_number("step_lr", "lr", lr)?;
         check_number("step_lr", "gamma", gamma)?;
@@ -99,7 +105,7 @@ impl Schedule for StepLR {
     }
 }
 
-/// `lr * gamma^(milestones up to and with step)`, as PyTorch's `MultiStepLR`.
+/// `lr * gamma^(number of milestones <= step)`, as PyTorch's `MultiStepLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiStepLR {
     lr: f64,
@@ -109,10 +115,12 @@ pub struct MultiStepLR {
 }
 
 impl MultiStepLR {
-    /// From `lr` on, times `gamma` (0.1 in PyTorch, if nothing is said) at each of `milestones`, in any order; one that is there twice counts twice.
+    /// Creates a schedule that starts at `lr` and multiplies by `gamma` (default in PyTorch: 0.1)
+    /// at each of `milestones`, which may be in any order. A milestone that occurs twice counts
+    /// twice.
     ///
     /// # Errors
-    /// A number that is negative or not finite.
+    /// Returns an error if a number is negative or not finite.
     pub fn new(lr: f64, milestones: impl IntoIterator<Item = u64>, gamma: f64) -> Result<MultiStepLR> {
         check_number("multi_step_lr", "lr", lr)?;
         check_number("multi_step_lr", "gamma", gamma)?;
@@ -137,10 +145,10 @@ pub struct ExponentialLR {
 }
 
 impl ExponentialLR {
-    /// From `lr` on, times `gamma` in every step.
+    /// Creates a schedule that starts at `lr` and multiplies by `gamma` in every step.
     ///
     /// # Errors
-    /// A number that is negative or not finite.
+    /// Returns an error if a number is negative or not finite.
     pub fn new(lr: f64, gamma: f64) -> Result<ExponentialLR> {
         check_number("exponential_lr", "lr", lr)?;
         check_number("exponential_lr", "gamma", gamma)?;
@@ -154,8 +162,9 @@ impl Schedule for ExponentialLR {
     }
 }
 
-/// `eta_min + (lr - eta_min) (1 + cos(pi * step / t_max)) / 2` (Loshchilov and Hutter 2017, equation 5, without restarts), as PyTorch's `CosineAnnealingLR`; but after `t_max` steps
-/// it stays at `eta_min`, where PyTorch's rises again.
+/// `eta_min + (lr - eta_min) (1 + cos(pi * step / t_max)) / 2` (Loshchilov and Hutter 2017,
+/// equation 5, without restarts), as PyTorch's `CosineAnnealingLR`. After `t_max` steps it stays at
+/// `eta_min`, whereas PyTorch's rises again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CosineAnnealingLR {
     lr: f64,
@@ -164,10 +173,10 @@ pub struct CosineAnnealingLR {
 }
 
 impl CosineAnnealingLR {
-    /// From `lr` to `eta_min` (0 in PyTorch, if nothing is said) in `t_max` steps.
+    /// Creates a schedule from `lr` to `eta_min` (default in PyTorch: 0) in `t_max` steps.
     ///
     /// # Errors
-    /// A number that is negative or not finite; a `t_max` of 0.
+    /// Returns an error if a number is negative or not finite, or if `t_max` is 0.
     pub fn new(lr: f64, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLR> {
         check_number("cosine_annealing_lr", "lr", lr)?;
         check_number("cosine_annealing_lr", "eta_min", eta_min)?;
@@ -183,7 +192,8 @@ impl Schedule for CosineAnnealingLR {
     }
 }
 
-/// A linear rise before another schedule: PyTorch's `SequentialLR` of a `LinearLR` and that schedule.
+/// A linear warmup before another schedule: PyTorch's `SequentialLR` of a `LinearLR` and that
+/// schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Warmup<S> {
     steps: u64,
@@ -192,10 +202,12 @@ pub struct Warmup<S> {
 }
 
 impl<S: Schedule> Warmup<S> {
-    /// From `start_factor` (1/3 in PyTorch, if nothing is said) times the first learning rate of `then` up to that rate, in `steps` steps; then `then`, which counts its steps from there.
+    /// Creates a schedule that rises from `start_factor` (default in PyTorch: 1/3) times the first
+    /// learning rate of `then` to that rate in `steps` steps. After these it follows `then`, whose
+    /// steps are counted from that point.
     ///
     /// # Errors
-    /// A `start_factor` outside 0 to 1.
+    /// Returns an error if `start_factor` is outside 0 to 1.
     pub fn new(steps: u64, start_factor: f64, then: S) -> Result<Warmup<S>> {
         check_share("warmup", "start_factor", start_factor)?;
         Ok(Warmup { steps, start_factor, then })
@@ -211,17 +223,17 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-/// From `start` to `end` along half a wave, for `progress` from 0 to 1.
+/// Interpolates from `start` to `end` along half a cosine wave, for `progress` from 0 to 1.
 fn cosine(start: f64, end: f64, progress: f64) -> f64 {
     end + (start - end) * (1.0 + (PI * progress).cos()) / 2.0
 }
 
-/// From `start` to `end` along a line, for `progress` from 0 to 1.
+/// Interpolates linearly from `start` to `end`, for `progress` from 0 to 1.
 fn linear(start: f64, end: f64, progress: f64) -> f64 {
     start + (end - start) * progress
 }
 
-/// As a real number: beyond 2^53 steps a power is 0, 1 or infinity anyway.
+/// In floating point: beyond 2^53 steps a power is 0, 1 or infinity anyway.
 fn power(gamma: f64, exponent: u64) -> f64 {
     gamma.powf(exponent as f64)
 }

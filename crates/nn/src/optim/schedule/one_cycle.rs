@@ -1,11 +1,12 @@
-//! One cycle: up to a high learning rate, and down to nearly nothing.
+//! One-cycle policy: up to a high learning rate, then down to almost 0.
 
 use super::{Schedule, check_share, check_steps, cosine, linear};
 use crate::optim::steps::check_number;
 use ternion_core::{Error, Result};
 
-/// The one-cycle policy (Smith and Topin 2018), as PyTorch's `OneCycleLR`: from `max_lr / div_factor` up to `max_lr`, then down to `max_lr / div_factor / final_div_factor`
-/// at the last step, where it stays. Momentum is left alone (PyTorch's `cycle_momentum=False`).
+/// The one-cycle policy (Smith and Topin 2018), as PyTorch's `OneCycleLR`: from `max_lr /
+/// div_factor` up to `max_lr`, then down to `max_lr / div_factor / final_div_factor` at the last
+/// step, where it stays. Momentum is not changed (PyTorch's `cycle_momentum=False`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OneCycleLR {
     max_lr: f64,
@@ -13,10 +14,10 @@ pub struct OneCycleLR {
     config: OneCycleConfig,
 }
 
-/// The form of a [`OneCycleLR`].
+/// Configuration of a [`OneCycleLR`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OneCycleConfig {
-    /// Share of the steps in which the learning rate rises; 0.3 by default.
+    /// Fraction of the steps in which the learning rate rises; 0.3 by default.
     pub pct_start: f64,
     /// The curve; a cosine by default.
     pub anneal_strategy: Anneal,
@@ -24,7 +25,7 @@ pub struct OneCycleConfig {
     pub div_factor: f64,
     /// The last learning rate is the first one divided by this; 1e4 by default.
     pub final_div_factor: f64,
-    /// How the learning rate falls; at once by default.
+    /// How the learning rate falls; in a single phase by default.
     pub phases: OneCyclePhases,
 }
 
@@ -43,9 +44,9 @@ impl Default for OneCycleConfig {
 /// The curve from one learning rate to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anneal {
-    /// Half a wave.
+    /// Half a cosine wave.
     Cosine,
-    /// A line.
+    /// A straight line.
     Linear,
 }
 
@@ -54,11 +55,12 @@ pub enum Anneal {
 pub enum OneCyclePhases {
     /// Up, and down to the last learning rate.
     Two,
-    /// Up, down to the first learning rate in as many steps, then down to the last one (PyTorch's `three_phase=True`, the paper's form).
+    /// Up, down to the first learning rate in the same number of steps, then down to the last
+    /// learning rate (PyTorch's `three_phase=True`, as in the paper).
     Three,
 }
 
-/// A curve between two learning rates; it ends at the step `end`, which need not be whole.
+/// A curve between two learning rates. It ends at the step `end`, which need not be an integer.
 struct Phase {
     end: f64,
     from: f64,
@@ -66,10 +68,11 @@ struct Phase {
 }
 
 impl OneCycleLR {
-    /// A cycle of `total_steps` steps.
+    /// Creates a cycle of `total_steps` steps.
     ///
     /// # Errors
-    /// A number that is negative or not finite; no steps; a share outside 0 to 1; a divisor that is not above 0.
+    /// Returns an error if a number is negative or not finite, there are no steps, a fraction is
+    /// outside 0 to 1, or a divisor is not above 0.
     pub fn new(max_lr: f64, total_steps: u64, config: OneCycleConfig) -> Result<OneCycleLR> {
         check_number("one_cycle_lr", "max_lr", max_lr)?;
         check_steps("one_cycle_lr", "total_steps", total_steps)?;
@@ -106,7 +109,7 @@ impl Schedule for OneCycleLR {
         let at = phases.iter().position(|phase| step <= phase.end).unwrap_or(phases.len() - 1);
         let Phase { end, from, to } = phases[at];
         let start = if at == 0 { 0.0 } else { phases[at - 1].end };
-        // A phase without length is at its end.
+        // A phase of length 0 is at its end.
         let progress = if end > start { (step - start) / (end - start) } else { 1.0 };
         match self.config.anneal_strategy {
             Anneal::Cosine => cosine(from, to, progress),

@@ -1,11 +1,12 @@
-//! A learning rate that falls when a measure of training no longer gets better.
+//! A learning rate that is reduced when a metric of training stops improving.
 
 use super::check_share;
 use crate::module::StateDict;
 use crate::optim::steps::check_number;
 use ternion_core::{Device, Error, Result, Tensor};
 
-/// Lowers the learning rate when a measure has not improved for some time, as PyTorch's `ReduceLROnPlateau`.
+/// Reduces the learning rate when a metric has not improved for some time, as PyTorch's
+/// `ReduceLROnPlateau`.
 ///
 /// ```
 /// use ternion_nn::schedule::{PlateauConfig, ReduceLROnPlateau};
@@ -13,7 +14,8 @@ use ternion_core::{Device, Error, Result, Tensor};
 /// let mut plateau = ReduceLROnPlateau::new(0.1, PlateauConfig { patience: 1, ..Default::default() })?;
 /// let rates: Vec<f64> = [3.0, 2.0, 2.0, 2.0].map(|loss| plateau.step(loss)).to_vec();
 /// assert_eq!(rates[..3], [0.1; 3]);
-/// assert!((rates[3] - 0.01).abs() < 1e-12); // two epochs without improvement: one more than the patience
+/// // Two epochs without improvement: one more than the patience.
+/// assert!((rates[3] - 0.01).abs() < 1e-12);
 /// # Ok(())
 /// # }
 /// ```
@@ -23,24 +25,26 @@ pub struct ReduceLROnPlateau {
     state: State,
 }
 
-/// When and how a [`ReduceLROnPlateau`] lowers the learning rate.
+/// Configuration of a [`ReduceLROnPlateau`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlateauConfig {
-    /// Whether less or more is better; less by default.
+    /// Whether smaller or larger metrics are better; smaller by default.
     pub mode: PlateauMode,
-    /// What the learning rate is multiplied by, below 1; 0.1 by default.
+    /// The factor by which the learning rate is reduced, below 1; 0.1 by default.
     pub factor: f64,
-    /// Measures in a row without improvement that are let pass; 10 by default.
+    /// The number of consecutive metrics without improvement that are tolerated; 10 by default.
     pub patience: u64,
-    /// By how much a measure must be better than the best to count; 1e-4 by default.
+    /// By how much a metric must be better than the best one to count as an improvement; 1e-4 by
+    /// default.
     pub threshold: f64,
-    /// What the threshold is measured by; the best measure by default.
+    /// Whether the threshold is relative to the best metric or absolute; relative by default.
     pub threshold_mode: ThresholdMode,
-    /// Measures after a reduction that do not count as without improvement; 0 by default.
+    /// The number of metrics after a reduction that are not counted as being without improvement; 0
+    /// by default.
     pub cooldown: u64,
-    /// The least learning rate; 0 by default.
+    /// The smallest learning rate; 0 by default.
     pub min_lr: f64,
-    /// A reduction by no more than this is not made; 1e-8 by default.
+    /// Reductions that are not larger than this are not applied; 1e-8 by default.
     pub eps: f64,
 }
 
@@ -59,7 +63,7 @@ impl Default for PlateauConfig {
     }
 }
 
-/// Which measure is better.
+/// Which metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlateauMode {
     /// The smaller one: a loss.
@@ -68,16 +72,17 @@ pub enum PlateauMode {
     Max,
 }
 
-/// What [`PlateauConfig::threshold`] is measured by.
+/// How [`PlateauConfig::threshold`] is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThresholdMode {
-    /// Better than `best * (1 - threshold)`, or `best * (1 + threshold)` where more is better. Meant for measures above 0.
+    /// Better than `best * (1 - threshold)`, or `best * (1 + threshold)` if larger is better. Meant
+    /// for metrics above 0.
     Relative,
-    /// Better than `best - threshold`, or `best + threshold` where more is better.
+    /// Better than `best - threshold`, or `best + threshold` if larger is better.
     Absolute,
 }
 
-/// What changes with each measure.
+/// The values that change with each metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct State {
     lr: f64,
@@ -87,10 +92,10 @@ struct State {
 }
 
 impl ReduceLROnPlateau {
-    /// Begins with `lr`.
+    /// Creates a schedule that starts at `lr`.
     ///
     /// # Errors
-    /// A number that is negative or not finite; a factor that is not below 1.
+    /// Returns an error if a number is negative or not finite, or if the factor is not below 1.
     pub fn new(lr: f64, config: PlateauConfig) -> Result<ReduceLROnPlateau> {
         let PlateauConfig { factor, threshold, min_lr, eps, .. } = config;
         let numbers = [("lr", lr), ("threshold", threshold), ("min_lr", min_lr), ("eps", eps)];
@@ -106,12 +111,13 @@ impl ReduceLROnPlateau {
         Ok(ReduceLROnPlateau { config, state: State { lr, best, num_bad_epochs: 0, cooldown_counter: 0 } })
     }
 
-    /// The learning rate now.
+    /// Returns the current learning rate.
     pub fn lr(&self) -> f64 {
         self.state.lr
     }
 
-    /// Takes note of a measure, usually the loss or accuracy of a validation after each epoch, and gives the learning rate from now on. A NaN is no improvement.
+    /// Records a metric, usually the validation loss or accuracy after each epoch, and returns the
+    /// learning rate from now on. A NaN is not an improvement.
     pub fn step(&mut self, metric: f64) -> f64 {
         let better = self.is_better(metric);
         let state = &mut self.state;
@@ -145,11 +151,12 @@ impl ReduceLROnPlateau {
         }
     }
 
-    /// The state at this moment, as tensors on `device`: `lr`, `best`, `num_bad_epochs` and `cooldown_counter`. Can be kept in a file by
-    /// [`checkpoint::write`](crate::checkpoint::write), also beside an optimiser's under keys of one's own.
+    /// Returns the current state as tensors on `device`: `lr`, `best`, `num_bad_epochs` and
+    /// `cooldown_counter`. [`checkpoint::write`](crate::checkpoint::write) can save it to a file,
+    /// also together with an optimizer's state under other keys.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// Returns an error if memory is exhausted.
     pub fn state_dict(&self, device: &Device) -> Result<StateDict> {
         let State { lr, best, num_bad_epochs, cooldown_counter } = self.state;
         let count = |value: u64| Tensor::from_slice(&[i64::try_from(value).unwrap_or(i64::MAX)], (), device);
@@ -161,10 +168,12 @@ impl ReduceLROnPlateau {
         ]))
     }
 
-    /// Goes on from a state told by [`state_dict`](ReduceLROnPlateau::state_dict). Nothing is changed unless all fits.
+    /// Resumes from a state that [`state_dict`](ReduceLROnPlateau::state_dict) returned. Nothing is
+    /// changed unless all entries fit.
     ///
     /// # Errors
-    /// A key that is missing or extra; a tensor that is no single number of the dtype told; a learning rate or a count that cannot be; a best measure that is NaN.
+    /// Returns an error if a key is missing or unexpected, a tensor is not a single number of the
+    /// expected dtype, a learning rate or count is not valid, or the best metric is NaN.
     pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
         if let Some(extra) = dict.keys().find(|key| ![LR, BEST, BAD, COOLDOWN].contains(&key.as_str())) {
             return Err(Error::invalid(OP, format!("the state does not fit; extra: {extra}")));

@@ -1,4 +1,5 @@
-//! Copies of parameters in half precision, which a step writes along for the scopes of precision that come after it.
+//! Half-precision copies of parameters, which a step writes for the precision scopes that follow
+//! it.
 
 use super::{StepRule, Steps, Work, overlap, share_memory};
 use ternion_core::capture::only_once;
@@ -6,7 +7,9 @@ use ternion_core::precision::{HalfCopy, half_copy_wanted};
 use ternion_core::{Result, Tensor};
 
 impl<R: StepRule> Steps<R> {
-    /// Copies for the parameters that scopes have cast since the last step; those of others go. A recorded step keeps those that it found, so this is not for one.
+    /// Allocates copies for the parameters that scopes have cast since the last step, and drops the
+    /// copies of all others. It must not be called while a step is recorded: a recorded step keeps
+    /// the copies that it found.
     pub(super) fn prepare_half_copies(&mut self, works: &[Work<'_>]) -> Result<()> {
         if !self.groups.iter().any(|group| group.rule.writes_half_copies()) {
             return Ok(());
@@ -17,7 +20,7 @@ impl<R: StepRule> Steps<R> {
             is_stepped[work.slot] = true;
             let slot = &mut self.slots[work.slot];
             let wanted = half_copy_wanted(&work.tensor, slot.half_copy.as_deref());
-            // Where parameters overlap, the step of one changes the other.
+            // If parameters overlap, the step of one changes the other.
             let meets = |(other, of): (usize, &Work<'_>)| other != at && overlap(&of.tensor, &work.tensor);
             let is_apart = !is_shared || !works.iter().enumerate().any(meets);
             slot.half_copy = match wanted
@@ -30,18 +33,20 @@ impl<R: StepRule> Steps<R> {
                 },
             };
         }
-        // Of parameters without a gradient, and of frozen ones.
+        // Parameters without a gradient, and frozen ones.
         let left_out = self.slots.iter_mut().zip(is_stepped).filter(|(_, is_stepped)| !is_stepped);
         left_out.for_each(|(slot, _)| slot.half_copy = None);
         Ok(())
     }
 
-    /// Where the half copy of a parameter is written, if it has one.
+    /// Returns the tensor to which the half-precision copy of a parameter is written, if it has
+    /// one.
     pub(super) fn half_copy(&self, work: &Work<'_>) -> Option<&Tensor> {
         self.slots[work.slot].half_copy.as_deref().map(HalfCopy::values)
     }
 
-    /// Has scopes find the copies. After all changes: parameters may be parts of one memory, whose version counts the changes of all.
+    /// Makes the copies available to scopes. Call it after all changes: parameters may share a
+    /// buffer, whose version counter counts the changes of all of them.
     pub(super) fn note_half_copies(&self, works: &[Work<'_>]) {
         for work in works {
             if let Some(copy) = &self.slots[work.slot].half_copy {

@@ -1,4 +1,4 @@
-//! The state of an optimiser as a dictionary: told, checked, taken over.
+//! The optimizer's state as a dictionary: saving, checking and loading it.
 
 use super::{Slot, StepRule, Steps, belongs, lock};
 use crate::module::{Param, StateDict};
@@ -10,12 +10,13 @@ const LR: &str = "lr";
 const STEP: &str = "step";
 
 impl<R: StepRule> Steps<R> {
-    /// The same in each group: only weight decay differs.
+    /// The state names are the same in each group: only weight decay differs.
     fn state_names(&self) -> &'static [&'static str] {
         self.groups[0].rule.state_names()
     }
 
-    /// Keys: `lr`, and for each parameter that has made a step `NAME.step` and its moments, `NAME.exp_avg` and so on.
+    /// Returns a dictionary with the keys `lr` and, for each parameter that has made a step,
+    /// `NAME.step` and its moments, `NAME.exp_avg` and so on.
     pub fn state_dict(&self) -> Result<StateDict> {
         let home = self.slots[0].param.device();
         let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.lr()], (), &home)?)]);
@@ -50,7 +51,8 @@ impl<R: StepRule> Steps<R> {
 }
 
 impl Slot {
-    /// Puts `loaded` into the memory of the states, which a recorded step may read; in their place where those are of the parameter as it was.
+    /// Copies `loaded` into the existing states, because a recorded step may read their buffers. If
+    /// these no longer fit the parameter, `loaded` replaces them.
     fn take_over(&mut self, loaded: Vec<Tensor>, initial: f64) -> Result<()> {
         let tensor = self.param.tensor();
         if self.states.is_empty() || !self.states.iter().all(|state| belongs(state, &tensor)) {
@@ -58,7 +60,7 @@ impl Slot {
             return Ok(());
         }
         no_grad(|| match loaded.is_empty() {
-            // A first step finds the states as they are made.
+            // The first step expects states with their initial value.
             true => self.states.iter().try_for_each(|state| state.fill_(initial).map(drop)),
             false => {
                 self.states.iter().zip(&loaded).try_for_each(|(state, loaded)| state.copy_(loaded).map(drop))
@@ -67,7 +69,7 @@ impl Slot {
     }
 }
 
-/// A state dict being checked: nothing of it is used before all of it is known to fit.
+/// A state dict that is being checked. None of it is used before all of it is known to fit.
 struct Loading<'a> {
     dict: &'a StateDict,
     known: BTreeSet<String>,
@@ -75,7 +77,7 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// A single number; a problem is noted if there is none.
+    /// Returns the number stored under `key`; records a problem if there is none.
     fn number<T: Element>(&mut self, key: &str) -> Option<T> {
         match self.dict.get(key).map(Tensor::item::<T>) {
             Some(Ok(value)) => return Some(value),
@@ -85,7 +87,8 @@ impl Loading<'_> {
         None
     }
 
-    /// The step count and the states of a parameter: a parameter without a step count has made none.
+    /// Returns the step count and the states of a parameter. A parameter whose key is missing has
+    /// made no step.
     fn slot(&mut self, slot: &Slot, names: &[&str]) -> Result<(u64, Vec<Tensor>)> {
         let key = format!("{}.{STEP}", slot.label);
         if !self.dict.contains_key(&key) {
@@ -100,7 +103,8 @@ impl Loading<'_> {
         Ok((steps, states))
     }
 
-    /// The step count under `key`; a problem is noted unless it is one that a parameter with states can have.
+    /// Returns the step count under `key`. Records a problem if it is not a valid count of a
+    /// parameter with states, that is, at least 1.
     fn steps(&mut self, key: &str) -> u64 {
         match self.number::<i64>(key) {
             Some(steps) if steps < 1 => {
@@ -111,7 +115,8 @@ impl Loading<'_> {
         }
     }
 
-    /// A copy of one state on the parameter's device; a problem is noted if there is none that fits.
+    /// Returns a copy of one state on the parameter's device. Records a problem if the state is
+    /// missing or does not fit.
     fn state(&mut self, key: String, param: &Param) -> Result<Option<Tensor>> {
         let (shape, dtype) = (param.shape(), param.dtype().accumulator());
         let problem = match self.dict.get(&key) {

@@ -1,4 +1,4 @@
-//! Rows of attention of which weights are dropped.
+//! Rows of attention with dropout.
 
 use super::{Formula, PLAIN, UNDER_A_MASK, attention, beyond_a_block, definition, gradient, gradients, on_usual_shapes, rounded, zeros};
 use crate::prelude::*;
@@ -7,17 +7,19 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::ops::random::Dropout;
 
-/// The rows.
+/// Returns the rows.
 pub(super) fn rows() -> Vec<OpCase> {
     [dropping(), dropping_ops()].into_iter().flatten().collect()
 }
 
-/// Weights dropped with this probability. The first draw of a device that was just seeded with 0 begins at block 0.
+/// Sets dropout with this probability. The first random numbers of a device that was just seeded
+/// with 0 start at block 0.
 pub(super) fn dropped(p: f64, config: AttentionConfig) -> AttentionConfig {
     AttentionConfig { dropout: Some(Dropout { p, offset: 0 }), ..config }
 }
 
-/// Dropout under every way to see: of numbers of keys that blocks of four random words divide, and of others.
+/// Dropout with every kind of mask, with numbers of keys that are multiples of four (a block has
+/// four random words) and others.
 fn dropping() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
@@ -26,7 +28,8 @@ fn dropping() -> Vec<OpCase> {
     let [q, k, v] = tiled;
     let tiled_dropping = |parameters: &str, config| beyond_a_block(parameters, config).dtypes(&[F32]);
     vec![
-        // Second gradients are exact in f16 and bf16: a single key's weight keeps the gradient of its score at 0.
+        // Second-order gradients are exact in f16 and bf16: with a single key, the gradient of its
+        // score is always 0.
         on_usual_shapes(attention("dropout=0.5", dropped(0.5, PLAIN)))
             .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
             .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
@@ -44,7 +47,8 @@ fn dropping() -> Vec<OpCase> {
             })
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
         on_usual_shapes(attention("dropout=1", dropped(1.0, PLAIN))),
-        // In f16 and bf16 a gradient that cancels to 0, as that of equal keys, leaves the rounding of y.
+        // In f16 and bf16 a gradient that cancels to 0, such as that of equal keys, is the rounding
+        // error of y.
         attention("causal dropout=0.5, more queries than keys", dropped(0.5, causal))
             .dtypes(&[F32, F64])
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]]),
@@ -71,10 +75,11 @@ fn dropping() -> Vec<OpCase> {
     ]
 }
 
-/// A state with a negative seed and a base about to carry into the upper half, and an offset: every part of the counter counts.
+/// A state with a negative seed, a base just below the carry into the upper half, and an offset, so
+/// that every part of the counter matters.
 pub(super) const STATE: [i64; 2] = [-0x1234_5678_9abc_def1, 0xffff_fffe];
 
-/// The ops themselves with a state of dropout after their other inputs.
+/// The ops themselves, with the dropout state as the last input.
 fn dropping_ops() -> Vec<OpCase> {
     let config = |mask: bool| AttentionConfig {
         mask,

@@ -1,11 +1,12 @@
-//! The gradient of attention where a mask is far below all scores.
+//! The gradient of attention with a mask far below all scores.
 
 use super::{PLAIN, definition, gradient};
 use crate::prelude::*;
 use ternion_core::{AttentionOptions, GradOptions, enable_grad, grad};
 
-/// A mask of -1e30 for every key, which takes in whatever the scores are: all weights are equal, also in the gradients, though the log-sum-exp of such
-/// scores has no bits for the logarithm of their number. By kernels, and by the composition that a mask with a gradient takes.
+/// A mask of -1e30 for every key, which absorbs the scores: all weights are equal, also in the
+/// gradients, although the log-sum-exp of such scores has no bits left for the logarithm of their
+/// count. By kernels, and by the composition for masks with a gradient.
 pub(super) fn rows() -> Vec<OpCase> {
     let any = || Uniform(-2.0, 2.0);
     let gradients_of = |x: &[Tensor], mask: &Tensor| {
@@ -30,7 +31,8 @@ pub(super) fn rows() -> Vec<OpCase> {
             .dense_only("other rows show the layouts")
             .forward_only("a gradient itself")
             .f32_limit(2e-5, 1e-5)
-            // Weights of 1 / 8 and so on are exact in bf16: they round alike, which no tolerance expects.
+            // Weights of 1 / 8 and so on are exact in bf16. Inexact equal weights would all have
+            // the same rounding error, for which the tolerance makes no allowance.
             .on([&[2, 3, 4, 5], &[2, 3, 8, 5], &[2, 3, 8, 4], &[2, 3, 4, 4]])
             .on([&[1, 2, 70, 8], &[1, 1, 256, 8], &[1, 1, 256, 12], &[1, 2, 70, 12]])
             .on([&[1, 2, 5, 64], &[1, 1, 16, 64], &[1, 1, 16, 48], &[1, 2, 5, 48]])
@@ -47,7 +49,8 @@ pub(super) fn rows() -> Vec<OpCase> {
     ]
 }
 
-/// The gradients of queries, keys and values where all keys count the same, given those and dy.
+/// Returns the gradients of queries, keys and values if all keys have equal weights, from those and
+/// dy.
 fn far_below_gradients(round: &dyn Fn(f64) -> f64, x: &[Array]) -> Vec<Array> {
     let (no_queries, no_keys) = (Array::zeros(&x[0].shape), Array::zeros(&x[1].shape));
     let (y, log_sum) = definition(&PLAIN, &[no_queries.clone(), no_keys.clone(), x[2].clone()]);
@@ -55,7 +58,7 @@ fn far_below_gradients(round: &dyn Fn(f64) -> f64, x: &[Array]) -> Vec<Array> {
         let inputs = [q, k, &x[2], &y, &log_sum, &x[3]].map(Array::clone);
         gradient(round, &PLAIN, &inputs)
     };
-    // Scores are 0 of no queries or no keys; the gradient of either is a sum of the other.
+    // With queries or keys of zero, scores are 0. The gradient of either is a sum over the other.
     let [dq, _, dv]: [Array; 3] = gradients(&no_queries, &x[1]).try_into().expect("three gradients");
     let [_, dk, _]: [Array; 3] = gradients(&x[0], &no_keys).try_into().expect("three gradients");
     vec![dq, dk, dv]

@@ -1,4 +1,5 @@
-//! The gradient of a mask that is added to the scores: of one for each score, and of those that are repeated along any of the axes.
+//! The gradient of an additive mask: with an element for each score, and broadcast along any of the
+//! axes.
 
 use super::dropping::{STATE, dropped};
 use super::{Formula, PLAIN, attention, beyond_a_block, gradients, score_gradient, scores, zeros};
@@ -7,13 +8,14 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
 use ternion_core::ops::random::Dropout;
 
-/// The rows.
+/// Returns the rows.
 pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let mut all = vec![
         repeated("additive mask repeated", PLAIN, &[&[2, 1, 1, 5], &[2, 1, 3, 5], &[4, 1, 5]]).twice(),
         repeated("additive mask repeated causal", causal, &[&[2, 1, 1, 5], &[4, 1, 5]]),
-        // What all scores of a query have added changes no weight: in half precision its gradient is what rounding leaves of 0.
+        // A constant added to all scores of a query does not change the weights: in half precision
+        // its gradient is the rounding error of 0.
         repeated("additive mask of queries", PLAIN, &[&[1, 4, 3, 1], &[3, 1], &[1]]).dtypes(&[F32, F64]),
         tiled("additive mask of the batch beyond a block", PLAIN),
         tiled("additive mask of the batch causal window=60 beyond a block", AttentionConfig { window: Some(60), ..causal }),
@@ -23,7 +25,7 @@ pub(super) fn rows() -> Vec<OpCase> {
     all
 }
 
-/// A row under masks of one element along some of the axes, some with fewer axes.
+/// A row with masks of size 1 along some of the axes, some of them with fewer axes.
 fn repeated(parameters: &str, config: AttentionConfig, masks: &[&'static [usize]]) -> OpCase {
     const SHAPES: [&[usize]; 3] = [&[2, 4, 3, 2], &[2, 2, 5, 2], &[2, 2, 5, 2]];
     let [q, k, v] = SHAPES;
@@ -31,7 +33,7 @@ fn repeated(parameters: &str, config: AttentionConfig, masks: &[&'static [usize]
     masks.iter().fold(case, |case, mask| case.on([q, k, v, mask]))
 }
 
-/// More than 64 queries and 128 keys of several heads, under masks that they share.
+/// More than 64 queries and 128 keys of several heads, with masks that heads share.
 fn tiled(parameters: &str, config: AttentionConfig) -> OpCase {
     let [q, k, v]: [&'static [usize]; 3] = [&[2, 2, 70, 4], &[2, 1, 140, 4], &[2, 1, 140, 4]];
     let case = beyond_a_block(parameters, config).dtypes(&[F32]).input(Uniform(-2.0, 2.0));
@@ -87,7 +89,7 @@ fn row(parameters: &str) -> OpCase {
     OpCase { op: "attention_grad_mask", ..gradients(parameters) }
 }
 
-/// ds of Dao et al. 2022, algorithm 4, summed over the axes along which the mask is repeated.
+/// ds of Dao et al. 2022, algorithm 4, summed over the axes along which the mask is broadcast.
 pub(super) fn of_mask(formula: impl Into<Formula>, x: &[Array]) -> Array {
     let formula = formula.into();
     let mask = &x[6];

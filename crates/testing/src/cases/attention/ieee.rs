@@ -1,4 +1,5 @@
-//! Attention of f32 in a scope that forbids parts of bf16: by fused multiply-adds on every device, also where parts are the default.
+//! Attention in f32 in a scope that forbids bf16x6: by FMA on every device, also where bf16x6 is
+//! the default.
 
 use super::dropping::dropped;
 use super::{PLAIN, attention};
@@ -6,7 +7,7 @@ use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{AttentionOptions, Causal, Precision, with_precision};
 
-/// Each way to see, of heads as narrow as those that take parts.
+/// Each kind of mask, with a head_dim small enough for bf16x6.
 pub(super) fn rows() -> Vec<OpCase> {
     let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
     let usual: [&'static [usize]; 3] = [&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]];

@@ -1,10 +1,11 @@
-//! A few queries of many keys, as a step of generation has them: a device may cut the keys into parts.
+//! A few queries with many keys, as in a step of generation: a device may split the keys
+//! (split-KV).
 
 use super::{PLAIN, beyond_a_block, numbers};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 
-/// The rows.
+/// Returns the rows.
 pub(super) fn rows() -> Vec<OpCase> {
     let window = AttentionConfig { causal: true, window: Some(900), ..PLAIN };
     let [q, k, v]: [&'static [usize]; 3] = [&[1, 4, 1, 8], &[1, 2, 1040, 8], &[1, 2, 1040, 4]];
@@ -13,7 +14,7 @@ pub(super) fn rows() -> Vec<OpCase> {
         let case = beyond_a_block(&format!("many keys{what}"), config);
         case.forward_only("the gradient walks over keys as over few").dtypes(&[F32, F16, BF16])
     };
-    // Two queries see a few keys alone, one none at all; numbers that are no scores.
+    // Two queries attend to only a few keys, one to none; scores far outside the usual range.
     let mut hidden = vec![-1e9; 4 * 1040];
     hidden[600..700].fill(0.5);
     hidden[1040..2080].fill(f64::NEG_INFINITY);

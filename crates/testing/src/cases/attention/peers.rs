@@ -1,9 +1,10 @@
-//! What `benches/peers/attention_errors.py` reads of the rows, to form the same attention by Ternion and by PyTorch: `benches/peers/attention_rows.jsonl`.
+//! The data that `benches/peers/attention_errors.py` reads to compute the same attention with
+//! Ternion and with PyTorch: `benches/peers/attention_rows.jsonl`.
 
 use serde_json::{Value, json};
 use ternion_core::ops::attention::AttentionConfig;
 
-/// What a row asks for, but for the kind of its mask.
+/// Returns the configuration of a row, except for the kind of its mask.
 pub(super) fn configuration(config: &AttentionConfig) -> Value {
     json!({
         "causal": config.causal,
@@ -21,7 +22,8 @@ mod tests {
     use std::fmt::Write;
     use std::path::Path;
 
-    /// A row as a line of JSON; none of one that no half precision takes, or that another program cannot form.
+    /// Returns a row as a line of JSON; `None` if the row does not run in half precision, or cannot
+    /// be computed by another program.
     fn line(row: &OpCase) -> Option<Value> {
         let options = row.configuration.as_ref()?;
         let dtypes: Vec<&str> =
@@ -41,7 +43,7 @@ mod tests {
         })
     }
 
-    /// With TERNION_WRITE_ROWS=1 it writes the file.
+    /// Writes the file if TERNION_WRITE_ROWS=1.
     #[test]
     fn the_rows_that_are_compared_with_pytorch_are_those_of_the_table() {
         let mut expected = String::new();

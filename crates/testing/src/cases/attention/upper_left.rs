@@ -1,4 +1,4 @@
-//! Causal attention whose first query is at the first key.
+//! Causal attention aligned at the upper left: the first query attends to the first key.
 
 use super::{PLAIN, definition, rounded, rounded_gradients};
 use crate::prelude::*;
@@ -7,7 +7,7 @@ use ternion_core::{AttentionOptions, Causal};
 
 const MASKED: AttentionConfig = AttentionConfig { mask: true, ..PLAIN };
 
-/// More queries than keys, fewer and as many; alone and beside an additive mask.
+/// More queries than keys, fewer and as many; with and without an additive mask.
 pub(super) fn rows() -> Vec<OpCase> {
     let any = || Uniform(-2.0, 2.0);
     let row = |parameters: &str| {
@@ -47,12 +47,13 @@ fn options(mask: Option<&Tensor>) -> AttentionOptions<'_> {
     AttentionOptions { causal: Causal::UpperLeft, scale: Some(PLAIN.scale), mask, ..Default::default() }
 }
 
-/// Queries, keys and values, and what is added to their scores.
+/// Returns queries, keys and values, and the mask that is added to their scores.
 fn under_a_mask(x: &[Array]) -> Vec<Array> {
     [&x[..3], &[seen(&x[0], &x[1], x.get(3))]].concat()
 }
 
-/// What is added to the scores: minus infinity where the key is behind the query, and else what a mask adds.
+/// Returns what is added to the scores: -infinity if the key is after the query, otherwise the
+/// element of the mask.
 fn seen(q: &Array, k: &Array, mask: Option<&Array>) -> Array {
     let ([batch, heads, queries, _], [_, _, keys, _]) = (q.sizes(), k.sizes());
     let added = |at: usize| match at % keys > at / keys % queries {

@@ -1,4 +1,4 @@
-//! Sequences of different lengths, one after another.
+//! Varlen attention: sequences of different lengths, concatenated.
 
 use super::dropping::{STATE, dropped};
 use super::{Formula, PLAIN, definition, gradient, gradients, rounded, rounded_gradients, sees};
@@ -8,10 +8,11 @@ use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::ops::random::Dropout;
 use ternion_core::{AttentionOptions, Causal, CumulativeLengths};
 
-/// Where sequences of queries and of keys end.
+/// The cumulative lengths of the sequences of queries and of keys.
 type Ends = [&'static [usize]; 2];
 
-/// By the numbers of rows: sequences of one row and of none, of more queries than keys, and rows behind the last sequence.
+/// For each entry of `ROWS`: sequences of one row and of zero rows, sequences with more queries
+/// than keys, and rows after the last sequence.
 const ENDS: [Ends; 6] = [
     [&[0, 1, 3], &[0, 2, 4]],
     [&[0, 3, 3, 7], &[0, 2, 5, 9]],
@@ -20,7 +21,7 @@ const ENDS: [Ends; 6] = [
     [&[0, 2, 5, 6], &[0, 4, 4, 7]],
     [&[0, 70, 71, 139, 150], &[0, 64, 67, 140, 171]],
 ];
-/// Queries and keys that these are of.
+/// Numbers of queries and keys of these.
 const ROWS: [[usize; 2]; 6] = [[3, 4], [7, 9], [6, 6], [5, 9], [8, 7], [150, 171]];
 
 fn ends_of(rows: [usize; 2]) -> Ends {
@@ -36,7 +37,7 @@ fn lengths_of(rows: [usize; 2], device: &Device) -> Result<[Tensor; 2]> {
     Ok([queries?, keys?])
 }
 
-/// The rows.
+/// Returns the rows.
 pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = |config| AttentionConfig { window: Some(2), ..config };
@@ -84,8 +85,9 @@ fn on_usual_rows(case: OpCase) -> OpCase {
         .on([&[8, 2, 3], &[7, 1, 3], &[7, 1, 2]])
 }
 
-/// Heads as wide as those of real models: few and short, so that the hunt for planted faults, which takes the largest sums first, is as it was without them.
-/// Wider ones and longer sequences in half precision are in tests/kernels/attention/varlen.rs.
+/// Heads with the head_dim of real models: few and short, so that the search for planted faults,
+/// which starts with the largest sums, does not change its choice. Wider heads and longer sequences
+/// in half precision are in tests/kernels/attention/varlen.rs.
 fn wide() -> Vec<OpCase> {
     let plain = AttentionConfig { scale: 0.1, ..PLAIN };
     let heads: [[&'static [usize]; 3]; 2] =
@@ -99,7 +101,7 @@ fn wide() -> Vec<OpCase> {
     kept.chain(dropping).collect()
 }
 
-/// Attention of queries, keys and values `[rows, heads, width]`.
+/// Attention with queries, keys and values of shape `[rows, heads, head_dim]`.
 fn varlen(parameters: &str, config: AttentionConfig) -> OpCase {
     let AttentionConfig { scale, causal, window, dropout, .. } = config;
     OpCase::new("attention", parameters)
@@ -133,7 +135,8 @@ fn attend_zeros(device: &Device, ends: [i32; 2], options: AttentionOptions<'_>) 
     x.scaled_dot_product_attention_varlen(&x, &x, lengths, options)
 }
 
-/// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its inputs.
+/// The ops themselves: the log-sum-exp as a second output, and the gradient as a formula of all its
+/// inputs.
 fn ops() -> Vec<OpCase> {
     let config = |dropout: Option<f64>| AttentionConfig {
         causal: true,
@@ -177,7 +180,7 @@ fn ops() -> Vec<OpCase> {
     vec![rejecting(forward), grad(None), grad(Some(0.4))]
 }
 
-/// With what lengths may not be.
+/// Adds rejected calls with invalid lengths.
 fn rejecting(case: OpCase) -> OpCase {
     let run = |shape: [usize; 4], lengths: [Tensor; 2], device: &Device| {
         let config = AttentionConfig { varlen: true, ..PLAIN };
@@ -199,12 +202,13 @@ fn rejecting(case: OpCase) -> OpCase {
     })
 }
 
-/// The same with the sequences as a mask, which says all that a query sees.
+/// Returns the same configuration with the sequences as a mask, which replaces causal mask and
+/// window.
 fn under_a_mask(config: AttentionConfig) -> AttentionConfig {
     AttentionConfig { mask: true, varlen: false, causal: false, window: None, ..config }
 }
 
-/// The operands with a mask behind them, 1 where a query sees a key.
+/// Returns the operands followed by a mask, which is 1 where a query attends to a key.
 fn with_mask(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
     let ([_, heads, queries, _], [_, _, keys, _]) = (x[0].sizes(), x[1].sizes());
     let [of_queries, of_keys] = ends_of([queries, keys]);
@@ -221,7 +225,7 @@ fn with_mask(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
     [x, &[mask]].concat()
 }
 
-/// Each `[rows, heads, width]` as `[1, heads, rows, width]`.
+/// Permutes each `[rows, heads, width]` to `[1, heads, rows, width]`.
 fn heads_first(x: &[Array]) -> Vec<Array> {
     let swapped = |x: &Array| {
         let [rows, heads, width] = x.sizes();
@@ -230,7 +234,7 @@ fn heads_first(x: &[Array]) -> Vec<Array> {
     x.iter().map(swapped).collect()
 }
 
-/// `[1, heads, rows, width]` as `[rows, heads, width]`.
+/// Permutes `[1, heads, rows, width]` to `[rows, heads, width]`.
 fn rows_first(y: &Array) -> Array {
     let [_, heads, rows, width] = y.sizes();
     y.reshape(&[heads, rows, width]).permute(&[1, 0, 2])

@@ -1,11 +1,11 @@
-//! Rows of activations that are no ops of their own.
+//! Rows of activations that are compositions.
 
 use crate::cases::binary::both_gradients;
 use crate::cases::unary::around_bounds;
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![hardtanh()];
     rows.extend(prelu());
@@ -17,7 +17,7 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// As `clamp`, but that the gradient at the bounds is 0 (`python/tests/test_edges.py`).
+/// Like `clamp`, except that the gradient at the bounds is 0 (`python/tests/test_edges.py`).
 fn hardtanh() -> OpCase {
     let kept = |x: f64| if x.is_nan() { x } else { x.clamp(-0.75, 1.25) };
     let edges = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.75, 1.25];
@@ -57,7 +57,7 @@ fn prelu() -> Vec<OpCase> {
             .on([&[2, 3, 2, 3], &[3]])
             .run(|x| x[0].prelu(&x[1]))
             .oracle(move |x| Array::from_fn(&x[0].shape, |at| of(x[0].at(at), x[1].at(&[at[1]])))),
-        // The weight has no part in an infinite element above 0.
+        // An infinite element above 0 does not contribute to the gradient of the weight.
         OpCase::new("prelu", "gradient beside infinities")
             .input(Fixed(vec![infinity, -2.0, 3.0, 0.0]))
             .input(Fixed(vec![0.5]))
@@ -68,7 +68,7 @@ fn prelu() -> Vec<OpCase> {
     ]
 }
 
-/// Numbers that formulas branch at, infinities and NaN.
+/// Numbers at which formulas branch, infinities and NaN.
 fn specials() -> Array {
     let infinity = f64::INFINITY;
     let values = vec![f64::NAN, infinity, -infinity, 0.0, -0.0, 3.0, -3.0, 0.5, -0.5, 100.0, -100.0, 1e-30, 60000.0];
@@ -83,7 +83,8 @@ fn row(op: &'static str, parameters: &str, values: Values) -> OpCase {
         .perf([&[8192, 1024]])
 }
 
-/// Clear of two bounds by a quarter, where differences would meet two formulas.
+/// Values at least a quarter away from two bounds, where central differences would mix two
+/// formulas.
 fn clear_of(bound: f64) -> Values {
     Values::custom(move |shapes, own, rng| {
         let pick = |rng: &mut Rng| match rng.integer(0, 2) {
@@ -148,7 +149,7 @@ fn with_parameters() -> [OpCase; 3] {
     [celu(1.0), celu(2.5), softshrink]
 }
 
-/// What is replaced by a number in a range, also of integers.
+/// Activations that replace a range by a number, also of integers.
 fn replaced() -> Vec<OpCase> {
     let shrunk = |x: f64, lambda: f64| if (-lambda..=lambda).contains(&x) { 0.0 } else { x };
     let above = |x: f64, bound: f64, value: f64| if x <= bound { value } else { x };
@@ -177,7 +178,7 @@ fn replaced() -> Vec<OpCase> {
     ]
 }
 
-/// `e^(x - most) / sum(e^(x - most))` of numbers.
+/// Returns `e^(x - max) / sum(e^(x - max))` of numbers.
 fn softmax(x: &[f64]) -> Vec<f64> {
     let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let powers: Vec<f64> = x.iter().map(|x| (x - most).exp()).collect();
@@ -226,7 +227,8 @@ fn glu() -> OpCase {
         .rejects("glu: input is i64, expected a floating dtype", |device| Tensor::zeros([2], I64, device)?.glu(0))
 }
 
-/// The number that is drawn for the element at an index, even between 0 and 1; the device is seeded with 0 before each call.
+/// Returns the random number for the element at an index, uniform between 0 and 1; the device is
+/// seeded with 0 before each call.
 fn drawn(index: usize) -> f64 {
     f64::from(random_word(0, 0, index) >> 8) / 2f64.powi(24)
 }
@@ -256,7 +258,7 @@ fn rrelu_mean() -> OpCase {
         .oracle(|x| x[0].map(|x| if x > 0.0 || x.is_nan() { x } else { 0.375 * x }))
 }
 
-/// Rows of logits, and what is drawn for them.
+/// Rows of logits and their random numbers.
 fn gumbel_softmax() -> [OpCase; 2] {
     let soft = |x: &Array, temperature: f64| {
         let columns = *x.shape.last().expect("an axis");

@@ -1,10 +1,10 @@
-//! Rows of embeddings that are reduced by bags.
+//! Rows of embedding bags.
 
 use crate::cases::reduce::gradient;
 use crate::prelude::*;
 use ternion_core::{BagMode, EmbeddingBagOptions, EmbeddingBagParts};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = MODES.into_iter().map(matrix).collect();
     rows.extend([offsets(), last_offset(), weighted(), padded(), ties()]);
@@ -13,7 +13,7 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// Bags of the elements 0 1 2, of none, of 3 4 and of 5, with what belongs to them.
+/// Bags of the elements 0 1 2, of none, of 3 4 and of 5, with their options.
 fn parts(mode: BagMode, padding_idx: Option<usize>) -> OpCase {
     let name = format!("parts, {mode:?}, padding_idx={padding_idx:?}");
     table(name)
@@ -46,7 +46,8 @@ fn outputs(found: EmbeddingBagParts) -> Result<Vec<Tensor>> {
     Ok(vec![found.values, found.bag_of, found.sizes, found.rows])
 }
 
-/// The row of a bag that has its largest element in each column, the first of those that have; 0 of none.
+/// Returns for each bag and column the row with the largest element, the first of several; 0 for an
+/// empty bag.
 fn largest_rows(table: &Array, bags: &[Vec<(usize, f64)>]) -> Array {
     let is_above = |x: f64, largest: f64| x > largest || (x.is_nan() && !largest.is_nan());
     Array::from_fn(&[bags.len(), table.sizes::<2>()[1]], |at| {
@@ -59,7 +60,8 @@ fn largest_rows(table: &Array, bags: &[Vec<(usize, f64)>]) -> Array {
     })
 }
 
-/// Rows of equal elements, and NaN; a last offset before the last index, which counts to the last bag.
+/// Rows of equal elements, and NaN; the last offset is less than the number of indices, which
+/// belong to the last bag.
 fn parts_at_ties() -> OpCase {
     let nan = f64::NAN;
     OpCase::new("embedding_bag", "parts, Max at ties and NaN, include_last_offset")
@@ -87,7 +89,7 @@ const MODES: [BagMode; 3] = [BagMode::Sum, BagMode::Mean, BagMode::Max];
 
 const INDEX: Values = Values::Index { input: 0, axis: 0 };
 
-/// The bags of rows of a table, each row with a weight.
+/// Reduces the bags of rows of a table, each row with a weight.
 fn reduced(table: &Array, bags: &[Vec<(usize, f64)>], mode: BagMode) -> Array {
     let [_, width] = table.sizes();
     Array::from_fn(&[bags.len(), width], |at| {
@@ -100,7 +102,7 @@ fn reduced(table: &Array, bags: &[Vec<(usize, f64)>], mode: BagMode) -> Array {
     })
 }
 
-/// Bags of the elements between these ends.
+/// Returns bags of the indices between these ends.
 fn between(indices: &[f64], ends: &[usize]) -> Vec<Vec<(usize, f64)>> {
     ends.windows(2).map(|ends| indices[ends[0]..ends[1]].iter().map(|&row| (row as usize, 1.0)).collect()).collect()
 }
@@ -112,7 +114,7 @@ fn table(parameters: String) -> OpCase {
 fn matrix(mode: BagMode) -> OpCase {
     let options = EmbeddingBagOptions { mode, ..EmbeddingBagOptions::default() };
     table(format!("{mode:?}"))
-        // Of a maximum equal rows would have no differences that tell the gradient.
+        // With equal rows, the differences of a maximum would not determine the gradient.
         .input(Input::index(Values::UniqueIndex { input: 0, axis: 0 }))
         .on([&[5, 3], &[1, 5]])
         .on([&[7, 2], &[0, 3]])
@@ -195,7 +197,8 @@ fn weighted() -> OpCase {
         })
 }
 
-/// Of rows with the same largest element the first has the gradient, of those with a NaN the first of them; a bag without rows has none.
+/// If several rows have the same largest element, the gradient belongs to the first; if several
+/// have a NaN, to the first of them. An empty bag has no gradient.
 fn ties() -> OpCase {
     let nan = f64::NAN;
     OpCase::new("embedding_bag", "gradient of Max at ties and NaN")
@@ -209,7 +212,7 @@ fn ties() -> OpCase {
                 EmbeddingBagOptions { offsets: Some(&offsets), mode: BagMode::Max, ..EmbeddingBagOptions::default() };
             gradient(&x[0], |table| table.embedding_bag(&x[1], options))
         })
-        // Bags of rows 2 0 0, of none, of 1 2, of 3 1.
+        // Bags of the rows 2 0 0, of none, of 1 2, of 3 1.
         .oracle(|x| Array::new(&x[0].shape, vec![1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]))
 }
 

@@ -1,10 +1,10 @@
-//! Rows of tensors between two others, and of products and quotients added to a tensor.
+//! Rows of interpolation between two tensors, and of products and quotients added to a tensor.
 
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 use ternion_core::Scalar;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = lerps();
     rows.extend(scaled_differences());
@@ -84,7 +84,7 @@ fn lerps_of_tensors() -> [OpCase; 2] {
         OpCase::new("lerp_tensor", "")
             .input(Uniform(-4.0, 4.0))
             .input(Uniform(-4.0, 4.0))
-            // Clear of 1/2, where the formula changes.
+            // Away from 1/2, where the formula changes.
             .input(Fixed(vec![-1.25, -0.3, 0.0, 0.2, 0.4, 0.6, 0.9, 1.0, 1.75]))
             .shapes([&[], &[0, 3], &[7, 33]])
             .on([&[5, 1], &[7], &[2, 1, 1]])
@@ -95,7 +95,7 @@ fn lerps_of_tensors() -> [OpCase; 2] {
                 let x = Tensor::zeros([2], F32, device)?;
                 x.lerp_tensor(&x, &Tensor::zeros([2], F16, device)?)
             }),
-        // Small ends beside large starts are met exactly.
+        // The result at weight 1 is exactly the end, also if it is small and the start is large.
         OpCase::new("lerp_tensor", "ends")
             .input(Fixed(vec![4096.0, 3.0]))
             .input(Fixed(vec![2f64.powi(-10), 7.0]))

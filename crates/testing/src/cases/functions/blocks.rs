@@ -1,9 +1,9 @@
-//! Rows of matrices made of blocks.
+//! Rows of block matrices.
 
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     vec![diagonal(), kron()]
 }

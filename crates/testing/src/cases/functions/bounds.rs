@@ -1,14 +1,14 @@
-//! Rows of bounds that are tensors.
+//! Rows of functions with tensors as bounds.
 
 use crate::cases::binary::beside_distinct;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [clamps(), pairs()].concat()
 }
 
-/// Numbers that meet each other, NaN and the infinities among them.
+/// All combinations of these numbers, including equal ones, NaN and infinities.
 fn meeting(name: &'static str) -> (&'static str, [Array; 3]) {
     let all = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0, 0.0];
     let count = all.len();
@@ -16,7 +16,7 @@ fn meeting(name: &'static str) -> (&'static str, [Array; 3]) {
     (name, [of(1), of(count), of(count * count)])
 }
 
-/// Between all that the other operands hold.
+/// Values between those of the other operands.
 fn high() -> Values {
     Values::custom(|shapes, own, rng| {
         let count: usize = shapes[own].iter().product();
@@ -24,7 +24,7 @@ fn high() -> Values {
     })
 }
 
-/// NaN where any is; the upper bound counts where both do.
+/// NaN if any argument is NaN; if both bounds apply, the upper one wins.
 fn clamped(x: f64, low: f64, high: f64) -> f64 {
     match () {
         () if x.is_nan() || low.is_nan() || high.is_nan() => f64::NAN,
@@ -110,6 +110,6 @@ fn pairs() -> Vec<OpCase> {
                 run(&Tensor::zeros([2], Bool, device)?, &Tensor::zeros([2], Bool, device)?)
             })
     };
-    // f64::max and f64::min take the number beside NaN.
+    // If one argument is NaN, f64::max and f64::min return the other.
     vec![row("fmax", Tensor::fmax, f64::max), row("fmin", Tensor::fmin, f64::min)]
 }

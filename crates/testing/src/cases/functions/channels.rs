@@ -1,9 +1,10 @@
-//! Rows of channels in another order, as pixels, divided by their neighbors, normalized each by itself, and dropped as a whole.
+//! Rows of channel shuffle, pixel shuffle, normalization by neighboring channels and by instance,
+//! and channel dropout.
 
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [shuffled(), normed(), instance_norm(), dropped()].concat()
 }
@@ -75,7 +76,7 @@ fn shuffled() -> Vec<OpCase> {
     ]
 }
 
-/// `x / (k + alpha / size * sum of squares of the channels around)^beta`.
+/// `x / (k + alpha / size * sum of squares of the neighboring channels)^beta`.
 fn local_response_norm(x: &Array, size: usize, [alpha, beta, k]: [f64; 3]) -> Array {
     Array::from_fn(&x.shape, |at| {
         let mut around = at.to_vec();
@@ -119,7 +120,7 @@ fn normed() -> Vec<OpCase> {
     ]
 }
 
-/// Means and variances of the values behind the first two axes.
+/// Means and variances over all axes after the first two.
 fn instance_norm() -> Vec<OpCase> {
     const EPS: f64 = 1e-3;
     let normal = |x: &Array| {
@@ -166,7 +167,7 @@ fn instance_norm() -> Vec<OpCase> {
     ]
 }
 
-/// With running statistics, which are outputs as well: through them no gradient flows.
+/// With running statistics as further outputs: they have no gradient.
 fn tracked(normal: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
     const MOMENTUM: f64 = 0.25;
     let channel = |x: &Array, of: fn(&[f64]) -> f64, start: f64| {
@@ -206,7 +207,8 @@ fn tracked(normal: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
         })
 }
 
-/// The device is seeded with 0 before each call: a word decides of a whole channel.
+/// The device is seeded with 0 before each call: one random word decides whether a whole channel is
+/// dropped.
 fn dropped() -> Vec<OpCase> {
     let is_kept = |channel: usize| f64::from(random_word(0, 0, channel) >> 8) / 2f64.powi(24) >= 0.25;
     let of_channels = move |x: &Array, kept: usize| {

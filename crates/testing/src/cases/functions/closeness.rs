@@ -1,9 +1,9 @@
-//! Rows of what is near, equal, infinite or not a number.
+//! Rows of tests for close, equal, infinite and NaN elements.
 
 use crate::prelude::*;
 use ternion_core::Closeness;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = kinds();
     rows.extend([isclose(), isclose_of_nan(), isclose_of_integers(), allclose(), equal()]);
@@ -22,7 +22,7 @@ fn kinds() -> Vec<OpCase> {
             .also(BOOL)
             .forward_only(TRUTHS)
             .run(move |x| run(&x[0]))
-            // What is drawn for integers has neither.
+            // Integers have no NaN or infinity.
             .oracle_for(move |dtype, x| {
                 x[0].map(|x| f64::from(definition(if dtype.is_float() { x } else { 0.0 })))
             })
@@ -40,7 +40,7 @@ fn near(a: f64, b: f64) -> bool {
     a == b || b.is_finite() && (a - b).abs() <= WIDE.atol + WIDE.rtol * b.abs()
 }
 
-/// Multiples of 1/2, so that no difference is at the tolerance but where both are exact.
+/// Multiples of 1/2, so that a difference equals the tolerance only where both are exact.
 fn multiples_of_half() -> Values {
     Values::custom(|shapes, own, rng| {
         let infinity = f64::INFINITY;
@@ -85,7 +85,8 @@ fn isclose_of_nan() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from(near(a, b) || a.is_nan() && b.is_nan())))
 }
 
-/// Differences of up to 3 beside a tolerance of 2; the ends of a dtype are further apart than it holds.
+/// Differences of up to 3 with a tolerance of 2; the difference of the smallest and largest value
+/// of a dtype does not fit the dtype.
 fn isclose_of_integers() -> OpCase {
     let closeness = Closeness { rtol: 0.0, atol: 2.0, equal_nan: false };
     OpCase::new("isclose", "integers")
@@ -98,7 +99,7 @@ fn isclose_of_integers() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from((a - b).abs() <= 2.0)))
 }
 
-/// Of a tensor and itself with one element moved within the tolerance, and beyond it.
+/// A tensor and a copy with one element moved within the tolerance, or beyond it.
 fn allclose() -> OpCase {
     OpCase::new("allclose", "")
         .input(Uniform(1.0, 2.0))

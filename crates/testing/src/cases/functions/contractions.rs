@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [inner().to_vec(), tensordot(), bilinear()].concat()
 }
@@ -82,7 +82,7 @@ fn tensordot() -> Vec<OpCase> {
             .on([&[2, 3, 5], &[4, 5, 2]])
             .run(|x| x[0].tensordot(&x[1], &[-1, 0], &[1, -1]))
             .oracle(|x| contracted(&x[0], &x[1], &[(2, 1), (0, 2)])),
-        // An axis of size 1 meets each element of the other one.
+        // An axis of size 1 is broadcast to the other one.
         row("tensordot", "of size 1")
             .on([&[2, 1, 3], &[5, 3]])
             .on([&[2, 5, 3], &[1, 3]])

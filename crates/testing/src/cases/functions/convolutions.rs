@@ -9,12 +9,13 @@ use ternion_core::{
     ConvTranspose3dOptions,
 };
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [volumes(), transposed_volumes(), transposed_rows(), integers(), patches()].concat()
 }
 
-/// The numbers of a convolution over any number of axes; the last is the output padding of a transposed one.
+/// The parameters of a convolution over any number of axes; the last is the output padding of a
+/// transposed one.
 #[derive(Clone)]
 struct Sliding {
     stride: Vec<usize>,
@@ -50,12 +51,12 @@ impl From<ConvTranspose3dOptions> for Sliding {
     }
 }
 
-/// All places of these sizes.
+/// Returns all indices of an array of these sizes.
 fn places(sizes: &[usize]) -> Vec<Vec<usize>> {
     combinations(&sizes.iter().map(|&size| (0..size).collect()).collect::<Vec<_>>())
 }
 
-/// `y[n, o, ..] = bias[o] + sum x[n, c, ..] weight[o, c, ..]`, cross-correlation with zeros around x.
+/// Cross-correlation with zero padding: `y[n, o, ..] = bias[o] + sum x[n, c, ..] weight[o, c, ..]`.
 fn convolved(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Array {
     let axes = x.rank() - 2;
     let output: Vec<usize> = (0..axes)
@@ -124,7 +125,7 @@ fn transposed(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Arr
     y
 }
 
-/// Input, weight and bias: sums of tens of products of size 1, which may cancel.
+/// Input, weight and bias: sums of tens of products of magnitude 1, which may cancel.
 fn of_sums(op: &'static str, parameters: String) -> OpCase {
     OpCase::new(op, parameters)
         .input(Uniform(-1.0, 1.0))
@@ -136,7 +137,7 @@ fn of_sums(op: &'static str, parameters: String) -> OpCase {
 fn volumes() -> Vec<OpCase> {
     let row = |options: Conv3dOptions| {
         let sliding = Sliding::from(options);
-        // Gradients of half precision are rounded as planes, and where planes meet.
+        // Gradients in half precision are rounded for each plane, and again where planes are added.
         of_sums("conv3d", format!("{options:?}"))
             .on([&[2, 2, 3, 4, 3], &[4, 2 / options.groups, 2, 3, 2], &[4]])
             .grad_roundings(2)
@@ -243,7 +244,7 @@ fn transposed_rows() -> Vec<OpCase> {
     ]
 }
 
-/// Whole numbers whose sums of products fit i64 exactly, and wrap in narrower dtypes.
+/// Integers whose sums of products fit i64 exactly, and wrap in narrower dtypes.
 fn whole(op: &'static str, parameters: String) -> OpCase {
     let values = || Integers(-11, 11);
     OpCase::new(op, parameters).input(values()).input(values()).input(values()).dtypes(INTEGERS).exact()
@@ -298,7 +299,7 @@ fn integers() -> Vec<OpCase> {
     ]
 }
 
-/// Patches of what is not floating.
+/// Patches of integers and bools.
 fn patches() -> Vec<OpCase> {
     let window = Window { kernel: [2, 3], stride: [2, 1], padding: [1, 0], dilation: [1, 2] };
     vec![

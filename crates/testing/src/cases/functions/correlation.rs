@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![cov(1.0), cov(0.0)];
     rows.extend(weighted());
@@ -12,7 +12,8 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// Without an observation: 0 divided by how many there are less the correction, or by 0 where that is below 0.
+/// Without observations: 0 divided by their number minus the correction, or by 0 if that is
+/// negative.
 fn unobserved() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: String| {
         OpCase::new(op, parameters).input(Uniform(-2.0, 2.0)).shapes([&[3, 0], &[2, 0], &[1, 0], &[0], &[0, 0]])
@@ -33,9 +34,10 @@ fn unobserved() -> Vec<OpCase> {
     vec![cov(1.0).forward_only(none), cov(0.0).forward_only(none), cov(-2.0), corrcoef.forward_only(none)]
 }
 
-/// Numbers whose products the dtype does not hold, though it holds what is asked for: in units of the numbers.
+/// Numbers whose products exceed the range of the dtype although the result, in units of the
+/// numbers, does not.
 fn extreme() -> Vec<OpCase> {
-    // What is left of the size of the numbers.
+    // The factor that remains of the scale of the numbers.
     const LEFT: f64 = (1 << 26) as f64;
     let values = || Fixed(vec![1.0, -2.0, 0.5, 0.25, 1.5, -0.75]);
     let power = |x: &Tensor, [single, double]: [i32; 2]| 2f64.powi(if x.dtype() == F64 { double } else { single });
@@ -52,11 +54,11 @@ fn extreme() -> Vec<OpCase> {
             .run(move |x| {
                 let unit = power(&x[0], [63, 511]);
                 let found = x[0].mul_scalar(unit)?.cov(1.0, weighted.then_some(&x[1]), None)?;
-                // Not to 1: gradients would be subnormal numbers, which a device may take for 0.
+                // Not to 1: gradients would be subnormal, which a device may flush to 0.
                 found.mul_scalar(LEFT / unit / unit)
             })
             .oracle(move |x| (if weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|found| found * LEFT));
-        // In f64 second derivatives of weighted sums are beyond the largest number.
+        // In f64 second derivatives of weighted sums exceed the largest number.
         if weighted { row } else { row.twice() }
     };
     let sizes = [("large", [84, 900]), ("small", [-73, -900])];
@@ -72,7 +74,8 @@ fn extreme() -> Vec<OpCase> {
     [row(false), row(true)].into_iter().chain(sizes.map(of_size)).collect()
 }
 
-/// By the definition: sums over observations, each with its weight, of products of distances from the weighted means, divided by `divisor`.
+/// The definition: sums over observations, each with its weight, of products of deviations from the
+/// weighted means, divided by `divisor`.
 fn covariance(x: &Array, weights: &[f64], divisor: f64) -> Array {
     let x = if x.rank() < 2 { x.reshape(&[1, x.elements()]) } else { x.clone() };
     let [variables, observations] = x.sizes();
@@ -157,7 +160,8 @@ fn weighted() -> [OpCase; 3] {
     ]
 }
 
-/// Fewer variables than observations, which do not lie on a line: correlations stay clear of -1 and 1.
+/// Fewer variables than observations, which are not collinear: correlations stay away from -1
+/// and 1.
 fn corrcoef() -> OpCase {
     OpCase::new("corrcoef", "")
         .input(Uniform(-2.0, 2.0))

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [diagonals(), embedded(), vectors(), vec![trace()], filled(), triangles()].concat()
 }
@@ -11,13 +11,13 @@ fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
 }
 
-/// The indices of the elements of a diagonal.
+/// Returns the indices of the elements of a diagonal.
 fn indices(rows: usize, columns: usize, offset: isize) -> Vec<[usize; 2]> {
     let all = (0..rows).flat_map(|row| (0..columns).map(move |column| [row, column]));
     all.filter(|[row, column]| *column as isize - *row as isize == offset).collect()
 }
 
-/// The diagonals of two axes, as the last.
+/// Returns the diagonals of two axes as the last axis.
 fn diagonal(x: &Array, offset: isize, first: usize, second: usize) -> Array {
     let found = indices(x.shape[first], x.shape[second], offset);
     let rest: Vec<usize> = (0..x.rank()).filter(|axis| ![first, second].contains(axis)).collect();
@@ -56,7 +56,8 @@ fn diagonals() -> Vec<OpCase> {
     ]
 }
 
-/// Matrices with the last axis on a diagonal; their axes at these positions.
+/// Returns matrices with the last axis of `x` on a diagonal, with the matrix axes at these
+/// positions.
 fn embed(x: &Array, offset: isize, first: usize, second: usize) -> Array {
     let (count, left) = (x.shape[x.rank() - 1], &x.shape[..x.rank() - 1]);
     let size = count + offset.unsigned_abs();
@@ -153,7 +154,7 @@ fn filled() -> Vec<OpCase> {
             .oracle(move |x| {
                 let (rank, columns) = (x[0].rank(), x[0].shape[1]);
                 Array::from_fn(&x[0].shape, |at| {
-                    // A row after the matrix has ended the diagonal begins anew.
+                    // After the matrix, the diagonal starts again one row further down.
                     let row = if wrap && rank == 2 { at[0] % (columns + 1) } else { at[0] };
                     if at[1..].iter().all(|&index| index == row) { 1.0 } else { x[0].at(at) }
                 })

@@ -1,9 +1,9 @@
-//! Rows of distances of all pairs of vectors.
+//! Rows of pairwise distances of vectors.
 
 use crate::prelude::*;
 use ternion_core::{CdistMode, enable_grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, f64::INFINITY].into_iter().map(pairs).collect();
     rows.push(product());
@@ -24,7 +24,7 @@ fn distance(x: &[f64], y: &[f64], p: f64) -> f64 {
     norm(&x.iter().zip(y).map(|(x, y)| x - y).collect::<Vec<_>>(), p)
 }
 
-/// Matrices of vectors, leading axes broadcast.
+/// Distances of the rows of matrices, with leading axes broadcast.
 fn distances(x: &Array, y: &Array, p: f64) -> Array {
     let (n, m, width) = (x.shape[x.rank() - 2], y.shape[y.rank() - 2], x.shape[x.rank() - 1]);
     let lead = crate::array::broadcast_shape(&x.shape[..x.rank() - 2], &y.shape[..y.rank() - 2]);
@@ -41,7 +41,8 @@ fn distances(x: &Array, y: &Array, p: f64) -> Array {
     })
 }
 
-/// Vectors of 3 numbers on either side of 0, on different ones for both tensors: differences of both signs, far from 0.
+/// Vectors of 3 numbers of either sign, opposite for the two tensors: differences have both signs
+/// and are far from 0.
 fn apart() -> [Values; 2] {
     [1.0, -1.0].map(|side| {
         Values::custom(move |shapes, own, rng| {
@@ -84,7 +85,7 @@ fn pairs(p: f64) -> OpCase {
     }
 }
 
-/// By a matrix product, of vectors that are far enough from one another.
+/// Distances by a matrix product, of vectors that are far enough from one another.
 fn product() -> OpCase {
     OpCase::new("cdist", "by a matrix product")
         .input(Uniform(1.0, 2.0))
@@ -97,7 +98,7 @@ fn product() -> OpCase {
         .oracle(|x| distances(&x[0], &x[1], 2.0))
 }
 
-/// Of equal vectors there is no direction: the gradient is 0.
+/// Equal vectors have no direction: the gradient is 0.
 fn equal() -> OpCase {
     OpCase::new("cdist", "of equal vectors, gradient")
         .input(Fixed(vec![1.0, -2.0, 3.0]))

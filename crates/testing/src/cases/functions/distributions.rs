@@ -1,22 +1,22 @@
-//! Rows of random numbers of further distributions. The device is seeded with 0 before each call.
+//! Rows of further random distributions. The device is seeded with 0 before each call.
 
 use crate::oracle::random_word;
 use crate::prelude::*;
 use std::f64::consts::{PI, TAU};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [floats(), vec![geometric(), normal()], dropouts(), counts()].concat()
 }
 
 const NUMBERS: &str = "random numbers depend on nothing";
 
-/// The first words of the stream that starts at block `first`.
+/// Returns the first words of the stream that starts at block `first`.
 fn words(first: u64, count: usize) -> Vec<u32> {
     (0..count).map(|at| random_word(0, first, at)).collect()
 }
 
-/// Even numbers between 0 and 1: of f64 made of two words.
+/// Uniform numbers between 0 and 1; in f64 they use two words each.
 fn even(dtype: DType, count: usize) -> Vec<f64> {
     let first = words(0, count);
     if dtype != F64 {
@@ -27,7 +27,7 @@ fn even(dtype: DType, count: usize) -> Vec<f64> {
     pairs.map(|(a, b)| (f64::from(a >> 6) * 2f64.powi(26) + f64::from(b >> 6) + 0.5) / 2f64.powi(52)).collect()
 }
 
-/// Box and Muller 1958.
+/// Returns normal numbers (Box and Muller 1958).
 fn normals(count: usize) -> Vec<f64> {
     let uniform = |word: u32| f64::from(word >> 8) / 2f64.powi(24);
     let made = words(0, 2 * count);
@@ -48,7 +48,8 @@ fn floats() -> Vec<OpCase> {
             .rejects("exponential: output is i32, expected a floating dtype", |device| {
                 Tensor::exponential(1.0, [2], I32, device)
             }),
-        // Near a right angle the tangent is as exact as the difference of the angle from it: one in 165 numbers is above 50.
+        // Near a right angle the tangent is only as exact as the angle's difference from it: one in
+        // 165 numbers is above 50.
         numbers("cauchy", "median=1 scale=0.5")
             .f64_limit(1e-12, 1e-12)
             .f32_limit(2e-6, 2e-4)
@@ -109,10 +110,10 @@ fn normal() -> OpCase {
         })
 }
 
-/// 1.0507 times 1.6733, the constants of selu to all digits.
+/// 1.0507 times 1.6733, the constants of selu with all digits.
 const SATURATION: f64 = 1.050_700_987_355_480_5 * 1.673_263_242_354_377_2;
 
-/// Of elements of which a word of its own, or of its channel, decides.
+/// Alpha dropout, where a random word for each element or channel decides.
 fn dropped(x: &Array, p: f64, word_of: impl Fn(&[usize]) -> usize) -> Array {
     let scale = 1.0 / ((1.0 - p) * (1.0 + SATURATION * SATURATION * p)).sqrt();
     let threshold = ((1.0 - p) * 2f64.powi(24)).ceil() as u32;
@@ -155,7 +156,8 @@ fn dropouts() -> Vec<OpCase> {
     vec![whole, channels, all]
 }
 
-/// Whether the counts of many draws are as frequent as they should be: by Pearson's test, at five deviations above what chi squared is on average.
+/// Returns whether the frequencies of many samples match the probabilities: Pearson's test, with a
+/// limit of five standard deviations above the mean of chi squared.
 fn is_fair(counts: &[f64], probability: impl Fn(f64) -> f64) -> bool {
     let total = counts.len() as f64;
     let (mut chi, mut bins, mut rest, mut seen) = (0.0f64, -1.0f64, 1.0, 0.0);

@@ -1,15 +1,15 @@
-//! Rows of division rounded to whole numbers.
+//! Rows of division rounded to integers.
 
 use crate::cases::binary::{between_multiples, both_gradients, special_pairs};
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let functions = [
         Function { op: "floor_divide", run: |a, b| a.floor_divide(b), of_floats: floor, of_integers: |a, b| (a / b).floor() },
         Function { op: "trunc_divide", run: |a, b| a.trunc_divide(b), of_floats: |a, b| (a / b).trunc(), of_integers: |a, b| (a / b).trunc() },
-        // The operator of Rust is C's fmod.
+        // Rust's `%` on floats is C's fmod.
         Function { op: "fmod", run: |a, b| a.fmod(b), of_floats: |a, b| a % b, of_integers: |a, b| a % b },
     ];
     let mut rows: Vec<OpCase> = functions.iter().flat_map(Function::rows).collect();
@@ -25,11 +25,12 @@ struct Function {
     op: &'static str,
     run: fn(&Tensor, &Tensor) -> Result<Tensor>,
     of_floats: Definition,
-    /// By another number than 0.
+    /// For nonzero divisors.
     of_integers: Definition,
 }
 
-/// The largest whole number not above the exact quotient: what is left over of the rounded one tells on which side of it that is.
+/// Returns the largest integer not above the exact quotient: the remainder of the rounded quotient
+/// shows on which side of it the exact one is.
 fn floor(a: f64, b: f64) -> f64 {
     let rounded = a / b;
     if b.is_infinite() && a.is_finite() {
@@ -88,7 +89,8 @@ impl Function {
             .oracle(move |x| x[0].zip(&x[1], |a, b| if b == 0.0 { 0.0 } else { of_integers(a, b) }))
     }
 
-    /// The ends of a signed dtype by 0, by -1, where one quotient wraps, and by each other.
+    /// The smallest and largest value of a signed dtype, divided by 0, by -1, where one quotient
+    /// wraps, and by each other.
     fn ends(&self, dtype: DType, least: f64) -> OpCase {
         let &Function { op, run, of_integers, .. } = self;
         let most = -least - 1.0;
@@ -104,7 +106,8 @@ impl Function {
     }
 }
 
-/// Gradients where quotients are infinite or NaN: 0 of those rounded to whole numbers; those of the remainder are PyTorch's.
+/// Gradients where quotients are infinite or NaN: 0 for functions that round to integers; for the
+/// remainder as in PyTorch.
 fn gradients() -> [OpCase; 3] {
     let infinity = f64::INFINITY;
     let dividends = vec![5.5, -5.5, 0.0, 3.0, -1.0, 1.0, f64::NAN, 8192.0];
@@ -121,7 +124,7 @@ fn gradients() -> [OpCase; 3] {
             .input(Fixed(dividends.clone()))
             .input(Fixed(divisors.clone()))
             .shapes([&[8]])
-            // 2^-27 is 0 in f16, which inputs of half precision are drawn for.
+            // 2^-27 is 0 in f16, so rows of half precision cannot use it.
             .dtypes(&[F64, F32])
             .forward_only("compares gradients themselves")
             .run(move |x| both_gradients(x, run))
@@ -129,7 +132,7 @@ fn gradients() -> [OpCase; 3] {
     })
 }
 
-/// Quotients of 0 keep their sign: told by what 1 divided by them is.
+/// Quotients of 0 keep their sign, which 1 divided by them shows.
 fn signs_of_zero() -> OpCase {
     OpCase::new("floor_divide", "signs of zero")
         .input(Fixed(vec![-0.0, 0.0, 0.0, -0.0, 1.0, -1.0]))

@@ -1,19 +1,20 @@
-//! Rows of random integers in the form of another tensor, and of categories by their probabilities. The device is seeded with 0 before each call.
+//! Rows of random integers with the shape of another tensor, and of samples of categories by
+//! probability. The device is seeded with 0 before each call.
 
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     vec![integers(-4, 100), integers(3, 4), repeatedly(), once_each(), certain()]
 }
 
-/// The first words of the stream that starts at block `first`.
+/// Returns the first words of the stream that starts at block `first`.
 fn words(first: u64, count: usize) -> Vec<u32> {
     (0..count).map(|at| random_word(0, first, at)).collect()
 }
 
-/// Even numbers in [0, 1).
+/// Returns uniform numbers in [0, 1).
 fn even(count: usize) -> Vec<f64> {
     words(0, count).into_iter().map(|word| f64::from(word >> 8) / 2f64.powi(24)).collect()
 }
@@ -28,7 +29,7 @@ fn integers(low: i64, high: i64) -> OpCase {
         .run(move |x| x[0].randint_like(low, high))
         .oracle(move |x| {
             let count = x[0].elements();
-            // 31 bits of a first draw, carried on by 16 of a second one.
+            // 31 bits of a first word, extended by 16 bits of a second one.
             let pairs = words(0, count).into_iter().zip(words(count.div_ceil(4) as u64, count));
             let values = pairs.map(|(first, rest)| {
                 let long = (u64::from(first >> 1) << 16) + u64::from(rest >> 16);
@@ -46,7 +47,7 @@ fn row(parameters: &str) -> OpCase {
     OpCase::new("multinomial", parameters).forward_only("they are steps").exact()
 }
 
-/// The rows of a matrix, or the only one.
+/// Returns the rows of a matrix, or the vector as a single row.
 fn rows_of(x: &Array) -> Vec<&[f64]> {
     x.data.chunks(x.shape[x.rank() - 1]).collect()
 }
@@ -126,7 +127,7 @@ fn once_each() -> OpCase {
         )
 }
 
-/// Of one category in each row alone.
+/// A single category with nonzero probability in each row.
 fn certain() -> OpCase {
     row("one category")
         .input(Values::custom(|shapes, own, rng| {

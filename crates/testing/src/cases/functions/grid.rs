@@ -1,16 +1,16 @@
-//! Rows of images read at any places, and of the places of affine maps.
+//! Rows of images sampled at arbitrary positions, and of affine grids.
 
 use crate::cases::reduce::gradients;
 use crate::prelude::*;
 use ternion_core::GridMode::{self, Bicubic, Bilinear, Nearest};
 use ternion_core::GridPadding::{self, Border, Reflection, Zeros};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [sampled(), affine()].concat()
 }
 
-/// A place between -1 and 1 in elements of an axis.
+/// Converts a coordinate between -1 and 1 to a position along an axis, in elements.
 fn in_elements(coordinate: f64, size: usize, align_corners: bool) -> f64 {
     match align_corners {
         true => (coordinate + 1.0) / 2.0 * (size as f64 - 1.0),
@@ -18,7 +18,7 @@ fn in_elements(coordinate: f64, size: usize, align_corners: bool) -> f64 {
     }
 }
 
-/// What is sampled: how, and whether of images (two axes) or volumes.
+/// The sampling options, and whether the input is an image (two axes) or a volume.
 #[derive(Clone, Copy)]
 struct How {
     mode: GridMode,
@@ -27,7 +27,7 @@ struct How {
     axes: usize,
 }
 
-/// Where a place outside leads to.
+/// Maps a position outside the input according to the padding mode.
 fn padded(place: f64, size: usize, How { padding, align_corners, axes, .. }: How) -> f64 {
     let last = size as f64 - 1.0;
     let (low, span) = if align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
@@ -37,7 +37,7 @@ fn padded(place: f64, size: usize, How { padding, align_corners, axes, .. }: How
         Border => place.clamp(0.0, last),
         Reflection if span == 0.0 => 0.0,
         Reflection => {
-            // There and back again takes twice the span.
+            // Reflection has a period of twice the span.
             let along = (place - low).rem_euclid(2.0 * span);
             (along.min(2.0 * span - along) + low).clamp(0.0, last)
         }
@@ -54,7 +54,7 @@ fn keys(distance: f64) -> f64 {
     }
 }
 
-/// The elements along an axis that a place reads, with their weights.
+/// Returns the elements along an axis that a position reads, with their weights.
 fn taps(coordinate: f64, size: usize, how: How) -> Vec<(f64, f64)> {
     let place = in_elements(coordinate, size, how.align_corners);
     match how.mode {
@@ -74,7 +74,8 @@ fn taps(coordinate: f64, size: usize, how: How) -> Vec<(f64, f64)> {
     }
 }
 
-/// Beside an image there are zeros, to which NaN as a weight makes NaN; beside a volume there is nothing.
+/// Samples outside an image read zeros, so that a NaN weight gives NaN; samples outside a volume
+/// are skipped.
 fn sample(x: &Array, grid: &Array, how: How) -> Array {
     let axes = how.axes;
     let sizes = &x.shape[2..];
@@ -102,7 +103,7 @@ fn sample(x: &Array, grid: &Array, how: How) -> Array {
     })
 }
 
-/// Places in f32 are good to 1e-7 of the axis, and neighbors differ by 8.
+/// Positions in f32 are accurate to 1e-7 of the axis, and neighbors differ by up to 8.
 fn row(how: (GridMode, GridPadding, bool), x: &[usize], grid: &[usize]) -> OpCase {
     let (mode, padding, align_corners) = how;
     let how = How { mode, padding, align_corners, axes: x.len() - 2 };
@@ -140,7 +141,8 @@ fn sampled() -> Vec<OpCase> {
     rows
 }
 
-/// An image or a volume, and a grid each of whose places has a coordinate that is NaN or infinite, the first but one.
+/// An image or a volume, and a grid in which every position except the second has a NaN or infinite
+/// coordinate.
 fn without_numbers(axes: usize) -> [Array; 2] {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     match axes {
@@ -155,8 +157,9 @@ fn without_numbers(axes: usize) -> [Array; 2] {
     }
 }
 
-/// The gradients of an image and a grid whose places have a coordinate that is NaN or infinite, as PyTorch's on the CPU: of padding zeros none of the image, and NaN of
-/// the other coordinate of `Bilinear`, of both of `Bicubic`.
+/// The gradients of an image and a grid whose positions have a NaN or infinite coordinate, as in
+/// PyTorch on the CPU: with zero padding, no gradient of the image, and NaN for the other
+/// coordinate with `Bilinear`, for both with `Bicubic`.
 fn gradients_without_numbers() -> Vec<OpCase> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let row = |mode: GridMode, x: &'static [usize], grid: Vec<f64>, expected: Vec<f64>| {

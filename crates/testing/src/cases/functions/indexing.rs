@@ -1,11 +1,11 @@
-//! Rows of reductions into places, and of places in sequences.
+//! Rows of scatter reductions, and of searches in sorted sequences.
 
 use crate::cases::reduce::gradients;
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 use ternion_core::ScatterReduction::{self, Amax, Amin, Mean, Prod, Sum};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [scatters(), slices(), gradients_by_convention(), searches(), buckets()].concat()
 }
@@ -13,7 +13,7 @@ pub fn rows() -> Vec<OpCase> {
 const REDUCTIONS: [(ScatterReduction, &str); 5] =
     [(Sum, "sum"), (Prod, "prod"), (Mean, "mean"), (Amax, "amax"), (Amin, "amin")];
 
-/// What becomes of `own` (if it counts) and of the elements that meet it, in turn.
+/// Reduces `own` (if it is included) and the elements scattered to it, in order.
 fn reduced(dtype: DType, reduction: ScatterReduction, own: Option<f64>, met: &[f64]) -> f64 {
     let all: Vec<f64> = own.into_iter().chain(met.iter().copied()).collect();
     let folded = |start: f64, f: fn(f64, f64) -> f64| all.iter().fold(start, |a, &b| wrap(dtype, f(a, b)));
@@ -33,7 +33,7 @@ fn reduced(dtype: DType, reduction: ScatterReduction, own: Option<f64>, met: &[f
     }
 }
 
-/// Elements of `source` meet those of `base` whose index along `axis` `place` tells.
+/// Scatters elements of `source` to those of `base` whose index along `axis` is given by `place`.
 fn oracle(
     dtype: DType,
     (reduction, include_self, axis): (ScatterReduction, bool, usize),
@@ -64,7 +64,7 @@ fn between() -> Values {
     })
 }
 
-/// Base, index and source; extremes have no ties.
+/// Base, index and source; min and max have no ties.
 fn row(op: &'static str, reduction: (ScatterReduction, &str), include_self: bool, axis: usize) -> OpCase {
     let (base, source) = match reduction.0 {
         Amax | Amin => (Distinct, between()),
@@ -139,7 +139,8 @@ fn slice_rows() -> Vec<OpCase> {
         .collect()
 }
 
-/// Gradients where differences cannot tell them: of a product with infinities and zeros, which are the products of the others, and of an extreme that is NaN.
+/// Gradients where differences cannot determine them: of a product with infinities and zeros, which
+/// are the products of the other elements, and of a min or max that is NaN.
 fn gradients_by_convention() -> Vec<OpCase> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let row = |op: &'static str, kind: (ScatterReduction, &str), include_self: bool, [base, source]: [&[f64; 3]; 2], want: [[f64; 3]; 2]| {
@@ -212,7 +213,8 @@ fn rejecting_slices(row: OpCase) -> OpCase {
     })
 }
 
-/// In order along the last axis, with equal ones; none below 0, so that they are in order as numbers without sign, too.
+/// Sorted along the last axis, with equal elements; none below 0, so that they are sorted as
+/// unsigned numbers too.
 fn ordered() -> Values {
     Values::custom(|shapes, own, rng| {
         let size = shapes[own].last().copied().unwrap_or(1);
@@ -226,13 +228,13 @@ fn ordered() -> Values {
     })
 }
 
-/// How many elements of a sequence are below a value, or not above it.
+/// Returns how many elements of a sequence are below a value, or (if `right`) not above it.
 fn place(sequence: &[f64], value: f64, right: bool) -> f64 {
     let is_before = |&element: &f64| value.is_nan() || element < value || (right && element == value);
     sequence.iter().filter(|element| is_before(element)).count() as f64
 }
 
-/// The place of each value in its row of the sequence, or in the only one.
+/// Returns the insertion index of each value in its row of the sequence, or in the only row.
 fn places(sequence: &Array, values: &Array, right: bool) -> Array {
     let size = sequence.shape.last().copied().unwrap_or(0);
     let width = values.shape.last().copied().unwrap_or(1).max(1);

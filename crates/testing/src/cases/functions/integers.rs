@@ -3,7 +3,7 @@
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [divisors(), bits(), shifts()].concat()
 }
@@ -13,7 +13,7 @@ fn ends() -> Values {
     Fixed(vec![-128.0, 127.0, 0.0, -1.0, 1.0, 64.0, -127.0, 126.0, 16.0, -16.0, 15.0])
 }
 
-/// Pairs of all of these.
+/// The second operands, which form all pairs with `ends`.
 fn other_ends() -> Values {
     Values::custom(|shapes, own, _| {
         let all = [-128.0, 127.0, 0.0, -1.0, 1.0, 64.0, -127.0, 126.0, 16.0, -16.0, 15.0];
@@ -24,7 +24,7 @@ fn other_ends() -> Values {
 
 type Run = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
-/// A function of two integers with its definition.
+/// Creates rows for a function of two integers with its definition.
 fn of_two(name: &'static str, run: Run, definition: fn(DType, i64, i64) -> i64) -> [OpCase; 2] {
     let row = |parameters: &str, values: [Values; 2]| {
         let [left, right] = values;
@@ -60,7 +60,7 @@ fn rejects_floats(row: OpCase, name: &'static str, run: Run) -> OpCase {
     })
 }
 
-/// By trying all; what the dtype does not hold is wrapped.
+/// Tries all candidates; a result beyond the range of the dtype wraps.
 fn gcd(dtype: DType, a: i64, b: i64) -> i64 {
     let (a, b) = (a.abs(), b.abs());
     let found = (1..=a.max(b)).rev().find(|divisor| a % divisor == 0 && b % divisor == 0);
@@ -74,7 +74,8 @@ fn divisors() -> Vec<OpCase> {
     };
     let [first, second] = of_two("gcd", Tensor::gcd, gcd);
     let [third, fourth] = of_two("lcm", Tensor::lcm, lcm);
-    // The numbers that take most steps: neighbors among Fibonacci's, which have no common divisor.
+    // The numbers that need the most steps: consecutive Fibonacci numbers, which have no common
+    // divisor.
     let steps = OpCase::new("gcd", "steps")
         .input(Fixed(vec![8944394323791464.0, 89.0, 987.0, 1836311903.0]))
         .input(Fixed(vec![5527939700884757.0, 55.0, 610.0, 1134903170.0]))

@@ -1,10 +1,10 @@
-//! Rows of tensors put together, and of grids.
+//! Rows of joined tensors, and of grids.
 
 use crate::prelude::*;
 use ternion_core::MeshgridIndexing::{Ij, Xy};
 use ternion_core::{Shape, broadcast_shapes};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [raised(), stacks(), vec![shapes(), broadcast()], grids(), vec![products()]].concat()
 }
@@ -14,7 +14,7 @@ fn row(op: &'static str, parameters: &str, inputs: usize) -> OpCase {
     (0..inputs).fold(case, |case, _| case.input(Uniform(-4.0, 4.0)))
 }
 
-/// With `rank` axes at least, new ones in front; of three the third is behind.
+/// Adds axes up to rank `rank`: new ones in front, except the third, which is last.
 fn at_least(x: &Array, rank: usize) -> Array {
     let mut shape = x.shape.clone();
     while shape.len() < rank.min(2) {
@@ -41,7 +41,7 @@ fn raised() -> Vec<OpCase> {
     ]
 }
 
-/// Arrays one after the other along an axis.
+/// Concatenates arrays along an axis.
 fn concat(parts: &[Array], axis: usize) -> Array {
     let mut shape = parts[0].shape.clone();
     shape[axis] = parts.iter().map(|part| part.shape[axis]).sum();
@@ -100,7 +100,7 @@ fn stacks() -> Vec<OpCase> {
         .on([&[3], &[3, 2], &[3, 1]])
         .on([&[], &[1], &[1, 1]])
         .on([&[2, 3, 2], &[2, 1, 2], &[2, 0, 2]]),
-        // As in PyTorch, what has no elements and one axis adds nothing.
+        // As in PyTorch, a tensor without elements and with one axis is ignored.
         row("hstack", "nothing among others", 2)
             .on([&[2, 3, 2], &[1, 3, 2]])
             .run(|x| {

@@ -1,9 +1,9 @@
-//! Rows of elements in another order, several times, or summed up to a smaller shape.
+//! Rows of permuted, repeated and flipped elements, and of sums to a smaller shape.
 
 use crate::prelude::*;
 use ternion_core::Axis;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [moves(), tiles(), repeats(), flips(), turns(), sums(), indices()].concat()
 }
@@ -132,7 +132,8 @@ fn flips() -> Vec<OpCase> {
     ]
 }
 
-/// One right angle, from the first axis to the second: what was in the last column is in the first row.
+/// Rotates by a right angle from the first axis to the second: the last column becomes the first
+/// row.
 fn turned(x: &Array, first: usize, second: usize) -> Array {
     let mut shape = x.shape.clone();
     shape.swap(first, second);
@@ -224,7 +225,7 @@ fn indices() -> Vec<OpCase> {
             .rejects("unravel_index: shape [2, 0], expected elements", |device| {
                 Tensor::zeros([2], I64, device)?.unravel_index([2, 0])
             }),
-        // What is beyond the last element begins anew.
+        // More elements than the input has: the input is repeated.
         of(&[5]),
         of(&[3, 2]),
     ]

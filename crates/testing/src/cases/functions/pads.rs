@@ -1,15 +1,16 @@
-//! Rows of borders of what is in the tensor itself.
+//! Rows of padding with elements of the tensor itself.
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [reflected(), replicated(), circular()].concat()
 }
 
 type Amounts = &'static [[isize; 2]];
 
-/// An element for each place around and in the tensor: `from(place, size)` along each axis.
+/// Returns an element for each position in the padded tensor: `from(place, size)` maps positions to
+/// indices along each axis.
 fn around(x: &Array, amounts: &[[isize; 2]], from: impl Fn(isize, isize) -> isize) -> Array {
     let sizes = x.shape.iter().zip(amounts);
     let shape: Vec<usize> = sizes.map(|(&size, sides)| (size as isize + sides[0] + sides[1]) as usize).collect();
@@ -67,7 +68,7 @@ fn replicated() -> Vec<OpCase> {
 }
 
 fn circular() -> Vec<OpCase> {
-    // What is cut off is not gone around.
+    // Negative padding crops first; the elements that it removes are not part of the circle.
     let oracle = |x: &Array, amounts: &[[isize; 2]]| {
         let off: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.min(0))).collect();
         let on: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.max(0))).collect();

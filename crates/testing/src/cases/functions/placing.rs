@@ -1,13 +1,14 @@
-//! Rows of parts put in the place of others, and of elements by their distances in memory.
+//! Rows of slices that replace parts of a tensor, and of elements by strides.
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [vec![strided(), strided_scatter()], selects(), slices(), diagonals()].concat()
 }
 
-/// `x` with the elements of `source` in turn at places that `place` tells, by their index in `source`.
+/// Returns `x` with each element of `source` written to the index that `place` returns for its
+/// index in `source`.
 fn placed(x: &Array, source: &Array, place: impl Fn(&[usize]) -> Vec<usize>) -> Array {
     let mut found = x.clone();
     Array::from_fn(&source.shape, |at| {
@@ -23,7 +24,7 @@ fn strided() -> OpCase {
         .shapes([&[9], &[3, 5]])
         .also(INTEGERS)
         .also(BOOL)
-        // Some elements are there twice: their gradients are sums.
+        // Some elements occur twice: their gradients are sums.
         .f32_limit(1e-6, 2e-6)
         .twice()
         .run(|x| x[0].as_strided(&[3, 4], &[2, 1], 1))

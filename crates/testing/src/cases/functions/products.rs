@@ -4,16 +4,16 @@ use crate::prelude::*;
 
 type Added = fn(&Tensor, &Tensor, &Tensor, f64, f64) -> Result<Tensor>;
 
-/// A function with what it computes of its operands, without the summand and the factors.
+/// A function with its definition, without the summand and the factors.
 struct Family {
     name: &'static str,
     run: Added,
     product: fn(&Array, &Array) -> Array,
     /// The shapes of both operands and of the result.
     shapes: [&'static [usize]; 3],
-    /// The same, of operands without elements.
+    /// The same without elements.
     empty: [&'static [usize]; 3],
-    /// What a summand of 7 elements along the last axis is refused with.
+    /// The error for a summand of 7 elements along the last axis.
     refused: &'static str,
 }
 
@@ -61,7 +61,7 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = FAMILIES.iter().flat_map(of_family).collect();
     rows.extend(refusals());
@@ -98,7 +98,7 @@ fn of_family(family: &'static Family) -> Vec<OpCase> {
                 let [a, b] = [a, b].map(|shape| Tensor::zeros(*shape, F32, device));
                 run(&Tensor::zeros([7], F32, device)?, &a?, &b?, 1.0, 1.0)
             }),
-        // What the summand holds does not matter.
+        // With a factor of 0 the elements of the summand do not matter.
         row("beta=0", Fixed(vec![f64::NAN, f64::INFINITY]), [0.0, 1.0]).on([a, b, y]).forward_only("what is not read has no gradient"),
         OpCase::new(name, "integers")
             .input(Integers(0, 5))
@@ -115,7 +115,7 @@ fn of_family(family: &'static Family) -> Vec<OpCase> {
     ]
 }
 
-/// Operands that do not fit, each of another function: they share their checks.
+/// Operands of mismatched shapes, each for another function: the functions share their checks.
 fn refusals() -> Vec<OpCase> {
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
     let row = |name: &'static str, shapes: [&'static [usize]; 2], run: Added| {

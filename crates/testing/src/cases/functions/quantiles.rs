@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::{Axis, HistogramBins, Interpolation};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [quantiles(), nanquantiles(), histograms()].concat()
 }
@@ -43,7 +43,7 @@ fn of_slice(slice: &[f64], share: f64, interpolation: Interpolation, is_nan_left
     found(&known, share, interpolation)
 }
 
-/// Shares of which no place is a whole number or a half of rows of up to 7 elements.
+/// Quantiles that do not fall on an element, or halfway between two, in rows of up to 7 elements.
 fn shares() -> Values {
     Fixed(vec![0.0625, 0.3125, 0.9375])
 }
@@ -139,7 +139,7 @@ fn nanquantiles() -> Vec<OpCase> {
         .collect()
 }
 
-/// The sums of weights between boundaries.
+/// Returns the sums of weights between boundaries.
 fn sums(x: &Array, weights: &[f64], edges: &[f64], density: bool) -> Array {
     let count = edges.len() - 1;
     let mut sums = vec![0.0; count];
@@ -165,7 +165,7 @@ fn line(low: f64, high: f64, count: usize) -> Vec<f64> {
 
 fn histograms() -> Vec<OpCase> {
     const WHY: &str = "steps";
-    // Quarters, of which some are boundaries, and some outside.
+    // Quarters: some are boundaries, and some are outside.
     let quarters = || Values::custom(|shapes, own, rng| {
         (0..shapes[own].iter().product()).map(|_| rng.integer(-10, 10) as f64 / 4.0).collect()
     });

@@ -1,9 +1,10 @@
-//! Rows of reductions that pass over NaN, counts, pairs of reductions, running products, and differences of neighbors.
+//! Rows of reductions that ignore NaN, counts, pairs of reductions, running products, and
+//! differences of neighbors.
 
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for axes in [&[0][..], &[1], &[0, 2], &[0, 1, 2]] {
@@ -117,7 +118,7 @@ fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
     ]
 }
 
-/// In i64.
+/// Accumulated in i64.
 fn sums_of_integers() -> OpCase {
     OpCase::new("nansum", "integers")
         .input(Integers(-100, 100))
@@ -147,7 +148,7 @@ fn cumprod() -> Vec<OpCase> {
             .run(move |x| x[0].cumprod(axis))
             .oracle(move |x| x[0].along(axis, running))
     };
-    // Of many zeros: no gradient is divided by them.
+    // Many zeros: no gradient is divided by them.
     let few = || Fixed(vec![1.25, 0.0, -0.75, 2.0, 0.5, 0.0, -1.5]);
     vec![
         row("axis=0", Uniform(0.5, 1.5), 0).shapes([&[1], &[33], &[7, 3], &[0, 3]]).twice().rejects(

@@ -1,10 +1,10 @@
-//! Rows of images of another size.
+//! Rows of resized images.
 
 use crate::prelude::*;
 use ternion_core::InterpolateMode::{self, Area, Cubic, Linear, Nearest, NearestExact};
 use ternion_core::InterpolateSize::{self, Times, To};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [picked(), weighted(), areas()].concat()
 }
@@ -31,7 +31,8 @@ impl Wanted {
         }
     }
 
-    /// The elements of an output's axis, and their distance in elements of the input.
+    /// Returns the size of an output axis, and the distance of its elements in elements of the
+    /// input.
     fn axis(self, axis: usize, inputs: usize) -> (usize, f64) {
         match self {
             Wanted::To(size) => (size[axis], inputs as f64 / size[axis] as f64),
@@ -50,7 +51,8 @@ fn keys(distance: f64) -> f64 {
     }
 }
 
-/// The elements of the input that element `at` of the output is made of, with their weights.
+/// Returns the elements of the input that contribute to element `at` of the output, with their
+/// weights.
 fn parts(
     mode: InterpolateMode,
     at: usize,
@@ -65,7 +67,8 @@ fn parts(
         (false, _) => (at as f64 + 0.5) * distance - 0.5,
     };
     match mode {
-        // As in PyTorch: the places of the factor are not those of the size, but for two sizes of images.
+        // As in PyTorch: positions by factor differ from those by size, except in two cases for
+        // images.
         Nearest if inputs == outputs && is_image => vec![(at, 1.0)],
         Nearest if outputs == 2 * inputs && is_image => vec![(at / 2, 1.0)],
         Nearest => vec![((at as f64 * distance).floor().min(last) as usize, 1.0)],
@@ -109,7 +112,7 @@ fn interpolated(x: &Array, wanted: Wanted, mode: InterpolateMode) -> Array {
     })
 }
 
-/// Rows are light: every dtype and layout of each runs on every device.
+/// These rows are cheap: every dtype and layout of each runs on every device.
 fn row(wanted: Wanted, mode: InterpolateMode, shape: &[usize]) -> OpCase {
     OpCase::new("interpolate", format!("{} {mode:?}", wanted.text()))
         .input(Uniform(-4.0, 4.0))
@@ -156,7 +159,7 @@ fn picked() -> Vec<OpCase> {
     rows
 }
 
-/// Places in f32 are good to 6e-8 of the axis, and neighbors differ by 8.
+/// Positions in f32 are accurate to 6e-8 of the axis, and neighbors differ by up to 8.
 fn weighted() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for align_corners in [false, true] {

@@ -1,15 +1,15 @@
-//! Rows of rounding towards zero, and to digits behind the point.
+//! Rows of rounding toward zero, and to decimals.
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![trunc(), frac()];
     rows.extend(decimals());
     rows
 }
 
-/// Clear of whole numbers.
+/// Away from integers.
 fn between_whole() -> Values {
     Values::custom(|shapes, own, rng| {
         let count = shapes[own].iter().product();
@@ -47,7 +47,8 @@ fn frac() -> OpCase {
         .rejects("frac: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.frac())
 }
 
-/// Of sixteenths scaling by 10 or 100 is exact in f32, so that ties are met and the oracle rounds the same numbers.
+/// Scaling sixteenths by 10 or 100 is exact in f32, so that ties occur and the oracle rounds the
+/// same numbers.
 fn decimals() -> Vec<OpCase> {
     let row = |decimals: i32, values: Values, definition: fn(f64) -> f64| {
         OpCase::new("round_decimals", format!("decimals={decimals}"))
@@ -74,7 +75,7 @@ fn decimals() -> Vec<OpCase> {
     ]
 }
 
-/// Near whole numbers, divided by `scale`: clear of the steps of rounding.
+/// Near integers divided by `scale`: away from the discontinuities of rounding.
 fn around_whole(scale: f64) -> Values {
     Values::custom(move |shapes, own, rng| {
         let count = shapes[own].iter().product();

@@ -4,7 +4,7 @@ use crate::cases::binary::both_gradients;
 use crate::prelude::*;
 use std::f64::consts::PI;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![ldexp(), ldexp_of_integers(), ldexp_of_ends()];
     rows.extend(frexp());
@@ -44,7 +44,8 @@ fn ldexp_of_integers() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], |x, exponent| x * exponent.exp2()))
 }
 
-/// The power alone overflows or vanishes where the product does not; 0 stays 0 and infinity stays infinite.
+/// The power by itself overflows or underflows where the product does not; 0 stays 0 and infinity
+/// stays infinite.
 fn ldexp_of_ends() -> OpCase {
     let small = 2f64.powi(-100);
     OpCase::new("ldexp", "ends of f32")
@@ -63,7 +64,7 @@ fn ldexp_of_ends() -> OpCase {
         })
 }
 
-/// By scaling until it fits.
+/// Scales until the mantissa is in range.
 fn parts(x: f64) -> (f64, f64) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0.0);
@@ -105,7 +106,7 @@ fn frexp() -> [OpCase; 2] {
     ]
 }
 
-/// Clear of powers of 2, where the mantissa jumps.
+/// Away from powers of 2, where the mantissa jumps.
 fn between_powers() -> Values {
     Values::custom(|shapes, own, rng| {
         let count = shapes[own].iter().product();
@@ -166,7 +167,7 @@ fn hypot() -> OpCase {
         })
 }
 
-/// At the origin gradients are 0; of large and small pairs they are those of the direction.
+/// At the origin gradients are 0; for large and small pairs they depend only on the direction.
 fn origin() -> OpCase {
     OpCase::new("hypot", "gradient at the origin and far away")
         .input(Fixed(vec![0.0, 3.0 * 2f64.powi(120), 3.0 * 2f64.powi(-120), 0.0]))

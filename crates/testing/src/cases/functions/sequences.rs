@@ -1,9 +1,9 @@
-//! Rows of sequences of several lengths.
+//! Rows of sequences of different lengths.
 
 use crate::prelude::*;
 use ternion_core::PadSequenceOptions;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let row = |parameters: &str, options: PadSequenceOptions| {
         OpCase::new("pad_sequence", parameters)

@@ -1,8 +1,8 @@
-//! Rows of elements among others, and of choices of elements.
+//! Rows of membership tests, and of combinations of elements.
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = [false, true].into_iter().map(among).collect();
     rows.extend([(2, false), (3, false), (2, true), (1, true), (4, false), (0, false)].map(|(r, with)| choices(r, with)));
@@ -34,7 +34,7 @@ fn among(invert: bool) -> OpCase {
         })
 }
 
-/// All choices of `r` of the places from `first` on, in order.
+/// Returns all combinations of `r` of the indices `first..count`, in order.
 fn chosen(first: usize, count: usize, r: usize, with_replacement: bool) -> Vec<Vec<usize>> {
     if r == 0 {
         return vec![Vec::new()];

@@ -1,10 +1,10 @@
-//! Rows of signs, the step at 0, and what is not finite.
+//! Rows of signs, the step at 0, and non-finite numbers.
 
 use crate::cases::binary::special_pairs;
 use crate::compare::largest;
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![copysign(), signbit(), signbit_of_integers()];
     rows.extend(heaviside());
@@ -93,7 +93,7 @@ fn heaviside() -> [OpCase; 2] {
             .rejects("heaviside: shapes [2] and [3] do not broadcast", |device| {
                 Tensor::zeros([2], F32, device)?.heaviside(&Tensor::zeros([3], F32, device)?)
             }),
-        // The values have a gradient at 0, which the step itself has not.
+        // The values have a gradient at 0, which the step itself does not.
         OpCase { inputs: vec![Input::float(Integers(-1, 1)).constant(), Integers(-4, 4).into()], ..row("at 0", Bools) }
             .shapes([&[7, 33]])
             .also(INTEGERS)

@@ -1,14 +1,15 @@
-//! Rows of slopes and areas.
+//! Rows of numerical derivatives and integrals.
 
 use crate::prelude::*;
 use ternion_core::Spacing;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [gradients(), areas()].concat()
 }
 
-/// The slope at `at` of the parabola through three points (Lagrange's formula), or of the line through two.
+/// Returns the derivative at `at` of the parabola through three points (Lagrange's formula), or of
+/// the line through two.
 fn slope(x: &[f64], y: &[f64], at: f64) -> f64 {
     match *x {
         [a, b] => (y[1] - y[0]) / (b - a),
@@ -85,7 +86,7 @@ fn gradients() -> Vec<OpCase> {
     rows
 }
 
-/// The areas up to each element but the first.
+/// Returns the integrals up to each element except the first.
 fn running(y: &[f64], x: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut sum = 0.0;
     let area = |at: usize| {

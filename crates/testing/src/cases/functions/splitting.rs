@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Sections;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [splits(), sides()].concat()
 }
@@ -12,7 +12,7 @@ fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
 }
 
-/// So many parts of an axis, or those between places.
+/// This many parts of an axis, or the parts between indices.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Count(usize),
@@ -27,7 +27,8 @@ impl At {
         }
     }
 
-    /// NumPy's `array_split`: the first parts have one more, and places are those of slices.
+    /// NumPy's `array_split`: the first parts have one more element, and indices are those of
+    /// slices.
     fn parts(self, x: &Array, axis: usize) -> Vec<Array> {
         let size = x.shape[axis];
         let bounds: Vec<(usize, usize)> = match self {

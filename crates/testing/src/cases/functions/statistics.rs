@@ -1,15 +1,15 @@
-//! Rows of ranks, running extremes, the most frequent elements, and norms kept below a limit.
+//! Rows of ranks, running min and max, the most frequent elements, and norms limited by a maximum.
 
 use crate::prelude::*;
 use std::cmp::Ordering;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [running(), ranks(), modes(), middles(), norms()].concat()
 }
 
 type Pair = fn(&Tensor, usize) -> Result<(Tensor, Tensor)>;
-/// The value that is found in a slice, and where.
+/// Returns the element of a slice to be found, and its index.
 type Found = fn(&[f64]) -> (f64, usize);
 
 fn specials() -> Array {
@@ -17,7 +17,8 @@ fn specials() -> Array {
     Array::new(&[1, values.len()], values.to_vec())
 }
 
-/// Rows of a function that finds one element of each slice: with gradients where all differ, and of equal ones in all dtypes.
+/// Rows of a function that finds one element of each slice: with gradients if all elements differ,
+/// and with equal elements in all dtypes.
 fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: &[DType]) -> Vec<OpCase> {
     let row = |parameters: String, values: Values, axis: usize| {
         OpCase::new(op, parameters)
@@ -48,7 +49,8 @@ fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: 
     ]
 }
 
-/// Positions in order, NaN behind everything; equal elements keep their order.
+/// Returns the indices in ascending order of the elements, NaN last; equal elements keep their
+/// order.
 fn order(slice: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..slice.len()).collect();
     order.sort_by(|&a, &b| match (slice[a].is_nan(), slice[b].is_nan()) {
@@ -58,7 +60,7 @@ fn order(slice: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The extremes up to each element of a slice, and where they are.
+/// Returns the min or max up to each element of a slice, with its index.
 fn running_extremes(slice: &[f64], wins: fn(f64, f64) -> bool) -> Vec<(f64, usize)> {
     let mut best = (f64::NAN, 0);
     let mut all = Vec::new();
@@ -195,7 +197,7 @@ fn modes() -> Vec<OpCase> {
     rows
 }
 
-/// Of all elements.
+/// The median of all elements.
 fn middles() -> Vec<OpCase> {
     let median = |x: &Array| {
         let middle =
@@ -238,7 +240,7 @@ fn middles() -> Vec<OpCase> {
         .collect()
 }
 
-/// Slices along axis 0 or 1 that are clearly above a norm of 1 or below it, in turn, without zeros.
+/// Slices along axis 0 or 1 with norms clearly above 1 and below 1 alternately, without zeros.
 fn large_and_small(axis: usize) -> Values {
     Values::custom(move |shapes, own, rng| {
         let shape = &shapes[own];

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use std::f64::consts::LN_2;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     type Of = fn(&Tensor, &Tensor) -> Result<Tensor>;
     let kinds: [(&'static str, Of, f64); 2] =
@@ -29,7 +29,7 @@ pub fn rows() -> Vec<OpCase> {
                     run(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([3], F32, device)?)
                 }),
         );
-        // Where both are equal there is no kink.
+        // If both operands are equal there is no kink.
         rows.push(
             OpCase::new(op, "of equal numbers")
                 .input(Fixed(vec![1.0, -2.0, 0.5]))

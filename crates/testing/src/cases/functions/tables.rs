@@ -1,16 +1,16 @@
-//! Rows of embeddings with options, and of tables whose rows are kept short.
+//! Rows of embeddings with options, and of tables whose rows have a maximum norm.
 
 use crate::cases::index::{index_add, index_select};
 use crate::cases::reduce::gradients;
 use crate::prelude::*;
 use ternion_core::EmbeddingOptions;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [embeddings_with_options(), short_rows()].concat()
 }
 
-/// The gradient of rows that are picked: dropped for padding, and divided by how often they are.
+/// The gradient of selected rows: zero for padding, and divided by how often the row is selected.
 fn embeddings_with_options() -> Vec<OpCase> {
     let row = |padding_idx: Option<usize>, scale_grad_by_freq: bool| {
         let options = EmbeddingOptions { padding_idx, scale_grad_by_freq };
@@ -49,7 +49,7 @@ fn embeddings_with_options() -> Vec<OpCase> {
     ]
 }
 
-/// Rows that are used are shortened in place, to a norm of any order.
+/// Selected rows are scaled down in place to a norm of any order.
 fn short_rows() -> Vec<OpCase> {
     let row = |p: f64| {
         OpCase::new("embedding_renorm_", format!("p={p}"))

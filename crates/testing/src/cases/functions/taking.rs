@@ -1,14 +1,14 @@
-//! Rows of elements and slices by their indices.
+//! Rows of gathered and scattered elements and slices.
 
 use crate::prelude::*;
 use ternion_core::Axis;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [along(), vec![take()], puts(), slices()].concat()
 }
 
-/// Indices along an axis of an input, counted from the front or from the end.
+/// Indices along an axis of an input, counted from the start or from the end.
 fn either_way(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
     Input::index(Values::custom(move |shapes, own, rng| {
         let (count, size) = (shapes[own].iter().product::<usize>(), size(&shapes[0]) as i64);
@@ -16,7 +16,7 @@ fn either_way(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input
     }))
 }
 
-/// As `either_way`, but no element twice.
+/// Like `either_way`, but without duplicates.
 fn once(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
     Input::index(Values::custom(move |shapes, own, rng| {
         let (count, size) = (shapes[own].iter().product::<usize>(), size(&shapes[0]));
@@ -33,13 +33,13 @@ fn from_front(index: f64, size: usize) -> usize {
     if index < 0.0 { (index + size as f64) as usize } else { index as usize }
 }
 
-/// Of sums, whose roundings are those of their order.
+/// Sums, whose rounding depends on their order.
 fn summing(op: &'static str, parameters: impl Into<String>) -> OpCase {
     OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).f32_limit(1e-6, 2e-6).twice()
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
-    // Elements that are taken twice get sums as gradients.
+    // Elements that are taken twice have sums as gradients.
     summing(op, parameters).also(BOOL).exact()
 }
 
@@ -199,7 +199,7 @@ fn puts() -> Vec<OpCase> {
     .collect()
 }
 
-/// Sums of truth values: whether any of those that meet is true.
+/// Sums of bools: whether any of the elements at an index is true.
 fn put_truth() -> Vec<OpCase> {
     let any = |found: &mut f64, value: f64| *found = found.max(value);
     vec![
@@ -253,7 +253,7 @@ fn masked_put() -> OpCase {
 }
 
 fn slices() -> Vec<OpCase> {
-    // What is named twice keeps the last, which alone gets a gradient.
+    // If an index occurs twice, the last source is kept, and only it has a gradient.
     let copy = |axis: usize| {
         row("index_copy", format!("axis={axis}"))
             .input(Input::index(Values::Index { input: 0, axis }))

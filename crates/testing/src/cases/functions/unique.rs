@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let name = |consecutive: bool| if consecutive { "unique_consecutive" } else { "unique" };
     let all = [false, true].map(|consecutive| {
@@ -49,7 +49,7 @@ fn specials() -> Array {
     Array::new(&[values.len()], values.to_vec())
 }
 
-/// NaN behind everything, as in sorting.
+/// NaN is last, as in sorting.
 fn compare(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
     let key = |x: f64| if x.is_nan() { (1, 0.0) } else { (0, x) };
     let pairs = a.iter().zip(b);
@@ -57,7 +57,8 @@ fn compare(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
     orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
 }
 
-/// The slices along an axis, or the elements, in the order in which they are compared; each with a number for each group.
+/// Returns the slices along an axis, or the elements, in the order of comparison, and the group
+/// index of each.
 fn groups(x: &Array, consecutive: bool, axis: Option<usize>) -> (Array, Array, Array) {
     let at = axis.unwrap_or(0);
     let flat = if axis.is_some() { x.clone() } else { x.reshape(&[x.elements()]) };

@@ -1,10 +1,10 @@
-//! Rows of windows of signals.
+//! Rows of window functions for signals.
 
 use crate::prelude::*;
 use std::f64::consts::PI;
 use ternion_core::SignalWindow;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let cosines = |a: &'static [f64]| {
         move |n: f64, count: f64| {
@@ -51,7 +51,7 @@ pub fn rows() -> Vec<OpCase> {
     ]
 }
 
-/// Symmetric and periodic windows of an even and of an odd length, of 2, of 1 and of nothing.
+/// Symmetric and periodic windows of even and odd length, of length 2, 1 and 0.
 fn row(
     op: &'static str,
     window: SignalWindow,
@@ -89,7 +89,8 @@ fn centered() -> OpCase {
         })
 }
 
-/// The integral of `e^(x cos t)` over 0 to pi, divided by pi (DLMF 10.32.1), times `e^-shift`: by the trapezoidal rule, which is exact of what is periodic.
+/// Returns the integral of `e^(x cos t)` over 0 to pi, divided by pi (DLMF 10.32.1), times
+/// `e^-shift`: by the trapezoidal rule, which is exact for periodic functions.
 fn i0(x: f64, shift: f64) -> f64 {
     let steps = 4000;
     let at = |step: i32| (x * (PI * f64::from(step) / f64::from(steps)).cos() - shift).exp();
@@ -101,7 +102,7 @@ fn kaiser(n: f64, count: f64, beta: f64) -> f64 {
     i0(beta * (1.0 - x * x).max(0.0).sqrt(), beta) / i0(beta, beta)
 }
 
-/// Whose Bessel functions overflow.
+/// With a beta for which Bessel functions overflow.
 fn large_kaiser() -> OpCase {
     OpCase::new("kaiser_window", "beta=800")
         .on([])

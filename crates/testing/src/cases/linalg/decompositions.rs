@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::{QrMode, Triangle};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [orthogonal(), reflections(), singular_values(), eigenvalues(), lower_upper()].concat()
 }
@@ -20,7 +20,7 @@ fn eye(x: &Array, size: usize) -> Array {
     Array::from_fn(&shape, |index| f64::from(index[index.len() - 2] == index[index.len() - 1]))
 }
 
-/// `x^T x`
+/// Returns `x^T x`.
 fn gram(x: &Tensor) -> Result<Tensor> {
     x.transpose(-2, -1)?.matmul(x)
 }
@@ -46,7 +46,7 @@ fn orthogonal() -> Vec<OpCase> {
             .rejects("linalg.qr: input is i32, expected f32 or f64", |device| {
                 linalg::qr(&Tensor::zeros([2, 2], I32, device)?, QrMode::Reduced)
             }),
-        // Without the signs that are free: q = signs q' and r = signs r'.
+        // Squared, because signs are arbitrary: q = signs q' and r = signs r'.
         row("linalg.qr", "squares")
             .input(spread())
             .shapes([&[1, 1], &[4, 4], &[5, 3], &[3, 5], &[2, 3, 2]])
@@ -112,7 +112,7 @@ fn reflections() -> Vec<OpCase> {
     ]
 }
 
-/// The product of reflections, each a matrix of its own.
+/// The product of reflections, each as a full matrix.
 fn reflected(a: &Array, tau: &Array) -> Array {
     let ([rows, columns], count) = (sizes(a), tau.shape[tau.rank() - 1]);
     let taus: Vec<Vec<f64>> = match count {
@@ -163,7 +163,7 @@ fn singular_values() -> Vec<OpCase> {
             .rejects("linalg.svd: input is bool, expected f32 or f64", |device| {
                 linalg::svd(&Tensor::zeros([2, 2], Bool, device)?, false)
             }),
-        // Without the signs that are free.
+        // Squared, because signs are arbitrary.
         row("linalg.svd", "squares")
             .input(spread())
             .shapes([&[1, 1], &[3, 3], &[5, 3], &[3, 5], &[2, 3, 2]])
@@ -228,7 +228,7 @@ fn eigenvalues() -> Vec<OpCase> {
             .rejects("linalg.eigh: matrices of 2 x 3, expected square ones", |device| {
                 linalg::eigh(&zeros(&[2, 3], device)?, Triangle::Lower)
             }),
-        // Without the signs that are free.
+        // Squared, because signs are arbitrary.
         row("linalg.eigh", "squares")
             .input(spread())
             .shapes([&[1, 1], &[4, 4], &[2, 3, 3]])

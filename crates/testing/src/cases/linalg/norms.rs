@@ -6,15 +6,15 @@ use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::{MatrixNorm, NormOptions, VectorNormOptions};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [vectors(), of_matrices(), conditions(), normalized()].concat()
 }
 
-/// All but the infinite ones.
+/// All orders except the infinite ones.
 const ORDERS: [f64; 7] = [2.0, 1.0, 3.0, 0.5, 1.5, -1.0, -2.0];
 
-/// `(sum |x|^p)^(1/p)`
+/// Returns `(sum |x|^p)^(1/p)`.
 fn p_norm(order: f64, x: &[f64]) -> f64 {
     let magnitudes = x.iter().map(|x| x.abs());
     match order {
@@ -66,7 +66,7 @@ fn vectors() -> Vec<OpCase> {
     vec![
         differences(),
         of_orders("dim=1", &ORDERS, AwayFrom(0.25)).twice(),
-        // Different magnitudes: the largest and the smallest are one element.
+        // Different magnitudes: the maximum and the minimum are unique.
         of_orders("infinite dim=1", &[f64::INFINITY, f64::NEG_INFINITY], Distinct),
         OpCase::new("linalg.vector_norm", "all keepdim")
             .input(AwayFrom(0.25))
@@ -107,7 +107,7 @@ fn vectors() -> Vec<OpCase> {
             .rejects("linalg.vector_norm: no elements along axes [0] of shape [0] for order inf", |device| {
                 linalg::vector_norm(&zeros(&[0], device)?, f64::INFINITY, &Default::default())
             }),
-        // Squares overflow and vanish; the norms do not.
+        // Squares overflow and underflow; the norms do not.
         row("linalg.vector_norm", "extremes")
             .input(AwayFrom(0.25))
             .shapes([&[3]])
@@ -149,7 +149,7 @@ fn norm_of(norm: MatrixNorm, matrix: &Matrix) -> f64 {
     }
 }
 
-/// Those of which the largest of several numbers, or a sum, is taken; then the others.
+/// Norms that are a maximum or a sum; then the others.
 const LARGEST: [MatrixNorm; 5] =
     [MatrixNorm::Fro, MatrixNorm::Nuc, MatrixNorm::Order(1.0), MatrixNorm::Order(2.0), MatrixNorm::Order(f64::INFINITY)];
 const SMALLEST: [MatrixNorm; 3] =
@@ -271,9 +271,9 @@ fn conditions() -> Vec<OpCase> {
     ]
 }
 
-/// Vectors along axis 1 divided by their norms, clear of `eps`.
+/// Vectors along axis 1 divided by their norms, which are not close to `eps`.
 fn normalized() -> Vec<OpCase> {
-    // NaN stays.
+    // NaN is preserved.
     let at_least = |eps: f64, norm: f64| if norm < eps { eps } else { norm };
     let divided = move |x: &Array, order: f64, eps: f64| {
         let norms = x.reduce(&[1], Keep::Yes, |slice| at_least(eps, p_norm(order, slice)));
@@ -298,7 +298,7 @@ fn normalized() -> Vec<OpCase> {
                 linalg::normalize(&Tensor::zeros([2], I32, device)?, 2.0, 0, 0.0)
             }),
         row(3.0, 1e-12),
-        // More than any norm.
+        // Larger than any norm.
         row(1.0, 64.0),
     ]
 }

@@ -1,11 +1,11 @@
-//! Linear algebra in plain float64 loops: Gaussian elimination, Gram-Schmidt, and rotations of Jacobi.
+//! Linear algebra in plain float64 loops: Gaussian elimination, Gram-Schmidt, and Jacobi rotations.
 
 use crate::array::Array;
 
-/// Rows of a matrix.
+/// The rows of a matrix.
 pub type Matrix = Vec<Vec<f64>>;
 
-/// The matrices of the last two axes, in their order.
+/// Returns the matrices of the last two axes, in order.
 pub fn matrices(x: &Array) -> Vec<Matrix> {
     let [rows, columns] = [x.shape[x.rank() - 2], x.shape[x.rank() - 1]];
     let count: usize = x.shape[..x.rank() - 2].iter().product();
@@ -17,13 +17,13 @@ pub fn matrices(x: &Array) -> Vec<Matrix> {
         .collect()
 }
 
-/// An array of what `f` makes of each matrix, which has the sizes `tail`.
+/// Returns an array of the results of `f` for each matrix, which have the shape `tail`.
 pub fn each(x: &Array, tail: &[usize], f: impl Fn(&Matrix) -> Vec<f64>) -> Array {
     let shape = [&x.shape[..x.rank() - 2], tail].concat();
     Array::new(&shape, matrices(x).iter().flat_map(f).collect())
 }
 
-/// An array of the matrices that `f` makes of each.
+/// Returns an array of the matrices that `f` returns for each matrix.
 pub fn each_matrix(x: &Array, tail: [usize; 2], f: impl Fn(&Matrix) -> Matrix) -> Array {
     each(x, &tail, |matrix| f(matrix).concat())
 }
@@ -41,7 +41,7 @@ pub fn product(a: &Matrix, b: &Matrix, columns: usize) -> Matrix {
     a.iter().map(|row| (0..columns).map(|j| dot(row, j)).collect()).collect()
 }
 
-/// `a^-1 b` and the determinant, by elimination of `[a b]` with partial pivoting.
+/// Returns `a^-1 b` and the determinant, by elimination of `[a b]` with partial pivoting.
 pub fn eliminated(a: &Matrix, b: &Matrix) -> (Matrix, f64) {
     let size = a.len();
     let mut rows: Matrix = a.iter().zip(b).map(|(left, right)| [left.clone(), right.clone()].concat()).collect();
@@ -54,7 +54,7 @@ pub fn eliminated(a: &Matrix, b: &Matrix) -> (Matrix, f64) {
         }
         determinant *= rows[k][k];
         if rows[k][k] == 0.0 {
-            // Singular: what is left of the column is 0, and no multiple of it is taken away.
+            // Singular: the rest of the column is 0, and no multiple of the row is subtracted.
             continue;
         }
         for i in 0..size {
@@ -75,7 +75,7 @@ pub fn inverse(a: &Matrix) -> Matrix {
     eliminated(a, &identity(a.len())).0
 }
 
-/// `x x^T + 1`
+/// Returns `x x^T + 1`.
 pub fn positive(x: &Matrix) -> Matrix {
     let size = x.len();
     let mut a = product(x, &transposed(x, size), size);
@@ -85,12 +85,13 @@ pub fn positive(x: &Matrix) -> Matrix {
     a
 }
 
-/// `x + x^T`
+/// Returns `x + x^T`.
 pub fn symmetric(x: &Matrix) -> Matrix {
     (0..x.len()).map(|i| (0..x.len()).map(|j| x[i][j] + x[j][i]).collect()).collect()
 }
 
-/// The lower triangular l of `a = l l^T`, element by element (Golub and Van Loan 2013, 4.2.5).
+/// Returns the lower triangular l of `a = l l^T`, element by element (Golub and Van Loan 2013,
+/// 4.2.5).
 pub fn cholesky(a: &Matrix) -> Matrix {
     let size = a.len();
     let mut l = vec![vec![0.0; size]; size];
@@ -103,7 +104,8 @@ pub fn cholesky(a: &Matrix) -> Matrix {
     l
 }
 
-/// q and r of the first columns, as many as rows at most, by Gram-Schmidt (modified, twice); r with all columns and a positive diagonal.
+/// Returns q and r of the first columns, at most as many as rows, by Gram-Schmidt (modified,
+/// twice); r has all columns and a positive diagonal.
 pub fn gram_schmidt(a: &Matrix, columns: usize) -> (Matrix, Matrix) {
     let rows = a.len();
     let size = rows.min(columns);
@@ -126,8 +128,9 @@ pub fn gram_schmidt(a: &Matrix, columns: usize) -> (Matrix, Matrix) {
     (transposed(&q, rows), r)
 }
 
-/// Singular values in descending order and, as columns, the left and right singular vectors of a matrix with at least as many rows as columns: rotations of
-/// pairs of columns until all are orthogonal (Hestenes 1958).
+/// Returns the singular values in descending order and, as columns, the left and right singular
+/// vectors of a matrix with at least as many rows as columns: pairs of columns are rotated until
+/// all are orthogonal (Hestenes 1958).
 pub fn tall_svd(a: &Matrix, columns: usize) -> (Matrix, Vec<f64>, Matrix) {
     let (mut u, mut v) = (transposed(a, columns), identity(columns));
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
@@ -165,7 +168,7 @@ fn rotate(columns: &mut Matrix, i: usize, j: usize, cosine: f64, sine: f64) {
     }
 }
 
-/// u, s and v (columns) of any matrix.
+/// Returns u, s and v (as columns) of any matrix.
 pub fn svd(a: &Matrix, columns: usize) -> (Matrix, Vec<f64>, Matrix) {
     match a.len() >= columns {
         true => tall_svd(a, columns),
@@ -176,7 +179,8 @@ pub fn svd(a: &Matrix, columns: usize) -> (Matrix, Vec<f64>, Matrix) {
     }
 }
 
-/// Eigenvalues in ascending order and eigenvectors, as columns, of a symmetric matrix, by rotations (Golub and Van Loan 2013, 8.5).
+/// Returns the eigenvalues in ascending order and the eigenvectors, as columns, of a symmetric
+/// matrix, by rotations (Golub and Van Loan 2013, 8.5).
 pub fn eigh(a: &Matrix) -> (Vec<f64>, Matrix) {
     let size = a.len();
     let (mut a, mut v) = (a.clone(), identity(size));
@@ -203,7 +207,7 @@ pub fn eigh(a: &Matrix) -> (Vec<f64>, Matrix) {
     (order.iter().map(|&k| a[k][k]).collect(), transposed(&vectors, size))
 }
 
-/// The pseudo-inverse of a matrix of full rank: `(a^T a)^-1 a^T` or `a^T (a a^T)^-1`.
+/// Returns the pseudo-inverse of a matrix of full rank: `(a^T a)^-1 a^T` or `a^T (a a^T)^-1`.
 pub fn pinv(a: &Matrix, columns: usize) -> Matrix {
     let rows = a.len();
     let at = transposed(a, columns);
@@ -213,7 +217,7 @@ pub fn pinv(a: &Matrix, columns: usize) -> Matrix {
     }
 }
 
-/// `e^a` by its series in a / 256, squared eight times.
+/// Returns `e^a` by its series in a / 256, squared eight times.
 pub fn exp(a: &Matrix) -> Matrix {
     let size = a.len();
     let small: Matrix = a.iter().map(|row| row.iter().map(|x| x / 256.0).collect()).collect();

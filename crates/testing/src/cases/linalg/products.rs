@@ -6,7 +6,7 @@ use crate::oracle;
 use crate::prelude::*;
 use ternion_linalg as linalg;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [powers(), chains(), vectors(), vandermonde()].concat()
 }
@@ -59,7 +59,8 @@ fn powers() -> Vec<OpCase> {
             .rejects("linalg.matrix_exp: input is u8, expected a floating dtype", |device| {
                 linalg::matrix_exp(&Tensor::zeros([2, 2], U8, device)?)
             }),
-        // Matrices of one batch that are scaled differently: rotations by some quarter turns and small ones.
+        // Matrices of one batch with different scalings: rotations by several quarter turns and
+        // small ones.
         row("linalg.matrix_exp", "scaled")
             .input(Fixed(vec![0.0, 5.0, -5.0, 0.0, 0.1, 0.2, -0.3, 0.1]))
             .shapes([&[2, 2, 2]])

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::TriangularOptions;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [determinants(), inverses(), systems(), of_tensors(), triangular(), positive_definite(), least_squares()].concat()
 }
@@ -46,7 +46,8 @@ fn determinants() -> Vec<OpCase> {
             .shapes([&[0, 0], &[2, 0, 0]])
             .run(|x| linalg::det(&x[0]))
             .oracle(|x| Array::full(&x[0].shape[..x[0].rank() - 2], 1.0)),
-        // Of rank 2, 1 and 0, and eliminated without rounding: the gradient is that of the cofactors.
+        // Matrices of rank 2, 1 and 0, which are eliminated without rounding: the gradient is that
+        // of the cofactors.
         row("linalg.det", "singular")
             .input(Fixed(
                 [[1, 2, 3, 0, 1, 4, 1, 3, 7], [1, 2, -1, 2, 4, -2, 4, 8, -4], [0; 9]].concat().into_iter().map(f64::from).collect(),
@@ -238,7 +239,7 @@ fn solving(parameters: &str) -> OpCase {
         })
 }
 
-/// One triangle of the matrices, with ones on the diagonal if `unit`.
+/// Returns one triangle of the matrices, with ones on the diagonal if `unit`.
 fn triangle(x: &Array, options: TriangularOptions) -> Array {
     Array::from_fn(&x.shape, |index| {
         let [row, column] = [index[index.len() - 2], index[index.len() - 1]];
@@ -373,7 +374,7 @@ fn least_squares() -> Vec<OpCase> {
             .shapes([&[4, 4], &[2, 3, 3]])
             .run(|x| linalg::pinv(&positive_tensor(&x[0])?, Default::default(), true))
             .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], |matrix| inverse(&positive(matrix)))),
-        // The upper triangle is not looked at.
+        // The upper triangle is not read.
         row("linalg.pinv", "hermitian, lower triangle")
             .input(Uniform(-1.0, 1.0))
             .shapes([&[3, 3]])
@@ -382,7 +383,7 @@ fn least_squares() -> Vec<OpCase> {
                 linalg::pinv(&positive_tensor(&x[0])?.add(&above)?, Default::default(), true)
             })
             .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], |matrix| inverse(&positive(matrix)))),
-        // Of rank 2: the ranks of what is near stay the same along the directions that are taken.
+        // Rank 2: perturbed matrices have the same rank along the directions of the differences.
         row("linalg.pinv", "rank 2")
             .input(spread())
             .shapes([&[4, 2]])
@@ -426,7 +427,7 @@ fn least(a: &Array, b: &Array) -> Array {
     Array::new(&[&lead, tail].concat(), x)
 }
 
-/// The rank of a matrix of whole numbers: elimination with the largest pivot of all.
+/// Returns the rank of a matrix of integers: elimination with full pivoting.
 fn rank(matrix: &Matrix) -> f64 {
     let mut rows = matrix.clone();
     let mut found = 0;

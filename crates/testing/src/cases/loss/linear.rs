@@ -1,4 +1,4 @@
-//! Rows of cross-entropy on top of a linear layer, whose scores are there in chunks.
+//! Rows of cross-entropy of the output of a linear layer, computed in chunks.
 
 use super::{counted_mean, losses, zeros};
 use crate::oracle;
@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{CrossEntropyOptions, LinearCrossEntropyOptions, Reduction};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     super::super::compositions([mean(), sum(), single(), rejected()])
 }
@@ -39,7 +39,7 @@ fn run(
     x[0].linear_cross_entropy(LinearParameters { weight: &x[1], bias: Some(&x[2]) }, &x[3], options)
 }
 
-/// The losses of the layer's scores.
+/// Returns the losses of the layer's scores.
 fn expected(x: &[Array], smoothing: f64) -> Array {
     let rows = x[3].elements();
     let flat = Array::new(&[rows, x[1].shape[1]], x[0].data.clone());

@@ -4,7 +4,7 @@ use super::mean;
 use crate::prelude::*;
 use ternion_core::Reduction;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let pair = |op: &'static str, parameters: &str, x: Values, target: Values| {
         OpCase::new(op, parameters).input(x).input(target)
@@ -42,7 +42,7 @@ pub fn rows() -> Vec<OpCase> {
     ]
 }
 
-/// With a `beta` of 1/2.
+/// With `beta` = 1/2.
 fn smooth(x: f64, t: f64) -> f64 {
     let d = (x - t).abs();
     if d <= 0.5 { d * d } else { d - 0.25 }

@@ -1,10 +1,10 @@
-//! Losses in which some classes count more than others.
+//! Losses with weighted classes.
 
 use super::{CLASS, class_last, losses, mean, picked, soft_losses, some_ignored, weighted_losses};
 use crate::prelude::*;
 use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
 
-/// What is ignored besides -100, which lies outside of the classes.
+/// The ignored target, which is not a class.
 const IGNORED: f64 = -100.0;
 
 pub fn rows() -> Vec<OpCase> {
@@ -42,13 +42,13 @@ pub fn rows() -> Vec<OpCase> {
     .collect()
 }
 
-/// With a `delta` of 1.5.
+/// With `delta` = 1.5.
 fn huber(x: f64, t: f64) -> f64 {
     let d = (x - t).abs();
     if d <= 1.5 { d * d / 2.0 } else { 1.5 * (d - 0.75) }
 }
 
-/// Losses of elements with a weight for each, reduced in all ways.
+/// Losses with a weight for each element, with all reductions.
 fn elements(
     op: &'static str,
     loss: fn(f64, f64) -> f64,
@@ -84,7 +84,8 @@ fn elements(
     ]
 }
 
-/// Binary cross-entropy in which each element counts by a third input, broadcast to the others, and positive answers by a fourth.
+/// Binary cross-entropy with elements weighted by a third input, broadcast to the others, and
+/// positive answers by a fourth.
 fn logits(name: &str, reduction: Reduction) -> OpCase {
     fn options(x: &[Tensor], reduction: Reduction) -> BceOptions<'_> {
         BceOptions { weight: Some(&x[2]), pos_weight: x.get(3), reduction }
@@ -136,7 +137,8 @@ fn indices(parameters: &str, reduction: Reduction, smoothing: f64) -> OpCase {
         })
 }
 
-/// The weighted mean over all classes of what each of them would lose, 0 where the target is ignored.
+/// Returns the weighted mean over all classes of the loss if that class were the target, 0 where
+/// the target is ignored.
 fn even(x: &Array, target: &Array, weight: &Array) -> Array {
     let rows = class_last(x);
     let classes = rows.shape[1];

@@ -1,8 +1,9 @@
-//! Norms and deviations where squares overflow, or vanish.
+//! Norms and deviations where squares overflow or underflow.
 
 use super::*;
 
-/// Numbers whose squares f32 does not hold, though it holds their norm and their deviation: a row is large, the next one small.
+/// Numbers whose squares exceed the range of f32 although their norm and deviation do not: rows are
+/// large and small alternately.
 pub(super) fn beyond_their_squares() -> Vec<OpCase> {
     let values = vec![3e30, -4e30, 0.0, 12e30, 3e-30, 4e-30, -12e-30, 0.0];
     let row = |op, what: &str| {
@@ -29,9 +30,11 @@ pub(super) fn beyond_their_squares() -> Vec<OpCase> {
     rows
 }
 
-/// Variances that the dtype holds, of numbers the sum of whose squares it does not hold, in units of those numbers.
+/// Variances within the range of the dtype, of numbers whose sum of squares exceeds it, in units of
+/// those numbers.
 fn variances_near_the_largest() -> [OpCase; 3] {
-    // What is left of their size: gradients of less would be subnormal numbers, which a device may take for 0.
+    // The factor that remains of their scale: gradients of smaller numbers would be subnormal,
+    // which a device may flush to 0.
     const LEFT: f64 = (1 << 26) as f64;
     type Run = fn(&Tensor) -> Result<Vec<Tensor>>;
     let row = |what: &str, values: &[f64], run: Run| {
@@ -47,7 +50,7 @@ fn variances_near_the_largest() -> [OpCase; 3] {
     };
     [
         row("beyond the sum of squares", &few, |x| Ok(vec![x.var(1, 1.0)?])).shapes([&[2, 3]]).oracle(over(&[1], 1.0)),
-        // Long rows, and columns, of which threads form parts.
+        // Long rows, and columns, of which threads compute partial results.
         row("beyond the sum of squares, long", &[1.0, -1.0], |x| Ok(vec![x.var(0, 0.0)?]))
             .shapes([&[20, 1], &[1500, 1]])
             .dtypes(&[F64, F32])
@@ -67,7 +70,8 @@ fn deviation(x: &[f64]) -> f64 {
     length / (x.len() as f64 - 1.0).sqrt()
 }
 
-/// Numbers whose sum, and the difference of two of which, f32 and bf16 do not hold, though they hold the mean and the deviation.
+/// Numbers whose sum, and the difference of two of which, exceed the range of f32 and bf16,
+/// although the mean and the deviation do not.
 fn beyond_their_sum() -> OpCase {
     let values = vec![3e38, 2e38, 2.5e38, 1.5e38, 3e38, -3e38, -3e38, -3e38, 3.0, 1.0, 2.0, 5.0];
     OpCase::new("std_mean", "beyond their sum")

@@ -1,15 +1,16 @@
-//! The arithmetic of `kernels/gemm/split_bf16x3.cu` and of `wgmma.cu` with its parts, number by number on the host.
+//! The arithmetic of `kernels/gemm/split_bf16x3.cu` and of `wgmma.cu` with its bf16 terms, emulated
+//! element by element on the host.
 
 use crate::files::Program;
 use half::bf16;
 
-/// Of what is split: zero, or from here to below there.
+/// The values that can be split: zero, and magnitudes from `LEAST` to below `BEYOND`.
 const LEAST: f32 = f32::from_bits((127 - 103) << 23);
 const BEYOND: f32 = f32::from_bits((127 + 48) << 23);
 
-/// Parts of a and of b, in the order of the kernel.
+/// Terms of a and of b, in the order of the kernel.
 const PAIRS: [(usize, usize); 6] = [(2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)];
-/// Elements along k of a stage, whose products the tensor cores add up, and of an instruction.
+/// Elements along k of a stage, whose products the tensor cores add, and of an instruction.
 const STAGE: usize = 32;
 const INSTRUCTION: usize = 16;
 
@@ -26,7 +27,7 @@ fn split(x: f32) -> [f32; 3] {
     })
 }
 
-/// Numbers that look random.
+/// A generator of pseudorandom numbers.
 struct Random(u64);
 
 impl Random {
@@ -35,18 +36,18 @@ impl Random {
         (self.0 >> 32) as u32
     }
 
-    /// Of every exponent that is split.
+    /// Returns a value with any exponent that can be split.
     fn fit(&mut self) -> f32 {
         let exponent = 127 - 103 + self.bits() % (103 + 48);
         f32::from_bits((self.bits() & 0x807f_ffff) | (exponent << 23))
     }
 
-    /// Evenly from (-1, 1).
+    /// Returns a uniform value from (-1, 1).
     fn even(&mut self) -> f32 {
         self.bits() as f32 / (1u64 << 31) as f32 - 1.0
     }
 
-    /// Of normal distribution, about.
+    /// Returns an approximately normal value.
     fn normal(&mut self) -> f32 {
         (0..12).map(|_| self.even()).sum::<f32>() / 2.0
     }
@@ -92,18 +93,19 @@ fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
     for x in outside.into_iter().flat_map(|x| [x, -x]) {
         assert!(!is_fit(x), "{x:e}");
     }
-    // Why: rounded to infinity; a remainder below all subnormal numbers; a part that is one.
+    // The reasons: the value rounds to infinity; a remainder is below all subnormal numbers; a term
+    // is subnormal.
     assert!(split(f32::MAX)[0].is_infinite());
     let lossy = f32::from_bits(0x007f_ffff);
     assert_ne!(split(lossy).iter().sum::<f32>(), lossy);
     let small = f32::from_bits((LEAST / 2.0).to_bits() + 1);
     assert!(split(small).iter().any(|part| part.is_subnormal()), "{:?}", split(small));
-    // And what is inside never overflows: sums of as many products as there are indices.
+    // Values inside the range never overflow in sums of as many products as there are indices.
     let most = f64::from(bf16::from_f32(f32::from_bits(BEYOND.to_bits() - 1)).to_f32());
     assert!(most * most * 2f64.powi(31) < f64::from(f32::MAX));
 }
 
-/// What the three products that are left out may be: less than a unit in the last place of the product.
+/// The magnitude of the three products that are omitted: less than one ulp of the product.
 #[test]
 fn products_that_are_left_out_are_small() {
     let (mut random, mut largest) = (Random(2), 0f64);
@@ -118,7 +120,8 @@ fn products_that_are_left_out_are_small() {
     assert!(largest > 2f64.powi(-26), "{largest:e}: nothing is left out");
 }
 
-/// A sum as an instruction of tensor cores forms it: all terms cut to 25 bits below the highest bit among them, then the sum cut to f32.
+/// Returns a sum as a tensor core instruction computes it: all terms are truncated to 25 bits below
+/// the highest bit among them, then the sum is truncated to f32.
 fn instruction(sum: f32, a: &[f32], b: &[f32]) -> f32 {
     let products = a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b));
     let terms: Vec<f64> = std::iter::once(f64::from(sum)).chain(products).collect();
@@ -158,7 +161,9 @@ fn dot_in_f32(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).fold(0f32, |sum, (&a, &b)| a.mul_add(b, sum))
 }
 
-/// Root mean square of the errors of several sums, by parts and in f32, relative to the sums of the terms' magnitudes. `number` gives number `at` of a, and with 0 those of b.
+/// Returns the root mean square of the errors of several sums, as bf16x6 and in f32, relative to
+/// the sums of the terms' magnitudes. `number` returns element `at` of a, and with 0 the elements
+/// of b.
 fn errors(k: usize, number: impl Fn(&mut Random, usize) -> f32) -> [f64; 2] {
     const SUMS: usize = 24;
     let (mut random, mut squares) = (Random(3), [0f64; 2]);
@@ -174,13 +179,13 @@ fn errors(k: usize, number: impl Fn(&mut Random, usize) -> f32) -> [f64; 2] {
     squares.map(|square| (square / SUMS as f64).sqrt())
 }
 
-/// Sums by parts are not farther from the exact ones than those of f32, one fused multiply-add after the other.
+/// The error of bf16x6 sums is not larger than that of f32 sums by consecutive fused multiply-adds.
 #[test]
 fn sums_by_parts_are_as_accurate_as_sums_of_f32() {
     let normal = |random: &mut Random, _| random.normal();
     let positive = |random: &mut Random, _| random.even().abs();
     let wide = |random: &mut Random, _| random.normal() * 2f32.powi((random.bits() % 41) as i32 - 20);
-    // Each term is followed by one that takes nearly all of it away.
+    // Each term is followed by one that cancels nearly all of it.
     let cancelling = |random: &mut Random, at: usize| {
         let sign = if at.is_multiple_of(2) { 1.0 } else { -1.0 };
         sign * (1.0 + random.even() * 2f32.powi(-12))

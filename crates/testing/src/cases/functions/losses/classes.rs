@@ -1,15 +1,15 @@
-//! Rows of losses of the margins between classes.
+//! Rows of classification losses with margins.
 
 use super::mean;
 use crate::prelude::*;
 use ternion_core::{MultiMarginOptions, Reduction};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [margins(), labels(), soft()].concat()
 }
 
-/// Numbers that differ by other than a margin of 1 or 0.75: multiples of 1/7.
+/// Numbers whose differences are never the margin 1 or 0.75: multiples of 1/7.
 fn clear() -> Values {
     Values::custom(|shapes, own, rng| {
         let count: usize = shapes[own].iter().product();
@@ -17,7 +17,7 @@ fn clear() -> Values {
     })
 }
 
-/// The last axis as rows.
+/// Returns the last axis as rows.
 fn rows_of(x: &Array) -> Vec<&[f64]> {
     x.data.chunks(x.shape[x.rank() - 1].max(1)).collect()
 }
@@ -108,7 +108,7 @@ fn labels() -> Vec<OpCase> {
                 let shape = &shapes[own];
                 let classes = shape[shape.len() - 1];
                 let rows = shape.iter().product::<usize>() / classes;
-                // Each row: some different classes, -1, and what does not count.
+                // Each row: distinct classes, -1, and numbers after it that are ignored.
                 (0..rows)
                     .flat_map(|_| {
                         let mut row: Vec<f64> = rng.permutation(classes).iter().map(|&class| class as f64).collect();

@@ -1,15 +1,16 @@
-//! Rows of connectionist temporal classification. The oracle sums the probabilities of all sequences of symbols that a target is the rest of, once repetitions
-//! and then blanks are left out: the definition.
+//! Rows of connectionist temporal classification. The oracle is the definition: it sums the
+//! probabilities of all sequences of symbols that collapse to a target when repetitions and then
+//! blanks are removed.
 
 use crate::prelude::*;
 use ternion_core::{CtcOptions, Reduction};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     vec![padded(), in_turn(), alone(), means(), unfit(), infinite()]
 }
 
-/// What is left of a sequence.
+/// Returns the collapsed sequence.
 fn rest(sequence: &[usize], blank: usize) -> Vec<usize> {
     let mut left = sequence.to_vec();
     left.dedup();
@@ -17,7 +18,7 @@ fn rest(sequence: &[usize], blank: usize) -> Vec<usize> {
     left
 }
 
-/// The loss of the first steps of one row of `[time, batch, classes]`.
+/// Returns the loss of the first `steps` steps of one row of `[time, batch, classes]`.
 fn loss(x: &Array, row: usize, steps: usize, target: &[usize], blank: usize) -> f64 {
     let [_, _, classes] = x.sizes();
     let mut probability = 0.0;
@@ -33,11 +34,11 @@ fn loss(x: &Array, row: usize, steps: usize, target: &[usize], blank: usize) -> 
 
 const INPUTS: [usize; 3] = [5, 3, 4];
 const TARGETS: [usize; 3] = [2, 1, 0];
-/// What is behind the end of a target is never looked at.
+/// Padding after the end of a target is never read.
 const PADDED: [i64; 6] = [1, 1, 2, 77, -5, -1];
 
 fn labels(blank: usize) -> [Vec<usize>; 3] {
-    // The first needs a blank between its repetitions.
+    // The first target needs a blank between its repeated symbols.
     if blank == 0 { [vec![1, 1], vec![2], vec![]] } else { [vec![0, 0], vec![1], vec![]] }
 }
 
@@ -112,7 +113,7 @@ fn alone() -> OpCase {
         .oracle(|x| Array::scalar(loss(&x[0].reshape(&[4, 1, 3]), 0, 4, &[2, 1], 0)))
 }
 
-/// Each loss is divided by the length of its target first, of an empty one by 1.
+/// Each loss is first divided by the length of its target, or by 1 for an empty one.
 fn means() -> OpCase {
     row("mean")
         .on([&[5, 3, 3]])
@@ -126,7 +127,8 @@ fn means() -> OpCase {
         })
 }
 
-/// Of repetitions that need more steps than there are, of no steps at all, and of what is no number behind the end.
+/// Repetitions that need more steps than the input has, no steps at all, and NaN after the end of
+/// the input.
 fn unfit() -> OpCase {
     row("unfit, none").on([&[3, 3, 2]]).forward_only("infinite").run(|x| {
         let targets = Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0], [3, 2], x[0].device())?;
@@ -137,7 +139,7 @@ fn unfit() -> OpCase {
     .oracle(|_| Array::new(&[3], vec![f64::INFINITY, f64::INFINITY, 0.0]))
 }
 
-/// What is infinite counts as 0, and has no gradient.
+/// With `zero_infinity`, an infinite loss is replaced by 0 and has no gradient.
 fn infinite() -> OpCase {
     row("zero_infinity sum")
         .on([&[2, 2, 2]])

@@ -4,7 +4,7 @@ use super::mean;
 use crate::prelude::*;
 use ternion_core::{Reduction, TripletOptions};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [similarities(), lengths(), embeddings(), triplets()].concat()
 }
@@ -13,7 +13,7 @@ fn vectors() -> Values {
     AwayFrom(0.25)
 }
 
-/// Sums along the last axis.
+/// Returns sums along the last axis.
 fn sums(x: &Array) -> Array {
     x.reduce(&[x.rank() - 1], Keep::No, |row| row.iter().sum())
 }
@@ -136,7 +136,7 @@ fn embeddings() -> Vec<OpCase> {
             .on([&[5, 3], &[5, 3], &[5]])
             .dtypes(&[F64, F32, BF16])
             .run(move |x| {
-                // The squares of the second vectors are beyond those of the first.
+                // The squares of the second vectors are larger than those of the first.
                 let [one, other] = if x[0].dtype() == F64 { [600, 1000] } else { [84, 100] };
                 let (first, second) = (x[0].mul_scalar(2f64.powi(one))?, x[1].mul_scalar(2f64.powi(other))?);
                 first.cosine_embedding_loss(&second, &x[2], -2.0, Reduction::None)

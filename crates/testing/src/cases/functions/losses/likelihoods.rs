@@ -1,11 +1,11 @@
-//! Rows of losses that are minus the logarithm of a probability.
+//! Rows of negative log-likelihood losses.
 
 use super::mean;
 use crate::prelude::*;
 use std::f64::consts::TAU;
 use ternion_core::{GaussianNllOptions, PoissonNllOptions, Reduction, enable_grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [poisson(), gaussian(), binary()].concat()
 }
@@ -70,7 +70,8 @@ fn gaussian() -> Vec<OpCase> {
                 let x = Tensor::zeros([3], F32, device)?;
                 x.gaussian_nll_loss(&x, &Tensor::ones([2], F32, device)?, GaussianNllOptions::default())
             }),
-        // Below eps the gradient of a variance is that at eps, which central differences do not see.
+        // Below eps the gradient of a variance is that at eps, which central differences do not
+        // show.
         row("eps=4 none", GaussianNllOptions { eps: 4.0, ..none })
             .shapes([&[5, 7]])
             .forward_only("no derivative below eps")

@@ -1,10 +1,10 @@
-//! Rows of losses of numbers beside a margin.
+//! Rows of margin losses.
 
 use super::{mean, signs};
 use crate::prelude::*;
 use ternion_core::{Reduction, enable_grad};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [soft(), hinge(), ranking()].concat()
 }
@@ -37,7 +37,7 @@ fn soft() -> Vec<OpCase> {
     ]
 }
 
-/// Targets of 1 and -1, and now and then 0.
+/// Targets of 1 and -1, and sometimes 0.
 fn some_neither() -> Input {
     Input::float(Fixed(vec![1.0, -1.0, -1.0, 1.0, 0.0])).constant()
 }
@@ -45,14 +45,14 @@ fn some_neither() -> Input {
 fn hinge() -> Vec<OpCase> {
     let loss = |x: f64, t: f64| {
         let within = if x > 1.5 { 0.0 } else { 1.5 - x };
-        // NaN is no larger, and stays.
+        // NaN is preserved: no comparison with it holds.
         let within = if x.is_nan() { x } else { within };
         (if t == -1.0 { 0.0 } else { x }) + (if t == 1.0 { 0.0 } else { within })
     };
     vec![
         OpCase::new("hinge_embedding_loss", "margin=1.5 none")
             .input(Values::custom(|shapes, own, rng| {
-                // Clear of the margin.
+                // Away from the margin.
                 let count = shapes[own].iter().product();
                 (0..count).map(|_| 1.5 + rng.sign() * rng.uniform(0.1, 2.0)).collect()
             }))
@@ -87,7 +87,7 @@ fn hinge() -> Vec<OpCase> {
                 let gradients = loss.backward()?;
                 gradients.get(&leaf).cloned().ok_or_else(|| Error::autograd("no gradient"))
             })
-            // That above the margin, as in PyTorch.
+            // At the margin the gradient is that above it, as in PyTorch.
             .oracle(|_| Array::new(&[4], vec![-1.0, 1.0, -1.0, 1.0])),
     ]
 }

@@ -1,4 +1,5 @@
-//! Rows of losses that are composed of ops. Half-precision inputs are computed, and their losses returned, in f32.
+//! Rows of losses that are composed of ops. Half-precision inputs are computed in f32, and their
+//! losses are f32.
 
 use crate::prelude::*;
 
@@ -8,7 +9,7 @@ mod distances;
 mod likelihoods;
 mod margins;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [classes::rows(), ctc::rows(), distances::rows(), likelihoods::rows(), margins::rows()].concat()
 }

@@ -1,14 +1,16 @@
-//! Rows of pools whose windows follow from the size of the result, at random distances, and of what takes pools back.
+//! Rows of adaptive pools, whose windows depend on the output size, of fractional pools with random
+//! offsets, and of unpooling.
 
 use super::windows::{combinations, each_window, position, winner};
 use crate::prelude::*;
 
-/// The rows.
+/// Returns the rows.
 pub(super) fn rows() -> Vec<OpCase> {
     [means(), largest(), fractional(), unpooled()].concat()
 }
 
-/// Part `at` of `count` of `size` elements: from the floor of its beginning to the ceiling of its end.
+/// Returns part `at` of `count` of `size` elements: from the floor of its start to the ceiling of
+/// its end.
 fn part(at: usize, count: usize, size: usize) -> Vec<usize> {
     (at * size / count..((at + 1) * size).div_ceil(count)).collect()
 }
@@ -112,7 +114,7 @@ fn largest() -> Vec<OpCase> {
     ]
 }
 
-/// Where windows of an axis begin (Graham 2014, section 2).
+/// Returns where a window of an axis begins (Graham 2014, section 2).
 fn begin(at: usize, count: usize, last: usize, sample: f64) -> usize {
     if at + 1 == count {
         return last;
@@ -151,7 +153,7 @@ fn fractional() -> Vec<OpCase> {
             .twice()
             .differentiable_outputs(1)
     };
-    // Distances that are exact: another rounding must not choose another window.
+    // Exact distances: a different rounding must not select a different window.
     let of_two = |kernel: [usize; 2], size: [usize; 2]| {
         row("fractional_max_pool2d", &kernel, &size)
             .on([&[2, 3, 7, 8], &[2, 3, 2]])
@@ -190,7 +192,8 @@ fn fractional() -> Vec<OpCase> {
     ]
 }
 
-/// Positions in planes of so many places: none twice in a plane, so that it does not matter which of several stays.
+/// Indices into planes of this many elements, without duplicates in a plane, so that the order of
+/// writes does not matter.
 fn positions(places: usize) -> Input {
     Input::index(Values::custom(move |shapes, own, rng| {
         let planes = shapes[own][0] * shapes[own][1];

@@ -8,7 +8,7 @@ use ternion_core::PoolOptions;
 pub(super) use windows::combinations;
 use windows::{avg_pool, lp_pool, max_pool, text};
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     [largest(), means(), divided(), powers(), vast(), adaptive::rows()].concat()
 }
@@ -19,7 +19,7 @@ fn plain<const N: usize>(kernel: [usize; N]) -> PoolOptions<N> {
     PoolOptions::new(kernel)
 }
 
-/// Windows of one axis: side by side, overlapping, with a border, with gaps, cut at the end.
+/// Windows of one axis: adjacent, overlapping, padded, dilated, cut at the end.
 fn of_one() -> Vec<PoolOptions<1>> {
     vec![
         plain([2]),
@@ -42,7 +42,7 @@ fn undilated<const N: usize>(options: Vec<PoolOptions<N>>) -> Vec<PoolOptions<N>
     options.into_iter().map(|options| PoolOptions { dilation: [1; N], ..options }).collect()
 }
 
-/// A row of largest elements and their positions.
+/// A row of maxima and their indices.
 fn max_row<const N: usize>(
     op: &'static str,
     options: PoolOptions<N>,
@@ -85,7 +85,7 @@ fn largest() -> Vec<OpCase> {
             .hostile("only -infinity", [Array::full(&[1, 1, 3, 2, 2], LOW)])
             .hostile("nan", [Array::new(&[1, 1, 3, 2, 2], special)]),
     );
-    // Those of floats are in the rows of ops.
+    // The rows of ops have those of floats.
     let options = [
         plain([2, 3]),
         PoolOptions { stride: [2, 1], padding: [1, 1], dilation: [2, 1], ..plain([2, 3]) },
@@ -136,7 +136,8 @@ fn rejecting_volumes(row: OpCase) -> OpCase {
     )
 }
 
-/// A row of means: linear, so that central differences are exact but for rounding. The sum of elements of size 4 may cancel.
+/// A row of means: linear, so that central differences are exact except for rounding. The sum of
+/// elements of magnitude 4 may cancel.
 fn mean_row<const N: usize>(
     op: &'static str,
     options: PoolOptions<N>,
@@ -186,7 +187,7 @@ fn means() -> Vec<OpCase> {
     rows
 }
 
-/// Sums divided by what the caller says, and integers, whose means are rounded towards zero.
+/// Sums with an explicit divisor, and integers, whose means are rounded toward zero.
 fn divided() -> Vec<OpCase> {
     let cut = PoolOptions { stride: [2, 2], padding: [1, 1], ceil_mode: true, ..plain([3, 2]) };
     let by = |divisor_override: i64| PoolOptions { divisor_override: Some(divisor_override), ..cut };
@@ -260,7 +261,7 @@ fn powers() -> Vec<OpCase> {
     rows
 }
 
-/// Windows of 2^32 elements on small images take the memory of the image.
+/// Windows of 2^32 elements on small images use only as much memory as the image.
 fn vast() -> Vec<OpCase> {
     let long = 1usize << 32;
     let wide = PoolOptions { ceil_mode: true, ..plain([long]) };

@@ -3,14 +3,14 @@
 use crate::prelude::*;
 use ternion_core::PoolOptions;
 
-/// The options as they appear in the name of a row.
+/// Returns the options as they appear in the name of a row.
 pub(super) fn text<const N: usize>(options: &PoolOptions<N>) -> String {
     let PoolOptions { kernel, stride, padding, dilation, ceil_mode, .. } = options;
     format!("kernel={kernel:?} stride={stride:?} padding={padding:?} dilation={dilation:?} ceil_mode={ceil_mode}")
 }
 
-/// How many windows there are along `axis` (PyTorch's `pooling_output_shape`): in ceil mode also one that reaches too far, if it begins in front of the border
-/// behind the image.
+/// Returns the number of windows along `axis` (PyTorch's `pooling_output_shape`): in ceil mode
+/// including one that extends too far, if it starts before the padding after the image.
 fn places<const N: usize>(options: &PoolOptions<N>, axis: usize, size: usize) -> usize {
     let (stride, padding) = (options.stride[axis] as i64, options.padding[axis] as i64);
     let (size, span) = (size as i64, (options.dilation[axis] * (options.kernel[axis] - 1) + 1) as i64);
@@ -20,7 +20,7 @@ fn places<const N: usize>(options: &PoolOptions<N>, axis: usize, size: usize) ->
     (count - i64::from(begins_behind)) as usize
 }
 
-/// The elements along `axis` that window `place` shows.
+/// Returns the elements along `axis` in window `place`.
 fn seen<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, size: usize) -> Vec<usize> {
     let first = place as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
     let (dilation, kernel) = (options.dilation[axis] as i64, options.kernel[axis] as i64);
@@ -31,7 +31,7 @@ fn seen<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, siz
     (0..size).filter(is_seen).collect()
 }
 
-/// By what the sum of window `place` is divided along `axis`.
+/// Returns the divisor of the sum of window `place` along `axis`.
 fn counted<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, size: usize) -> f64 {
     let first = place as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
     match options.count_include_pad {
@@ -43,7 +43,7 @@ fn counted<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, 
     }
 }
 
-/// All combinations of one of each list, the last one fastest.
+/// Returns all combinations of one element of each list; the last list varies fastest.
 pub(in crate::cases::functions) fn combinations(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
     lists.iter().fold(vec![Vec::new()], |all, list| {
         all.into_iter()
@@ -52,12 +52,12 @@ pub(in crate::cases::functions) fn combinations(lists: &[Vec<usize>]) -> Vec<Vec
     })
 }
 
-/// The position of an element of an image of these sizes.
+/// Returns the position of an element of an image of these sizes.
 pub(super) fn position(at: &[usize], sizes: &[usize]) -> usize {
     at.iter().zip(sizes).fold(0, |position, (&at, &size)| position * size + at)
 }
 
-/// The first largest of elements with their positions, or the first NaN.
+/// Returns the first maximum of elements with their positions, or the first NaN.
 pub(super) fn winner(elements: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
     elements
         .reduce(|best, next| match !best.1.is_nan() && (next.1.is_nan() || next.1 > best.1) {
@@ -67,7 +67,8 @@ pub(super) fn winner(elements: impl Iterator<Item = (usize, f64)>) -> (usize, f6
         .expect("a window has an element")
 }
 
-/// For each of `outputs` windows, the elements that `lists` gives for it along each axis: `f(where it is, position and value of each)`.
+/// For each of `outputs` windows, takes the elements that `lists` returns for it along each axis,
+/// and calls `f(index of the window, position and value of each)`.
 pub(super) fn each_window(
     x: &Array,
     outputs: &[usize],

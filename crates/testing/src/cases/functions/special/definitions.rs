@@ -1,9 +1,11 @@
-//! Definitions of special functions in float64: integrals, sums and inverses by halving, none of them the method of the functions under test.
+//! Definitions of special functions in float64: integrals, sums and inverses by bisection. None of
+//! them uses the method of the functions under test.
 
 use crate::oracle::erf;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, PI, TAU};
 
-/// The integral of `f` from 0 to infinity by the double exponential formula (Takahasi and Mori 1974): `t = e^(pi/2 sinh u)`, in steps of 1/48.
+/// Returns the integral of `f` from 0 to infinity by the double exponential formula (Takahasi and
+/// Mori 1974): `t = e^(pi/2 sinh u)`, in steps of 1/48.
 pub fn integral(f: impl Fn(f64) -> f64) -> f64 {
     let steps = 48.0;
     (-216..=216)
@@ -18,7 +20,8 @@ pub fn integral(f: impl Fn(f64) -> f64) -> f64 {
         / steps
 }
 
-/// `log |Gamma(x)|` by Binet's second formula (DLMF 5.9.10_2) for x of at least 1, and the recurrence.
+/// Returns `log |Gamma(x)|` by Binet's second formula (DLMF 5.9.10_2) for x of at least 1, and the
+/// recurrence.
 pub fn lgamma(x: f64) -> f64 {
     if x.is_infinite() || (x <= 0.0 && x == x.floor()) {
         return f64::INFINITY;
@@ -32,7 +35,8 @@ pub fn lgamma(x: f64) -> f64 {
     (x - 0.5) * x.ln() - x + 0.5 * TAU.ln() + rest - below
 }
 
-/// The derivative of `log Gamma(x)` by Binet's formula (DLMF 5.9.15) for x of at least 1, and the recurrence.
+/// Returns the derivative of `log Gamma(x)` by Binet's formula (DLMF 5.9.15) for x of at least 1,
+/// and the recurrence.
 pub fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return -1.0 / x;
@@ -51,12 +55,13 @@ pub fn digamma(x: f64) -> f64 {
     x.ln() - 0.5 / x - 2.0 * integral(|t| t / ((t * t + x * x) * (TAU * t).exp_m1())) - below
 }
 
-/// `Gamma(x)` by Euler's integral (DLMF 5.2.1).
+/// Returns `Gamma(x)` by Euler's integral (DLMF 5.2.1).
 fn gamma(x: f64) -> f64 {
     integral(|t| t.powf(x - 1.0) * (-t).exp())
 }
 
-/// `sum of (x + k)^-order` over `k >= 0` by its integral (DLMF 25.11.25) for x of at least 1, and by its first terms.
+/// Returns `sum of (x + k)^-order` over `k >= 0` by its integral (DLMF 25.11.25) for x of at least
+/// 1, and by its first terms.
 pub fn zeta(order: f64, x: f64) -> f64 {
     if order == 1.0 {
         return f64::INFINITY;
@@ -78,21 +83,22 @@ pub fn zeta(order: f64, x: f64) -> f64 {
         below += x.powf(-order);
         x += 1.0;
     }
-    // x^(1 - order) times the integral of t^(order - 2) e^-t u / (1 - e^-u) with u = t / x: x^-order would vanish where this does not.
+    // x^(1 - order) times the integral of t^(order - 2) e^-t u / (1 - e^-u) with u = t / x:
+    // x^-order would underflow where this does not.
     let part = |u: f64| if u < 1e-16 { 1.0 } else { u / -(-u).exp_m1() };
     let sum = integral(|t| t.powf(order - 2.0) * (-t).exp() * part(t / x));
     below + x.powf(1.0 - order) * sum / gamma(order)
 }
 
-/// The derivative of this order, of at least 1, of [`digamma`], by `order!` and [`zeta`].
+/// Returns the derivative of order `order` (at least 1) of [`digamma`], by `order!` and [`zeta`].
 pub fn polygamma(order: u32, x: f64) -> f64 {
     let factorial: f64 = (1..=order).map(f64::from).product();
     let sign = if order.is_multiple_of(2) { -1.0 } else { 1.0 };
     sign * factorial * zeta(f64::from(order) + 1.0, x)
 }
 
-/// [`polygamma`] of an order so large that its sum ends soon, by products of as many factors: no factorial and no power, which no f64 may
-/// hold.
+/// Returns [`polygamma`] of an order so large that few terms of its sum matter, by products of that
+/// many factors: without factorials and powers, which may exceed the range of f64.
 pub fn large_polygamma(order: u32, x: f64) -> f64 {
     let sign = if order.is_multiple_of(2) { -1.0 } else { 1.0 };
     if x <= 0.0 && x == x.floor() {
@@ -102,31 +108,33 @@ pub fn large_polygamma(order: u32, x: f64) -> f64 {
         return 0.0;
     }
     if x < 0.0 && x - x.floor() == 0.5 && order.is_multiple_of(2) {
-        // Terms of both signs are in pairs.
+        // Terms of opposite sign are paired.
         return large_polygamma(order, 1.0 - x);
     }
     let term = |base: f64| (1..=order).fold(1.0 / base, |product, k| product * (f64::from(k) / base));
     let bases = || (0..2000).map(|k| x + f64::from(k));
     let nearest = bases().fold(f64::INFINITY, |nearest, base| if base.abs() < nearest.abs() { base } else { nearest });
-    // Others are smaller, and may be infinite of another sign.
+    // Other terms are smaller, and may be infinite with another sign.
     let first = term(nearest);
     if first.is_infinite() { sign * first } else { sign * bases().map(term).sum::<f64>() }
 }
 
-/// [`polygamma`] of order 2 of a negative number by reflection (DLMF 5.15.6), with the cotangent of what is past a whole number by a tangent.
+/// Returns [`polygamma`] of order 2 of a negative number by reflection (DLMF 5.15.6). The cotangent
+/// of the fraction is computed by a tangent.
 pub fn second_polygamma(x: f64) -> f64 {
     let rest = x - x.round();
     let cotangent = (PI * (0.5 - rest.abs())).tan() * rest.signum();
     polygamma(2, 1.0 - x) - 2.0 * PI.powi(3) * cotangent * (1.0 + cotangent * cotangent)
 }
 
-/// `log` of the gamma function of matrices of size p (DLMF 35.3.5).
+/// Returns the `log` of the gamma function of matrices of size p (DLMF 35.3.5).
 pub fn mvlgamma(p: u32, x: f64) -> f64 {
     let count = f64::from(p);
     PI.ln() * count * (count - 1.0) / 4.0 + (0..p).map(|i| lgamma(x - f64::from(i) / 2.0)).sum::<f64>()
 }
 
-/// `e^-|x|` times the modified Bessel function of the first kind, by its integral (DLMF 10.32.3) as a sum over equal steps, which converges geometrically.
+/// Returns `e^-|x|` times the modified Bessel function of the first kind, by its integral (DLMF
+/// 10.32.3) as a sum over equal steps, which converges geometrically.
 pub fn bessel_scaled(order: u32, x: f64) -> f64 {
     if x.is_infinite() {
         return 0.0;
@@ -147,7 +155,7 @@ pub fn bessel_scaled(order: u32, x: f64) -> f64 {
     if order == 1 { found * x.signum() } else { found }
 }
 
-/// The modified Bessel function of the first kind.
+/// Returns the modified Bessel function of the first kind.
 pub fn bessel(order: u32, x: f64) -> f64 {
     match x.is_infinite() {
         true => x.abs() * if order == 1 { x.signum() } else { 1.0 },
@@ -155,7 +163,7 @@ pub fn bessel(order: u32, x: f64) -> f64 {
     }
 }
 
-/// `1 - erf(x)`; from 2 on by its continued fraction (DLMF 7.9.1).
+/// Returns `1 - erf(x)`; for x of at least 2 by its continued fraction (DLMF 7.9.1).
 pub fn erfc(x: f64) -> f64 {
     if x.is_nan() || x < 2.0 {
         return 1.0 - erf(x);
@@ -167,7 +175,8 @@ pub fn erfc(x: f64) -> f64 {
     (-x * x).exp() / (fraction * PI.sqrt())
 }
 
-/// `e^(x^2) erfc(x)` by its integral `2 / sqrt(pi)` times that of `e^(-t^2 - 2xt)` over positive t (DLMF 7.7.1).
+/// Returns `e^(x^2) erfc(x)` by its integral `2 / sqrt(pi)` times that of `e^(-t^2 - 2xt)` over
+/// positive t (DLMF 7.7.1).
 pub fn erfcx(x: f64) -> f64 {
     match x {
         f64::INFINITY => 0.0,
@@ -178,12 +187,12 @@ pub fn erfcx(x: f64) -> f64 {
     }
 }
 
-/// The normal distribution function.
+/// Returns the normal distribution function.
 pub fn ndtr(x: f64) -> f64 {
     0.5 * erfc(-x * FRAC_1_SQRT_2)
 }
 
-/// Its logarithm.
+/// Returns the logarithm of the normal distribution function.
 pub fn log_ndtr(x: f64) -> f64 {
     match x {
         f64::NEG_INFINITY => x,
@@ -192,7 +201,7 @@ pub fn log_ndtr(x: f64) -> f64 {
     }
 }
 
-/// Where the growing function `f` is 0, between `low` and `high`, by halving.
+/// Returns the zero of the increasing function `f` between `low` and `high`, by bisection.
 fn zero_of(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..80 {
         let middle = 0.5 * (low + high);
@@ -205,7 +214,7 @@ fn zero_of(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The number whose normal distribution function is p.
+/// Returns the number whose normal distribution function is p.
 pub fn ndtri(p: f64) -> f64 {
     match p {
         0.0 => f64::NEG_INFINITY,
@@ -216,7 +225,7 @@ pub fn ndtri(p: f64) -> f64 {
     }
 }
 
-/// The number whose error function is x.
+/// Returns the number whose error function is x.
 pub fn erfinv(x: f64) -> f64 {
     match x.abs() {
         1.0 => x * f64::INFINITY,

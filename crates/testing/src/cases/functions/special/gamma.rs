@@ -1,4 +1,5 @@
-//! Rows of the gamma function's logarithm and of its derivatives, of the zeta function, and of the Bessel functions.
+//! Rows of the gamma function's logarithm and its derivatives, of the zeta function, and of the
+//! Bessel functions.
 
 use super::definitions::{
     bessel, bessel_scaled, digamma, large_polygamma, lgamma, mvlgamma, polygamma, second_polygamma, zeta,
@@ -27,7 +28,7 @@ pub fn functions() -> Vec<Function> {
     ]
 }
 
-/// Rows that are not of one element, and what else is refused.
+/// Rows of other functions, and further rejected calls.
 pub fn rows() -> Vec<OpCase> {
     vec![
         zeta_row("", Uniform(1.5, 6.0), Uniform(1.0, 8.0)).twice(),
@@ -43,11 +44,11 @@ pub fn rows() -> Vec<OpCase> {
     .collect()
 }
 
-/// Near the largest numbers of f32 and of f64, which are poles if they are negative, and at the smallest.
+/// Near the largest numbers of f32 and of f64, whose negatives are poles, and at the smallest.
 fn ends() -> [OpCase; 4] {
     let large = [1e37, 3.8e37, 1e38, 3.4e38, 1e306, 1e307, 1.7e308];
     let large = Array::new(&[2, large.len()], large.into_iter().chain(large.map(|x| -x)).collect());
-    // 1 / x is the number behind the largest f32.
+    // 1 / x just exceeds the largest f32.
     let small = Array::new(&[4], vec![2.938735877055719e-39, -2.938735877055719e-39, 1e-30, -1e-30]);
     let row = |op: &'static str, parameters: &str, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, format!("{parameters}ends"))
@@ -65,7 +66,8 @@ fn ends() -> [OpCase; 4] {
     ]
 }
 
-/// Orders whose factorials, and whose powers, no f32 or no f64 holds: where values are about 1, and where f32 has no number for them.
+/// Orders whose factorials and powers exceed the range of f32 or f64: where values are about 1, and
+/// where they exceed the range of f32.
 fn large_orders() -> Vec<OpCase> {
     let middles = [(20, 8.0), (51, 20.0), (100, 38.0), (140, 52.0), (170, 63.0), (171, 63.0), (300, 109.5)];
     let row = |order: u32, middle: f64, parameters: &str| {
@@ -79,7 +81,8 @@ fn large_orders() -> Vec<OpCase> {
         let of = i64::from(order);
         let special = [1.0, 0.5, 1e-3, 0.0, -0.5, -1.0, -1.25, -39.5, 400.0, f64::INFINITY, f64::NAN];
         let definition = move |x: f64| large_polygamma(order, x);
-        // A tolerance relative to numbers above the square root of the largest f64 is NaN: what f32 does not hold is infinite here.
+        // A relative tolerance for numbers above the square root of the largest f64 is NaN: what
+        // exceeds the range of f32 is infinite here.
         let in_f32 = move |x: f64| if definition(x).abs() > 1e39 { definition(x) * f64::INFINITY } else { definition(x) };
         [
             row(order, middle, "").run(move |x| x[0].polygamma(of)).oracle(move |x| x[0].map(definition)),
@@ -108,7 +111,8 @@ fn power(x: &Tensor, power: f64) -> Result<Tensor> {
     x.abs()?.powf(power)
 }
 
-/// Where polygamma of even order is small between poles, and changes its sign near them: negative half-integers, whose values are those at `1 - x`, and numbers near them.
+/// Where polygamma of even order is small between poles and changes its sign: negative
+/// half-integers, whose values are those at `1 - x`, and numbers near them.
 fn between_poles() -> Vec<OpCase> {
     let half_integers = || Fixed(vec![-0.5, -1.5, -2.5, -7.5, -15.5, -39.5, -112.5]);
     let at_half_integers = |parameters: &str, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
@@ -141,7 +145,8 @@ fn between_poles() -> Vec<OpCase> {
     ]
 }
 
-/// Numbers up to the largest ones, and functions of them times the power of x that they fall with: alone they would be below any limit.
+/// Numbers up to the largest ones, with functions of them multiplied by the power of x with which
+/// they decay: by themselves they would be below any limit.
 fn far() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: &str, powers: (f64, f64), run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, format!("{parameters}, far"))
@@ -163,7 +168,7 @@ fn far() -> Vec<OpCase> {
         row("digamma", "gradient", (1.0, 37.0), |x| gradient(x, Tensor::digamma)?.mul(x), |x| polygamma(1, x) * x),
         row("polygamma", "n=1, gradient", (1.0, 18.0), |x| gradient(x, |x| x.polygamma(1))?.mul(x)?.mul(x), |x| polygamma(2, x) * x * x),
         row("lgamma", "gradient", (1.0, 37.0), |x| gradient(x, Tensor::lgamma)?.div(&x.log()?), |x| digamma(x) / x.ln()),
-        // Inputs are numbers that f32 has.
+        // Inputs must be representable in f32.
         row("polygamma", "n=1, f64", (0.0, 30.0), |x| {
             let x = x.mul_scalar(2f64.powi(900))?;
             x.polygamma(1)?.mul(&x)
@@ -182,7 +187,8 @@ fn zeta_row(parameters: &'static str, orders: Values, values: Values) -> OpCase 
         .oracle(|x| x[0].zip(&x[1], zeta))
 }
 
-/// Of negative numbers too, whose poles are too near for differences of gradients, and at the limits: every order beside every number.
+/// Negative numbers too, whose poles are too close for differences of gradients, and the limits:
+/// every order with every number.
 fn whole_orders() -> OpCase {
     let orders = [2.0, 3.0, 2.5, 1.0, 0.5, 4.0, f64::NAN];
     zeta_row("s=2..5 x<0", Integers(2, 5), Uniform(-2.6, -2.4))
@@ -201,7 +207,7 @@ fn whole_orders() -> OpCase {
         .perf([&[1024, 128], &[1024, 128]])
 }
 
-/// Half way between poles, which are too near for differences of gradients.
+/// Halfway between poles, which are too close for differences of gradients.
 fn negative_polygamma() -> OpCase {
     OpCase::new("polygamma", "n=2 x<0")
         .input(Uniform(-2.6, -2.4))
@@ -210,7 +216,7 @@ fn negative_polygamma() -> OpCase {
         .oracle(|x| x[0].map(|x| polygamma(2, x)))
 }
 
-/// Orders and sizes that there are none of, and the order 0, which is `digamma`.
+/// Invalid orders and sizes, and the order 0, which is `digamma`.
 fn refused_orders() -> OpCase {
     OpCase::new("polygamma", "n=0")
         .input(Uniform(0.9, 12.0))

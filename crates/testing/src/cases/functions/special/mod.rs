@@ -18,7 +18,8 @@ struct Function {
     definition: fn(f64) -> f64,
 }
 
-/// The name of a method with what follows it in the row's, the numbers that are drawn, the call and its definition.
+/// The name of a method, the parameters in the name of the row, the random inputs, the call and its
+/// definition.
 macro_rules! function {
     ($name:ident, $values:expr, |$x:ident| $definition:expr) => {
         function!($name "", $values, |x| x.$name(), |$x| $definition)
@@ -35,7 +36,7 @@ macro_rules! function {
 }
 use function;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let functions = [elementary(), gamma::functions(), normal::functions()];
     let rows = functions.into_iter().flatten().map(Function::row);
@@ -65,8 +66,9 @@ fn specials() -> Array {
     Array::new(&[values.len()], values.to_vec())
 }
 
-/// Drawn clear of poles: the limits of gradients of gradients are those of differences, which end where third derivatives are large.
-/// The ends of ranges are hostile values here, and gradients there a test of `python/tests/test_whole_range.py`.
+/// Random inputs stay away from poles: the accuracy of second-order gradients is that of
+/// differences, which fail where third derivatives are large. The ends of ranges are adversarial
+/// inputs here, and gradients there are tested by `python/tests/test_whole_range.py`.
 fn elementary() -> Vec<Function> {
     vec![
         function!(tan, Uniform(-1.0, 1.0), |x| x.tan()),

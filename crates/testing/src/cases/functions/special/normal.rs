@@ -1,4 +1,5 @@
-//! Rows of the error function's kin, of the normal distribution, and of logarithms of probabilities.
+//! Rows of functions related to the error function, of the normal distribution, and of logarithms
+//! of probabilities.
 
 use super::definitions::{erfcx, erfinv, log_ndtr, ndtr, ndtri};
 use super::{Function, function};

@@ -6,7 +6,7 @@ use crate::prelude::*;
 /// A function of two tensors.
 type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
-/// The rows.
+/// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     vec![
         row("xlogy", Uniform(0.6, 4.0), |x, y| x.xlogy(y), f64::ln),
