@@ -42,6 +42,7 @@ pub use ternion_core::*;
 pub use ternion_cuda::Nvtx;
 #[doc(inline)]
 pub use ternion_data as data;
+#[cfg(feature = "linalg")]
 #[doc(inline)]
 pub use ternion_linalg as linalg;
 #[doc(inline)]

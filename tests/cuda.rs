@@ -2,7 +2,8 @@
 //! reach. Where there is no such device it is said, and nothing tested.
 
 mod kernels;
-// A program of its own for the processor; here too, since this one travels to machines with a GPU.
+// Also a test of the package `apps`; included here, since this program is copied to machines with a GPU.
+#[path = "../apps/tests/mnist_steps.rs"]
 mod mnist_steps;
 #[path = "support/recorded.rs"]
 mod recorded;

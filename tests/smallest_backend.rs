@@ -1,6 +1,6 @@
 //! The backend door is enough: a backend of plain loops over the primitives passes the op table.
 
-#[path = "../examples/smallest_backend/backend.rs"]
+#[path = "../examples/own_backend/backend.rs"]
 mod backend;
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/image_encoder.rs in PyTorch: the same encoding, model, first values, loss, optimiser and schedule, on the processor or a GPU.
+"""apps/src/image_encoder/mod.rs in PyTorch: the same encoding, model, first values, loss, optimiser and schedule, on the processor or a GPU.
 
     image_encoder.py --image photo.png --seed 1
 

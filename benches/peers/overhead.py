@@ -2,7 +2,7 @@
 """What a call from Python costs, Ternion's package beside PyTorch, both in one process in turn: ops on tensors of one element, where nothing but the call is to do.
 
     overhead.py run --device cpu cuda [--out overhead.jsonl]     measures; needs ternion and torch
-    overhead.py run --device cpu --mnist "run.sh example mnist" python/examples/mnist.py --data DIR     besides, the two forms of this program
+    overhead.py run --device cpu --mnist "run.sh app mnist" python/examples/mnist.py --data DIR     besides, the two forms of this program
     overhead.py write overhead.jsonl.. docs/benchmarks.md        writes the table between the page's markers
 
 Each figure is the median of rounds in which both take turns; a round is as many calls as take some milliseconds. On CUDA a round ends with waiting for the device.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/tiny_gpt.rs in PyTorch: the same sizes, optimiser, schedule and split of the text, on the processor or a GPU.
+"""apps/src/tiny_gpt/mod.rs in PyTorch: the same sizes, optimiser, schedule and split of the text, on the processor or a GPU.
 
     tiny_gpt.py --text shakespeare.txt --seed 1
     tiny_gpt.py --text shakespeare.txt --device cuda --layers 6 --heads 6 --width 384 --context 256 --batch 64 --lr 2e-3 --dropout 0.2 --precision bf16 --compile

@@ -27,7 +27,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Builds what a GPU machine without Rust needs, into one folder: tests, examples, the benchmark and its peers.
+    /// Builds what a GPU machine without Rust needs, into one folder: tests, programs, the benchmark and its peers.
     Bundle {
         /// The backend that it is for
         #[arg(long, value_enum, default_value_t = bundle::Device::Cuda)]

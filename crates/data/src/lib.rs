@@ -12,7 +12,8 @@
 //! MNIST and Fashion-MNIST are downloaded where nothing is found; the others are not, and their error says where
 //! they are published.
 //!
-//! Two features, both on by default, may be left out to compile less: `image` for image files, and `tokenizers` for
+//! Four features, all on by default, may be left out to compile less: `download` for [`download_missing`] and the
+//! downloads of [`DataSource::Auto`], `progress` for their progress bars, `image` for image files, and `tokenizers` for
 //! `BpeTokenizer`.
 //!
 //! The same seed gives the same digits, orders, windows, parts and transforms on every platform. Each of them is a
@@ -41,6 +42,7 @@ mod bpe;
 mod california;
 mod catalog;
 mod cifar;
+#[cfg(feature = "download")]
 mod download;
 mod error;
 mod file;
@@ -71,6 +73,7 @@ pub use bpe::BpeTokenizer;
 pub use california::CaliforniaHousing;
 pub use catalog::{Catalog, RemoteFile, Subject};
 pub use cifar::{Cifar10, read_cifar10};
+#[cfg(feature = "download")]
 pub use download::download_missing;
 pub use error::{CellFault, DataError, Result};
 pub use idx::{IdxImages, read_images, read_labels};

@@ -1,10 +1,12 @@
 //! Numbers of a training by name and step: noted once, told to every sink.
 
 mod jsonl;
+#[cfg(feature = "progress")]
 mod progress;
 mod tensorboard;
 
 pub use jsonl::Jsonl;
+#[cfg(feature = "progress")]
 pub use progress::Progress;
 pub use tensorboard::TensorBoard;
 
