@@ -45,6 +45,7 @@ pub use ternion_core::*;
 pub use ternion_cuda::Nvtx;
 #[doc(inline)]
 pub use ternion_data as data;
+#[cfg(feature = "linalg")]
 #[doc(inline)]
 pub use ternion_linalg as linalg;
 #[doc(inline)]

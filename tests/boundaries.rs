@@ -56,6 +56,7 @@ fn unsafe_lives_in_backends_only() {
         "crates/train",
         "crates/linalg",
         "crates/testing",
+        "apps",
         "examples",
         "xtask/src",
     ] {
@@ -108,7 +109,7 @@ fn nothing_is_unfinished() {
     // Written in two parts, so that this file does not match.
     let marks = [["todo", "!("], ["unimplemented", "!("], ["#[ign", "ore"], ["FIX", "ME"]]
         .map(|parts| parts.concat());
-    for folder in ["src", "crates", "tests", "examples", "xtask/src"] {
+    for folder in ["src", "apps", "crates", "tests", "examples", "xtask/src"] {
         let found = offenders(folder, |line| marks.iter().any(|mark| line.contains(mark.as_str())));
         assert!(found.is_empty(), "{found:#?}");
     }
@@ -186,8 +187,9 @@ fn file_names(text: &str) -> Vec<String> {
 /// Returns the parts of `text` in backticks that are paths within the repository: they start with
 /// one of its folders and contain only characters of a path.
 fn paths(text: &str) -> Vec<String> {
-    const FOLDERS: [&str; 15] = [
+    const FOLDERS: [&str; 16] = [
         ".ci",
+        "apps",
         "bench",
         "benches",
         "crates",

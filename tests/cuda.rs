@@ -3,8 +3,9 @@
 //! tests report that and pass.
 
 mod kernels;
-// Also a separate test program for the CPU. It is included here because this program is the one
-// that is copied to machines with a GPU.
+// Also a test of the package `apps`. It is included here because this program is the one that is
+// copied to machines with a GPU.
+#[path = "../apps/tests/mnist_steps.rs"]
 mod mnist_steps;
 #[path = "support/recorded.rs"]
 mod recorded;

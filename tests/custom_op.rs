@@ -297,3 +297,51 @@ fn inputs_without_a_bit_of_their_own_go_by_the_last_bit() -> Result<()> {
     assert!(Saves::OUTPUTS.has_output(40) && !Saves::INPUTS.has_output(40));
     Ok(())
 }
+
+/// Softsign with a wrong gradient: the square is missing.
+#[derive(Debug)]
+struct WrongSoftsign;
+
+impl CustomOp for WrongSoftsign {
+    fn name(&self) -> &'static str {
+        "softsign"
+    }
+
+    fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+        Ok(Outputs::from_buf([Output::fresh(*inputs[0].shape(), inputs[0].dtype)]))
+    }
+
+    fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        Ok(vec![inputs[0].div(&inputs[0].abs()?.add_scalar(1.0)?)?])
+    }
+
+    fn differentiability(&self) -> Differentiability {
+        Differentiability::Stated(Saves::INPUTS)
+    }
+
+    fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
+        let denominator = context.input(0)?.abs()?.add_scalar(1.0)?;
+        let grad = grad_outputs[0].as_ref().map(|dy| dy.div(&denominator)).transpose()?;
+        Ok(Grads::from_elem(grad, 1))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The report that README.md shows.
+#[test]
+fn a_wrong_gradient_is_reported_as_the_readme_shows() {
+    let row = OpCase::new("softsign", "")
+        .input(Uniform(-4.0, 4.0))
+        .shapes([&[2, 3]])
+        .run(|x| Ok(apply_custom(WrongSoftsign, &[&x[0]])?.swap_remove(0)))
+        .oracle(|x| x[0].map(|x| x / (1.0 + x.abs())));
+    let outcome = check_row(&row, Check::Backward, &Target::new(device()), &Filter::default());
+    let report = outcome.failures.first().expect("the gradient is wrong").to_string();
+    let readme = include_str!("../README.md");
+    for line in report.lines() {
+        assert!(readme.contains(line.trim()), "README.md lacks {line:?} of\n{report}");
+    }
+}

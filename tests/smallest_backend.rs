@@ -1,7 +1,7 @@
 //! The backend trait is sufficient: a backend of plain loops over the primitives passes the op
 //! table.
 
-#[path = "../examples/smallest_backend/backend.rs"]
+#[path = "../examples/own_backend/backend.rs"]
 mod backend;
 
 use std::process::ExitCode;

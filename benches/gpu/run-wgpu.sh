@@ -14,7 +14,7 @@ run.sh coverage DIR           the whole op table on every device; what was found
 run.sh bench [ARGUMENT..]     ternion-bench --device wgpu; --list names its cases, --only PREFIX.. picks some
 run.sh compare [ARGUMENT..]   Ternion on wgpu, and where there is CUDA the CUDA backend and PyTorch, in one go into results.jsonl; --help tells its arguments
 run.sh check [ARGUMENT..]     what must pass beside being fast, into checks.jsonl: the op table, what it is too small for, training beside the CPU's
-run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tensors, tiny_gpt, xor
+run.sh app NAME [..]          a program of apps/: cifar10, compare, gpt2, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tiny_gpt
 END
 }
 
@@ -66,12 +66,12 @@ case "$command" in
     bench) exec "$here/ternion-bench" --device wgpu "$@" ;;
     compare) exec python3 "$here/peers/compare.py" run --bundle "$here" --device wgpu "$@" ;;
     check) exec python3 "$here/peers/compare.py" check --bundle "$here" --device wgpu "$@" ;;
-    example)
-        [ $# -ge 1 ] || { printf 'error: expected the name of an example\n' >&2; usage >&2; exit 2; }
+    app)
+        [ $# -ge 1 ] || { printf 'error: expected the name of a program\n' >&2; usage >&2; exit 2; }
         name="$1"
         shift
-        # One program, which runs the example that it is called as.
-        exec -a "$name" "$here/examples/every" "$@"
+        # One executable, which runs the program by whose name it is called.
+        exec -a "$name" "$here/all_apps" "$@"
         ;;
     "") usage ;;
     *) printf 'error: no command %s\n' "$command" >&2; usage >&2; exit 2 ;;

@@ -19,7 +19,7 @@ run.sh compare [ARGUMENT..]   Ternion and PyTorch in turn, and the CUDA C++ peer
 run.sh errors [ARGUMENT..]    attention beside float64, Ternion's and PyTorch's of the same bits, into errors.jsonl; --only PREFIX.. picks some
 run.sh check [ARGUMENT..]     the op table twice, kernels a thousand times, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
 run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
-run.sh example NAME [..]      an example: cifar10, compare, gpt2, gradients, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tensors, tiny_gpt, xor
+run.sh app NAME [..]          a program of apps/: cifar10, compare, gpt2, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tiny_gpt
 END
 }
 
@@ -197,12 +197,12 @@ case "$command" in
         [ $# -ge 1 ] || { printf 'error: expected the name of a case\n' >&2; usage >&2; exit 2; }
         exec "$here/ternion-bench" profile "$1" --out "${2:-$here/profiles}" --manifest "$here/bundle.json"
         ;;
-    example)
-        [ $# -ge 1 ] || { printf 'error: expected the name of an example\n' >&2; usage >&2; exit 2; }
+    app)
+        [ $# -ge 1 ] || { printf 'error: expected the name of a program\n' >&2; usage >&2; exit 2; }
         name="$1"
         shift
-        # One program, which runs the example that it is called as.
-        exec -a "$name" "$here/examples/every" "$@"
+        # One executable, which runs the program by whose name it is called.
+        exec -a "$name" "$here/all_apps" "$@"
         ;;
     "") usage ;;
     *) printf 'error: no command %s\n' "$command" >&2; usage >&2; exit 2 ;;

@@ -187,7 +187,7 @@ class Checks:
     def train(self, name, device="cuda"):
         with tempfile.TemporaryDirectory() as folder:
             told = pathlib.Path(folder, "mnist.json")
-            command = [self.program("run.sh"), "example", "mnist", "--device", device, "--epochs", str(EPOCHS), "--json", str(told)]
+            command = [self.program("run.sh"), "app", "mnist", "--device", device, "--epochs", str(EPOCHS), "--json", str(told)]
             command += ["--data", str(self.data)] if self.data else []
             command += [] if name == "mnist_captured" else ["--eager"]
             keys = ("captured", "epochs", "first_step_seconds", "train_seconds", "test_accuracy", "final_loss")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/image_encoder.rs in PyTorch, on the CPU or a GPU.
+"""apps/src/image_encoder in PyTorch, on the CPU or a GPU.
 
 The encoding, model, initialization, loss, optimizer and schedule are the same.
 

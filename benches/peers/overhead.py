@@ -4,7 +4,7 @@ process. The ops have tensors of one element, so that there is no work but the c
 
     overhead.py run --device cpu cuda [--out overhead.jsonl]
         measures; needs ternion and torch
-    overhead.py run --device cpu --mnist "run.sh example mnist" python/examples/mnist.py --data DIR
+    overhead.py run --device cpu --mnist "run.sh app mnist" python/examples/mnist.py --data DIR
         in addition, the Rust and the Python version of this program
     overhead.py write overhead.jsonl.. docs/benchmarks.md
         writes the table between the page's markers

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the example programs on real data and records their results; only Python's standard library
+"""Runs the programs of apps/ on real data and records their results; only Python's standard library
 is needed.
 
-    programs.py run --programs target/release/examples --data DIR --device cpu
+    programs.py run --programs target/release --data DIR --device cpu
         [--out programs.jsonl]
         measures on this machine
     programs.py run --bundle DIR --data DIR --device cuda [--only shakespeare_char mnist_cnn]
@@ -201,7 +201,7 @@ def run(given):
 
 def measured(given, claim, seconds):
     """Returns the program's JSON, or why there is none."""
-    start = [str(given.bundle.resolve() / "run.sh"), "example", claim.example] if given.bundle else [str(given.programs.resolve() / claim.example)]
+    start = [str(given.bundle.resolve() / "run.sh"), "app", claim.example] if given.bundle else [str(given.programs.resolve() / claim.example)]
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.json"
         command = [*start, "--device", given.device, "--seed", str(given.seed), *with_data(claim.arguments, given), "--json", str(results)]
@@ -362,7 +362,7 @@ def arguments():
     commands = parser.add_subparsers(dest="command", required=True)
     ran = commands.add_parser("run", help="measures on this machine")
     place = ran.add_mutually_exclusive_group(required=True)
-    place.add_argument("--programs", type=pathlib.Path, help="the folder of the built examples")
+    place.add_argument("--programs", type=pathlib.Path, help="the folder of the built programs")
     place.add_argument("--bundle", type=pathlib.Path, help="the folder that holds run.sh")
     ran.add_argument("--data", type=pathlib.Path, required=True, help="the folder of the data sets, each in a folder of its own")
     ran.add_argument("--device", default="cpu")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/tiny_gpt.rs in PyTorch, on the CPU or a GPU.
+"""apps/src/tiny_gpt in PyTorch, on the CPU or a GPU.
 
 The sizes, optimizer, schedule and split of the text are the same.
 

@@ -76,9 +76,9 @@ def test_what_tells_nothing_is_seen():
     assert tells("Two axes exchanged.\n\nShapes: [m, n] -> [n, m]")
 
 
-# ---- What is not implemented
+# ---- What is missing
 
-ABSENT = re.findall(r"^\| (\w.*?) \| (.*) \|$", (ROOT / "docs/python.md").read_text(encoding="utf-8").partition("### What is not there\n")[2].split("\n## ")[0], re.M)
+ABSENT = re.findall(r"^\| (\w.*?) \| (.*) \|$", (ROOT / "docs/python.md").read_text(encoding="utf-8").partition("### What is missing\n")[2].split("\n## ")[0], re.M)
 PLACES = [
     ternion, ternion.Tensor, ternion.nn, ternion.nn.functional, ternion.nn.init, ternion.nn.utils, ternion.nn.Module, ternion.optim, ternion.optim.lr_scheduler,
     ternion.autograd, ternion.linalg, ternion.special, ternion.utils.data, ternion.testing,

@@ -1,5 +1,5 @@
-//! Builds a folder with everything that a GPU machine without Rust needs: test runners, examples,
-//! `ternion-bench`, the programs that it is compared with, and a script that runs them.
+//! Builds a folder with everything that a GPU machine without Rust needs: test runners, the programs
+//! of apps/, `ternion-bench`, the programs that it is compared with, and a script that runs them.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ const LIMIT_BYTES: u64 = 20 << 20;
 /// The C library of Ubuntu 24.04, on which the programs must start.
 const GLIBC: (u32, u32) = (2, 39);
 
-/// All examples in one program: separate programs would each take 3 MiB of the limit.
-const EXAMPLES: &str = "every";
+/// All programs of apps/ in one executable: separate ones would each take 3 MiB of the limit.
+const APPS: &str = "all_apps";
 
 /// Makes each program smaller by a tenth: identical functions are merged, and there is no
 /// relocation table.
@@ -63,6 +63,14 @@ impl Device {
         match self {
             Device::Cuda => "ternion/cuda",
             Device::Wgpu => "ternion/cuda,ternion/wgpu",
+        }
+    }
+
+    /// Returns the features of the package `apps`.
+    fn app_features(self) -> &'static str {
+        match self {
+            Device::Cuda => "apps/cuda",
+            Device::Wgpu => "apps/cuda,apps/wgpu",
         }
     }
 
@@ -142,12 +150,17 @@ fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
     }
     let mut programs = compile(root, "bundled", device, &measured)?;
     // With the CPU backend, which the benchmark does not use.
-    programs.extend(compile(root, "bundled", device, &["--example", EXAMPLES])?);
+    programs.extend(compile(
+        root,
+        "bundled",
+        device,
+        &["-p", "apps", "--features", device.app_features(), "--bin", APPS],
+    )?);
     let tests: Vec<&str> =
         device.tests().iter().flat_map(|&(package, test)| ["-p", package, "--test", test]).collect();
     programs.extend(compile(root, "bundled-tests", device, &tests)?);
     let expected = device.tests().iter().map(|(_, test)| format!("tests/{test}"));
-    for place in expected.chain([format!("examples/{EXAMPLES}"), "ternion-bench".into()]) {
+    for place in expected.chain([APPS.to_string(), "ternion-bench".into()]) {
         if !programs.iter().any(|program| program.place == place) {
             return Err(format!("cargo built no {place}"));
         }
@@ -178,7 +191,6 @@ fn programs(messages: &str) -> Result<Vec<Program>, String> {
         };
         let place = match message["target"]["kind"][0].as_str() {
             Some("test") => format!("tests/{name}"),
-            Some("example") => format!("examples/{name}"),
             Some("bin") => name.to_string(),
             _ => continue,
         };
@@ -266,7 +278,7 @@ fn pack_kernels(folder: &Path, architecture: &str) -> Result<(), String> {
 /// Packs all programs as `programs.tar.xz`, a third of their size: each contains the backends, and
 /// wgpu's shader compiler.
 fn pack_programs(folder: &Path) -> Result<(), String> {
-    let programs = ["ternion-bench", "tests", "examples"];
+    let programs = ["ternion-bench", "tests", APPS];
     pack(&folder.join("programs.tar.xz"), folder, &programs)?;
     for program in programs.map(|program| folder.join(program)) {
         let removed = if program.is_dir() { fs::remove_dir_all(&program) } else { fs::remove_file(&program) };
@@ -363,38 +375,37 @@ mod tests {
     fn cargo_s_messages_are_read() {
         let messages = r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"ternion"},"executable":null}
 {"reason":"compiler-artifact","target":{"kind":["test"],"name":"ops"},"executable":"/t/bundled/deps/ops-1"}
-{"reason":"compiler-artifact","target":{"kind":["example"],"name":"mnist"},"executable":"/t/bundled/examples/mnist"}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"all_apps"},"executable":"/t/bundled/all_apps"}
 {"reason":"compiler-artifact","target":{"kind":["bin"],"name":"ternion-bench"},"executable":"/t/bundled/ternion-bench"}
 {"reason":"build-finished","success":true}
 "#;
         let found = programs(messages).expect("JSON");
         let places: Vec<&str> = found.iter().map(|program| program.place.as_str()).collect();
-        assert_eq!(places, ["tests/ops", "examples/mnist", "ternion-bench"]);
+        assert_eq!(places, ["tests/ops", "all_apps", "ternion-bench"]);
         assert_eq!(found[0].path, Path::new("/t/bundled/deps/ops-1"));
         assert!(programs("{\"reason\":").is_err());
     }
 
     #[test]
-    fn every_example_is_taken_along() {
-        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-        let every = fs::read_to_string(examples.join(format!("support/{EXAMPLES}.rs"))).expect("reads");
+    fn every_program_is_packed() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let folder = root.join("apps/src/bin");
+        let all = fs::read_to_string(folder.join(format!("{APPS}.rs"))).expect("reads");
         let scripts = [Device::Cuda, Device::Wgpu]
-            .map(|device| examples.join("../benches/gpu").join(device.script()))
+            .map(|device| root.join("benches/gpu").join(device.script()))
             .map(|path| fs::read_to_string(path).expect("reads"));
-        let sources = entries(&examples).expect("reads").into_iter().filter(|path| path.is_file());
-        let names: Vec<String> = sources
-            .map(|path| path.with_extension(""))
-            .map(|path| file_name(&path).to_string_lossy().into())
+        let names: Vec<String> = entries(&folder)
+            .expect("reads")
+            .iter()
+            .map(|path| file_name(&path.with_extension("")).to_string_lossy().into())
+            .filter(|name| name != APPS)
             .collect();
         assert!(names.iter().any(|name| name == "mnist"), "{names:?}");
         for name in &names {
-            assert!(
-                every.contains(&format!("\"{name}\" => {name}::main()")),
-                "{name} is not in {EXAMPLES}.rs"
-            );
+            assert!(all.contains(&format!("\"{name}\" => {name}::main()")), "{name} is not in {APPS}.rs");
         }
-        let told = format!("an example: {}", names.join(", "));
-        assert!(scripts.iter().all(|script| script.contains(&told)), "run.sh names them: {told}");
+        let listed = format!("a program of apps/: {}", names.join(", "));
+        assert!(scripts.iter().all(|script| script.contains(&listed)), "run.sh lists {listed}");
     }
 
     #[test]
@@ -437,7 +448,7 @@ mod tests {
     #[test]
     fn packed_programs_come_out_as_they_went_in() {
         let folder = std::env::temp_dir().join(format!("ternion-packed-{}", std::process::id()));
-        for (name, text) in [("ternion-bench", "bench"), ("tests/ops", "ops"), ("examples/every", "every")] {
+        for (name, text) in [("ternion-bench", "bench"), ("tests/ops", "ops"), ("all_apps", "apps")] {
             let path = folder.join(name);
             fs::create_dir_all(path.parent().expect("a folder"))
                 .expect("the temporary folder can be written");

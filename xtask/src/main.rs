@@ -27,7 +27,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Builds a folder with everything that a GPU machine without Rust needs: tests, examples, the
+    /// Builds a folder with everything that a GPU machine without Rust needs: tests, programs, the
     /// benchmark and the programs that it is compared with.
     Bundle {
         /// The backend that it is for

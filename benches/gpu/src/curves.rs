@@ -38,14 +38,14 @@ const PARTS: &[&str] = &[
     include_str!("../../../docs/tutorials/gpt2.md"),
     include_str!("../../../docs/tutorials/housing.md"),
     include_str!("../../../docs/tutorials/tiny_gpt.md"),
-    include_str!("../../../examples/cifar10.rs"),
-    include_str!("../../../examples/compare.rs"),
-    include_str!("../../../examples/gpt2.rs"),
-    include_str!("../../../examples/housing.rs"),
-    include_str!("../../../examples/image_encoder.rs"),
-    include_str!("../../../examples/mnist.rs"),
-    include_str!("../../../examples/softmax_regression.rs"),
-    include_str!("../../../examples/tiny_gpt.rs"),
+    include_str!("../../../apps/src/cifar10/mod.rs"),
+    include_str!("../../../apps/src/compare/mod.rs"),
+    include_str!("../../../apps/src/gpt2/mod.rs"),
+    include_str!("../../../apps/src/housing/mod.rs"),
+    include_str!("../../../apps/src/image_encoder/mod.rs"),
+    include_str!("../../../apps/src/mnist/mod.rs"),
+    include_str!("../../../apps/src/softmax_regression.rs"),
+    include_str!("../../../apps/src/tiny_gpt/mod.rs"),
 ];
 
 /// Learning rate of AdamW, as in the training cases.

@@ -15,8 +15,9 @@
 //! user's cache. MNIST and Fashion-MNIST are downloaded if they are not found. The others are not
 //! downloaded; their error names the URL where they are published.
 //!
-//! Two features, both on by default, can be disabled to reduce compile time: `image` for image
-//! files, and `tokenizers` for `BpeTokenizer`.
+//! Four features, all on by default, can be disabled to reduce compile time: `download` for
+//! [`download_missing`] and the downloads of [`DataSource::Auto`], `progress` for their progress
+//! bars, `image` for image files, and `tokenizers` for `BpeTokenizer`.
 //!
 //! The same seed gives the same digits, orders, windows, splits and transforms on every platform.
 //! Each of them depends only on a seed and a number (an epoch, a position), which is all that a
@@ -45,6 +46,7 @@ mod bpe;
 mod california;
 mod catalog;
 mod cifar;
+#[cfg(feature = "download")]
 mod download;
 mod error;
 mod file;
@@ -75,6 +77,7 @@ pub use bpe::BpeTokenizer;
 pub use california::CaliforniaHousing;
 pub use catalog::{Catalog, RemoteFile, Subject};
 pub use cifar::{Cifar10, read_cifar10};
+#[cfg(feature = "download")]
 pub use download::download_missing;
 pub use error::{CellFault, DataError, Result};
 pub use idx::{IdxImages, read_images, read_labels};

@@ -1,6 +1,7 @@
 //! MNIST and Fashion-MNIST: finds the files and loads them into two splits.
 
 use crate::catalog::{Catalog, Subject};
+#[cfg(feature = "download")]
 use crate::download::download_missing;
 use crate::error::{DataError, Result};
 use crate::idx::{self, IdxImages};
@@ -148,6 +149,18 @@ impl Mnist {
         Mnist::load_catalog(&Catalog::fashion_mnist(), source)
     }
 
+    /// Loads another data set in MNIST's format from four IDX files of any names: training images
+    /// and labels, test images and labels, plain or gzip. Its classes are named by their indices.
+    ///
+    /// # Errors
+    /// If a file cannot be read, is corrupt, or does not match the others; the error names it.
+    pub fn from_idx(train: [&Path; 2], test: [&Path; 2]) -> Result<Mnist> {
+        let copies = |file: &Path| Copies { first: file.to_path_buf(), other: None };
+        let files = [train[0], train[1], test[0], test[1]].map(copies);
+        let folder = test[0].parent().unwrap_or(Path::new("")).to_path_buf();
+        Mnist::from_files(None, &files, Origin::Files { folder }, Vec::new())
+    }
+
     /// Loads the MNIST digits, or synthetic ones if [`DataSource::Auto`] finds none and cannot
     /// download them.
     ///
@@ -184,7 +197,7 @@ impl Mnist {
     fn in_named(catalog: &Catalog, directory: &Path) -> Result<Mnist> {
         let missing = match in_directory(catalog, directory) {
             Ok((folder, files)) => {
-                return Mnist::from_files(catalog, &files, Origin::Files { folder }, Vec::new());
+                return Mnist::from_files(Some(catalog), &files, Origin::Files { folder }, Vec::new());
             }
             Err(missing) => missing,
         };
@@ -195,7 +208,7 @@ impl Mnist {
         let is_fashion = *folder == directory.join(fashion.torchvision_folder).join("raw");
         let notice = format!("no MNIST in {}: {} is taken", directory.display(), folder.display());
         let origin = Origin::Files { folder: folder.clone() };
-        Mnist::from_files(if is_fashion { &fashion } else { catalog }, &files, origin, vec![notice])
+        Mnist::from_files(Some(if is_fashion { &fashion } else { catalog }), &files, origin, vec![notice])
     }
 
     /// Searches for the data set. Downloads it if it is not found, or if the cache is corrupt, and
@@ -210,7 +223,7 @@ impl Mnist {
         for directory in &search.directories {
             match in_directory(catalog, directory) {
                 Ok((folder, files)) => {
-                    return Mnist::from_files(catalog, &files, Origin::Files { folder }, notices);
+                    return Mnist::from_files(Some(catalog), &files, Origin::Files { folder }, notices);
                 }
                 Err(missing) => notices.push(format!("passed over, though named by TERNION_DATA: {missing}")),
             }
@@ -219,7 +232,7 @@ impl Mnist {
             None => None,
             Some((folder, files)) => {
                 let origin = Origin::Files { folder: folder.clone() };
-                match Mnist::from_files(catalog, &files, origin, notices.clone()) {
+                match Mnist::from_files(Some(catalog), &files, origin, notices.clone()) {
                     Ok(mnist) => return Ok(mnist),
                     Err(damage) => Some((folder, damage)),
                 }
@@ -241,7 +254,7 @@ impl Mnist {
                 notices.extend(
                     damage.map(|(_, error)| format!("damaged in the cache, downloaded again: {error}")),
                 );
-                Mnist::from_files(catalog, &files, Origin::Downloaded { folder }, notices)
+                Mnist::from_files(Some(catalog), &files, Origin::Downloaded { folder }, notices)
             }
             (Err(download), Some((folder, damage))) => {
                 Err(DataError::DamagedCache { folder, damage: Box::new(damage), download })
@@ -275,15 +288,16 @@ impl Mnist {
         }
     }
 
+    /// Reads the files of a data set of the catalog, or of none.
     fn from_files(
-        catalog: &Catalog,
+        catalog: Option<&Catalog>,
         files: &[Copies; 4],
         origin: Origin,
         mut notices: Vec<String>,
     ) -> Result<Mnist> {
         let [train_images, train_labels, test_images, test_labels] = files;
         let (test, files) = read_split(test_images, test_labels, &mut notices)?;
-        refuse_other_data_set(catalog, test.labels(), files.labels)?;
+        catalog.map_or(Ok(()), |catalog| refuse_other_data_set(catalog, test.labels(), files.labels))?;
         let (train, _) = read_split(train_images, train_labels, &mut notices)?;
         let [expected, found] = [&train, &test].map(|split| [split.rows(), split.cols()]);
         if found != expected {
@@ -323,7 +337,7 @@ impl Mnist {
         Ok(Mnist {
             train: synthetic::synthetic_digits(train, seed, synthetic::Part::Train)?,
             test: synthetic::synthetic_digits(test, seed, synthetic::Part::Test)?,
-            class_names: names(catalog, catalog.class_names.len()),
+            class_names: names(Some(catalog), catalog.class_names.len()),
             origin: Origin::Synthetic,
             notices: Vec::new(),
         })
@@ -387,8 +401,8 @@ fn in_directory(catalog: &Catalog, directory: &Path) -> Result<Place> {
 
 /// Returns the names of the classes: those of the catalog if it has enough, otherwise the class
 /// indices.
-fn names(catalog: &Catalog, classes: usize) -> Vec<String> {
-    match catalog.class_names.get(..classes) {
+fn names(catalog: Option<&Catalog>, classes: usize) -> Vec<String> {
+    match catalog.and_then(|catalog| catalog.class_names.get(..classes)) {
         Some(names) => names.iter().map(|&name| name.to_owned()).collect(),
         None => (0..classes).map(|class| class.to_string()).collect(),
     }
@@ -405,9 +419,13 @@ fn download_to_cache(catalog: &Catalog, search: &Search) -> std::result::Result<
     if search.network == Network::Forbidden {
         return Err("not allowed (TERNION_OFFLINE)".to_string());
     }
+    if cfg!(not(feature = "download")) {
+        return Err("not compiled in (feature `download` of ternion-data)".to_string());
+    }
     let folder = search
         .cache_folder(catalog)
         .ok_or("no cache directory is known (neither XDG_CACHE_HOME nor HOME)".to_string())?;
+    #[cfg(feature = "download")]
     download_missing(catalog, &folder).map_err(|error| error.to_string())?;
     let files = files_in(&folder, catalog).map_err(|missing| missing.join(", "))?;
     Ok((folder, files))

@@ -427,3 +427,30 @@ fn a_source_is_read_from_the_command_line_and_written_back() {
     assert!(message.starts_with("the name of the data directory is empty"), "{message}");
     assert_eq!(from_directory(Path::new("")).unwrap_err().to_string(), message);
 }
+
+/// Files of any names, sizes and classes, also those of a data set that has MNIST's names.
+#[test]
+fn four_idx_files_of_any_names_are_a_data_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let pictures = |count: usize| [numbers(&[2051, count as u32, 8, 6]), vec![7; count * 48]].concat();
+    let fashion_labels = [9, 2, 1, 1, 6, 1, 4, 6, 5, 7, 11];
+    let train = [file("letters.idx", &pictures(3)), file("letters.gz", &gzip(&labels(&[0, 11, 4])))];
+    let test = [file("more.idx", &pictures(11)), file("more-labels.idx", &labels(&fashion_labels))];
+    let set = Mnist::from_idx([&train[0], &train[1]], [&test[0], &test[1]]).unwrap();
+    assert_eq!((set.train().len(), set.test().len(), set.train().rows(), set.train().cols()), (3, 11, 8, 6));
+    assert_eq!((set.class_names().len(), set.class_names()[11].as_str()), (12, "11"));
+    assert!(matches!(set.origin(), Origin::Files { folder: found } if found == folder.path()));
+
+    let wrong = Mnist::from_idx([&train[0], &train[1]], [&train[1], &test[1]]).unwrap_err().to_string();
+    assert!(wrong.contains("letters.gz: bad magic number: expected 2051"), "{wrong}");
+    let unequal = Mnist::from_idx([&train[0], &test[1]], [&test[0], &test[1]]).unwrap_err().to_string();
+    assert!(unequal.contains("holds 3 images") && unequal.contains("holds 11 labels"), "{unequal}");
+    let missing =
+        Mnist::from_idx([&folder.path().join("none"), &train[1]], [&test[0], &test[1]]).unwrap_err();
+    assert!(missing.to_string().contains("none: "), "{missing}");
+}

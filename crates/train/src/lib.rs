@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the complete state of a training run | [`TrainingState`]; stateful parts: [`Stateful`] |
 //! | a file of that state, or a folder of them | [`Checkpoint`], [`Checkpoints`] |
-//! | metrics by name and step | [`Recorder`], with [`Jsonl`], [`TensorBoard`], [`Progress`] |
+//! | metrics by name and step | [`Recorder`], with [`Jsonl`], [`TensorBoard`], `Progress` (feature) |
 //! | charts of metrics | [`Chart`]: panels of curves, as SVG |
 //!
 //! A training run that is stopped by Ctrl-C, a power failure or `kill -9`, and resumed from its
@@ -20,5 +20,7 @@ mod state;
 pub use chart::{Chart, Panel, Scale, Series};
 pub use checkpoint::Checkpoint;
 pub use folder::{Checkpoints, Keep, Resumed};
-pub use record::{Jsonl, Progress, Recorder, Scalar, Sink, Start, TensorBoard};
+#[cfg(feature = "progress")]
+pub use record::Progress;
+pub use record::{Jsonl, Recorder, Scalar, Sink, Start, TensorBoard};
 pub use state::{Stateful, TrainingState, Value};

@@ -1,10 +1,12 @@
 //! Metrics of a training run by name and step, recorded once and passed to every sink.
 
 mod jsonl;
+#[cfg(feature = "progress")]
 mod progress;
 mod tensorboard;
 
 pub use jsonl::Jsonl;
+#[cfg(feature = "progress")]
 pub use progress::Progress;
 pub use tensorboard::TensorBoard;
 

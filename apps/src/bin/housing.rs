@@ -1,0 +1,7 @@
+//! [`ternion_apps::housing`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ternion_apps::housing::main()
+}

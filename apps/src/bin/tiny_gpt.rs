@@ -1,0 +1,7 @@
+//! [`ternion_apps::tiny_gpt`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ternion_apps::tiny_gpt::main()
+}

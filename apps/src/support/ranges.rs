@@ -1,0 +1,51 @@
+//! `--nvtx`: ranges in NVIDIA's profilers.
+
+use crate::support::program::Outcome;
+use std::rc::Rc;
+use ternion::nn::trace;
+use ternion::prelude::*;
+use ternion::trace::SpanSink;
+
+/// Where the spans of a program are reported, if anywhere.
+pub struct Ranges(Option<Rc<dyn SpanSink>>);
+
+impl Ranges {
+    /// The profilers of `device`, where `--nvtx` asks for them.
+    ///
+    /// # Errors
+    /// The device is not a CUDA device; the library that reports them was not found.
+    pub fn new(nvtx: bool, device: &Device) -> Outcome<Ranges> {
+        if !nvtx {
+            return Ok(Ranges(None));
+        }
+        match device.name().contains("cuda") {
+            true => Ok(Ranges(Some(profilers()?))),
+            false => Err(format!(
+                "--nvtx: NVIDIA's profilers show nothing of {device}: expected a CUDA device (--features cuda, --device cuda)"
+            )
+            .into()),
+        }
+    }
+
+    /// Runs `f` and reports its spans: layers of `model`, ops, backward passes, steps of optimizers, and those that a program names itself.
+    pub fn of<M: Module + ?Sized, T>(&self, model: &M, f: impl FnOnce() -> T) -> T {
+        match &self.0 {
+            Some(sink) => trace(model, sink.clone(), f),
+            None => f(),
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn profilers() -> Outcome<Rc<dyn SpanSink>> {
+    let nvtx = ternion::Nvtx::open();
+    match nvtx.is_available() {
+        true => Ok(Rc::new(nvtx)),
+        false => Err("--nvtx: the library NVTX is not found: expected libnvToolsExt.so.1 (CUDA 12 and older) or libnvtx3interop.so.1, where the linker looks (LD_LIBRARY_PATH); a CUDA toolkit has it, and the wheel nvidia-nvtx".into()),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn profilers() -> Outcome<Rc<dyn SpanSink>> {
+    Err("--nvtx: this program was built without the feature cuda".into())
+}

@@ -1,0 +1,27 @@
+//! The smallest backend at work: one training step of a small network on a device that core has never heard of.
+//!
+//! `cargo run --release -p examples --example own_backend`
+
+// By its path, so that `primitives.rs` is looked for beside it, as beside `src/lib.rs` of a crate.
+#[path = "backend.rs"]
+mod backend;
+
+use ternion::prelude::*;
+
+fn main() -> Result<()> {
+    let device = backend::device();
+    device.seed(1);
+    let model = Mlp::new([4, 8, 3], &device)?;
+    let mut optimiser = AdamW::new(model.parameters(), AdamWConfig { lr: 0.05, ..Default::default() })?;
+    let images = Tensor::randn([16, 4], DType::F32, &device)?;
+    let labels = images.narrow(1, 0, 3)?.argmax(1)?;
+    for step in 0..60 {
+        let loss = model.forward(&images)?.cross_entropy(&labels)?;
+        if step % 20 == 0 {
+            println!("step {step}: loss {:.4} on {device}", loss.item_f64()?);
+        }
+        optimiser.step(&loss.backward()?)?;
+    }
+    println!("every op above was a plain loop, or composed from plain loops");
+    Ok(())
+}
