@@ -233,6 +233,9 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let settings = Settings::of(arguments, arguments.saving.checkpoint()?.as_ref())?;
     let device = ternion::device(&arguments.device)?;
     let ranges = Ranges::new(arguments.nvtx, &device)?;
+    let config = AdamWConfig { lr: settings.lr, ..Default::default() };
+    // The optimizer checks its settings, before there is a model to train.
+    AdamW::new(Linear::new(1, 1, &device)?.parameters(), config)?;
     device.seed(settings.seed);
     let hidden = settings.hidden as usize;
     let weights = (28 * 28 * hidden) as f64 * memory::TRAINED_BYTES;
@@ -243,7 +246,6 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     if let Some(file) = &arguments.load {
         weights::load(&*model, file, &device)?;
     }
-    let config = AdamWConfig { lr: settings.lr, ..Default::default() };
     let adam = RefCell::new(AdamW::new(model.parameters(), config)?);
     announce(&origin, &mnist);
     let (train, test) = (DigitSet::new(mnist.train(), &device)?, DigitSet::new(mnist.test(), &device)?);
@@ -263,6 +265,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
 fn check_files(arguments: &Arguments) -> Outcome<()> {
     let Arguments { json, plot, mistakes, saving, load, .. } = arguments;
     load.as_ref().map_or(Ok(()), |file| outputs::check_readable("--load", file))?;
+    load.as_deref().map_or(Ok(()), weights::check)?;
     let output = |(option, file): (&'static str, _)| Output { option, file };
     let results = [("--json", json), ("--plot", plot), ("--mistakes", mistakes)].map(output);
     outputs::check_kept(&[output(("--load", load))], &results)?;

@@ -6,6 +6,14 @@ use std::path::Path;
 use ternion::nn;
 use ternion::prelude::*;
 
+/// Checks that a file is a checkpoint or a safetensors file, without reading its tensors.
+pub fn check(file: &Path) -> Outcome<()> {
+    if !Checkpoint::is_at(file)? {
+        nn::checkpoint::read_metadata(file)?;
+    }
+    Ok(())
+}
+
 /// Puts the weights of a checkpoint into `model`, or those of a file with nothing else, such as one from PyTorch.
 pub fn load(model: &dyn Module, file: &Path, device: &Device) -> Outcome<()> {
     match Checkpoint::is_at(file)? {

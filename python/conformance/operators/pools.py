@@ -39,7 +39,7 @@ class Windows:
         both ends, and at most half a window."""
         return len(self.kernel) == 2 and all(a == b <= size // 2 for (a, b), size in zip(self.pairs, self.kernel))
 
-    def befores(self):
+    def pads_before(self):
         """Returns the padding before the first elements."""
         return [before for before, _ in self.pairs]
 
@@ -69,7 +69,7 @@ def average_pool(node, x):
     windows = Windows(node, x)
     includes = bool(node.attribute("count_include_pad", 0))
     if windows.alike() and windows.dilations == [1, 1]:
-        return functional.avg_pool2d(x, windows.kernel, windows.strides, windows.befores(), windows.ceil_mode, includes)
+        return functional.avg_pool2d(x, windows.kernel, windows.strides, windows.pads_before(), windows.ceil_mode, includes)
     counted = ternion.ones([1, 1] + list(x.shape[2:]), dtype=x.dtype)
     counted = padded(padded(counted, windows.pairs, float(includes)), [(0, rest) for rest in windows.rest])
     return _sums(windows, padded(x, windows.all_pairs())) / _sums(windows, counted)
@@ -92,7 +92,7 @@ def max_pool(node, x):
         least = -math.inf if x.is_floating_point() else 0
         return windows.of(padded(x, windows.all_pairs(), least)).amax(windows.axes())
     if windows.alike():
-        arguments = windows.kernel, windows.strides, windows.befores(), windows.dilations, windows.ceil_mode
+        arguments = windows.kernel, windows.strides, windows.pads_before(), windows.dilations, windows.ceil_mode
         values, places = functional.max_pool2d(x, *arguments, return_indices=True)
         return values, _whole_places(node, x, x.shape[3], [0, 0], places)
     full = padded(x, windows.all_pairs(), -math.inf)
@@ -101,14 +101,14 @@ def max_pool(node, x):
     values, places = functional.max_pool2d(rows, ones + windows.kernel, ones + windows.strides, 0, ones + windows.dilations, return_indices=True)
     if x.dim() == 3:
         values, places = values.squeeze(2), places.squeeze(2)
-    return values, _whole_places(node, x, full.shape[-1], [0] * (4 - x.dim()) + windows.befores(), places)
+    return values, _whole_places(node, x, full.shape[-1], [0] * (4 - x.dim()) + windows.pads_before(), places)
 
 
-def _whole_places(node, x, padded_width, befores, places):
+def _whole_places(node, x, padded_width, pads_before, places):
     """Converts indices in a plane to indices in the whole tensor, which are row-major, or
     column-major in each plane with `storage_order`."""
     height, width = x.shape[2:] if x.dim() == 4 else (1, x.shape[2])
-    row, column = places // padded_width - befores[0], places % padded_width - befores[1]
+    row, column = places // padded_width - pads_before[0], places % padded_width - pads_before[1]
     in_plane = column * height + row if node.attribute("storage_order", 0) else row * width + column
     planes = ternion.arange(x.shape[0] * x.shape[1]).reshape(list(x.shape[:2]) + [1] * (x.dim() - 2))
     return in_plane + planes * (height * width)
