@@ -3,7 +3,7 @@
 build_site.py [--out FOLDER]      writes the sources into FOLDER/source and the site into FOLDER/book (default: target/site)
 build_site.py --sources           writes only the sources: mdBook is not needed
 
-The pages are those of `docs/SUMMARY.md`. Pages outside of docs/ get a place in the book; links between pages are adapted, pictures
+The pages are those of `docs/SUMMARY.md`. Pages outside of docs/ get a path in the book; links between pages are adapted, pictures
 are copied, and links to other files of the repository lead to its web site. A link that leads nowhere is an error.
 """
 

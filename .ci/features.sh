@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Prints the packages of the Python module whose features differ from those of the workspace's tests, so that they are built twice, and those of the
-# documentation that differ from what clippy looked at. The module's feature `as-in-workspace` keeps both lists short.
+# Prints the packages that are built twice because their features differ: between the Python module
+# and the workspace's tests, and between the documentation and clippy. The module's feature
+# `as-in-workspace` keeps both lists short.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +11,7 @@ packages() {
 }
 
 module=(-p ternion-python --features cuda,wgpu,as-in-workspace -e normal,build)
-echo "built for the Python module beside the tests:"
+echo "built for the Python module in addition to the tests:"
 comm -13 <(packages --workspace -e normal,build,dev) <(packages "${module[@]}")
-echo "checked for the documentation beside clippy:"
+echo "checked for the documentation in addition to clippy:"
 comm -13 <(packages --workspace --all-features -e normal,build,dev) <(packages --workspace --all-features -e normal,build)

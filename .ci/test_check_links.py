@@ -12,7 +12,7 @@ import check_links  # noqa: E402
 PAGE = """# A page
 
 See [itself](#a-page), [`code` in it](other.md), [twice](other.md#twice-1), [elsewhere](https://example.org/none.md),
-![a picture](docs/none.svg) and [no heading](other.md#thrice).
+![a picture](docs/none.svg) and [no heading](other.md#three-times).
 
 ```md
 [not a link](none.md)
@@ -22,7 +22,7 @@ See [itself](#a-page), [`code` in it](other.md), [twice](other.md#twice-1), [els
 
 [reference]: gone.md
 """
-OTHER = "# Twice\n\n## Twice\n\n## `f(x)`: [linked](x) *words* & more\n\n```sh\n# thrice\n```\n"
+OTHER = "# Twice\n\n## Twice\n\n## `f(x)`: [linked](x) *words* & more\n\n```sh\n# three times\n```\n"
 
 
 class LinksTest(unittest.TestCase):
@@ -34,7 +34,7 @@ class LinksTest(unittest.TestCase):
             found = list(check_links.faults(root, [root / "page.md", root / "other.md"]))
         expected = [
             "page.md:4: docs/none.svg: there is no such file",
-            "page.md:4: other.md#thrice: other.md has no heading #thrice",
+            "page.md:4: other.md#three-times: other.md has no heading #three-times",
             "page.md:10: none.md: there is no such file",
             "page.md:10: ../../../etc/passwd: leads out of the repository",
             "page.md:12: gone.md: there is no such file",
