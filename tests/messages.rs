@@ -119,7 +119,7 @@ fn words_of_messages_name_nothing_of_rust() {
 
 #[test]
 fn the_binding_replaces_no_words() {
-    let renders = ["src/dialect.rs", "src/error.rs", "src/trust/check.rs"];
+    let renders = ["src/dialect.rs", "src/error.rs", "src/diagnostics/check.rs"];
     let rendered: Vec<_> = sources("crates/python/src")
         .into_iter()
         .chain(sources("crates/core/src/error"))

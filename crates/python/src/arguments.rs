@@ -1,8 +1,8 @@
 //! Conversion of Python arguments to operands, sizes and axes.
 
 use crate::error::{Failure, Outcome};
+use crate::gil::wait;
 use crate::promote::Number;
-use crate::run::wait;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -17,16 +17,16 @@ pub enum Operand {
 }
 
 /// Returns the number in a Python or NumPy scalar, or `None` for anything else.
-pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
+pub fn extract_number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
     // The exact types first: nearly all numbers have one of them.
     if let Ok(value) = object.cast_exact::<PyFloat>() {
         return Ok(Some(Number::Float(value.value())));
     }
-    if let Ok(truth) = object.cast_exact::<PyBool>() {
-        return Ok(Some(Number::Bool(truth.is_true())));
+    if let Ok(value) = object.cast_exact::<PyBool>() {
+        return Ok(Some(Number::Bool(value.is_true())));
     }
     if object.is_instance_of::<PyInt>() {
-        return Ok(Some(Number::Int(integer(object)?)));
+        return Ok(Some(Number::Int(extract_integer(object)?)));
     }
     if object.is_instance_of::<PyFloat>() {
         return Ok(Some(Number::Float(object.extract::<f64>()?)));
@@ -39,20 +39,20 @@ pub fn number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
     }
     Ok(match dtype.getattr("kind").and_then(|kind| kind.extract::<char>()) {
         Ok('b') => Some(Number::Bool(object.extract::<bool>()?)),
-        Ok('i' | 'u') => Some(Number::Int(integer(object)?)),
+        Ok('i' | 'u') => Some(Number::Int(extract_integer(object)?)),
         Ok('f') => Some(Number::Float(object.extract::<f64>()?)),
         _ => None,
     })
 }
 
 /// Converts an int of Python, which is unbounded, if it is in the range of int64 or uint64.
-fn integer(object: &Bound<'_, PyAny>) -> Outcome<i128> {
+fn extract_integer(object: &Bound<'_, PyAny>) -> Outcome<i128> {
     if let Ok(value) = object.extract::<i64>() {
         return Ok(value.into());
     }
     match object.extract::<u64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-            Err(Failure::value(format!("the number {} does not fit int64", object.str()?)))
+            Err(Failure::value_error(format!("the number {} does not fit int64", object.str()?)))
         }
         other => Ok(other?.into()),
     }
@@ -66,27 +66,27 @@ impl Operand {
         if let Ok(tensor) = object.cast::<PyTensor>() {
             return Ok(Some(Operand::Tensor(tensor.get().tensor())));
         }
-        Ok(number(object)?.map(Operand::Number))
+        Ok(extract_number(object)?.map(Operand::Number))
     }
 
     /// Same as `of`, but also accepts a NumPy array, whose current values are copied to the device
     /// of `tensor`.
     #[inline]
-    pub fn beside(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Operand>> {
+    pub fn with_arrays(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Operand>> {
         match Operand::of(object)? {
-            None => Ok(array_beside(object, tensor)?.map(Operand::Tensor)),
-            found => Ok(found),
+            None => Ok(array_to_device(object, tensor)?.map(Operand::Tensor)),
+            operand => Ok(operand),
         }
     }
 
-    /// Same as `beside` for the argument of the function `op`, which must be one of the supported
-    /// types.
-    pub fn named(op: &str, object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Operand> {
-        if let Some(found) = Operand::beside(object, tensor)? {
-            return Ok(found);
+    /// Same as `with_arrays` for the argument of the function `op`, which must be one of the
+    /// supported types.
+    pub fn for_function(op: &str, object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Operand> {
+        if let Some(operand) = Operand::with_arrays(object, tensor)? {
+            return Ok(operand);
         }
         let kind = object.get_type().name()?.to_string();
-        Err(Failure::kind(format!("{op}: other is {kind}, expected a tensor or a number")))
+        Err(Failure::type_error(format!("{op}: other is {kind}, expected a tensor or a number")))
     }
 }
 
@@ -104,31 +104,31 @@ fn is_array(object: &Bound<'_, PyAny>) -> Outcome<bool> {
 /// Returns a NumPy array as a tensor on the device of another tensor. The array is copied, because
 /// gradients need its values later.
 #[cold]
-fn array_beside(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Tensor>> {
+fn array_to_device(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Outcome<Option<Tensor>> {
     if !is_array(object)? {
         return Ok(None);
     }
     let copy = object.call_method0("copy")?;
-    let Some(array) = crate::numpy::viewed(&copy)? else { return Ok(None) };
+    let Some(array) = crate::numpy::array_view(&copy)? else { return Ok(None) };
     Ok(Some(wait(object.py(), || array.to_device(tensor.device()))?))
 }
 
 /// Returns an argument of `op` that must be a tensor.
-pub fn operand(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+pub fn extract_tensor(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(tensor.get().tensor());
     }
     let kind = object.get_type();
     let name = kind.fully_qualified_name()?;
-    let told = format!(
+    let message = format!(
         "{op}: {argument} of type {name}, expected a tensor: ternion.tensor() makes one of numbers and arrays"
     );
-    Err(Failure::kind(told))
+    Err(Failure::type_error(message))
 }
 
 /// Returns arguments that are given one by one or as one keyword argument: `zeros(2, 3)`,
 /// `zeros(size=(2, 3))`.
-pub fn by_name<'py>(
+pub fn args_or_kwargs<'py>(
     arguments: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
     name: &str,
@@ -138,46 +138,48 @@ pub fn by_name<'py>(
     for key in named.keys() {
         let key: String = key.extract()?;
         if key != name {
-            return Err(Failure::kind(format!("{function}: got an unexpected keyword argument '{key}'")));
+            return Err(Failure::type_error(format!(
+                "{function}: got an unexpected keyword argument '{key}'"
+            )));
         }
     }
     match named.get_item(name)? {
         None => Ok(arguments.clone()),
         Some(value) if arguments.is_empty() => Ok(PyTuple::new(arguments.py(), [value])?),
-        Some(_) => Err(Failure::kind(format!("{function}: {name} by its place and by its name"))),
+        Some(_) => Err(Failure::type_error(format!("{function}: {name} by its place and by its name"))),
     }
 }
 
 /// Extracts integers that were given one by one, or as one tuple or list: `x.reshape(2, 3)`,
 /// `x.reshape((2, 3))`.
-pub fn numbers(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<isize>> {
+pub fn extract_int_args(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<isize>> {
     if arguments.len() == 1 {
         let only = arguments.get_item(0)?;
         // NumPy's scalars, and all objects with `__index__`, are not lists.
         if !only.is_instance_of::<PyInt>() && only.cast::<PyTensor>().is_err() && only.try_iter().is_ok() {
-            return listed(&only, function);
+            return extract_ints(&only, function);
         }
     }
-    listed(arguments, function)
+    extract_ints(arguments, function)
 }
 
 /// Returns numbers that are given one by one, or as one list under PyTorch's name of the argument.
-pub fn one_way<'py>(
+pub fn args_or_keyword<'py>(
     function: &str,
-    given: &Bound<'py, PyTuple>,
+    arguments: &Bound<'py, PyTuple>,
     (name, named): (&str, Option<&Bound<'py, PyAny>>),
 ) -> Outcome<Bound<'py, PyTuple>> {
-    match (named, given.is_empty()) {
-        (None, _) => Ok(given.clone()),
-        (Some(named), true) => Ok(PyTuple::new(given.py(), [named])?),
-        (Some(_), false) => Err(Failure::kind(format!("{function}: {name} twice, expected once"))),
+    match (named, arguments.is_empty()) {
+        (None, _) => Ok(arguments.clone()),
+        (Some(named), true) => Ok(PyTuple::new(arguments.py(), [named])?),
+        (Some(_), false) => Err(Failure::type_error(format!("{function}: {name} twice, expected once"))),
     }
 }
 
-pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
+pub fn extract_ints(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
     let expected = |object: &Bound<'_, PyAny>| -> Outcome<Failure> {
         let kind = object.get_type().name()?.to_string();
-        Ok(Failure::kind(format!("{function}: expected whole numbers, got {kind}")))
+        Ok(Failure::type_error(format!("{function}: expected whole numbers, got {kind}")))
     };
     let Ok(items) = object.try_iter() else { return Err(expected(object)?) };
     let mut all = Vec::new();
@@ -189,7 +191,7 @@ pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> 
         all.push(match item.extract::<isize>() {
             Ok(number) => number,
             Err(error) if error.is_instance_of::<PyOverflowError>(item.py()) => {
-                return Err(Failure::value(format!("{function}: {} is out of range", item.str()?)));
+                return Err(Failure::value_error(format!("{function}: {} is out of range", item.str()?)));
             }
             Err(error) if error.is_instance_of::<PyTypeError>(item.py()) => return Err(expected(&item)?),
             Err(error) => return Err(error.into()),
@@ -199,13 +201,13 @@ pub fn listed(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> 
 }
 
 /// Extracts sizes that were given one by one or as one tuple.
-pub fn sizes(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<usize>> {
-    numbers(arguments, function)?.into_iter().map(|number| size(number, function)).collect()
+pub fn extract_sizes(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<Vec<usize>> {
+    extract_int_args(arguments, function)?.into_iter().map(|number| checked_size(number, function)).collect()
 }
 
-pub fn size(number: isize, function: &str) -> Outcome<usize> {
+pub fn checked_size(number: isize, function: &str) -> Outcome<usize> {
     usize::try_from(number)
-        .map_err(|_| Failure::value(format!("{function}: a size of {number}, expected 0 or more")))
+        .map_err(|_| Failure::value_error(format!("{function}: a size of {number}, expected 0 or more")))
 }
 
 /// A number that is a setting and not an operand. No gradient flows through it, so a tensor that
@@ -235,7 +237,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Real {
             return Ok(Real(number.value()));
         }
         if object.cast::<PyTensor>().is_ok_and(|tensor| tensor.get().tensor().needs_grad()) {
-            return Err(Failure::kind(LOST_GRADIENT));
+            return Err(Failure::type_error(LOST_GRADIENT));
         }
         Ok(Real(object.extract::<f64>()?))
     }
@@ -259,22 +261,24 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct Count(pub usize);
 
 /// Converts an integer to the narrower type of the core; outside its range, returns an error with
-/// the text `told`.
-pub fn within<T: TryFrom<i64>>(number: i64, told: impl FnOnce() -> String) -> Outcome<T> {
-    T::try_from(number).map_err(|_| Failure::value(told()))
+/// the text `message`.
+pub fn checked_int<T: TryFrom<i64>>(number: i64, message: impl FnOnce() -> String) -> Outcome<T> {
+    T::try_from(number).map_err(|_| Failure::value_error(message()))
 }
 
 /// Returns the value of an argument with two names: `dim`, PyTorch's, and `axis`, NumPy's.
-pub fn either<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Option<T>> {
+pub fn dim_or_axis<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Option<T>> {
     match (dim, axis) {
-        (Some(_), Some(_)) => Err(Failure::kind(format!("{function}: both dim and axis, which are one"))),
+        (Some(_), Some(_)) => {
+            Err(Failure::type_error(format!("{function}: both dim and axis, which are one")))
+        }
         (dim, axis) => Ok(dim.or(axis)),
     }
 }
 
-/// Same as `either` for a required argument.
-pub fn one_of<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<T> {
-    either(function, dim, axis)?.ok_or_else(|| Failure::kind(format!("{function}: expected dim")))
+/// Same as `dim_or_axis` for a required argument.
+pub fn required_dim<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<T> {
+    dim_or_axis(function, dim, axis)?.ok_or_else(|| Failure::type_error(format!("{function}: expected dim")))
 }
 
 /// A shape that is one argument: one size or several.
@@ -305,12 +309,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
         match object.extract::<i64>() {
             Ok(negative) => Ok(Seed(u64::MAX.wrapping_add_signed(negative))),
             Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                let told = format!("a seed of {}, expected -2**63 to 2**64 - 1", object.str()?);
-                Err(Failure::value(told))
+                let message = format!("a seed of {}, expected -2**63 to 2**64 - 1", object.str()?);
+                Err(Failure::value_error(message))
             }
             Err(_) => {
                 let kind = object.get_type().name()?.to_string();
-                Err(Failure::kind(format!("a seed of type {kind}, expected a whole number")))
+                Err(Failure::type_error(format!("a seed of type {kind}, expected a whole number")))
             }
         }
     }

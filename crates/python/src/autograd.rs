@@ -3,19 +3,19 @@
 mod leaves;
 pub mod scales;
 
-pub use leaves::{gathered_in, register_leaf, register_param};
+pub use leaves::{accumulated_in, register_leaf, register_param};
 
-use crate::error::{Failure, Outcome, carried};
-use crate::expected::of;
-use crate::run::{interruptible, wait};
-use crate::tensor::{PyTensor, apart};
-use crate::trust::lost;
+use crate::diagnostics::lost;
+use crate::error::{Failure, Outcome, callback_error};
+use crate::extract::of;
+use crate::gil::{interruptible, wait};
+use crate::tensor::{PyTensor, detached_handle};
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use scales::Pass;
+use scales::BackwardPass;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
@@ -25,9 +25,9 @@ use ternion::{GradOptions, Gradients, Tensor, grad};
 
 /// The state of a tensor's `grad`: the accumulated gradient, its origin and its hooks.
 #[derive(Default)]
-pub struct Slot {
+pub struct GradSlot {
     /// The index of the last backward pass that accumulated into it; 0 before the first.
-    pub(crate) turn: AtomicU64,
+    pub(crate) pass_index: AtomicU64,
     /// One more than the version of the gradient's buffer when an optimizer used it; 0 if no
     /// optimizer has used it, or if the gradient has been replaced since.
     pub(crate) used: AtomicU64,
@@ -37,20 +37,20 @@ pub struct Slot {
     /// The losses that the gradient belongs to, where they are known.
     origin: Mutex<Option<Box<scales::Origin>>>,
     /// Set only for parameters: most tensors do not need it.
-    param: OnceLock<Box<Trained>>,
+    param: OnceLock<Box<ParamData>>,
     /// The hooks of other tensors.
-    hooks: OnceLock<Box<Mutex<Vec<Hooked>>>>,
+    hooks: OnceLock<Box<Mutex<Vec<SharedHook>>>>,
     /// For the output of a checkpoint: its function, which the graph runs again.
-    segment: OnceLock<Hooked>,
+    segment: OnceLock<SharedHook>,
 }
 
 /// A hook that the graph calls, whether or not the object on which it was registered still exists.
 /// This object shows the hook to Python's garbage collector, because a hook often refers to the
 /// object.
-pub type Hooked = Arc<Mutex<Option<Py<PyAny>>>>;
+pub type SharedHook = Arc<Mutex<Option<Py<PyAny>>>>;
 
 /// The data of a parameter's Python object.
-struct Trained {
+struct ParamData {
     param: Param,
     /// The class that has the parameter, and the parameter's name there; used when the parameter no
     /// longer exists.
@@ -60,16 +60,16 @@ struct Trained {
     hooks: Mutex<Vec<(u64, Py<PyAny>)>>,
 }
 
-impl Drop for Trained {
+impl Drop for ParamData {
     fn drop(&mut self) {
-        lost::note_gone(self.param.tensor().id(), std::mem::take(self.name.get_mut()));
+        lost::record_dropped(self.param.tensor().id(), std::mem::take(self.name.get_mut()));
     }
 }
 
-impl Trained {
-    fn hook(&self, py: Python<'_>, number: u64) -> Option<Py<PyAny>> {
+impl ParamData {
+    fn hook(&self, py: Python<'_>, hook_id: u64) -> Option<Py<PyAny>> {
         let hooks = self.hooks.lock();
-        hooks.iter().find(|(own, _)| *own == number).map(|(_, hook)| hook.clone_ref(py))
+        hooks.iter().find(|(own, _)| *own == hook_id).map(|(_, hook)| hook.clone_ref(py))
     }
 }
 
@@ -78,45 +78,45 @@ impl Trained {
 /// safe for the collector: CPython 3.11 and 3.12 may run it while they create an object's dict,
 /// before the object's own memory is initialized.
 #[derive(Default)]
-pub struct OwnSlot(OnceBox<Arc<Slot>>);
+pub struct LazyGradSlot(OnceBox<Arc<GradSlot>>);
 
-impl OwnSlot {
+impl LazyGradSlot {
     /// Returns the slot if it was created before, which is enough for reading.
     #[inline]
-    pub fn made(&self) -> Option<&Slot> {
+    pub fn initialized(&self) -> Option<&GradSlot> {
         self.0.get().map(Arc::as_ref)
     }
 
     /// Returns the accumulated gradient.
     pub fn grad(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
-        self.made().and_then(|slot| slot.get(py))
+        self.initialized().and_then(|slot| slot.get(py))
     }
 
     /// Sets the gradient to `None`.
     pub fn clear_grad(&self) {
-        self.made().into_iter().for_each(|slot| slot.set(None));
+        self.initialized().into_iter().for_each(|slot| slot.set(None));
     }
 
     /// Returns the index of the last backward pass that accumulated a gradient; 0 if there was
     /// none.
-    pub fn turn(&self) -> u64 {
-        self.made().map_or(0, |slot| slot.turn.load(Relaxed))
+    pub fn pass_index(&self) -> u64 {
+        self.initialized().map_or(0, |slot| slot.pass_index.load(Relaxed))
     }
 }
 
-impl std::ops::Deref for OwnSlot {
-    type Target = Arc<Slot>;
+impl std::ops::Deref for LazyGradSlot {
+    type Target = Arc<GradSlot>;
 
-    fn deref(&self) -> &Arc<Slot> {
+    fn deref(&self) -> &Arc<GradSlot> {
         self.0.get_or_init(Box::default)
     }
 }
 
-static NEXT_HOOK: AtomicU64 = AtomicU64::new(0);
+static NEXT_HOOK_ID: AtomicU64 = AtomicU64::new(0);
 /// The index of the next backward pass.
-static NEXT_TURN: AtomicU64 = AtomicU64::new(1);
+static NEXT_PASS_INDEX: AtomicU64 = AtomicU64::new(1);
 
-impl Slot {
+impl GradSlot {
     pub fn get(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
         self.grad.lock().as_ref().map(|grad| grad.clone_ref(py))
     }
@@ -132,29 +132,29 @@ impl Slot {
 
     /// Returns the existing gradient, or stores `grad` if there is none.
     fn get_or_set(&self, py: Python<'_>, grad: &Tensor) -> Outcome<Option<Py<PyTensor>>> {
-        if let Some(there) = self.get(py) {
-            return Ok(Some(there));
+        if let Some(existing) = self.get(py) {
+            return Ok(Some(existing));
         }
-        let first = Py::new(py, PyTensor::new(own(py, grad)?))?;
-        let mut place = self.grad.lock();
-        if let Some(there) = place.as_ref() {
-            return Ok(Some(there.clone_ref(py)));
+        let first = Py::new(py, PyTensor::new(copy_if_shared(py, grad)?))?;
+        let mut stored = self.grad.lock();
+        if let Some(existing) = stored.as_ref() {
+            return Ok(Some(existing.clone_ref(py)));
         }
-        *place = Some(first);
+        *stored = Some(first);
         Ok(None)
     }
 
     /// Adds a gradient to the existing one. If another thread does the same while the sum is
     /// computed, the sum is recomputed.
-    fn gather(&self, py: Python<'_>, grad: &Tensor) -> Outcome<()> {
+    fn accumulate(&self, py: Python<'_>, grad: &Tensor) -> Outcome<()> {
         let used = self.used.swap(0, Relaxed);
-        while let Some(there) = self.get_or_set(py, grad)? {
-            let before = there.get().tensor();
+        while let Some(existing) = self.get_or_set(py, grad)? {
+            let before = existing.get().tensor();
             if used > 0 && before.buffer().version() + 1 == used {
                 self.is_stale.store(true, Relaxed);
             }
             let sum = wait(py, || before.add(grad))?;
-            if there.get().replace_if(&before, sum)? {
+            if existing.get().replace_if(&before, sum)? {
                 break;
             }
         }
@@ -168,7 +168,7 @@ impl Slot {
     }
 
     /// Stores the name of a parameter.
-    pub(crate) fn note_name(&self, name: String) {
+    pub(crate) fn record_name(&self, name: String) {
         self.param.get().into_iter().for_each(|own| own.name.lock().clone_from(&name));
     }
 
@@ -194,18 +194,18 @@ impl Slot {
     }
 
     /// Stores the function of a checkpoint where the collector sees it.
-    pub fn show_segment(&self, segment: &Hooked) {
+    pub fn expose_segment(&self, segment: &SharedHook) {
         self.segment.get_or_init(|| segment.clone());
     }
 
     /// Releases the function of a checkpoint.
-    pub fn forget_segment(&self) {
+    pub fn clear_segment(&self) {
         let function = self.segment.get().and_then(|segment| segment.lock().take());
         drop(function);
     }
 
     /// Releases the hooks.
-    pub fn forget_hooks(&self) {
+    pub fn clear_hooks(&self) {
         let hooks = self.param.get().map(|own| std::mem::take(&mut *own.hooks.lock()));
         drop(hooks);
         let hooks = self.hooks.get().map(|hooks| std::mem::take(&mut *hooks.lock()));
@@ -216,29 +216,29 @@ impl Slot {
     }
 
     /// Stores a hook where the collector sees it.
-    fn show(&self, hook: Py<PyAny>) -> Hooked {
-        let hooked = Arc::new(Mutex::new(Some(hook)));
+    fn expose_hook(&self, hook: Py<PyAny>) -> SharedHook {
+        let shared_hook = Arc::new(Mutex::new(Some(hook)));
         let mut hooks = self.hooks.get_or_init(Box::default).lock();
         hooks.retain(|hook| hook.try_lock().is_none_or(|hook| hook.is_some()));
-        hooks.push(hooked.clone());
-        hooked
+        hooks.push(shared_hook.clone());
+        shared_hook
     }
 }
 
-fn gather(py: Python<'_>, gradients: &Gradients, pass: &Pass) -> Outcome<()> {
+fn accumulate_gradients(py: Python<'_>, gradients: &Gradients, pass: &BackwardPass) -> Outcome<()> {
     let by_id: HashMap<TensorId, &Tensor> = gradients.iter().collect();
-    let turn = NEXT_TURN.fetch_add(1, Relaxed);
-    lost::note_pass(turn, gradients);
-    for (id, slot) in leaves::places(gradients) {
-        slot.gather_of(py, by_id[&id], pass, Some(id))?;
-        slot.turn.store(turn, Relaxed);
+    let pass_index = NEXT_PASS_INDEX.fetch_add(1, Relaxed);
+    lost::record_backward(pass_index, gradients);
+    for (id, slot) in leaves::slots_of(gradients) {
+        slot.accumulate_from(py, by_id[&id], pass, Some(id))?;
+        slot.pass_index.store(pass_index, Relaxed);
     }
     Ok(())
 }
 
 /// Returns the gradient in a separate buffer: an in-place change of `grad` must not change another
 /// gradient, nor the weights that were passed to `backward`.
-fn own(py: Python<'_>, grad: &Tensor) -> Outcome<Tensor> {
+fn copy_if_shared(py: Python<'_>, grad: &Tensor) -> Outcome<Tensor> {
     if grad.is_sole_owner() { Ok(grad.clone()) } else { wait(py, || grad.copy()) }
 }
 
@@ -270,15 +270,15 @@ impl PyTensor {
         #[pyo3(from_py_with = of::backward)] inputs: Option<Vec<Bound<'_, PyTensor>>>,
     ) -> Outcome<()> {
         let tensor = self.tensor();
-        let pass = Pass::of(&tensor, gradient.is_some());
+        let pass = BackwardPass::of(&tensor, gradient.is_some());
         if let Some(inputs) = inputs {
-            let weights = weights_of(&tensor, gradient.as_ref())?;
+            let weights = grad_output_or_ones(&tensor, gradient.as_ref())?;
             let options = options(retain_graph, create_graph, true);
-            let wanted: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
-            let found = wait(py, || interruptible(|| grad(&[tensor], &wanted, &[weights], options)))?;
-            for (input, grad) in inputs.iter().zip(found) {
+            let input_tensors: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
+            let grads = wait(py, || interruptible(|| grad(&[tensor], &input_tensors, &[weights], options)))?;
+            for (input, grad) in inputs.iter().zip(grads) {
                 let leaf = input.get().tensor().id();
-                grad.map_or(Ok(()), |grad| input.get().slot.gather_of(py, &grad, &pass, leaf))?;
+                grad.map_or(Ok(()), |grad| input.get().slot.accumulate_from(py, &grad, &pass, leaf))?;
             }
             return Ok(());
         }
@@ -287,10 +287,10 @@ impl PyTensor {
         let gradients = wait(py, || {
             interruptible(|| match weights {
                 None => tensor.backward_with(options),
-                Some(weights) => weighted(&tensor, &weights)?.backward_with(options),
+                Some(weights) => weighted_sum(&tensor, &weights)?.backward_with(options),
             })
         })?;
-        gather(py, &gradients, &pass)
+        accumulate_gradients(py, &gradients, &pass)
     }
 
     /// The accumulated gradient, or None.
@@ -304,13 +304,13 @@ impl PyTensor {
         if let Some(grad) = &grad {
             let (own, new) = (self.tensor(), grad.get().tensor());
             if own.shape() != new.shape() {
-                let told = format!("grad: of shape {:?}, expected {:?}", new.dims(), own.dims());
-                return Err(Failure::value(told));
+                let message = format!("grad: of shape {:?}, expected {:?}", new.dims(), own.dims());
+                return Err(Failure::value_error(message));
             }
             if own.dtype() != new.dtype() {
                 let (own, new) =
                     (crate::dialect::dtype_name(own.dtype()), crate::dialect::dtype_name(new.dtype()));
-                return Err(Failure::kind(format!("grad: of {new}, expected {own}, as the tensor")));
+                return Err(Failure::type_error(format!("grad: of {new}, expected {own}, as the tensor")));
             }
         }
         match grad {
@@ -348,7 +348,7 @@ impl PyTensor {
             return Ok(());
         }
         if !wanted && !tensor.is_leaf() {
-            return Err(Failure::state(
+            return Err(Failure::runtime_error(
                 "requires_grad of a computed tensor cannot be taken back: detach() it",
             ));
         }
@@ -392,7 +392,7 @@ impl PyTensor {
     /// Returns a tensor with the same memory, detached from the graph: no gradient flows through
     /// it.
     fn detach(&self) -> PyTensor {
-        PyTensor::new(apart(self.tensor().detach()))
+        PyTensor::new(detached_handle(self.tensor().detach()))
     }
 
     /// Detaches the tensor from the graph, in place: no gradient flows through it any more. Returns
@@ -408,7 +408,7 @@ impl PyTensor {
     /// The same memory, detached from the graph.
     #[getter]
     fn data(&self) -> PyTensor {
-        PyTensor::new(apart(self.tensor().detach()))
+        PyTensor::new(detached_handle(self.tensor().detach()))
     }
 
     #[setter]
@@ -431,12 +431,12 @@ impl PyTensor {
         if tensor.is_leaf() {
             return Ok(());
         } else if !tensor.needs_grad() {
-            return Err(Failure::state("retain_grad: no gradient flows to this tensor"));
+            return Err(Failure::runtime_error("retain_grad: no gradient flows to this tensor"));
         }
         let hook = tensor.register_hook(move |grad| {
             if let Some(slot) = slot.upgrade() {
-                let told = Python::attach(|py| slot.gather(py, grad).map_err(PyErr::from));
-                told.map_err(|error| ternion::Error::autograd(error.to_string()))?;
+                let result = Python::attach(|py| slot.accumulate(py, grad).map_err(PyErr::from));
+                result.map_err(|error| ternion::Error::autograd(error.to_string()))?;
             }
             Ok(None)
         });
@@ -454,50 +454,54 @@ impl PyTensor {
     fn register_hook(&self, hook: Py<PyAny>) -> Outcome<PyHook> {
         let tensor = self.tensor();
         if !tensor.needs_grad() {
-            return Err(Failure::state("register_hook: no gradient flows to this tensor"));
+            return Err(Failure::runtime_error("register_hook: no gradient flows to this tensor"));
         }
-        let Some(own) = self.slot.made().and_then(|slot| slot.param.get()) else {
-            let hooked = self.slot.show(hook);
-            let called = hooked.clone();
+        let Some(own) = self.slot.initialized().and_then(|slot| slot.param.get()) else {
+            let shared_hook = self.slot.expose_hook(hook);
+            let registered = shared_hook.clone();
             let handle = tensor.register_hook(move |grad| {
                 Python::attach(|py| {
-                    let hook = called.lock().as_ref().map(|hook| hook.clone_ref(py));
-                    hook.map_or(Ok(None), |hook| changed(hook.bind(py), grad))
+                    let hook = registered.lock().as_ref().map(|hook| hook.clone_ref(py));
+                    hook.map_or(Ok(None), |hook| call_hook(hook.bind(py), grad))
                 })
             })?;
-            return Ok(PyHook { handle: Mutex::new(Some(handle)), own: None, hooked: Some(hooked) });
+            return Ok(PyHook {
+                handle: Mutex::new(Some(handle)),
+                param_hook: None,
+                shared_hook: Some(shared_hook),
+            });
         };
-        let (number, slot) = (NEXT_HOOK.fetch_add(1, Relaxed), Arc::downgrade(&self.slot));
-        let place = slot.clone();
+        let (hook_id, slot) = (NEXT_HOOK_ID.fetch_add(1, Relaxed), Arc::downgrade(&self.slot));
+        let hook_slot = slot.clone();
         let handle = tensor.register_hook(move |grad| {
             Python::attach(|py| {
-                let slot = place.upgrade();
-                let hook = slot.and_then(|slot| slot.param.get().and_then(|own| own.hook(py, number)));
-                hook.map_or(Ok(None), |hook| changed(hook.bind(py), grad))
+                let slot = hook_slot.upgrade();
+                let hook = slot.and_then(|slot| slot.param.get().and_then(|own| own.hook(py, hook_id)));
+                hook.map_or(Ok(None), |hook| call_hook(hook.bind(py), grad))
             })
         })?;
-        own.hooks.lock().push((number, hook));
-        Ok(PyHook { handle: Mutex::new(Some(handle)), own: Some((slot, number)), hooked: None })
+        own.hooks.lock().push((hook_id, hook));
+        Ok(PyHook { handle: Mutex::new(Some(handle)), param_hook: Some((slot, hook_id)), shared_hook: None })
     }
 }
 
 /// Returns the gradient that a hook returns, or `None` if the hook leaves it unchanged.
-fn changed(hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::Result<Option<Tensor>> {
+fn call_hook(hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::Result<Option<Tensor>> {
     let call = || -> PyResult<Option<Tensor>> {
-        let given = hook.call1((PyTensor::new(grad.clone()),))?;
-        if given.is_none() {
+        let returned = hook.call1((PyTensor::new(grad.clone()),))?;
+        if returned.is_none() {
             return Ok(None);
         }
-        match given.cast::<PyTensor>() {
-            Ok(given) => Ok(Some(given.get().tensor())),
+        match returned.cast::<PyTensor>() {
+            Ok(returned) => Ok(Some(returned.get().tensor())),
             Err(_) => {
-                let kind = given.get_type().name()?;
-                let told = format!("register_hook: the hook returned {kind}, expected a tensor or None");
-                Err(PyTypeError::new_err(told))
+                let kind = returned.get_type().name()?;
+                let message = format!("register_hook: the hook returned {kind}, expected a tensor or None");
+                Err(PyTypeError::new_err(message))
             }
         }
     };
-    call().map_err(|error| carried("a hook", error))
+    call().map_err(|error| callback_error("a hook", error))
 }
 
 fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -> GradOptions {
@@ -505,17 +509,17 @@ fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -
 }
 
 /// Returns the weights of the elements of `output`. The default, for a single element, is 1.
-fn weights_of(output: &Tensor, given: Option<&Bound<'_, PyTensor>>) -> Outcome<Tensor> {
+fn grad_output_or_ones(output: &Tensor, grad_output: Option<&Bound<'_, PyTensor>>) -> Outcome<Tensor> {
     if !output.needs_grad() {
-        return Err(Failure::state(
+        return Err(Failure::runtime_error(
             "grad: an output does not require grad: nothing that asks for a gradient was used, or it was computed in no_grad",
         ));
     }
-    match given {
+    match grad_output {
         Some(weights) => {
             let weights = weights.get().tensor();
             if weights.shape() != output.shape() {
-                return Err(Failure::value(format!(
+                return Err(Failure::value_error(format!(
                     "grad: a gradient of shape {:?} for an output of shape {:?}",
                     weights.dims(),
                     output.dims()
@@ -524,7 +528,7 @@ fn weights_of(output: &Tensor, given: Option<&Bound<'_, PyTensor>>) -> Outcome<T
             Ok(weights.to_dtype(output.dtype())?)
         }
         None if output.elements() == 1 => Ok(output.detach().ones_like()?),
-        None => Err(Failure::state(format!(
+        None => Err(Failure::runtime_error(format!(
             "grad: an output of shape {:?}: only a single element has a gradient by itself; reduce it, or give grad_outputs",
             output.dims()
         ))),
@@ -549,17 +553,17 @@ fn _grad(
     let weights: Vec<Tensor> = outputs
         .iter()
         .zip(&grad_outputs)
-        .map(|(output, weights)| weights_of(output, weights.as_ref()))
+        .map(|(output, weights)| grad_output_or_ones(output, weights.as_ref()))
         .collect::<Outcome<_>>()?;
     let options = options(retain_graph, create_graph, allow_unused);
-    let found = wait(py, || interruptible(|| grad(&outputs, &inputs, &weights, options)))?;
+    let grads = wait(py, || interruptible(|| grad(&outputs, &inputs, &weights, options)))?;
     drop(weights);
     let object = |grad: Option<Tensor>| -> Outcome<Option<PyTensor>> {
         let Some(grad) = grad else { return Ok(None) };
         // A gradient with a history is a tensor of the graph, where in-place changes are detected.
-        Ok(Some(PyTensor::new(if grad.needs_grad() { grad } else { own(py, &grad)? })))
+        Ok(Some(PyTensor::new(if grad.needs_grad() { grad } else { copy_if_shared(py, &grad)? })))
     };
-    found.into_iter().map(object).collect()
+    grads.into_iter().map(object).collect()
 }
 
 /// Adds the functions to the module.
@@ -572,9 +576,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PyHook {
     handle: Mutex<Option<ternion::autograd::HookHandle>>,
     /// For a hook of a parameter: the slot that stores it, and its key there.
-    own: Option<(Weak<Slot>, u64)>,
+    param_hook: Option<(Weak<GradSlot>, u64)>,
     /// The hook of another tensor.
-    hooked: Option<Hooked>,
+    shared_hook: Option<SharedHook>,
 }
 
 #[pymethods]
@@ -583,14 +587,14 @@ impl PyHook {
     fn remove(&self) {
         let Some(handle) = self.handle.lock().take() else { return };
         handle.remove();
-        let hook = self.hooked.as_ref().and_then(|hooked| hooked.lock().take());
+        let hook = self.shared_hook.as_ref().and_then(|shared_hook| shared_hook.lock().take());
         drop(hook);
-        let Some((slot, number)) = &self.own else { return };
+        let Some((slot, hook_id)) = &self.param_hook else { return };
         if let Some(slot) = slot.upgrade()
             && let Some(own) = slot.param.get()
         {
             let mut hooks = own.hooks.lock();
-            let at = hooks.iter().position(|(other, _)| other == number);
+            let at = hooks.iter().position(|(other, _)| other == hook_id);
             let hook = at.map(|at| hooks.remove(at));
             // The objects that the hook refers to are released after the lock: they may include
             // this parameter.
@@ -601,7 +605,7 @@ impl PyHook {
 }
 
 /// Returns the sum of the elements, each multiplied by its weight.
-fn weighted(tensor: &Tensor, weights: &Tensor) -> ternion::Result<Tensor> {
+fn weighted_sum(tensor: &Tensor, weights: &Tensor) -> ternion::Result<Tensor> {
     if tensor.shape() != weights.shape() {
         return Err(ternion::Error::Shape {
             op: "backward",

@@ -7,7 +7,7 @@
 //! froze later. So they are registered here in the same way as PyO3's macros register theirs.
 
 use crate::error::Failure;
-use crate::foreign::address;
+use crate::external_memory::address;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -19,8 +19,8 @@ use std::ptr::null_mut;
 use ternion::{DType, Layout, Tensor};
 
 /// `Py_bf_getbuffer`, `Py_bf_releasebuffer`.
-const GET: c_int = 1;
-const RELEASE: c_int = 2;
+const SLOT_GETBUFFER: c_int = 1;
+const SLOT_RELEASEBUFFER: c_int = 2;
 
 /// Flags of a request: `PyBUF_WRITABLE`, `PyBUF_FORMAT`, `PyBUF_ND`, `PyBUF_STRIDES`, and the
 /// required order of the elements.
@@ -28,9 +28,9 @@ const WRITABLE: c_int = 0x1;
 const FORMAT: c_int = 0x4;
 const SHAPE: c_int = 0x8;
 const STRIDES: c_int = 0x10 | SHAPE;
-const ROW_MAJOR: c_int = 0x20 | STRIDES;
-const COLUMN_MAJOR: c_int = 0x40 | STRIDES;
-const DENSE: c_int = 0x80 | STRIDES;
+const C_CONTIGUOUS: c_int = 0x20 | STRIDES;
+const F_CONTIGUOUS: c_int = 0x40 | STRIDES;
+const ANY_CONTIGUOUS: c_int = 0x80 | STRIDES;
 
 /// `Py_buffer`, the same in every version from 3.9 on.
 #[repr(C)]
@@ -50,7 +50,7 @@ struct Buffer {
 
 /// The data that lives as long as a view: the tensor at the time of the request, and the arrays
 /// that the view points to.
-struct Kept {
+struct BufferOwner {
     _tensor: Tensor,
     shape: Vec<ffi::Py_ssize_t>,
     strides: Vec<ffi::Py_ssize_t>,
@@ -75,7 +75,7 @@ fn format(dtype: DType) -> Option<&'static CStr> {
     })
 }
 
-fn asks(flags: c_int, what: c_int) -> bool {
+fn requests(flags: c_int, what: c_int) -> bool {
     flags & what == what
 }
 
@@ -90,9 +90,9 @@ fn is_column_major(layout: &Layout) -> bool {
 }
 
 /// Returns the error text for a request that the tensor does not satisfy.
-fn refusal(tensor: &Tensor, flags: c_int, is_read_only: bool) -> Option<String> {
+fn unsupported_request(tensor: &Tensor, flags: c_int, is_read_only: bool) -> Option<String> {
     let (rows, columns) = (tensor.is_contiguous(), is_column_major(tensor.layout()));
-    if asks(flags, WRITABLE) && is_read_only {
+    if requests(flags, WRITABLE) && is_read_only {
         return Some(match tensor.needs_grad() {
             true => {
                 "the memory of a tensor that a gradient flows to is read-only: take that of detach()".into()
@@ -102,11 +102,11 @@ fn refusal(tensor: &Tensor, flags: c_int, is_read_only: bool) -> Option<String> 
             }
         });
     }
-    let wants_rows = !asks(flags, STRIDES) || asks(flags, ROW_MAJOR);
-    let misses = wants_rows && !rows
-        || asks(flags, COLUMN_MAJOR) && !columns
-        || asks(flags, DENSE) && !rows && !columns;
-    misses.then(|| {
+    let needs_row_major = !requests(flags, STRIDES) || requests(flags, C_CONTIGUOUS);
+    let is_mismatch = needs_row_major && !rows
+        || requests(flags, F_CONTIGUOUS) && !columns
+        || requests(flags, ANY_CONTIGUOUS) && !rows && !columns;
+    is_mismatch.then(|| {
         format!(
             "a tensor of shape {:?} with strides {:?} is not contiguous as the reader wants it: take contiguous()",
             tensor.dims(),
@@ -117,17 +117,19 @@ fn refusal(tensor: &Tensor, flags: c_int, is_read_only: bool) -> Option<String> 
 
 /// Fills in all fields of `view` for the memory of `tensor`, except its owner.
 fn fill(tensor: Tensor, flags: c_int, view: &mut Buffer) -> PyResult<()> {
-    let refused = |message: String| Err(PyBufferError::new_err(message));
+    let buffer_error = |message: String| Err(PyBufferError::new_err(message));
     let (device, dtype) = (tensor.device().name(), tensor.dtype());
     if device != "cpu" {
-        return refused(format!("memory on {device} is no buffer: copy the tensor with cpu() first"));
+        return buffer_error(format!("memory on {device} is no buffer: copy the tensor with cpu() first"));
     }
     let Some(format) = format(dtype) else {
-        return refused(format!("no format of a buffer is {dtype}: convert the tensor with float() first"));
+        return buffer_error(format!(
+            "no format of a buffer is {dtype}: convert the tensor with float() first"
+        ));
     };
     let is_read_only = tensor.needs_grad() || tensor.layout().overlaps_itself();
-    if let Some(message) = refusal(&tensor, flags, is_read_only) {
-        return refused(message);
+    if let Some(message) = unsupported_request(&tensor, flags, is_read_only) {
+        return buffer_error(message);
     }
     let size = dtype.size() as ffi::Py_ssize_t;
     view.buf = address(&tensor).map_err(|error: Failure| PyErr::from(error))? as *mut c_void;
@@ -136,13 +138,13 @@ fn fill(tensor: Tensor, flags: c_int, view: &mut Buffer) -> PyResult<()> {
     view.readonly = c_int::from(is_read_only);
     view.ndim = tensor.rank() as c_int;
     view.suboffsets = null_mut();
-    view.format = if asks(flags, FORMAT) { format.as_ptr().cast_mut() } else { null_mut() };
+    view.format = if requests(flags, FORMAT) { format.as_ptr().cast_mut() } else { null_mut() };
     let shape = tensor.dims().iter().map(|&size| size as ffi::Py_ssize_t).collect();
     let strides = tensor.layout().strides().iter().map(|&stride| stride as ffi::Py_ssize_t * size).collect();
-    let mut kept = Box::new(Kept { _tensor: tensor, shape, strides });
-    view.shape = if asks(flags, SHAPE) { kept.shape.as_mut_ptr() } else { null_mut() };
-    view.strides = if asks(flags, STRIDES) { kept.strides.as_mut_ptr() } else { null_mut() };
-    view.internal = Box::into_raw(kept).cast();
+    let mut owner = Box::new(BufferOwner { _tensor: tensor, shape, strides });
+    view.shape = if requests(flags, SHAPE) { owner.shape.as_mut_ptr() } else { null_mut() };
+    view.strides = if requests(flags, STRIDES) { owner.strides.as_mut_ptr() } else { null_mut() };
+    view.internal = Box::into_raw(owner).cast();
     Ok(())
 }
 
@@ -184,7 +186,7 @@ unsafe extern "C" fn release(_: *mut ffi::PyObject, view: *mut c_void) {
     unsafe {
         let view = &mut *view.cast::<Buffer>();
         if !view.internal.is_null() {
-            drop(Box::from_raw(view.internal.cast::<Kept>()));
+            drop(Box::from_raw(view.internal.cast::<BufferOwner>()));
             view.internal = null_mut();
         }
     }
@@ -195,8 +197,8 @@ pyo3::inventory::submit! {
     Inventory::new(PyClassItems {
         methods: &[],
         slots: &[
-            ffi::PyType_Slot { slot: GET, pfunc: get as *mut c_void },
-            ffi::PyType_Slot { slot: RELEASE, pfunc: release as *mut c_void },
+            ffi::PyType_Slot { slot: SLOT_GETBUFFER, pfunc: get as *mut c_void },
+            ffi::PyType_Slot { slot: SLOT_RELEASEBUFFER, pfunc: release as *mut c_void },
         ],
     })
 }

@@ -2,29 +2,31 @@
 
 pub mod nested;
 
-use crate::arguments::{Count, LOST_GRADIENT, ShapeArgument, by_name, number, sizes};
+use crate::arguments::{Count, LOST_GRADIENT, ShapeArgument, args_or_kwargs, extract_number, extract_sizes};
 use crate::autograd::register_leaf;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::of;
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::of;
+use crate::gil::{run, wait};
 use crate::promote::{Number, default_dtype};
-use crate::run::{run, wait};
 use crate::tensor::PyTensor;
-use nested::Nested;
-pub use nested::{holds, is_list};
+use nested::NestedList;
+pub use nested::{can_represent, is_list};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyTuple};
 use ternion::{DType, Device, Result, Scalar, Shape, Tensor};
 
 /// Wraps the tensor in an object, which requires a gradient if `requires_grad` is set.
-pub fn object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
+pub fn into_object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if !requires_grad {
         return Ok(PyTensor::new(tensor));
     }
     if !tensor.dtype().is_float() {
         let name = crate::dialect::dtype_name(tensor.dtype());
-        return Err(Failure::kind(format!("requires_grad of a tensor of {name}, expected a floating dtype")));
+        return Err(Failure::type_error(format!(
+            "requires_grad of a tensor of {name}, expected a floating dtype"
+        )));
     }
     let leaf = tensor.requires_grad()?;
     let object = PyTensor::new(leaf.clone());
@@ -38,29 +40,29 @@ pub fn dtype_or(dtype: Option<DTypeArgument>, other: DType) -> DType {
 }
 
 /// Implements `ternion.Tensor(..)`.
-pub fn legacy(
+pub fn legacy_constructor(
     py: Python<'_>,
-    given: &Bound<'_, PyTuple>,
+    args: &Bound<'_, PyTuple>,
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
     let device = or_default(py, device)?;
-    if given.is_empty() {
+    if args.is_empty() {
         return Ok(PyTensor::new(Tensor::zeros([0], default_dtype(), &device)?));
     }
-    let first = given.get_item(0)?;
-    let is_data = given.len() == 1 && !first.is_instance_of::<PyInt>();
+    let first = args.get_item(0)?;
+    let is_data = args.len() == 1 && !first.is_instance_of::<PyInt>();
     let is_size = first.get_type().name()? == "Size";
     if is_data && !is_size {
-        let made = tensor(
+        let result = tensor(
             py,
             &first,
             Some(DTypeArgument(default_dtype())),
             Some(DeviceArgument::Open(device)),
             false,
         );
-        return made;
+        return result;
     }
-    let shape = Shape::new(&sizes(given, "Tensor")?).called("Tensor")?;
+    let shape = Shape::new(&extract_sizes(args, "Tensor")?).with_op("Tensor")?;
     run(py, shape.elements(), || Tensor::zeros(shape, default_dtype(), &device)).map(PyTensor::new)
 }
 
@@ -99,17 +101,17 @@ fn tensor(
                 cast.to_device(&device)
             }
         })?;
-        return object(copy, requires_grad);
+        return into_object(copy, requires_grad);
     }
     let device = or_default(py, device)?;
-    if let Some(array) = crate::numpy::viewed(data)? {
+    if let Some(array) = crate::numpy::array_view(data)? {
         let copy = wait(py, || array.copy()?.to_dtype(dtype.unwrap_or(array.dtype()))?.to_device(&device))?;
-        return object(copy, requires_grad);
+        return into_object(copy, requires_grad);
     }
-    let mut nested = Nested::default();
+    let mut nested = NestedList::default();
     nested.read(data, 0)?;
     let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
-    object(wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?, requires_grad)
+    into_object(wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?, requires_grad)
 }
 
 /// Converts `data` to a tensor, without a copy if possible: a tensor is returned itself, and a
@@ -125,41 +127,41 @@ fn as_tensor<'py>(
     device: Option<DeviceArgument>,
 ) -> Outcome<Bound<'py, PyAny>> {
     let dtype = dtype.map(|dtype| dtype.0);
-    let viewed = match data.cast::<PyTensor>() {
+    let view = match data.cast::<PyTensor>() {
         Ok(tensor) => Some(tensor.get().tensor()),
-        Err(_) => crate::numpy::viewed(data)?,
+        Err(_) => crate::numpy::array_view(data)?,
     };
-    let device = match (&viewed, device) {
+    let device = match (&view, device) {
         (_, Some(device)) => device.open(py)?,
         (Some(tensor), None) if data.cast::<PyTensor>().is_ok() || tensor.device().name() != "cpu" => {
             tensor.device().clone()
         }
         _ => or_default(py, None)?,
     };
-    let Some(viewed) = viewed else {
-        let mut nested = Nested::default();
+    let Some(view) = view else {
+        let mut nested = NestedList::default();
         nested.read(data, 0)?;
         let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
-        let made = wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?;
-        return Ok(Bound::new(py, PyTensor::new(made))?.into_any());
+        let result = wait(py, || nested.tensor(dtype, &cpu)?.to_device(&device))?;
+        return Ok(Bound::new(py, PyTensor::new(result))?.into_any());
     };
-    let dtype = dtype.unwrap_or(viewed.dtype());
-    if data.cast::<PyTensor>().is_ok() && dtype == viewed.dtype() && device.is(viewed.device()) {
+    let dtype = dtype.unwrap_or(view.dtype());
+    if data.cast::<PyTensor>().is_ok() && dtype == view.dtype() && device.is(view.device()) {
         return Ok(data.clone());
     }
-    let made = wait(py, || viewed.to_dtype(dtype)?.to_device(&device))?;
-    Ok(Bound::new(py, PyTensor::new(made))?.into_any())
+    let result = wait(py, || view.to_dtype(dtype)?.to_device(&device))?;
+    Ok(Bound::new(py, PyTensor::new(result))?.into_any())
 }
 
 /// The properties of a tensor to be created.
-pub struct Making {
+pub struct TensorOptions {
     shape: Shape,
     dtype: DType,
     pub device: Device,
     requires_grad: bool,
 }
 
-impl Making {
+impl TensorOptions {
     pub fn new(
         py: Python<'_>,
         size: &Bound<'_, PyTuple>,
@@ -167,9 +169,9 @@ impl Making {
         device: Option<DeviceArgument>,
         requires_grad: bool,
         function: &'static str,
-    ) -> Outcome<Making> {
-        let shape = Shape::new(&sizes(size, function)?).called(function)?;
-        Ok(Making {
+    ) -> Outcome<TensorOptions> {
+        let shape = Shape::new(&extract_sizes(size, function)?).with_op(function)?;
+        Ok(TensorOptions {
             shape,
             dtype: dtype_or(dtype, default_dtype()),
             device: or_default(py, device)?,
@@ -177,17 +179,17 @@ impl Making {
         })
     }
 
-    pub fn make(
+    pub fn create(
         &self,
         py: Python<'_>,
         f: impl FnOnce(Shape, DType, &Device) -> Result<Tensor> + Send,
     ) -> Outcome<PyTensor> {
-        let made = run(py, self.shape.elements(), || f(self.shape, self.dtype, &self.device))?;
-        object(made, self.requires_grad)
+        let result = run(py, self.shape.elements(), || f(self.shape, self.dtype, &self.device))?;
+        into_object(result, self.requires_grad)
     }
 }
 
-macro_rules! of_a_shape {
+macro_rules! creation_functions {
     ($($(#[$doc:meta])* $name:ident => $make:expr;)*) => {
         $(
             $(#[$doc])*
@@ -217,8 +219,8 @@ macro_rules! of_a_shape {
                 #[pyo3(from_py_with = of::$name)] requires_grad: bool,
                 named: Option<&Bound<'_, PyDict>>,
             ) -> Outcome<PyTensor> {
-                let size = &by_name(size, named, "size", stringify!($name))?;
-                Making::new(py, size, dtype, device, requires_grad, stringify!($name))?.make(py, $make)
+                let size = &args_or_kwargs(size, named, "size", stringify!($name))?;
+                TensorOptions::new(py, size, dtype, device, requires_grad, stringify!($name))?.create(py, $make)
             }
         )*
 
@@ -229,7 +231,7 @@ macro_rules! of_a_shape {
     };
 }
 
-of_a_shape! {
+creation_functions! {
     /// Returns a tensor filled with zeros.
     zeros => Tensor::zeros;
     /// Returns a tensor filled with ones.
@@ -261,47 +263,47 @@ fn full(
     device: Option<DeviceArgument>,
     #[pyo3(from_py_with = of::full)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
-    let value = given(fill_value, "full")?;
-    let (shape, device) = (Shape::new(&size.0).called("full")?, or_default(py, device)?);
+    let value = number_argument(fill_value, "full")?;
+    let (shape, device) = (Shape::new(&size.0).with_op("full")?, or_default(py, device)?);
     let dtype = dtype_or(dtype, value.dtype());
-    let made = run(py, shape.elements(), || Tensor::full(shape, value.scalar(), dtype, &device))?;
-    object(made, requires_grad)
+    let result = run(py, shape.elements(), || Tensor::full(shape, value.scalar(), dtype, &device))?;
+    into_object(result, requires_grad)
 }
 
 /// Returns a Python number, or an error that says that one is expected.
-pub fn given(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
+pub fn number_argument(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     match object.cast::<PyTensor>() {
         Ok(tensor) if tensor.get().tensor().needs_grad() => {
-            Err(Failure::kind(format!("{function}: {LOST_GRADIENT}")))
+            Err(Failure::type_error(format!("{function}: {LOST_GRADIENT}")))
         }
-        _ => value_of(object, function),
+        _ => number_value(object, function),
     }
 }
 
 /// Returns the error for a tensor that is given for a number but does not have exactly one element.
-pub fn one_expected(function: &str, tensor: &Tensor) -> Failure {
-    Failure::kind(format!("{function}: expected a number, got a tensor of shape {:?}", tensor.dims()))
+pub fn single_element_error(function: &str, tensor: &Tensor) -> Failure {
+    Failure::type_error(format!("{function}: expected a number, got a tensor of shape {:?}", tensor.dims()))
 }
 
-/// Same as `given`, but also reads the value of a tensor that requires a gradient; for calls that
-/// record none.
-pub fn value_of(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
+/// Same as `number_argument`, but also reads the value of a tensor that requires a gradient; for
+/// calls that record none.
+pub fn number_value(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         let tensor = tensor.get().tensor();
         if tensor.elements() != 1 {
-            return Err(one_expected(function, &tensor));
+            return Err(single_element_error(function, &tensor));
         }
         return Ok(match tensor.dtype() {
             dtype if dtype.is_float() => Number::Float(tensor.item_f64()?),
             DType::Bool => Number::Bool(tensor.item_f64()? != 0.0),
-            _ => Number::Int(nested::whole_item(&tensor)?),
+            _ => Number::Int(nested::int_item(&tensor)?),
         });
     }
-    match number(object)? {
+    match extract_number(object)? {
         Some(number) => Ok(number),
         None => {
             let kind = object.get_type().name()?.to_string();
-            Err(Failure::kind(format!("{function}: expected a number, got {kind}")))
+            Err(Failure::type_error(format!("{function}: expected a number, got {kind}")))
         }
     }
 }
@@ -327,17 +329,17 @@ fn arange(
     device: Option<DeviceArgument>,
     #[pyo3(from_py_with = of::arange)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
-    let first = given(start, "arange")?;
+    let first = number_argument(start, "arange")?;
     let (start, end) = match end {
-        Some(end) => (first, given(end, "arange")?),
+        Some(end) => (first, number_argument(end, "arange")?),
         None => (Number::Int(0), first),
     };
-    let step = step.map_or(Ok(Number::Int(1)), |step| given(step, "arange"))?;
-    let whole = [start, end, step].iter().all(|number| !matches!(number, Number::Float(_)));
-    let dtype = dtype_or(dtype, if whole { DType::I64 } else { default_dtype() });
+    let step = step.map_or(Ok(Number::Int(1)), |step| number_argument(step, "arange"))?;
+    let is_integer = [start, end, step].iter().all(|number| !matches!(number, Number::Float(_)));
+    let dtype = dtype_or(dtype, if is_integer { DType::I64 } else { default_dtype() });
     let device = or_default(py, device)?;
-    let made = wait(py, || Tensor::arange(start.scalar(), end.scalar(), step.scalar(), dtype, &device))?;
-    object(made, requires_grad)
+    let result = wait(py, || Tensor::arange(start.scalar(), end.scalar(), step.scalar(), dtype, &device))?;
+    into_object(result, requires_grad)
 }
 
 /// Returns `steps` evenly spaced numbers from `start` to `end`, both included. For integer dtypes
@@ -359,7 +361,7 @@ fn linspace(
     #[pyo3(from_py_with = of::linspace)] requires_grad: bool,
 ) -> Outcome<PyTensor> {
     let (dtype, device, Count(steps)) = (dtype_or(dtype, default_dtype()), or_default(py, device)?, steps);
-    object(run(py, steps, || Tensor::linspace(start, end, steps, dtype, &device))?, requires_grad)
+    into_object(run(py, steps, || Tensor::linspace(start, end, steps, dtype, &device))?, requires_grad)
 }
 
 /// Returns a matrix of `n` rows and `m` columns (`n` by default) with ones on the diagonal and
@@ -382,7 +384,7 @@ fn eye(
     let (dtype, device) = (dtype_or(dtype, default_dtype()), or_default(py, device)?);
     let (rows, columns) = (n.0, m.map_or(n.0, |m| m.0));
     let elements = rows.saturating_mul(columns);
-    let made = run(py, elements, || {
+    let result = run(py, elements, || {
         if rows == columns {
             return Tensor::eye(rows, dtype, &device);
         }
@@ -392,7 +394,7 @@ fn eye(
         diagonal.fill_(1)?;
         Ok(matrix)
     })?;
-    object(made, requires_grad)
+    into_object(result, requires_grad)
 }
 
 /// Returns uniform random numbers in [0, 1): with 24 random bits, as in the core, but with all 53
@@ -403,8 +405,8 @@ pub fn uniform(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
         return Ok(high);
     }
     let bits = |before: i32, count: i32| {
-        let drawn = Tensor::rand(shape, dtype, device)?.mul_scalar(2_f64.powi(count))?.floor()?;
-        drawn.mul_scalar(2_f64.powi(-before - count))
+        let samples = Tensor::rand(shape, dtype, device)?.mul_scalar(2_f64.powi(count))?.floor()?;
+        samples.mul_scalar(2_f64.powi(-before - count))
     };
     high.add(&bits(24, 24)?)?.add(&bits(48, 5)?)
 }
@@ -433,8 +435,8 @@ macro_rules! like {
                 let device = device.map_or_else(|| Ok(input.device().clone()), |device| device.open(py))?;
                 let dtype = dtype_or(dtype, input.dtype());
                 let make: fn(Shape, DType, &Device) -> Result<Tensor> = $make;
-                let made = || make(*input.shape(), dtype, &device).called(stringify!($name));
-                object(run(py, input.elements(), made)?, requires_grad)
+                let create = || make(*input.shape(), dtype, &device).with_op(stringify!($name));
+                into_object(run(py, input.elements(), create)?, requires_grad)
             }
         )*
 
@@ -478,11 +480,14 @@ fn full_like(
     memory_format: Option<&Bound<'_, PyAny>>,
 ) -> Outcome<PyTensor> {
     let _ = memory_format;
-    let value: Scalar = given(fill_value, "full_like")?.scalar();
+    let value: Scalar = number_argument(fill_value, "full_like")?.scalar();
     let input = input.get().tensor();
     let device = device.map_or_else(|| Ok(input.device().clone()), |device| device.open(py))?;
     let dtype = dtype_or(dtype, input.dtype());
-    object(run(py, input.elements(), || Tensor::full(*input.shape(), value, dtype, &device))?, requires_grad)
+    into_object(
+        run(py, input.elements(), || Tensor::full(*input.shape(), value, dtype, &device))?,
+        requires_grad,
+    )
 }
 
 /// Creates a tensor from the bytes of its elements, which `pickle` has stored.
@@ -496,15 +501,15 @@ fn _rebuild(
 ) -> Outcome<PyTensor> {
     let (shape, device) = (Shape::new(&shape.0)?, or_default(py, Some(DeviceArgument::Named("cpu".into())))?);
     if dtype.0.bytes_for(shape.elements()) != Some(bytes.len()) {
-        return Err(Failure::value(format!(
+        return Err(Failure::value_error(format!(
             "{} bytes for a tensor of shape {:?}",
             bytes.len(),
             shape.dims()
         )));
     }
-    let made = Tensor::zeros(shape, dtype.0, &device)?;
-    device.backend().upload(bytes, made.buffer(), 0)?;
-    object(made, requires_grad)
+    let result = Tensor::zeros(shape, dtype.0, &device)?;
+    device.backend().upload(bytes, result.buffer(), 0)?;
+    into_object(result, requires_grad)
 }
 
 #[pymethods]

@@ -4,8 +4,8 @@ use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome, os_error};
-use crate::expected::of;
-use crate::run::{wait, wait_apart};
+use crate::extract::of;
+use crate::gil::{wait, wait_on_thread};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyFileNotFoundError;
@@ -32,7 +32,7 @@ impl From<DataError> for Failure {
                     .into()
             }
             DataError::Tensor(error) => Failure::from(*error),
-            _ => Failure::value(message),
+            _ => Failure::value_error(message),
         }
     }
 }
@@ -40,7 +40,7 @@ impl From<DataError> for Failure {
 /// "auto", "synthetic", a directory, or the numbers of training and test examples to generate.
 enum Source {
     Named(String),
-    Drawn(usize, usize),
+    Synthetic(usize, usize),
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Source {
@@ -48,11 +48,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Source {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok((train, test)) = object.extract::<(usize, usize)>() {
-            return Ok(Source::Drawn(train, test));
+            return Ok(Source::Synthetic(train, test));
         }
         match object.extract::<PathBuf>() {
             Ok(path) => Ok(Source::Named(path.display().to_string())),
-            Err(_) => Err(Failure::kind(
+            Err(_) => Err(Failure::type_error(
                 "source: expected \"auto\", \"synthetic\", a directory, or two numbers of examples to draw",
             )),
         }
@@ -63,7 +63,7 @@ impl Source {
     fn data(self) -> Outcome<DataSource> {
         Ok(match self {
             Source::Named(name) => name.parse()?,
-            Source::Drawn(train, test) => DataSource::Synthetic { train, test, seed: 0 },
+            Source::Synthetic(train, test) => DataSource::Synthetic { train, test, seed: 0 },
         })
     }
 }
@@ -78,7 +78,7 @@ fn load<T: Send + 'static>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T, DataError> + Send + 'static,
 ) -> Outcome<T> {
-    Ok(wait_apart(py, || Ok(f()))??)
+    Ok(wait_on_thread(py, || Ok(f()))??)
 }
 
 /// Images and the class index of each.
@@ -124,7 +124,7 @@ impl PySplit {
     ) -> Outcome<PyTensor> {
         let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
         let order = wait(py, || {
-            let order = self.0.shuffled(seed.0).order(epoch).into_iter().map(|place| place as i64).collect();
+            let order = self.0.shuffled(seed.0).order(epoch).into_iter().map(|index| index as i64).collect();
             Tensor::from_vec(order, [self.0.len()], &cpu)
         })?;
         Ok(PyTensor::new(order))
@@ -161,7 +161,7 @@ impl PySplit {
     ) -> Outcome<PyBatches> {
         let device = or_default(py, device)?;
         if batch_size == 0 {
-            return Err(Failure::value("batches: a batch size of 0"));
+            return Err(Failure::value_error("batches: a batch size of 0"));
         }
         let shuffle = shuffle.map(|Seed(seed)| seed);
         let mut batches = match shuffle {
@@ -238,16 +238,16 @@ impl PyBatchIterator {
 }
 
 /// Two splits, the names of the classes, and a line that says where the images came from.
-type Images = (PySplit, PySplit, Vec<String>, String);
+type ImageSplits = (PySplit, PySplit, Vec<String>, String);
 
-fn images(mnist: &Mnist) -> Images {
+fn image_splits(mnist: &Mnist) -> ImageSplits {
     let names = mnist.class_names().to_vec();
     (PySplit(mnist.train().clone()), PySplit(mnist.test().clone()), names, mnist.origin().to_string())
 }
 
 #[pyfunction]
 #[pyo3(signature = (source, fashion, classes=None))]
-fn _mnist(py: Python<'_>, source: Source, fashion: bool, classes: Option<usize>) -> Outcome<Images> {
+fn _mnist(py: Python<'_>, source: Source, fashion: bool, classes: Option<usize>) -> Outcome<ImageSplits> {
     let source = source.data()?;
     let mnist = load(py, move || {
         let mnist = match (source, fashion) {
@@ -260,11 +260,11 @@ fn _mnist(py: Python<'_>, source: Source, fashion: bool, classes: Option<usize>)
             None => Ok(mnist),
         }
     })?;
-    Ok(images(&mnist))
+    Ok(image_splits(&mnist))
 }
 
 #[pyfunction]
-fn _cifar10(py: Python<'_>, source: Source) -> Outcome<Images> {
+fn _cifar10(py: Python<'_>, source: Source) -> Outcome<ImageSplits> {
     let source = source.data()?;
     let cifar = load(py, move || Cifar10::load(source))?;
     let names = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
@@ -287,8 +287,10 @@ impl PyTable {
     #[new]
     fn new(columns: Vec<String>, rows: Vec<Vec<f64>>) -> Outcome<PyTable> {
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
-            let (found, wanted) = (rows[at].len(), columns.len());
-            return Err(Failure::value(format!("table: row {at} has {found} numbers, expected {wanted}")));
+            let (count, expected) = (rows[at].len(), columns.len());
+            return Err(Failure::value_error(format!(
+                "table: row {at} has {count} numbers, expected {expected}"
+            )));
         }
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         Ok(PyTable(Table::new(&names, rows.concat())?))
@@ -392,9 +394,9 @@ impl PyStandardisation {
         Ok(PyTable(self.0.apply(&table.get().0)?))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Scales)> {
-        let made_by = py.import("ternion._ternion")?.getattr("_data")?.getattr("_standardisation")?;
-        Ok((made_by, (self.0.columns().to_vec(), self.0.means().to_vec(), self.0.deviations().to_vec())))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Moments)> {
+        let constructor = py.import("ternion._ternion")?.getattr("_data")?.getattr("_standardisation")?;
+        Ok((constructor, (self.0.columns().to_vec(), self.0.means().to_vec(), self.0.deviations().to_vec())))
     }
 
     /// Converts standardized numbers, [rows, columns], float32 or float64, back to their original
@@ -409,7 +411,7 @@ impl PyStandardisation {
 }
 
 /// Columns, means and deviations.
-type Scales = (Vec<String>, Vec<f64>, Vec<f64>);
+type Moments = (Vec<String>, Vec<f64>, Vec<f64>);
 
 /// Restores a pickled `Standardisation`.
 #[pyfunction]
@@ -431,7 +433,7 @@ fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
     }
     match missing.extract::<f64>() {
         Ok(fill) if fill.is_finite() => Ok(MissingCells::Filled(fill)),
-        _ => Err(Failure::value(format!(
+        _ => Err(Failure::value_error(format!(
             "read_csv: missing {}, expected a finite number, or \"drop\"",
             missing.repr()?
         ))),

@@ -2,8 +2,8 @@
 
 use crate::arguments::{Count, Seed};
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::run::wait;
+use crate::extract::of;
+use crate::gil::wait;
 use parking_lot::RwLock;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -100,11 +100,11 @@ impl PyDevice {
     /// peak of those in use (peak).
     fn memory<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let memory = self.0.memory();
-        let told = PyDict::new(py);
+        let usage = PyDict::new(py);
         for (name, bytes) in [("in_use", memory.in_use), ("cached", memory.cached), ("peak", memory.peak)] {
-            told.set_item(name, bytes)?;
+            usage.set_item(name, bytes)?;
         }
-        Ok(told)
+        Ok(usage)
     }
 }
 
@@ -134,31 +134,31 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArgument {
             Ok(name) => Ok(DeviceArgument::Named(name)),
             Err(_) => {
                 let kind = object.get_type().name()?.to_string();
-                Err(Failure::kind(format!("device: expected a ternion.device or its name, got {kind}")))
+                Err(Failure::type_error(format!("device: expected a ternion.device or its name, got {kind}")))
             }
         }
     }
 }
 
 /// The devices that were opened, the seed for all of them, and the default device of new tensors.
-struct Known {
+struct DeviceRegistry {
     open: Vec<Device>,
     default: Option<Device>,
     seed: Option<u64>,
 }
 
-static KNOWN: LazyLock<RwLock<Known>> =
-    LazyLock::new(|| RwLock::new(Known { open: Vec::new(), default: None, seed: None }));
+static REGISTRY: LazyLock<RwLock<DeviceRegistry>> =
+    LazyLock::new(|| RwLock::new(DeviceRegistry { open: Vec::new(), default: None, seed: None }));
 
 fn open(py: Python<'_>, name: &str) -> Outcome<Device> {
     let device = wait(py, || ternion::device(name))?;
-    let mut known = KNOWN.write();
-    if !known.open.iter().any(|open| open.is(&device)) {
+    let mut registry = REGISTRY.write();
+    if !registry.open.iter().any(|open| open.is(&device)) {
         // A seed applies to every device, including those that are opened later.
-        if let Some(seed) = known.seed {
+        if let Some(seed) = registry.seed {
             device.seed(seed);
         }
-        known.open.push(device.clone());
+        registry.open.push(device.clone());
     }
     Ok(device)
 }
@@ -169,11 +169,11 @@ pub fn or_default(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<Dev
     if let Some(device) = device {
         return device.open(py);
     }
-    if let Some(default) = &KNOWN.read().default {
+    if let Some(default) = &REGISTRY.read().default {
         return Ok(default.clone());
     }
     let cpu = open(py, "cpu")?;
-    KNOWN.write().default = Some(cpu.clone());
+    REGISTRY.write().default = Some(cpu.clone());
     Ok(cpu)
 }
 
@@ -184,7 +184,7 @@ pub fn or_default(py: Python<'_>, device: Option<DeviceArgument>) -> Outcome<Dev
 #[pyfunction]
 fn set_default_device(py: Python<'_>, device: DeviceArgument) -> Outcome<()> {
     let device = device.open(py)?;
-    KNOWN.write().default = Some(device);
+    REGISTRY.write().default = Some(device);
     Ok(())
 }
 
@@ -204,9 +204,9 @@ fn manual_seed(py: Python<'_>, seed: Seed) -> Outcome<()> {
     let Seed(seed) = seed;
     or_default(py, None)?;
     wait(py, || {
-        let mut known = KNOWN.write();
-        known.seed = Some(seed);
-        known.open.iter().for_each(|device| device.seed(seed));
+        let mut registry = REGISTRY.write();
+        registry.seed = Some(seed);
+        registry.open.iter().for_each(|device| device.seed(seed));
         Ok(())
     })
 }
@@ -215,15 +215,15 @@ fn manual_seed(py: Python<'_>, seed: Seed) -> Outcome<()> {
 /// No device is opened.
 #[pyfunction]
 fn devices(py: Python<'_>) -> Outcome<Vec<Bound<'_, PyDict>>> {
-    let found = wait(py, || Ok(ternion::devices()))?;
-    let told = found.into_iter().map(|device| {
+    let available = wait(py, || Ok(ternion::devices()))?;
+    let entries = available.into_iter().map(|device| {
         let entry = PyDict::new(py);
         entry.set_item("name", device.name)?;
         entry.set_item("hardware", device.hardware)?;
         entry.set_item("memory", device.memory)?;
         Ok(entry)
     });
-    Ok(told.collect::<PyResult<Vec<_>>>()?)
+    Ok(entries.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Adds the class and the functions of devices to the module.

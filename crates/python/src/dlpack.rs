@@ -3,9 +3,9 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::foreign::{Foreign, address};
-use crate::run::wait;
+use crate::external_memory::{ExternalArray, address};
+use crate::extract::of;
+use crate::gil::wait;
 use crate::streams::{self, CUDA};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
@@ -21,10 +21,10 @@ const CPU: i32 = 1;
 const CUDA_HOST: i32 = 3;
 
 /// Names of a capsule that has not been consumed yet, and of a consumed one.
-const FRESH: &CStr = c"dltensor";
-const TAKEN: &CStr = c"used_dltensor";
-const FRESH_VERSIONED: &CStr = c"dltensor_versioned";
-const TAKEN_VERSIONED: &CStr = c"used_dltensor_versioned";
+const NAME: &CStr = c"dltensor";
+const USED_NAME: &CStr = c"used_dltensor";
+const NAME_VERSIONED: &CStr = c"dltensor_versioned";
+const USED_NAME_VERSIONED: &CStr = c"used_dltensor_versioned";
 
 /// Set in the flags of read-only memory.
 const READ_ONLY: u64 = 1;
@@ -86,8 +86,8 @@ const fn data_type(dtype: DType) -> DLDataType {
 
 /// The two versions of the structure that a capsule contains.
 trait Managed: Sized {
-    const FRESH: &'static CStr;
-    const TAKEN: &'static CStr;
+    const NAME: &'static CStr;
+    const USED_NAME: &'static CStr;
     fn new(tensor: DLTensor, context: *mut c_void) -> Self;
     fn tensor(&self) -> &DLTensor;
     fn is_read_only(&self) -> bool;
@@ -99,7 +99,7 @@ trait Managed: Sized {
 }
 
 /// The data that an exported tensor needs.
-struct Kept {
+struct ManagerContext {
     tensor: Tensor,
     /// The CUDA stream on which the consumer uses the tensor, if it is known.
     stream: Option<usize>,
@@ -107,7 +107,7 @@ struct Kept {
     strides: Vec<i64>,
 }
 
-impl Drop for Kept {
+impl Drop for ManagerContext {
     /// The memory is reused only after the work that the consumer has queued.
     fn drop(&mut self) {
         if !streams::follow(self.tensor.device(), self.stream) {
@@ -121,7 +121,7 @@ impl Drop for Kept {
 /// Runs `f` while holding the GIL. A consumer may release a tensor on any thread, and may have
 /// released the GIL within a call of ours, where PyO3 still counts it as held: the memory may
 /// belong to a Python array, whose reference count must not be changed then.
-fn with_interpreter(f: impl FnOnce()) {
+fn with_gil(f: impl FnOnce()) {
     // SAFETY: the interpreter was checked to be running; the acquired state is released once, on
     // the same thread.
     unsafe {
@@ -137,20 +137,20 @@ fn with_interpreter(f: impl FnOnce()) {
 }
 
 macro_rules! managed {
-    ($kind:ident $fresh:ident $taken:ident $this:ident => $read_only:expr; $($field:ident: $value:expr),*) => {
+    ($kind:ident $name:ident $used_name:ident $this:ident => $read_only:expr; $($field:ident: $value:expr),*) => {
         impl Managed for $kind {
-            const FRESH: &'static CStr = $fresh;
-            const TAKEN: &'static CStr = $taken;
+            const NAME: &'static CStr = $name;
+            const USED_NAME: &'static CStr = $used_name;
             fn new(tensor: DLTensor, context: *mut c_void) -> Self {
                 unsafe extern "C" fn delete(this: *mut $kind) {
-                    // SAFETY: both it and its context were created in `exported` by Box::into_raw;
-                    // the consumer calls this once.
-                    let (_, kept) = unsafe {
+                    // SAFETY: both it and its context were created in `export_capsule` by
+                    // Box::into_raw; the consumer calls this once.
+                    let (_, context) = unsafe {
                         let this = Box::from_raw(this);
-                        let kept = Box::from_raw(this.context.cast::<Kept>());
-                        (this, kept)
+                        let context = Box::from_raw(this.context.cast::<ManagerContext>());
+                        (this, context)
                     };
-                    with_interpreter(|| drop(kept));
+                    with_gil(|| drop(context));
                 }
                 $kind { tensor, context, deleter: Some(delete), $($field: $value),* }
             }
@@ -173,8 +173,8 @@ macro_rules! managed {
     };
 }
 
-managed! { DLManagedTensor FRESH TAKEN _this => false; }
-managed! { DLManagedTensorVersioned FRESH_VERSIONED TAKEN_VERSIONED this => this.flags & READ_ONLY != 0; major: 1, minor: 0, flags: 0 }
+managed! { DLManagedTensor NAME USED_NAME _this => false; }
+managed! { DLManagedTensorVersioned NAME_VERSIONED USED_NAME_VERSIONED this => this.flags & READ_ONLY != 0; major: 1, minor: 0, flags: 0 }
 
 /// Returns the device in DLPack's terms.
 fn device_of(device: &Device) -> Outcome<DLDevice> {
@@ -190,28 +190,32 @@ fn device_of(device: &Device) -> Outcome<DLDevice> {
 }
 
 /// Releases the contents of a capsule unless they were consumed.
-unsafe extern "C" fn forget<M: Managed>(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn destroy_capsule<M: Managed>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls this with the capsule, once, when its last reference is gone.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, M::FRESH.as_ptr()) == 1 {
-            M::release(ffi::PyCapsule_GetPointer(capsule, M::FRESH.as_ptr()).cast());
+        if ffi::PyCapsule_IsValid(capsule, M::NAME.as_ptr()) == 1 {
+            M::release(ffi::PyCapsule_GetPointer(capsule, M::NAME.as_ptr()).cast());
         }
     }
 }
 
-fn exported<M: Managed>(py: Python<'_>, tensor: Tensor, stream: Option<usize>) -> Outcome<Bound<'_, PyAny>> {
+fn export_capsule<M: Managed>(
+    py: Python<'_>,
+    tensor: Tensor,
+    stream: Option<usize>,
+) -> Outcome<Bound<'_, PyAny>> {
     let (data, device) = (address(&tensor)? as *mut c_void, device_of(tensor.device())?);
     let (rank, dtype) = (tensor.rank() as i32, data_type(tensor.dtype()));
     let shape = tensor.dims().iter().map(|&size| size as i64).collect();
     let strides = tensor.layout().strides().iter().map(|&stride| stride as i64).collect();
-    let mut kept = Box::new(Kept { tensor, stream, shape, strides });
-    let (shape, strides) = (kept.shape.as_mut_ptr(), kept.strides.as_mut_ptr());
-    let told = DLTensor { data, device, ndim: rank, dtype, shape, strides, byte_offset: 0 };
-    let managed = Box::into_raw(Box::new(M::new(told, Box::into_raw(kept).cast())));
+    let mut context = Box::new(ManagerContext { tensor, stream, shape, strides });
+    let (shape, strides) = (context.shape.as_mut_ptr(), context.strides.as_mut_ptr());
+    let dl_tensor = DLTensor { data, device, ndim: rank, dtype, shape, strides, byte_offset: 0 };
+    let managed = Box::into_raw(Box::new(M::new(dl_tensor, Box::into_raw(context).cast())));
     // SAFETY: the name is static and the pointer is not null; on failure no other reference to it
     // exists.
     unsafe {
-        let capsule = ffi::PyCapsule_New(managed.cast(), M::FRESH.as_ptr(), Some(forget::<M>));
+        let capsule = ffi::PyCapsule_New(managed.cast(), M::NAME.as_ptr(), Some(destroy_capsule::<M>));
         if capsule.is_null() {
             M::release(managed);
             return Err(PyErr::fetch(py).into());
@@ -245,7 +249,7 @@ impl PyTensor {
             .into());
         }
         let own = device_of(tensor.device())?;
-        if dl_device.is_some_and(|asked| asked != (own.kind, own.index)) {
+        if dl_device.is_some_and(|requested| requested != (own.kind, own.index)) {
             if dl_device.is_some_and(|(kind, _)| kind != CPU) || copy == Some(false) {
                 return Err(PyBufferError::new_err(
                     "the tensor is on another device than the one that was asked for",
@@ -261,18 +265,18 @@ impl PyTensor {
             // PyTorch and JAX do not support negative strides, and their error messages are
             // misleading.
             if copy == Some(false) {
-                let told =
+                let message =
                     "the tensor has negative strides, which others do not take: contiguous() copies it";
-                return Err(PyBufferError::new_err(told).into());
+                return Err(PyBufferError::new_err(message).into());
             }
             tensor = wait(py, || tensor.copy())?;
         }
-        let stream = streams::asked(stream)?;
+        let stream = streams::parse_stream(stream)?;
         wait(py, || streams::precede(tensor.device(), stream))?;
         if max_version.is_some_and(|(major, _)| major >= 1) {
-            return exported::<DLManagedTensorVersioned>(py, tensor, stream);
+            return export_capsule::<DLManagedTensorVersioned>(py, tensor, stream);
         }
-        exported::<DLManagedTensor>(py, tensor, stream)
+        export_capsule::<DLManagedTensor>(py, tensor, stream)
     }
 
     /// Returns the location of the memory in DLPack's terms: a kind (1: CPU, 2: CUDA) and an index.
@@ -283,42 +287,42 @@ impl PyTensor {
 }
 
 /// A tensor of another library, which is released when this is dropped.
-struct Taken<M: Managed>(NonNull<M>);
+struct OwnedManaged<M: Managed>(NonNull<M>);
 
 // SAFETY: DLPack's deleters may be called from any thread; those of Python objects acquire the GIL
 // themselves.
-unsafe impl<M: Managed> Send for Taken<M> {}
-// SAFETY: only `imported` reads from it, before it is shared.
-unsafe impl<M: Managed> Sync for Taken<M> {}
+unsafe impl<M: Managed> Send for OwnedManaged<M> {}
+// SAFETY: only `consume_capsule` reads from it, before it is shared.
+unsafe impl<M: Managed> Sync for OwnedManaged<M> {}
 
-impl<M: Managed> Drop for Taken<M> {
+impl<M: Managed> Drop for OwnedManaged<M> {
     fn drop(&mut self) {
         // SAFETY: consumed once, from a capsule that was renamed.
         unsafe { M::release(self.0.as_ptr()) }
     }
 }
 
-fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
+fn consume_capsule<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
     let raw = capsule.as_ptr();
     // SAFETY: the name is checked before the pointer is read, and changed before any other thread
     // can read it: the GIL is held throughout.
-    let taken = unsafe {
-        if ffi::PyCapsule_IsValid(raw, M::FRESH.as_ptr()) != 1 {
+    let owned = unsafe {
+        if ffi::PyCapsule_IsValid(raw, M::NAME.as_ptr()) != 1 {
             return Ok(None);
         }
-        let pointer = ffi::PyCapsule_GetPointer(raw, M::FRESH.as_ptr()).cast::<M>();
+        let pointer = ffi::PyCapsule_GetPointer(raw, M::NAME.as_ptr()).cast::<M>();
         let Some(pointer) = NonNull::new(pointer) else { return Ok(None) };
-        if ffi::PyCapsule_SetName(raw, M::TAKEN.as_ptr()) != 0 {
+        if ffi::PyCapsule_SetName(raw, M::USED_NAME.as_ptr()) != 0 {
             return Err(PyErr::fetch(capsule.py()).into());
         }
-        Taken(pointer)
+        OwnedManaged(pointer)
     };
-    // SAFETY: alive as long as `taken`.
-    let managed = unsafe { taken.0.as_ref() };
+    // SAFETY: alive as long as `owned`.
+    let managed = unsafe { owned.0.as_ref() };
     let (tensor, is_read_only) = (managed.tensor(), managed.is_read_only());
     let dtype = DType::ALL.into_iter().find(|&dtype| data_type(dtype) == tensor.dtype).ok_or_else(|| {
         let DLDataType { code, bits, lanes } = tensor.dtype;
-        Failure::kind(format!(
+        Failure::type_error(format!(
             "from_dlpack: elements of code {code}, {bits} bits, {lanes} lanes, which no dtype of ternion is"
         ))
     })?;
@@ -326,13 +330,13 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
         DLDevice { kind: CPU | CUDA_HOST, .. } => "cpu".to_owned(),
         DLDevice { kind: CUDA, index } => format!("cuda:{index}"),
         DLDevice { kind, .. } => {
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "from_dlpack: memory on a device of kind {kind}, expected 1 (the processor) or 2 (CUDA)"
             )));
         }
     };
-    let rank =
-        usize::try_from(tensor.ndim).map_err(|_| Failure::value("from_dlpack: a negative number of axes"))?;
+    let rank = usize::try_from(tensor.ndim)
+        .map_err(|_| Failure::value_error("from_dlpack: a negative number of axes"))?;
     // SAFETY: guaranteed by DLPack: `ndim` sizes, and as many strides unless the pointer is null.
     let (shape, strides) = unsafe {
         let sizes = if rank == 0 { &[] } else { std::slice::from_raw_parts(tensor.shape, rank) };
@@ -341,49 +345,50 @@ fn take<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Tens
         (sizes, strides.map(<[i64]>::to_vec))
     };
     let shape: Vec<usize> = shape.iter().map(|&size| usize::try_from(size).unwrap_or_default()).collect();
-    let dense = ternion::Layout::row_major(ternion::Shape::new(&shape)?);
+    let row_major = ternion::Layout::row_major(ternion::Shape::new(&shape)?);
     let strides = strides.map_or_else(
-        || dense.strides().to_vec(),
+        || row_major.strides().to_vec(),
         |strides| strides.into_iter().map(|stride| stride as isize).collect(),
     );
     let address = tensor.data as usize + tensor.byte_offset as usize;
     // The address of memory without elements may be null.
     let address = if shape.contains(&0) { 64 } else { address };
     let device = or_default(capsule.py(), Some(DeviceArgument::Named(device)))?;
-    // SAFETY: guaranteed by the producer; `taken` owns the memory.
-    let shared = unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, Box::new(taken))? };
+    // SAFETY: guaranteed by the producer; `owned` owns the memory.
+    let shared =
+        unsafe { ExternalArray { address, dtype, shape, strides }.tensor(&device, Box::new(owned))? };
     // Read-only memory is copied instead of shared.
     Ok(Some(if is_read_only { wait(capsule.py(), || shared.copy())? } else { shared }))
 }
 
 /// Returns a tensor that shares the memory of `object`, which exports it by `__dlpack__`.
-pub fn imported(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+pub fn import_tensor(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     if object.cast::<PyCapsule>().is_ok() {
-        return of_capsule(object);
+        return from_capsule(object);
     }
     let py = object.py();
-    let asked = PyDict::new(py);
-    if let Some(stream) = streams::of_importer(object)? {
-        asked.set_item("stream", stream)?;
+    let kwargs = PyDict::new(py);
+    if let Some(stream) = streams::importer_stream(object)? {
+        kwargs.set_item("stream", stream)?;
     }
-    let first = asked.copy()?;
-    asked.set_item("max_version", PyTuple::new(py, [1, 0])?)?;
-    let capsule = match object.call_method("__dlpack__", (), Some(&asked)) {
+    let first = kwargs.copy()?;
+    kwargs.set_item("max_version", PyTuple::new(py, [1, 0])?)?;
+    let capsule = match object.call_method("__dlpack__", (), Some(&kwargs)) {
         // A producer of the first version does not know this argument.
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
             object.call_method("__dlpack__", (), Some(&first))?
         }
         other => other?,
     };
-    of_capsule(&capsule)
+    from_capsule(&capsule)
 }
 
 /// Returns a tensor that shares the memory of a capsule, which is consumed.
-fn of_capsule(capsule: &Bound<'_, PyAny>) -> Outcome<Tensor> {
-    match take::<DLManagedTensorVersioned>(capsule)? {
+fn from_capsule(capsule: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    match consume_capsule::<DLManagedTensorVersioned>(capsule)? {
         Some(tensor) => Ok(tensor),
-        None => take::<DLManagedTensor>(capsule)?.ok_or_else(|| {
-            Failure::value("from_dlpack: a capsule that is none of DLPack, or was taken before")
+        None => consume_capsule::<DLManagedTensor>(capsule)?.ok_or_else(|| {
+            Failure::value_error("from_dlpack: a capsule that is none of DLPack, or was taken before")
         }),
     }
 }
@@ -408,17 +413,20 @@ fn from_dlpack(
 ) -> Outcome<PyTensor> {
     if !x.hasattr("__dlpack__")? && x.cast::<PyCapsule>().is_err() {
         let kind = x.get_type().name()?.to_string();
-        return Err(Failure::kind(format!("from_dlpack: expected an array with __dlpack__, got {kind}")));
+        return Err(Failure::type_error(format!(
+            "from_dlpack: expected an array with __dlpack__, got {kind}"
+        )));
     }
-    let (py, shared) = (x.py(), imported(x)?);
+    let (py, shared) = (x.py(), import_tensor(x)?);
     let device = device.map_or_else(|| Ok(shared.device().clone()), |device| device.open(py))?;
     if device.is(shared.device()) {
         return Ok(PyTensor::new(if copy == Some(true) { wait(py, || shared.copy())? } else { shared }));
     }
     if copy == Some(false) {
-        let (own, asked) = (shared.device().name(), device.name());
-        let told = format!("from_dlpack: an array on {own} for {asked}, which is a copy, and copy is False");
-        return Err(PyBufferError::new_err(told).into());
+        let (own, requested) = (shared.device().name(), device.name());
+        let message =
+            format!("from_dlpack: an array on {own} for {requested}, which is a copy, and copy is False");
+        return Err(PyBufferError::new_err(message).into());
     }
     Ok(PyTensor::new(wait(py, || shared.to_device(&device))?))
 }

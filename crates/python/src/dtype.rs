@@ -13,7 +13,7 @@ use ternion::DType;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
 
-fn named(name: &str) -> Option<DType> {
+fn dtype_of_name(name: &str) -> Option<DType> {
     DTYPES.iter().find(|(_, names)| names.contains(&name)).map(|(dtype, _)| *dtype)
 }
 
@@ -49,8 +49,8 @@ pub fn object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     let objects = OBJECTS.get_or_try_init(py, || {
         DTYPES.iter().map(|&(dtype, _)| Py::new(py, PyDType(dtype))).collect::<PyResult<Vec<_>>>()
     })?;
-    let found = DTYPES.iter().zip(objects).find(|((known, _), _)| *known == dtype);
-    found.map_or_else(|| Py::new(py, PyDType(dtype)), |(_, object)| Ok(object.clone_ref(py)))
+    let object = DTYPES.iter().zip(objects).find(|((known, _), _)| *known == dtype);
+    object.map_or_else(|| Py::new(py, PyDType(dtype)), |(_, object)| Ok(object.clone_ref(py)))
 }
 
 /// Adds the dtypes to the module.
@@ -77,25 +77,25 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
             return Ok(DTypeArgument(dtype.get().0));
         }
         let text = match object.cast::<PyType>() {
-            Ok(class) => of_class(&class),
+            Ok(class) => class_dtype_name(&class),
             Err(_) => object.str()?.to_string(),
         };
         // NumPy's dtypes print as float32 or <f4, PyTorch's as torch.float32.
         let last = text.rsplit('.').next().unwrap_or_default();
-        named(last).map(DTypeArgument).ok_or_else(|| {
+        dtype_of_name(last).map(DTypeArgument).ok_or_else(|| {
             let known: Vec<&str> = DTYPES.iter().map(|(_, names)| names[0]).collect();
-            Failure::kind(format!("dtype {text} is not known, expected one of {}", known.join(", ")))
+            Failure::type_error(format!("dtype {text} is not known, expected one of {}", known.join(", ")))
         })
     }
 }
 
-fn of_class(class: &Bound<'_, PyType>) -> String {
+fn class_dtype_name(class: &Bound<'_, PyType>) -> String {
     let py = class.py();
     let known = [
         (PyFloat::type_object(py), "float64"),
         (PyInt::type_object(py), "int64"),
         (PyBool::type_object(py), "bool"),
     ];
-    let found = known.iter().find(|(known, _)| class.is(known)).map(|(_, name)| (*name).to_owned());
-    found.unwrap_or_else(|| class.name().map_or_else(|_| "?".into(), |name| name.to_string()))
+    let name = known.iter().find(|(known, _)| class.is(known)).map(|(_, name)| (*name).to_owned());
+    name.unwrap_or_else(|| class.name().map_or_else(|_| "?".into(), |name| name.to_string()))
 }

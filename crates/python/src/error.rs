@@ -17,12 +17,12 @@ create_exception!(
 pub type Outcome<T> = Result<T, Failure>;
 
 /// Reports an error of an inner op under the name of the function that was called.
-pub trait Called {
-    fn called(self, function: &'static str) -> Self;
+pub trait WithOp {
+    fn with_op(self, function: &'static str) -> Self;
 }
 
-impl<T> Called for ternion::Result<T> {
-    fn called(self, function: &'static str) -> Self {
+impl<T> WithOp for ternion::Result<T> {
+    fn with_op(self, function: &'static str) -> Self {
         self.map_err(|error| error.in_name_of(function))
     }
 }
@@ -33,41 +33,41 @@ pub struct Failure(PyErr);
 
 impl Failure {
     /// An argument of an unsupported type.
-    pub fn kind(message: impl Into<String>) -> Failure {
-        Failure(PyTypeError::new_err(bounded(message.into())))
+    pub fn type_error(message: impl Into<String>) -> Failure {
+        Failure(PyTypeError::new_err(truncated(message.into())))
     }
 
     /// An argument with an invalid value.
-    pub fn value(message: impl Into<String>) -> Failure {
-        Failure(PyValueError::new_err(bounded(message.into())))
+    pub fn value_error(message: impl Into<String>) -> Failure {
+        Failure(PyValueError::new_err(truncated(message.into())))
     }
 
     /// An index or an axis out of range.
-    pub fn index(message: impl Into<String>) -> Failure {
-        Failure(PyIndexError::new_err(bounded(message.into())))
+    pub fn index_error(message: impl Into<String>) -> Failure {
+        Failure(PyIndexError::new_err(truncated(message.into())))
     }
 
     /// An operation that is not possible in the current state.
-    pub fn state(message: impl Into<String>) -> Failure {
-        Failure(PyRuntimeError::new_err(bounded(message.into())))
+    pub fn runtime_error(message: impl Into<String>) -> Failure {
+        Failure(PyRuntimeError::new_err(truncated(message.into())))
     }
 }
 
 /// Returns an error that carries an exception through Rust functions: where it reaches Python, the
 /// exception itself is raised.
-pub fn carried(function: &str, exception: PyErr) -> Error {
+pub fn callback_error(function: &str, exception: PyErr) -> Error {
     Error::callback(function, exception)
 }
 
 /// Returns the exception that an error carries, if any.
-fn exception_behind(error: &Error) -> Option<PyErr> {
+fn source_exception(error: &Error) -> Option<PyErr> {
     let Error::Callback { source, .. } = error else { return None };
     let exception = source.downcast_ref::<PyErr>()?;
     Some(Python::attach(|py| exception.clone_ref(py)))
 }
 
 /// Returns a hint, in Python terms, on how to cast an argument to the expected dtype.
-fn cast(error: &Error) -> String {
+fn cast_hint(error: &Error) -> String {
     let Error::DType { what, expected, .. } = error else { return String::new() };
     let argument = match *what {
         "logits" => "input",
@@ -84,10 +84,10 @@ fn cast(error: &Error) -> String {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        if let Some(exception) = exception_behind(&error) {
+        if let Some(exception) = source_exception(&error) {
             return Failure(exception);
         }
-        let message = bounded(dialect::message(&error) + &cast(&error));
+        let message = truncated(dialect::message(&error) + &cast_hint(&error));
         let op = dialect::op(&error);
         let exception = match error {
             Error::DType { .. } | Error::DTypeMismatch { .. } => PyTypeError::new_err(message),
@@ -113,17 +113,17 @@ impl From<Error> for Failure {
 
 /// The maximum length of a message in characters: a message that shows a caller's argument would
 /// otherwise be as long as the argument.
-const LONGEST: usize = 4000;
+const MAX_MESSAGE_CHARS: usize = 4000;
 
 /// Returns a message with its middle omitted if it is too long.
-fn bounded(message: String) -> String {
+fn truncated(message: String) -> String {
     let count = message.chars().count();
-    if count <= LONGEST {
+    if count <= MAX_MESSAGE_CHARS {
         return message;
     }
-    let begin: String = message.chars().take(LONGEST - 1000).collect();
+    let begin: String = message.chars().take(MAX_MESSAGE_CHARS - 1000).collect();
     let end: String = message.chars().skip(count - 500).collect();
-    format!("{begin} .. ({} characters) .. {end}", count - (LONGEST - 500))
+    format!("{begin} .. ({} characters) .. {end}", count - (MAX_MESSAGE_CHARS - 500))
 }
 
 /// Returns an OSError with the error number of the operating system, the subclass that Python has
@@ -134,7 +134,7 @@ pub fn os_error(code: Option<i32>, path: &str, detail: &str, message: String) ->
             let number = format!(" (os error {code})");
             PyOSError::new_err((
                 code,
-                bounded(detail.strip_suffix(&number).unwrap_or(detail).to_owned()),
+                truncated(detail.strip_suffix(&number).unwrap_or(detail).to_owned()),
                 path.to_owned(),
             ))
         }

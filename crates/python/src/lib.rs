@@ -1,7 +1,7 @@
 //! The native part of the Python package `ternion`; the rest is written in Python (python/ternion).
 //!
 //! Names and semantics are PyTorch's; `docs/python.md` lists the differences. Errors are raised as
-//! the corresponding exceptions (`error`), and no panic reaches Python (`run`).
+//! the corresponding exceptions (`error`), and no panic reaches Python (`gil`).
 
 mod arguments;
 mod autograd;
@@ -9,12 +9,14 @@ mod buffer;
 mod create;
 mod data;
 mod device;
+mod diagnostics;
 mod dialect;
 mod dlpack;
 mod dtype;
 mod error;
-mod expected;
-mod foreign;
+mod external_memory;
+mod extract;
+mod gil;
 mod methods;
 mod nn;
 mod numpy;
@@ -23,7 +25,6 @@ mod operators;
 mod optim;
 mod promote;
 mod random;
-mod run;
 mod scopes;
 mod shared;
 mod state;
@@ -32,7 +33,6 @@ mod tensor;
 mod text;
 mod train;
 mod transformer;
-mod trust;
 
 use pyo3::prelude::*;
 
@@ -74,9 +74,9 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let linalg = PyModule::new(module.py(), "_linalg")?;
     methods::linalg::register(&linalg)?;
     module.add_submodule(&linalg)?;
-    let trust = PyModule::new(module.py(), "_trust")?;
-    trust::register(&trust)?;
-    module.add_submodule(&trust)?;
+    let diagnostics = PyModule::new(module.py(), "_trust")?;
+    diagnostics::register(&diagnostics)?;
+    module.add_submodule(&diagnostics)?;
     let data = PyModule::new(module.py(), "_data")?;
     data::register(&data)?;
     text::register(&data)?;

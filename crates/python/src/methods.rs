@@ -2,13 +2,14 @@
 //! `ternion.exp(x)` is `x.exp()`.
 
 pub mod activations;
+mod argminmax;
 mod arithmetic;
 pub mod attention;
 pub mod compare;
 mod composed;
+mod conversion;
 pub mod elementwise;
 pub mod embeddings;
-mod extremes;
 pub mod functional;
 pub mod images;
 pub mod index;
@@ -18,7 +19,6 @@ pub mod linalg;
 mod linear;
 pub mod loss;
 pub mod margins;
-mod places;
 mod products;
 mod ranks;
 mod reduce;
@@ -26,7 +26,7 @@ mod reductions;
 mod scatter;
 mod shapes;
 mod special;
-mod spread;
+mod variance;
 mod views;
 pub mod windows;
 

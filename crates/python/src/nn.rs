@@ -1,14 +1,14 @@
 //! The native part of `ternion.nn`: parameters and their initialization.
 
-use crate::arguments::{Real, ShapeArgument, operand};
+use crate::arguments::{Real, ShapeArgument, extract_tensor};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
+use crate::extract::of;
+use crate::gil::{run, wait};
 use crate::promote::default_dtype;
-use crate::random::{PyGenerator, Source};
-use crate::run::{run, wait};
-use crate::tensor::{PyTensor, apart};
+use crate::random::{PyGenerator, RandomSource};
+use crate::tensor::{PyTensor, detached_handle};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -35,14 +35,14 @@ impl PyParameter {
 
 /// Returns a parameter of integer or bool dtype: a tensor without a gradient. The `Param` of the
 /// core supports only floats.
-fn untrained(data: &Tensor, requires_grad: bool) -> Outcome<PyTensor> {
+fn without_grad(data: &Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if requires_grad {
         let name = crate::dialect::dtype_name(data.dtype());
-        return Err(Failure::kind(format!(
+        return Err(Failure::type_error(format!(
             "Parameter: data is {name}, expected a floating dtype, or requires_grad=False: gradients flow to floats alone"
         )));
     }
-    Ok(PyTensor::new(apart(data.detach())))
+    Ok(PyTensor::new(detached_handle(data.detach())))
 }
 
 #[pymethods]
@@ -53,9 +53,9 @@ impl PyParameter {
         data: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = of::Parameter)] requires_grad: bool,
     ) -> Outcome<PyClassInitializer<PyParameter>> {
-        let data = operand("Parameter", "data", data)?;
+        let data = extract_tensor("Parameter", "data", data)?;
         if !data.dtype().is_float() {
-            return untrained(&data, requires_grad).map(PyParameter::of);
+            return without_grad(&data, requires_grad).map(PyParameter::of);
         }
         let param = Param::new(&data)?;
         if !requires_grad {
@@ -96,7 +96,9 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
         "fan_in" => Fan::In,
         "fan_out" => Fan::Out,
         other => {
-            return Err(Failure::value(format!("init: mode {other:?}, expected \"fan_in\" or \"fan_out\"")));
+            return Err(Failure::value_error(format!(
+                "init: mode {other:?}, expected \"fan_in\" or \"fan_out\""
+            )));
         }
     };
     let nonlinearity = match nonlinearity {
@@ -107,7 +109,9 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
         "selu" => Nonlinearity::SELU,
         other => {
             let known = "linear, sigmoid, conv1d, conv2d, tanh, relu, leaky_relu, selu";
-            return Err(Failure::value(format!("init: nonlinearity {other:?}, expected one of {known}")));
+            return Err(Failure::value_error(format!(
+                "init: nonlinearity {other:?}, expected one of {known}"
+            )));
         }
     };
     Ok(match (name, numbers) {
@@ -119,14 +123,14 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
         ("kaiming_normal", _) => Init::KaimingNormal { fan, nonlinearity },
         ("xavier_uniform", &[gain]) => Init::XavierUniform { gain },
         ("xavier_normal", &[gain]) => Init::XavierNormal { gain },
-        _ => return Err(Failure::value(format!("init: {name} of {} numbers", numbers.len()))),
+        _ => return Err(Failure::value_error(format!("init: {name} of {} numbers", numbers.len()))),
     })
 }
 
 /// Checks that the parameters of a distribution are valid.
 fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
     let are_finite = |numbers: [f64; 2]| numbers.iter().all(|number| number.is_finite());
-    let (fits, told) = match *init {
+    let (fits, message) = match *init {
         Init::Uniform { low, high } => (
             are_finite([low, high]) && low <= high,
             format!("from {low} to {high}, expected finite numbers in this order"),
@@ -143,7 +147,7 @@ fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
         ),
         _ => (true, String::new()),
     };
-    if fits { Ok(()) } else { Err(Failure::value(format!("{name}_: {told}"))) }
+    if fits { Ok(()) } else { Err(Failure::value_error(format!("{name}_: {message}"))) }
 }
 
 /// Creates an initialized tensor, for `ternion.nn.init` and layers.
@@ -165,7 +169,7 @@ fn _initial(
     let (init, device) = (distribution(name, &numbers, fan, nonlinearity)?, or_default(py, device)?);
     check_distribution(name, &init)?;
     let (shape, dtype) = (Shape::new(&shape.0)?, dtype.map_or_else(default_dtype, |dtype| dtype.0));
-    let source = Source::of(generator, &device)?;
+    let source = RandomSource::of(generator, &device)?;
     run(py, shape.elements(), || source.draw(&device, || init.tensor(shape, dtype, &device)))
         .map(PyTensor::new)
 }

@@ -2,15 +2,15 @@
 
 use crate::device::or_default;
 use crate::error::{Failure, Outcome};
-use crate::foreign::{Foreign, address};
-use crate::run::wait;
+use crate::external_memory::{ExternalArray, address};
+use crate::gil::wait;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ternion::{DType, Tensor};
 
 /// Returns NumPy's code of a dtype; it has no bfloat16.
-fn code(dtype: DType) -> Option<&'static str> {
+fn typestr(dtype: DType) -> Option<&'static str> {
     let is_little = cfg!(target_endian = "little");
     Some(match (dtype, is_little) {
         (DType::F64, true) => "<f8",
@@ -38,15 +38,15 @@ fn code(dtype: DType) -> Option<&'static str> {
     })
 }
 
-fn dtype_of(array: &Bound<'_, PyAny>, code_of_array: &str) -> Outcome<DType> {
-    DType::ALL.into_iter().find(|&dtype| code(dtype) == Some(code_of_array)).ok_or_else(|| {
-        let numpy = DType::ALL.into_iter().filter(|&dtype| code(dtype).is_some());
+fn dtype_of(array: &Bound<'_, PyAny>, array_typestr: &str) -> Outcome<DType> {
+    DType::ALL.into_iter().find(|&dtype| typestr(dtype) == Some(array_typestr)).ok_or_else(|| {
+        let numpy = DType::ALL.into_iter().filter(|&dtype| typestr(dtype).is_some());
         let known: Vec<&str> = numpy.map(crate::dialect::dtype_name).collect();
         // NumPy's name of the dtype, if the array is a NumPy array.
         let name = array.getattr("dtype").and_then(|dtype| Ok(dtype.str()?.to_string()));
-        Failure::kind(format!(
+        Failure::type_error(format!(
             "an array of dtype {}, expected one of {}: array.astype(..) makes it one",
-            name.unwrap_or_else(|_| code_of_array.to_owned()),
+            name.unwrap_or_else(|_| array_typestr.to_owned()),
             known.join(", ")
         ))
     })
@@ -54,34 +54,34 @@ fn dtype_of(array: &Bound<'_, PyAny>, code_of_array: &str) -> Outcome<DType> {
 
 /// Returns a tensor that shares the memory of an array, or of any other object that exports the
 /// address of its elements; `None` for other objects. Read-only memory is copied.
-pub fn viewed(object: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
+pub fn array_view(object: &Bound<'_, PyAny>) -> Outcome<Option<Tensor>> {
     if let Ok(interface) = object.getattr("__array_interface__") {
-        return of_interface(object, &interface.cast_into::<PyDict>().map_err(PyErr::from)?).map(Some);
+        return from_interface(object, &interface.cast_into::<PyDict>().map_err(PyErr::from)?).map(Some);
     }
     if object.hasattr("__dlpack__")? {
-        return crate::dlpack::imported(object).map(Some);
+        return crate::dlpack::import_tensor(object).map(Some);
     }
     // Pandas and other libraries create an array on request.
     if object.hasattr("__array__")? {
         let array = object.call_method0("__array__")?;
         if !array.is(object) && array.hasattr("__array_interface__")? {
-            return viewed(&array);
+            return array_view(&array);
         }
     }
     Ok(None)
 }
 
-fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outcome<Tensor> {
+fn from_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outcome<Tensor> {
     let field = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
         Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
     };
-    let missing = |name: &str| Failure::kind(format!("an array interface without {name}"));
+    let missing = |name: &str| Failure::type_error(format!("an array interface without {name}"));
     let dtype = dtype_of(array, &field("typestr")?.ok_or_else(|| missing("typestr"))?.extract::<String>()?)?;
     let shape: Vec<usize> = field("shape")?.ok_or_else(|| missing("shape"))?.extract()?;
     // If the data field is not a tuple of an address and a read-only flag, the memory belongs to a
     // buffer object, and NumPy copies the elements.
     let Some(data) = field("data")?.filter(|data| data.is_instance_of::<PyTuple>()) else {
-        return of_copy(array);
+        return from_copy(array);
     };
     let (address, is_read_only): (usize, bool) = data.extract()?;
     let size = dtype.size() as isize;
@@ -92,7 +92,7 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
     let fits = strides.iter().all(|stride| stride % size == 0) && address.is_multiple_of(dtype.size());
     if is_read_only || !fits {
         // A copy by NumPy is writable, contiguous and aligned.
-        return of_copy(array);
+        return from_copy(array);
     }
     let strides = strides.into_iter().map(|stride| stride / size).collect();
     let device = or_default_cpu(array.py())?;
@@ -101,10 +101,10 @@ fn of_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Outc
     let owner = Box::new((array.clone().unbind(), interface.clone().unbind()));
     // SAFETY: guaranteed by NumPy for its interface; the array and the interface, which are the
     // owner, keep its memory alive.
-    unsafe { Foreign { address, dtype, shape, strides }.tensor(&device, owner) }
+    unsafe { ExternalArray { address, dtype, shape, strides }.tensor(&device, owner) }
 }
 
-fn of_copy(array: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+fn from_copy(array: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     // The `copy` method of a scalar returns a scalar again, which some versions of NumPy export as
     // read-only.
     let copy = array.py().import("numpy")?.call_method1("array", (array,))?;
@@ -114,9 +114,9 @@ fn of_copy(array: &Bound<'_, PyAny>) -> Outcome<Tensor> {
         None => true,
     };
     if is_read_only {
-        return Err(Failure::value("an array whose copy is read-only, too"));
+        return Err(Failure::value_error("an array whose copy is read-only, too"));
     }
-    of_interface(&copy, &interface)
+    from_interface(&copy, &interface)
 }
 
 fn or_default_cpu(py: Python<'_>) -> Outcome<ternion::Device> {
@@ -148,11 +148,11 @@ fn from_numpy(array: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
     match array.getattr("__array_interface__") {
         Ok(interface) => {
             let interface = interface.cast_into::<PyDict>().map_err(PyErr::from)?;
-            of_interface(array, &interface).map(PyTensor::new)
+            from_interface(array, &interface).map(PyTensor::new)
         }
         Err(_) => {
             let kind = array.get_type().name()?.to_string();
-            Err(Failure::kind(format!("from_numpy: expected an array of NumPy, got {kind}")))
+            Err(Failure::type_error(format!("from_numpy: expected an array of NumPy, got {kind}")))
         }
     }
 }
@@ -172,18 +172,18 @@ impl Elements {
     }
 }
 
-fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> Outcome<Bound<'py, PyDict>> {
-    let code = code(tensor.dtype())
-        .ok_or_else(|| Failure::kind("NumPy has no bfloat16: convert the tensor with float() first"))?;
+fn array_interface<'py>(py: Python<'py>, tensor: &Tensor) -> Outcome<Bound<'py, PyDict>> {
+    let typestr = typestr(tensor.dtype())
+        .ok_or_else(|| Failure::type_error("NumPy has no bfloat16: convert the tensor with float() first"))?;
     let size = tensor.dtype().size() as isize;
     let strides: Vec<isize> = tensor.layout().strides().iter().map(|stride| stride * size).collect();
-    let told = PyDict::new(py);
-    told.set_item("shape", PyTuple::new(py, tensor.dims())?)?;
-    told.set_item("typestr", code)?;
-    told.set_item("data", (address(tensor)?, false))?;
-    told.set_item("strides", PyTuple::new(py, strides)?)?;
-    told.set_item("version", 3)?;
-    Ok(told)
+    let interface = PyDict::new(py);
+    interface.set_item("shape", PyTuple::new(py, tensor.dims())?)?;
+    interface.set_item("typestr", typestr)?;
+    interface.set_item("data", (address(tensor)?, false))?;
+    interface.set_item("strides", PyTuple::new(py, strides)?)?;
+    interface.set_item("version", 3)?;
+    Ok(interface)
 }
 
 #[pymethods]
@@ -205,15 +205,16 @@ impl PyTensor {
             tensor = wait(py, || tensor.detach().to_device(&cpu))?;
         }
         if tensor.needs_grad() {
-            return Err(Failure::state(
+            return Err(Failure::runtime_error(
                 "numpy() of a tensor that a gradient flows to: call detach().numpy()",
             ));
         }
         if tensor.device().name() != "cpu" {
-            let told = format!("numpy() of a tensor on {}: copy it with cpu() first", tensor.device().name());
-            return Err(Failure::kind(told));
+            let interface =
+                format!("numpy() of a tensor on {}: copy it with cpu() first", tensor.device().name());
+            return Err(Failure::type_error(interface));
         }
-        let elements = Elements { interface: interface(py, &tensor)?.unbind(), _tensor: tensor };
+        let elements = Elements { interface: array_interface(py, &tensor)?.unbind(), _tensor: tensor };
         Ok(py.import("numpy")?.call_method1("asarray", (Bound::new(py, elements)?,))?)
     }
 

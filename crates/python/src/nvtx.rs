@@ -10,7 +10,7 @@ thread_local! {
 
 /// NVTX's return value if no profiler is attached.
 #[cfg(not(feature = "cuda"))]
-const UNHEARD: i32 = -2;
+const NVTX_UNAVAILABLE: i32 = -2;
 
 #[pyfunction]
 fn _nvtx_push(message: &str) -> i32 {
@@ -19,7 +19,7 @@ fn _nvtx_push(message: &str) -> i32 {
     #[cfg(not(feature = "cuda"))]
     {
         let _ = message;
-        UNHEARD
+        NVTX_UNAVAILABLE
     }
 }
 
@@ -28,7 +28,7 @@ fn _nvtx_pop() -> i32 {
     #[cfg(feature = "cuda")]
     return NVTX.with(ternion::Nvtx::pop);
     #[cfg(not(feature = "cuda"))]
-    UNHEARD
+    NVTX_UNAVAILABLE
 }
 
 #[pyfunction]

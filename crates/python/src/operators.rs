@@ -4,26 +4,29 @@ mod compare;
 mod named;
 
 pub use compare::equal_to;
-pub use named::check_factor;
+pub use named::check_alpha_dtype;
 
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::promote::{Number, beside, default_dtype, floating, meet, of_tensors, with_number};
-use crate::run::run;
-use crate::tensor::{PyTensor, is_recorded, may_change};
+use crate::extract::of;
+use crate::gil::run;
+use crate::promote::{
+    Number, default_dtype, promote_pair, result_type, result_type_with_number, scalar_tensor_like,
+    to_floating,
+};
+use crate::tensor::{PyTensor, check_in_place, is_recorded};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
 use ternion::{DType, Error, Result, Scalar, Tensor, no_grad};
 
 /// The result of an operator. `NotImplemented` makes Python try the other operand.
-type Answer = Outcome<Py<PyAny>>;
+type OperatorResult = Outcome<Py<PyAny>>;
 
-fn not_implemented(py: Python<'_>) -> Answer {
+fn not_implemented(py: Python<'_>) -> OperatorResult {
     Ok(py.NotImplemented())
 }
 
-fn answer(py: Python<'_>, tensor: Tensor) -> Answer {
+fn wrap_result(py: Python<'_>, tensor: Tensor) -> OperatorResult {
     Ok(Py::new(py, PyTensor::new(tensor))?.into_any())
 }
 
@@ -97,22 +100,22 @@ const FMOD: Operator = Operator {
 
 impl Operator {
     #[inline]
-    fn of_tensors(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    fn compute(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         if a.dtype() == b.dtype() && a.dtype().is_float() && a.device().is(b.device()) {
             return (self.tensors)(a, b);
         }
-        self.of_different(a, b)
+        self.compute_promoted(a, b)
     }
 
     /// Applies the operator to tensors that are not floats, or differ in dtype or device.
     #[cold]
-    fn of_different(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        if self.kind == Kind::Quotient && of_tensors(a, b).is_some_and(|dtype| !dtype.is_float()) {
+    fn compute_promoted(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        if self.kind == Kind::Quotient && result_type(a, b).is_some_and(|dtype| !dtype.is_float()) {
             // Before promotion: the common integer dtype need not represent the numbers of both.
-            let (a, b) = meet(&floating(a)?, &floating(b)?)?;
+            let (a, b) = promote_pair(&to_floating(a)?, &to_floating(b)?)?;
             return (self.tensors)(&a, &b);
         }
-        let (a, b) = meet(a, b)?;
+        let (a, b) = promote_pair(a, b)?;
         match (self.kind, a.dtype()) {
             (Kind::Sum, DType::Bool) => a.logical_or(&b),
             (Kind::Product, DType::Bool) => a.logical_and(&b),
@@ -122,7 +125,7 @@ impl Operator {
 
     /// Returns the dtype of the result with a number.
     fn dtype_with(self, dtype: DType, number: Number) -> DType {
-        let dtype = with_number(dtype, number);
+        let dtype = result_type_with_number(dtype, number);
         if self.kind == Kind::Quotient && !dtype.is_float() { default_dtype() } else { dtype }
     }
 
@@ -131,7 +134,7 @@ impl Operator {
         match other {
             Operand::Number(number) => self.dtype_with(a.dtype(), *number),
             // If there is no common dtype, the op fails.
-            Operand::Tensor(b) => match of_tensors(a, b).unwrap_or(a.dtype()) {
+            Operand::Tensor(b) => match result_type(a, b).unwrap_or(a.dtype()) {
                 dtype if self.kind == Kind::Quotient && !dtype.is_float() => default_dtype(),
                 dtype => dtype,
             },
@@ -158,7 +161,7 @@ impl Operator {
                     Operand::Tensor(b) => b.dtype() == DType::Bool,
                 };
                 if a.dtype() == DType::Bool || is_bool(other) {
-                    return Err(Failure::state(
+                    return Err(Failure::runtime_error(
                         "sub: a difference of truth values; ~x inverts them, x ^ y tells where they differ, x.int() makes them numbers",
                     ));
                 }
@@ -168,7 +171,7 @@ impl Operator {
                     (is_left, a.dtype().is_float(), other)
                     && exponent < 0
                 {
-                    return Err(Failure::state(format!(
+                    return Err(Failure::runtime_error(format!(
                         "pow: Integers to negative integer powers are not allowed: {} to the power of {exponent}; convert to a floating dtype first",
                         crate::dialect::dtype_name(a.dtype())
                     )));
@@ -176,13 +179,13 @@ impl Operator {
             }
             Kind::Division if !a.dtype().is_float() && self.dtype(a, other).is_int() => {
                 let zero = match other {
-                    _ if is_nothing(a, other) => false,
+                    _ if is_empty_result(a, other) => false,
                     _ if is_left => has_zero(py, a)?,
                     Operand::Tensor(b) => has_zero(py, b)?,
                     Operand::Number(number) => matches!(number, Number::Int(0) | Number::Bool(false)),
                 };
                 if zero {
-                    return Err(Failure::state("ZeroDivisionError: whole numbers divided by 0"));
+                    return Err(Failure::runtime_error("ZeroDivisionError: whole numbers divided by 0"));
                 }
             }
             _ => {}
@@ -191,26 +194,26 @@ impl Operator {
     }
 
     /// Returns an error if the result may not be written to `a`.
-    fn check_place(self, name: &str, a: &Tensor, other: &Operand) -> Outcome<()> {
+    fn check_in_place_dtype(self, name: &str, a: &Tensor, other: &Operand) -> Outcome<()> {
         let (own, result) = (a.dtype(), self.dtype(a, other));
         let fits = own.is_float() || own == result || (own != DType::Bool && !result.is_float());
         if fits {
             return Ok(());
         }
-        Err(Failure::state(format!(
+        Err(Failure::runtime_error(format!(
             "{name}: result type {} can't be cast to the desired output type {}: in place an operator keeps the dtype of its tensor",
             crate::dialect::dtype_name(result),
             crate::dialect::dtype_name(own)
         )))
     }
 
-    fn of_number(self, a: &Tensor, number: Number, is_left: bool) -> Result<Tensor> {
+    fn compute_with_number(self, a: &Tensor, number: Number, is_left: bool) -> Result<Tensor> {
         let dtype = self.dtype_with(a.dtype(), number);
         if dtype == DType::Bool {
             return match (self.kind, is_left) {
                 // x ** True is x, and x ** False is True.
-                (Kind::Power, false) => a.logical_or(&beside(a, number)?.logical_not()?),
-                _ => self.of_different(a, &beside(a, number)?),
+                (Kind::Power, false) => a.logical_or(&scalar_tensor_like(a, number)?.logical_not()?),
+                _ => self.compute_promoted(a, &scalar_tensor_like(a, number)?),
             };
         }
         let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
@@ -218,49 +221,49 @@ impl Operator {
         f(&a, number.scalar())
     }
 
-    fn apply(self, slf: &PyTensor, other: &Bound<'_, PyAny>, is_left: bool) -> Answer {
+    fn apply(self, slf: &PyTensor, other: &Bound<'_, PyAny>, is_left: bool) -> OperatorResult {
         let (py, a) = (other.py(), slf.tensor());
-        let Some(operand) = Operand::beside(other, &a)? else { return not_implemented(py) };
+        let Some(operand) = Operand::with_arrays(other, &a)? else { return not_implemented(py) };
         self.apply_to(py, &a, operand, is_left)
     }
 
     /// Applies the operator as a named method, where Python does not try the other operand.
-    fn apply_named(self, name: &str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Answer {
+    fn apply_named(self, name: &str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> OperatorResult {
         let a = slf.tensor();
-        let operand = Operand::named(name, other, &a)?;
+        let operand = Operand::for_function(name, other, &a)?;
         self.apply_to(other.py(), &a, operand, false)
     }
 
     #[inline]
-    fn apply_to(self, py: Python<'_>, a: &Tensor, operand: Operand, is_left: bool) -> Answer {
+    fn apply_to(self, py: Python<'_>, a: &Tensor, operand: Operand, is_left: bool) -> OperatorResult {
         self.check(py, a, &operand, is_left)?;
         let result = match operand {
             // An array on the left; for a tensor on the left its own method is called first.
-            Operand::Tensor(b) if is_left => {
-                run(py, a.elements().max(b.elements()), || self.of_tensors(&b, a))?
+            Operand::Tensor(b) if is_left => run(py, a.elements().max(b.elements()), || self.compute(&b, a))?,
+            Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || self.compute(a, &b))?,
+            Operand::Number(number) => {
+                run(py, a.elements(), || self.compute_with_number(a, number, is_left))?
             }
-            Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || self.of_tensors(a, &b))?,
-            Operand::Number(number) => run(py, a.elements(), || self.of_number(a, number, is_left))?,
         };
-        answer(py, result)
+        wrap_result(py, result)
     }
 
     /// Applies the operator in place. If that would lose a gradient, another tensor replaces that
     /// of this object.
     fn apply_in_place(self, name: &'static str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
         let (py, a) = (other.py(), slf.tensor());
-        let operand = Operand::named(name, other, &a)?;
-        may_change(&a)?;
+        let operand = Operand::for_function(name, other, &a)?;
+        check_in_place(&a)?;
         self.check(py, &a, &operand, false)?;
-        self.check_place(name, &a, &operand)?;
+        self.check_in_place_dtype(name, &a, &operand)?;
         let is_recorded = match &operand {
             Operand::Tensor(b) => is_recorded(&[&a, b]),
             Operand::Number(_) => is_recorded(&[&a]),
         };
         let result = run(py, a.elements(), || {
             let result = match operand {
-                Operand::Tensor(b) => self.of_tensors(&a, &b)?,
-                Operand::Number(number) => self.of_number(&a, number, false)?,
+                Operand::Tensor(b) => self.compute(&a, &b)?,
+                Operand::Number(number) => self.compute_with_number(&a, number, false)?,
             };
             if result.shape() != a.shape() {
                 let (got, own) = (result.dims(), a.dims());
@@ -274,12 +277,12 @@ impl Operator {
             }
             Ok(result)
         })?;
-        if is_recorded { slf.put_recorded(py, result) } else { Ok(()) }
+        if is_recorded { slf.store_recorded(py, result) } else { Ok(()) }
     }
 }
 
 /// Returns whether the result of an operator has no elements.
-fn is_nothing(a: &Tensor, other: &Operand) -> bool {
+fn is_empty_result(a: &Tensor, other: &Operand) -> bool {
     a.elements() == 0 || matches!(other, Operand::Tensor(b) if b.elements() == 0)
 }
 
@@ -292,20 +295,26 @@ fn has_zero(py: Python<'_>, divisor: &Tensor) -> Outcome<bool> {
 }
 
 /// Runs `f` on both tensors in their common dtype.
-fn met(a: &Tensor, b: &Tensor, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let (a, b) = meet(a, b)?;
+fn promote_and_apply(a: &Tensor, b: &Tensor, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let (a, b) = promote_pair(a, b)?;
     f(&a, &b)
 }
 
 /// `&`, `|`, `^`: on bools and on the bits of integers, in the common dtype.
-fn logical(slf: &PyTensor, other: &Bound<'_, PyAny>, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Answer {
+fn apply_bitwise(
+    slf: &PyTensor,
+    other: &Bound<'_, PyAny>,
+    f: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> OperatorResult {
     let (py, a) = (other.py(), slf.tensor());
-    let result = match Operand::beside(other, &a)? {
-        Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || met(&a, &b, f))?,
-        Some(Operand::Number(number)) => run(py, a.elements(), || met(&a, &beside(&a, number)?, f))?,
+    let result = match Operand::with_arrays(other, &a)? {
+        Some(Operand::Tensor(b)) => run(py, a.elements().max(b.elements()), || promote_and_apply(&a, &b, f))?,
+        Some(Operand::Number(number)) => {
+            run(py, a.elements(), || promote_and_apply(&a, &scalar_tensor_like(&a, number)?, f))?
+        }
         None => return not_implemented(py),
     };
-    answer(py, result)
+    wrap_result(py, result)
 }
 
 macro_rules! arithmetic {
@@ -313,10 +322,10 @@ macro_rules! arithmetic {
         #[pymethods]
         impl PyTensor {
             $(
-                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
+                fn $name(&self, other: &Bound<'_, PyAny>) -> OperatorResult {
                     $operator.apply(self, other, false)
                 }
-                fn $reflected(&self, other: &Bound<'_, PyAny>) -> Answer {
+                fn $reflected(&self, other: &Bound<'_, PyAny>) -> OperatorResult {
                     $operator.apply(self, other, true)
                 }
                 fn $in_place(&self, other: &Bound<'_, PyAny>) -> Outcome<()> {
@@ -341,11 +350,11 @@ macro_rules! bitwise {
         #[pymethods]
         impl PyTensor {
             $(
-                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
-                    logical(self, other, |a, b| a.$method(b))
+                fn $name(&self, other: &Bound<'_, PyAny>) -> OperatorResult {
+                    apply_bitwise(self, other, |a, b| a.$method(b))
                 }
-                fn $reflected(&self, other: &Bound<'_, PyAny>) -> Answer {
-                    logical(self, other, |a, b| a.$method(b))
+                fn $reflected(&self, other: &Bound<'_, PyAny>) -> OperatorResult {
+                    apply_bitwise(self, other, |a, b| a.$method(b))
                 }
             )*
         }
@@ -359,29 +368,29 @@ bitwise! {
 }
 
 /// Computes the matrix product of tensors of any dtypes.
-fn product(py: Python<'_>, a: &Tensor, b: &Tensor) -> Outcome<Tensor> {
+fn promoted_matmul(py: Python<'_>, a: &Tensor, b: &Tensor) -> Outcome<Tensor> {
     run(py, a.elements().max(b.elements()), || {
         if a.dtype() == b.dtype() {
             return a.matmul(b);
         }
-        let (a, b) = meet(a, b)?;
+        let (a, b) = promote_pair(a, b)?;
         a.matmul(&b)
     })
 }
 
 #[pymethods]
 impl PyTensor {
-    fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> Answer {
+    fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> OperatorResult {
         match modulo {
             None => POW.apply(self, other, false),
-            Some(_) => Err(Failure::kind("pow() of a tensor takes no third argument")),
+            Some(_) => Err(Failure::type_error("pow() of a tensor takes no third argument")),
         }
     }
 
-    fn __rpow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> Answer {
+    fn __rpow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> OperatorResult {
         match modulo {
             None => POW.apply(self, other, true),
-            Some(_) => Err(Failure::kind("pow() of a tensor takes no third argument")),
+            Some(_) => Err(Failure::type_error("pow() of a tensor takes no third argument")),
         }
     }
 
@@ -389,18 +398,18 @@ impl PyTensor {
         POW.apply_in_place("**=", self, other)
     }
 
-    fn __matmul__(&self, other: &Bound<'_, PyAny>) -> Answer {
+    fn __matmul__(&self, other: &Bound<'_, PyAny>) -> OperatorResult {
         let (py, a) = (other.py(), self.tensor());
-        match Operand::beside(other, &a)? {
-            Some(Operand::Tensor(b)) => answer(py, product(py, &a, &b)?),
+        match Operand::with_arrays(other, &a)? {
+            Some(Operand::Tensor(b)) => wrap_result(py, promoted_matmul(py, &a, &b)?),
             _ => not_implemented(py),
         }
     }
 
-    fn __rmatmul__(&self, other: &Bound<'_, PyAny>) -> Answer {
+    fn __rmatmul__(&self, other: &Bound<'_, PyAny>) -> OperatorResult {
         let (py, b) = (other.py(), self.tensor());
-        match Operand::beside(other, &b)? {
-            Some(Operand::Tensor(a)) => answer(py, product(py, &a, &b)?),
+        match Operand::with_arrays(other, &b)? {
+            Some(Operand::Tensor(a)) => wrap_result(py, promoted_matmul(py, &a, &b)?),
             _ => not_implemented(py),
         }
     }
@@ -418,7 +427,7 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::matmul)] other: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
-        product(py, &self.tensor(), &other.get().tensor()).map(PyTensor::new)
+        promoted_matmul(py, &self.tensor(), &other.get().tensor()).map(PyTensor::new)
     }
 
     fn __neg__(&self, py: Python<'_>) -> Outcome<PyTensor> {
@@ -437,16 +446,16 @@ impl PyTensor {
         let dtype = self.tensor().dtype();
         if dtype.is_float() {
             let name = crate::dialect::dtype_name(dtype);
-            return Err(Failure::kind(format!(
+            return Err(Failure::type_error(format!(
                 "~ of a tensor of {name}, expected whole numbers or truth values"
             )));
         }
         self.map(py, Tensor::bitwise_not)
     }
 
-    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> OperatorResult {
         let (py, a) = (other.py(), self.tensor());
-        match compare::side(other, &a)? {
+        match compare::comparison_operand(other, &a)? {
             Some(operand) => compare::compare(py, op, &a, operand),
             None => not_implemented(py),
         }

@@ -2,7 +2,7 @@
 
 use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
-use crate::run::wait;
+use crate::gil::wait;
 use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
 use parking_lot::{Mutex, MutexGuard};
@@ -38,16 +38,16 @@ fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: 
     match settings.get_item(name)? {
         Some(value) => value.extract::<T>().map_err(|error| {
             let error: PyErr = error.into();
-            Failure::kind(format!("{name}: {error}"))
+            Failure::type_error(format!("{name}: {error}"))
         }),
-        None => Err(Failure::kind(format!("the setting {name} is missing"))),
+        None => Err(Failure::type_error(format!("the setting {name} is missing"))),
     }
 }
 
 /// Creates the optimizer of each Python class. The listed fields of its configuration are settings
 /// in Python, under the same names.
 macro_rules! optimizers {
-    ($($optimizer:ident, $config:ident: $($field:ident)* $(, $other:ident = $made:ident)?;)*) => {
+    ($($optimizer:ident, $config:ident: $($field:ident)* $(, $other:ident = $parsed:ident)?;)*) => {
         fn optimizer_of(
             class: &str,
             groups: Vec<ParamGroup>,
@@ -57,14 +57,14 @@ macro_rules! optimizers {
                 $(stringify!($optimizer) => {
                     let config = $config {
                         $($field: setting(settings, stringify!($field))?,)*
-                        $($other: $made(settings)?,)?
+                        $($other: $parsed(settings)?,)?
                         // Missing gradients are reported here, with names.
                         allow_missing_gradients: true,
                         ..Default::default()
                     };
                     Box::new($optimizer::with_groups(groups, config)?)
                 })*
-                _ => return Err(Failure::value(format!("no optimizer {class}"))),
+                _ => return Err(Failure::value_error(format!("no optimizer {class}"))),
             })
         }
     };
@@ -85,7 +85,7 @@ fn adjustment(settings: &Bound<'_, PyDict>) -> Outcome<MuonLrAdjustment> {
     match setting::<Option<String>>(settings, "adjust_lr_fn")?.as_deref() {
         None | Some("original") => Ok(MuonLrAdjustment::Original),
         Some("match_rms_adamw") => Ok(MuonLrAdjustment::MatchRmsAdamW),
-        Some(other) => Err(Failure::value(format!(
+        Some(other) => Err(Failure::value_error(format!(
             "Muon: adjust_lr_fn {other:?}, expected None, \"original\" or \"match_rms_adamw\""
         ))),
     }
@@ -106,10 +106,10 @@ fn current(object: &PyTensor, param: &Param) -> Outcome<Tensor> {
     if object.param().is_some() {
         return Ok(tensor);
     }
-    let held = param.tensor();
-    if !held.buffer().is(tensor.buffer())
-        || held.layout() != tensor.layout()
-        || held.dtype() != tensor.dtype()
+    let stored = param.tensor();
+    if !stored.buffer().is(tensor.buffer())
+        || stored.layout() != tensor.layout()
+        || stored.dtype() != tensor.dtype()
     {
         param.replace(tensor)?;
     }
@@ -118,7 +118,7 @@ fn current(object: &PyTensor, param: &Param) -> Outcome<Tensor> {
 
 /// Returns the `stacklevel` of a warning that is to be attributed to the line that called into the
 /// package, through any number of its functions.
-pub(crate) fn level_of_caller(py: Python<'_>) -> PyResult<i32> {
+pub(crate) fn caller_stacklevel(py: Python<'_>) -> PyResult<i32> {
     let mut frame = py.import("sys")?.call_method0("_getframe")?;
     let mut level = 1;
     loop {
@@ -135,7 +135,7 @@ pub(crate) fn level_of_caller(py: Python<'_>) -> PyResult<i32> {
 impl PySteps {
     /// Locks the group when no other thread uses it. That thread may need the GIL to finish, so the
     /// GIL is released during the wait.
-    fn held(&self, py: Python<'_>) -> MutexGuard<'_, Group> {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Group> {
         loop {
             if let Some(group) = self.0.try_lock() {
                 return group;
@@ -151,16 +151,16 @@ impl PySteps {
 }
 
 /// Replaces the label of a parameter in the error of a step by its name.
-fn renamed(py: Python<'_>, failure: Failure, labels: &[String], names: &[String]) -> Failure {
+fn use_param_names(py: Python<'_>, failure: Failure, labels: &[String], names: &[String]) -> Failure {
     let error = PyErr::from(failure);
     let text = error.value(py).to_string();
-    let told = labels.iter().zip(names).find_map(|(label, name)| {
+    let message = labels.iter().zip(names).find_map(|(label, name)| {
         let (begin, end) = text.split_once(&format!(": {label} is ["))?;
         // The message contains the shape itself.
         let name = name.split(" of shape ").next().unwrap_or_default();
         (label != name).then(|| format!("{begin}: {name} is [{end}"))
     });
-    told.map_or(Failure::from(error), Failure::value)
+    message.map_or(Failure::from(error), Failure::value_error)
 }
 
 #[pymethods]
@@ -185,7 +185,7 @@ impl PySteps {
     /// without a gradient: in a warning that names it, or in an error if `strict`. Returns whether
     /// a gradient was missing.
     fn step(&self, py: Python<'_>, lr: Real, maximize: bool, strict: bool, warned: bool) -> Outcome<bool> {
-        let mut group = self.held(py);
+        let mut group = self.lock(py);
         let Group { parameters, params, names, labels, optimizer } = &mut *group;
         let mut gradients = Gradients::default();
         let mut missing = Vec::new();
@@ -205,16 +205,18 @@ impl PySteps {
         }
         if !missing.is_empty() && (strict || !warned) {
             let (names, it) = (missing.join(", "), if missing.len() == 1 { "it" } else { "them" });
-            let told = format!(
+            let message = format!(
                 "no gradient for {names}: the loss does not depend on {it}, or backward() was not called, or zero_grad() was called after it"
             );
             if strict {
-                return Err(Failure::state(format!("{told} (an error, as the optimizer is strict)")));
+                return Err(Failure::runtime_error(format!(
+                    "{message} (an error, as the optimizer is strict)"
+                )));
             }
             let left = if missing.len() == 1 { "it is left as it is" } else { "they are left as they are" };
-            let text = CString::new(format!("{told}; {left}"))
-                .map_err(|_| Failure::value("a name with a NUL character"))?;
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, level_of_caller(py)?)?;
+            let text = CString::new(format!("{message}; {left}"))
+                .map_err(|_| Failure::value_error("a name with a NUL character"))?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, caller_stacklevel(py)?)?;
         }
         let has_missing = !missing.is_empty();
         wait(py, || {
@@ -223,13 +225,13 @@ impl PySteps {
             }
             if gradients.is_empty() { Ok(()) } else { optimizer.step(&gradients) }
         })
-        .map_err(|failure| renamed(py, failure, labels, names))?;
+        .map_err(|failure| use_param_names(py, failure, labels, names))?;
         Ok(has_missing)
     }
 
     /// Sets the learning rate of the next step, also if the step is replayed.
     fn set_lr(&self, py: Python<'_>, lr: Real) -> Outcome<()> {
-        let mut group = self.held(py);
+        let mut group = self.lock(py);
         if group.optimizer.lr() != lr.0 {
             group.optimizer.set_lr(lr.0)?;
         }
@@ -239,13 +241,13 @@ impl PySteps {
     /// Sets the momentum of the next step, or the first beta. Returns whether the optimizer can
     /// change it without being recreated.
     fn set_momentum(&self, py: Python<'_>, momentum: Real) -> bool {
-        self.held(py).optimizer.set_momentum(momentum.0).is_ok()
+        self.lock(py).optimizer.set_momentum(momentum.0).is_ok()
     }
 
     /// Returns the state dict.
     fn state<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let state = {
-            let mut group = self.held(py);
+            let mut group = self.lock(py);
             let optimizer = &mut group.optimizer;
             wait(py, move || optimizer.state_dict())?
         };
@@ -255,13 +257,13 @@ impl PySteps {
     /// The learning rate of the next step.
     #[getter]
     fn lr(&self, py: Python<'_>) -> f64 {
-        self.held(py).optimizer.lr()
+        self.lock(py).optimizer.lr()
     }
 
     /// Restores a state dict.
     fn load(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> Outcome<()> {
         let dict = state_of(state, "load_state_dict")?;
-        let mut group = self.held(py);
+        let mut group = self.lock(py);
         let optimizer = &mut group.optimizer;
         wait(py, move || optimizer.load_state_dict(&dict))
     }
@@ -306,17 +308,17 @@ fn clipped<T: Send>(
             changed.push((tensor, grad));
         }
     }
-    let (gradients, found) = wait(py, || {
+    let (gradients, result) = wait(py, || {
         let tensors: Vec<&Tensor> = changed.iter().map(|(tensor, _)| tensor).collect();
-        let found = clip(&mut gradients, &tensors)?;
-        Ok((gradients, found))
+        let result = clip(&mut gradients, &tensors)?;
+        Ok((gradients, result))
     })?;
     for (tensor, grad) in &changed {
         if let Some(clipped) = gradients.get(tensor) {
             grad.get().replace(clipped.clone())?;
         }
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Adds the class and the functions to the module.

@@ -28,7 +28,7 @@ pub fn default_dtype() -> DType {
 fn set_default_dtype(d: DTypeArgument) -> Outcome<()> {
     if !d.0.is_float() {
         let name = crate::dialect::dtype_name(d.0);
-        return Err(Failure::kind(format!("set_default_dtype: {name}, expected a floating dtype")));
+        return Err(Failure::type_error(format!("set_default_dtype: {name}, expected a floating dtype")));
     }
     *DEFAULT.write() = d.0;
     Ok(())
@@ -57,7 +57,7 @@ fn kind(dtype: DType) -> u8 {
 
 /// Returns whether numbers of one dtype may be written to a tensor of another: bool to all,
 /// integers to integers and floats.
-pub fn is_held(numbers: DType, dtype: DType) -> bool {
+pub fn can_store(numbers: DType, dtype: DType) -> bool {
     kind(numbers) <= kind(dtype)
 }
 
@@ -67,7 +67,7 @@ fn is_wide_unsigned(dtype: DType) -> bool {
 }
 
 /// Returns the dtype that represents the numbers of both, if there is one.
-pub fn common(left: DType, right: DType) -> Option<DType> {
+pub fn promote_types(left: DType, right: DType) -> Option<DType> {
     if left == right {
         return Some(left);
     }
@@ -92,17 +92,17 @@ pub fn common(left: DType, right: DType) -> Option<DType> {
 }
 
 /// Returns the common dtype of two operands, if there is one.
-pub fn of_tensors(left: &Tensor, right: &Tensor) -> Option<DType> {
+pub fn result_type(left: &Tensor, right: &Tensor) -> Option<DType> {
     let (a, b) = (left.dtype(), right.dtype());
     match (left.rank() > 0, right.rank() > 0) {
         (true, false) if kind(b) <= kind(a) => Some(a),
         (false, true) if kind(a) <= kind(b) => Some(b),
-        _ => common(a, b),
+        _ => promote_types(a, b),
     }
 }
 
 /// Returns the common dtype of a tensor and a number.
-pub fn with_number(dtype: DType, number: Number) -> DType {
+pub fn result_type_with_number(dtype: DType, number: Number) -> DType {
     match number {
         Number::Float(_) if !dtype.is_float() => default_dtype(),
         Number::Int(_) if dtype == DType::Bool => DType::I64,
@@ -122,7 +122,7 @@ pub enum Number {
 impl std::fmt::Display for Number {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Number::Bool(truth) => write!(formatter, "{}", if *truth { "True" } else { "False" }),
+            Number::Bool(value) => write!(formatter, "{}", if *value { "True" } else { "False" }),
             Number::Int(value) => write!(formatter, "{value}"),
             Number::Float(value) if value.is_nan() => write!(formatter, "nan"),
             Number::Float(value) => write!(formatter, "{value:?}"),
@@ -142,7 +142,7 @@ impl Number {
 
     pub fn scalar(self) -> Scalar {
         match self {
-            Number::Bool(truth) => Scalar::Int(i64::from(truth)),
+            Number::Bool(value) => Scalar::Int(i64::from(value)),
             Number::Int(value) => u64::try_from(value).map_or(Scalar::Int(value as i64), Scalar::from),
             Number::Float(value) => Scalar::Float(value),
         }
@@ -151,8 +151,8 @@ impl Number {
 
 /// Converts both operands to their common dtype, if there is one, and to one device if one of them
 /// is a tensor without axes on the CPU.
-pub fn meet(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
-    let Some(dtype) = of_tensors(left, right) else {
+pub fn promote_pair(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
+    let Some(dtype) = result_type(left, right) else {
         // The next op reports the incompatible dtypes.
         return Ok((left.clone(), right.clone()));
     };
@@ -160,47 +160,47 @@ pub fn meet(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> 
     if left.device().is(right.device()) { Ok((left, right)) } else { on_one_device(left, right) }
 }
 
-/// Same as `meet` for three tensors.
-pub fn meet_three(a: &Tensor, b: &Tensor, c: &Tensor) -> ternion::Result<[Tensor; 3]> {
-    let (a, b) = meet(a, b)?;
-    let (a, c) = meet(&a, c)?;
-    let (b, c) = meet(&b, &c)?;
+/// Same as `promote_pair` for three tensors.
+pub fn promote_three(a: &Tensor, b: &Tensor, c: &Tensor) -> ternion::Result<[Tensor; 3]> {
+    let (a, b) = promote_pair(a, b)?;
+    let (a, c) = promote_pair(&a, c)?;
+    let (b, c) = promote_pair(&b, &c)?;
     Ok([a, b, c])
 }
 
 /// Returns the dtype in which a floating function of two operands is computed: their common dtype
 /// if it is floating, and the default dtype for integers. There is none for bool with an integer or
 /// bool.
-pub fn floats_of(left: &Tensor, right: &Tensor) -> Option<DType> {
-    let together = of_tensors(left, right)?;
-    let has_truth = left.dtype() == DType::Bool || right.dtype() == DType::Bool;
-    match (together.is_float(), has_truth) {
-        (true, _) => Some(together),
+pub fn common_float_dtype(left: &Tensor, right: &Tensor) -> Option<DType> {
+    let common = result_type(left, right)?;
+    let has_bool = left.dtype() == DType::Bool || right.dtype() == DType::Bool;
+    match (common.is_float(), has_bool) {
+        (true, _) => Some(common),
         (false, true) => None,
         (false, false) => Some(default_dtype()),
     }
 }
 
-/// Same as `meet` for a floating function. If there is no such dtype, the op reports it.
-pub fn meet_as_floats(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
-    match floats_of(left, right) {
-        Some(dtype) => meet(&left.to_dtype(dtype)?, &right.to_dtype(dtype)?),
-        None => meet(left, right),
+/// Same as `promote_pair` for a floating function. If there is no such dtype, the op reports it.
+pub fn promote_to_floats(left: &Tensor, right: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
+    match common_float_dtype(left, right) {
+        Some(dtype) => promote_pair(&left.to_dtype(dtype)?, &right.to_dtype(dtype)?),
+        None => promote_pair(left, right),
     }
 }
 
 /// Converts a tensor and the weights of its elements: floats to their common dtype, other weights
 /// to the dtype of the tensor.
-pub fn meet_weight(x: &Tensor, weight: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
+pub fn promote_weight(x: &Tensor, weight: &Tensor) -> ternion::Result<(Tensor, Tensor)> {
     match weight.dtype().is_float() || !x.dtype().is_float() {
-        true => meet(x, weight),
-        false => meet(x, &weight.to_dtype(x.dtype())?),
+        true => promote_pair(x, weight),
+        false => promote_pair(x, &weight.to_dtype(x.dtype())?),
     }
 }
 
 /// Returns the input in the dtype in which it is normalized: float32 for half precision with
 /// float32 parameters, as in PyTorch.
-pub fn beside_parameters(x: &Tensor, parameters: [&Option<Tensor>; 2]) -> ternion::Result<Tensor> {
+pub fn promote_to_parameters(x: &Tensor, parameters: [&Option<Tensor>; 2]) -> ternion::Result<Tensor> {
     let is_mixed = x.dtype().is_half() && ternion::precision::current().is_none();
     match is_mixed && parameters.into_iter().flatten().any(|parameter| parameter.dtype() == DType::F32) {
         true => x.to_dtype(DType::F32),
@@ -209,16 +209,16 @@ pub fn beside_parameters(x: &Tensor, parameters: [&Option<Tensor>; 2]) -> ternio
 }
 
 /// Returns whether a tensor may be moved to the device of the other operand, like a number.
-fn follows(tensor: &Tensor) -> bool {
+fn is_movable_scalar(tensor: &Tensor) -> bool {
     tensor.rank() == 0 && tensor.device().name() == "cpu"
 }
 
 fn on_one_device(left: Tensor, right: Tensor) -> ternion::Result<(Tensor, Tensor)> {
-    if follows(&right) {
+    if is_movable_scalar(&right) {
         let moved = right.to_device(left.device())?;
         return Ok((left, moved));
     }
-    if follows(&left) {
+    if is_movable_scalar(&left) {
         let moved = left.to_device(right.device())?;
         return Ok((moved, right));
     }
@@ -227,12 +227,12 @@ fn on_one_device(left: Tensor, right: Tensor) -> ternion::Result<(Tensor, Tensor
 }
 
 /// Returns the tensor with a floating dtype: integers and bool are converted to the default dtype.
-pub fn floating(tensor: &Tensor) -> ternion::Result<Tensor> {
+pub fn to_floating(tensor: &Tensor) -> ternion::Result<Tensor> {
     if tensor.dtype().is_float() { Ok(tensor.clone()) } else { tensor.to_dtype(default_dtype()) }
 }
 
 /// Returns the number as a tensor without axes, promoted with `tensor`, for the few functions that
 /// do not accept numbers.
-pub fn beside(tensor: &Tensor, number: Number) -> ternion::Result<Tensor> {
-    Tensor::full((), number.scalar(), with_number(tensor.dtype(), number), tensor.device())
+pub fn scalar_tensor_like(tensor: &Tensor, number: Number) -> ternion::Result<Tensor> {
+    Tensor::full((), number.scalar(), result_type_with_number(tensor.dtype(), number), tensor.device())
 }

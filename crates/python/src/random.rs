@@ -1,13 +1,13 @@
 //! Random numbers: the state of a device's generator, separate generators, and sampling.
 
-use crate::arguments::{Count, Seed, ShapeArgument, by_name};
-use crate::create::{Making, dtype_or, uniform};
+use crate::arguments::{Count, Seed, ShapeArgument, args_or_kwargs};
+use crate::create::{TensorOptions, dtype_or, uniform};
 use crate::device::{DeviceArgument, PyDevice, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::of;
-use crate::methods::elementwise::everywhere;
-use crate::run::run;
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::of;
+use crate::gil::run;
+use crate::methods::elementwise::full_mask;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -109,19 +109,19 @@ impl PyGenerator {
 
 /// The source of random numbers.
 #[derive(Clone, Copy)]
-pub struct Source<'g>(Option<&'g PyGenerator>);
+pub struct RandomSource<'g>(Option<&'g PyGenerator>);
 
-impl<'g> Source<'g> {
+impl<'g> RandomSource<'g> {
     /// Returns the source for a generator, or for the device itself.
-    pub fn of(generator: Option<&'g Bound<'_, PyGenerator>>, device: &Device) -> Outcome<Source<'g>> {
+    pub fn of(generator: Option<&'g Bound<'_, PyGenerator>>, device: &Device) -> Outcome<RandomSource<'g>> {
         let generator = generator.map(|generator| generator.get());
         match generator.filter(|generator| !generator.device.is(device)) {
-            Some(other) => Err(Failure::state(format!(
+            Some(other) => Err(Failure::runtime_error(format!(
                 "generator: of {}, expected one of {}",
                 other.device.name(),
                 device.name()
             ))),
-            None => Ok(Source(generator)),
+            None => Ok(RandomSource(generator)),
         }
     }
 
@@ -133,7 +133,7 @@ impl<'g> Source<'g> {
     }
 }
 
-macro_rules! random_of_a_shape {
+macro_rules! random_functions {
     ($($(#[$doc:meta])* $name:ident => $draw:expr;)*) => {
         $(
             $(#[$doc])*
@@ -165,10 +165,10 @@ macro_rules! random_of_a_shape {
                 #[pyo3(from_py_with = of::$name)] requires_grad: bool,
                 named: Option<&Bound<'_, PyDict>>,
             ) -> Outcome<PyTensor> {
-                let size = &by_name(size, named, "size", stringify!($name))?;
-                let making = Making::new(py, size, dtype, device, requires_grad, stringify!($name))?;
-                let source = Source::of(generator, &making.device)?;
-                making.make(py, |shape, dtype, device| source.draw(device, || $draw(shape, dtype, device)))
+                let size = &args_or_kwargs(size, named, "size", stringify!($name))?;
+                let options = TensorOptions::new(py, size, dtype, device, requires_grad, stringify!($name))?;
+                let source = RandomSource::of(generator, &options.device)?;
+                options.create(py, |shape, dtype, device| source.draw(device, || $draw(shape, dtype, device)))
             }
         )*
 
@@ -179,7 +179,7 @@ macro_rules! random_of_a_shape {
     };
 }
 
-random_of_a_shape! {
+random_functions! {
     /// Returns uniform random numbers in [0, 1).
     rand => uniform;
     /// Returns random numbers from the normal distribution with mean 0 and variance 1.
@@ -207,7 +207,7 @@ fn randint(
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
-    let missing = || Failure::kind("randint: expected high and size, or low, high and size");
+    let missing = || Failure::type_error("randint: expected high and size, or low, high and size");
     let high = high.ok_or_else(missing);
     let (low, high, size) = match (low, size) {
         (Some(high_alone), Some(size)) if high.is_err() => (0, high_alone, size),
@@ -216,13 +216,14 @@ fn randint(
         (None, None) => return Err(missing()),
     };
     let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
-    let source = Source::of(generator, &device)?;
+    let source = RandomSource::of(generator, &device)?;
     if dtype == DType::Bool && (low < 0 || high > 2) {
-        return Err(Failure::value(format!("randint: {low}..{high} does not fit bool")));
+        return Err(Failure::value_error(format!("randint: {low}..{high} does not fit bool")));
     }
     // Integers for a floating dtype, and for bool, are drawn as int64.
-    let whole = if dtype.is_int() { dtype } else { DType::I64 };
-    let draw = || source.draw(&device, || Tensor::randint(low, high, shape, whole, &device))?.to_dtype(dtype);
+    let int_dtype = if dtype.is_int() { dtype } else { DType::I64 };
+    let draw =
+        || source.draw(&device, || Tensor::randint(low, high, shape, int_dtype, &device))?.to_dtype(dtype);
     run(py, shape.elements(), draw).map(PyTensor::new)
 }
 
@@ -242,32 +243,34 @@ fn randperm(
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
     let (device, dtype, Count(n)) = (or_default(py, device)?, dtype_or(dtype, DType::I64), n);
-    let source = Source::of(generator, &device)?;
+    let source = RandomSource::of(generator, &device)?;
     let draw = || source.draw(&device, || Tensor::permutation(n, &device))?.to_dtype(dtype);
     run(py, n, draw).map(PyTensor::new)
 }
 
 /// Overwrites the elements with the result of `draw`.
-fn drawn<'py>(
+fn fill_random<'py>(
     slf: &Bound<'py, PyTensor>,
     generator: Option<&Bound<'py, PyGenerator>>,
     draw: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync,
 ) -> Outcome<Bound<'py, PyTensor>> {
-    let source = Source::of(generator, slf.get().tensor().device())?;
-    let made = |x: &Tensor| source.draw(x.device(), || draw(x)?.to_dtype(x.dtype()));
+    let source = RandomSource::of(generator, slf.get().tensor().device())?;
+    let sample = |x: &Tensor| source.draw(x.device(), || draw(x)?.to_dtype(x.dtype()));
     // The previous values do not affect the result, even if they are infinite or NaN.
-    PyTensor::change(slf, &[], |x| everywhere(x)?.where_(&made(x)?, x), |x| x.copy_(&made(x)?))
+    PyTensor::change(slf, &[], |x| full_mask(x)?.where_(&sample(x)?, x), |x| x.copy_(&sample(x)?))
 }
 
 /// Returns the value of the keyword argument `name`; other additional arguments are rejected.
-fn only(function: &str, more: &Bound<'_, PyDict>, name: &str) -> Outcome<Option<f64>> {
-    for key in more.keys() {
+fn single_keyword(function: &str, kwargs: &Bound<'_, PyDict>, name: &str) -> Outcome<Option<f64>> {
+    for key in kwargs.keys() {
         if key.extract::<String>()? != name {
             let key = key.extract::<String>()?;
-            return Err(Failure::kind(format!("{function}() got an unexpected keyword argument '{key}'")));
+            return Err(Failure::type_error(format!(
+                "{function}() got an unexpected keyword argument '{key}'"
+            )));
         }
     }
-    more.get_item(name)?.map(|given| Ok(of::uniform_(&given)?)).transpose()
+    kwargs.get_item(name)?.map(|value| Ok(of::uniform_(&value)?)).transpose()
 }
 
 /// Rejects values outside 0 to 1 on the CPU.
@@ -301,7 +304,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::bernoulli)] p: Option<f64>,
         generator: Option<&Bound<'_, PyGenerator>>,
     ) -> Outcome<PyTensor> {
-        let source = Source::of(generator, self.tensor().device())?;
+        let source = RandomSource::of(generator, self.tensor().device())?;
         self.map(py, |x| {
             if let Some(p) = p {
                 let draw = || Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device());
@@ -329,12 +332,14 @@ impl PyTensor {
     ) -> Outcome<Bound<'py, Self>> {
         if let Some(Ok(p)) = p.map(|p| p.cast::<PyTensor>()) {
             let p = p.get().tensor().detach();
-            check_probabilities(&p).called("bernoulli_")?;
-            let spread = |x: &Tensor| p.to_device(x.device())?.expand(*x.shape());
-            return drawn(slf, generator, |x| spread(x).and_then(|p| p.bernoulli()).called("bernoulli_"));
+            check_probabilities(&p).with_op("bernoulli_")?;
+            let expanded = |x: &Tensor| p.to_device(x.device())?.expand(*x.shape());
+            return fill_random(slf, generator, |x| {
+                expanded(x).and_then(|p| p.bernoulli()).with_op("bernoulli_")
+            });
         }
         let p: f64 = p.map_or(Ok(0.5), of::bernoulli_)?;
-        drawn(slf, generator, |x| Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device()))
+        fill_random(slf, generator, |x| Tensor::bernoulli_scalar(p, *x.shape(), x.dtype(), x.device()))
     }
 
     /// Fills the tensor with uniform random numbers in [low, high), in place: the tensor itself is
@@ -358,18 +363,18 @@ impl PyTensor {
         first: Option<&Bound<'py, PyDict>>,
     ) -> Outcome<Bound<'py, Self>> {
         // `from`, PyTorch's name of the lower bound, is a keyword in Python.
-        let first = first.map(|first| only("uniform_", first, "from")).transpose()?.flatten();
+        let first = first.map(|first| single_keyword("uniform_", first, "from")).transpose()?.flatten();
         if low.is_some() && first.is_some() || high.is_some() && to.is_some() {
-            return Err(Failure::kind("uniform_: an end twice, expected from and to"));
+            return Err(Failure::type_error("uniform_: an end twice, expected from and to"));
         }
         let (low, high) = (low.or(first).unwrap_or(0.0), high.or(to).unwrap_or(1.0));
         if !(low.is_finite() && high.is_finite() && low <= high) {
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "uniform_: from {low} to {high}, expected finite numbers in order"
             )));
         }
-        drawn(slf, generator, |x| {
-            let even = uniform(*x.shape(), x.dtype(), x.device()).called("uniform_")?;
+        fill_random(slf, generator, |x| {
+            let even = uniform(*x.shape(), x.dtype(), x.device()).with_op("uniform_")?;
             even.mul_scalar(high - low)?.add_scalar(low)
         })
     }
@@ -390,12 +395,12 @@ impl PyTensor {
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
         if !(mean.is_finite() && std.is_finite() && std >= 0.0) {
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "normal_: mean {mean} and deviation {std}, expected finite numbers, the second of at least 0"
             )));
         }
-        drawn(slf, generator, |x| {
-            let normal = Tensor::randn(*x.shape(), x.dtype(), x.device()).called("normal_")?;
+        fill_random(slf, generator, |x| {
+            let normal = Tensor::randn(*x.shape(), x.dtype(), x.device()).with_op("normal_")?;
             normal.mul_scalar(std)?.add_scalar(mean)
         })
     }
@@ -414,7 +419,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::exponential_)] lambd: f64,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
-        drawn(slf, generator, |x| Tensor::exponential(lambd, *x.shape(), x.dtype(), x.device()))
+        fill_random(slf, generator, |x| Tensor::exponential(lambd, *x.shape(), x.dtype(), x.device()))
     }
 
     /// Fills the tensor with random numbers whose logarithms are normally distributed with this
@@ -432,7 +437,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::log_normal_)] std: f64,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
-        drawn(slf, generator, |x| Tensor::log_normal(mean, std, *x.shape(), x.dtype(), x.device()))
+        fill_random(slf, generator, |x| Tensor::log_normal(mean, std, *x.shape(), x.dtype(), x.device()))
     }
 
     /// Fills the tensor with random numbers from the Cauchy distribution, in place: the tensor
@@ -450,7 +455,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::cauchy_)] sigma: f64,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
-        drawn(slf, generator, |x| Tensor::cauchy(median, sigma, *x.shape(), x.dtype(), x.device()))
+        fill_random(slf, generator, |x| Tensor::cauchy(median, sigma, *x.shape(), x.dtype(), x.device()))
     }
 
     /// Fills the tensor with random numbers from the geometric distribution: the number of trials
@@ -468,7 +473,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::geometric_)] p: f64,
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
-        drawn(slf, generator, |x| Tensor::geometric(p, *x.shape(), x.dtype(), x.device()))
+        fill_random(slf, generator, |x| Tensor::geometric(p, *x.shape(), x.dtype(), x.device()))
     }
 }
 
@@ -488,7 +493,7 @@ fn poisson(
     generator: Option<&Bound<'_, PyGenerator>>,
 ) -> Outcome<PyTensor> {
     let rates = input.get().tensor();
-    let source = Source::of(generator, rates.device())?;
+    let source = RandomSource::of(generator, rates.device())?;
     run(py, rates.elements(), || source.draw(rates.device(), || rates.poisson())).map(PyTensor::new)
 }
 
@@ -509,12 +514,12 @@ fn binomial(
     #[pyo3(from_py_with = of::binomial)] prob: Bound<'_, PyTensor>,
     generator: Option<&Bound<'_, PyGenerator>>,
 ) -> Outcome<PyTensor> {
-    let (trials, shares) = (count.get().tensor(), prob.get().tensor());
-    let source = Source::of(generator, trials.device())?;
+    let (trials, probabilities) = (count.get().tensor(), prob.get().tensor());
+    let source = RandomSource::of(generator, trials.device())?;
     let draw = || {
-        let shape = trials.shape().broadcast(shares.shape(), "binomial")?;
-        let (trials, shares) = (trials.expand(shape)?, shares.expand(shape)?);
-        source.draw(trials.device(), || trials.binomial(&shares))
+        let shape = trials.shape().broadcast(probabilities.shape(), "binomial")?;
+        let (trials, probabilities) = (trials.expand(shape)?, probabilities.expand(shape)?);
+        source.draw(trials.device(), || trials.binomial(&probabilities))
     };
     run(py, trials.elements(), draw).map(PyTensor::new)
 }
@@ -527,7 +532,7 @@ fn _normal(
     generator: Option<&Bound<'_, PyGenerator>>,
 ) -> Outcome<PyTensor> {
     let (mean, deviation) = (mean.get().tensor(), std.get().tensor());
-    let source = Source::of(generator, mean.device())?;
+    let source = RandomSource::of(generator, mean.device())?;
     run(py, mean.elements(), || source.draw(mean.device(), || Tensor::normal(&mean, &deviation)))
         .map(PyTensor::new)
 }

@@ -17,7 +17,7 @@ fn is_grad_enabled() -> bool {
 /// Must be called in the child of a fork.
 #[pyfunction]
 fn _forked() {
-    crate::run::forked();
+    crate::gil::mark_forked();
 }
 
 /// Adds the functions to the module.

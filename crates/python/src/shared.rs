@@ -16,37 +16,37 @@ use ternion::{DType, Result, Tensor};
 /// The tensor of an object, and its family.
 pub struct Value {
     pub tensor: Tensor,
-    kin: Option<Box<Kin>>,
+    sharing: Option<Box<Sharing>>,
 }
 
 /// The relation of an object to others that share its memory.
-enum Kin {
-    Member(Member),
+enum Sharing {
+    View(ViewOfBase),
     /// A view of another object's tensor without a family: the other object would not see changes
     /// of it.
-    Orphan,
+    UnknownBase,
 }
 
 /// The shared state of a family: the tensor that all objects are views of, and the number of its
 /// changes.
-struct Family {
+struct SharedBase {
     base: RwLock<(Tensor, u64)>,
 }
 
 /// The membership of an object in its family: the object's tensor is to the family's current base
 /// as `view` is to `base`.
-struct Member {
-    family: Arc<Family>,
+struct ViewOfBase {
+    shared: Arc<SharedBase>,
     base: Tensor,
     view: Tensor,
     changes: u64,
 }
 
-impl Kin {
+impl Sharing {
     fn is_current(&self) -> bool {
         match self {
-            Kin::Member(member) => member.family.base.read().1 == member.changes,
-            Kin::Orphan => true,
+            Sharing::View(member) => member.shared.base.read().1 == member.changes,
+            Sharing::UnknownBase => true,
         }
     }
 }
@@ -54,24 +54,24 @@ impl Kin {
 impl Value {
     #[inline(always)]
     pub fn new(tensor: Tensor) -> Value {
-        Value { tensor, kin: None }
+        Value { tensor, sharing: None }
     }
 
     /// Returns whether no other object is known to share the memory.
     #[inline]
-    pub fn is_alone(&self) -> bool {
-        self.kin.is_none()
+    pub fn is_unshared(&self) -> bool {
+        self.sharing.is_none()
     }
 
     /// Returns whether the memory is unchanged since the last access.
     pub fn is_current(&self) -> bool {
-        self.kin.as_ref().is_none_or(|kin| kin.is_current())
+        self.sharing.as_ref().is_none_or(|sharing| sharing.is_current())
     }
 
     /// Returns the tensor, updated with the changes of the family.
-    pub fn renewed(&mut self) -> Tensor {
-        if let Some(Kin::Member(member)) = self.kin.as_deref_mut() {
-            let (base, changes) = member.family.base.read().clone();
+    pub fn refreshed(&mut self) -> Tensor {
+        if let Some(Sharing::View(member)) = self.sharing.as_deref_mut() {
+            let (base, changes) = member.shared.base.read().clone();
             // A base is contiguous, as the earlier one was, so that no view of it needs a copy.
             if let Ok(Some(view)) = enable_grad(|| member.view.same_view_of(&member.base, &base)) {
                 self.tensor = view;
@@ -85,65 +85,66 @@ impl Value {
     /// this value.
     pub fn view(&mut self, tensor: &Tensor, view: Tensor) -> Value {
         if tensor.shows_leaf() {
-            // A leaf is not changed in place while ops are recorded: see `may_change`.
+            // A leaf is not changed in place while ops are recorded: see `check_in_place`.
             return Value::new(view);
         }
-        let member = self.family_of(tensor).and_then(|family| {
-            let (base, changes) = family.base.read().clone();
+        let member = self.shared_base_of(tensor).and_then(|shared| {
+            let (base, changes) = shared.base.read().clone();
             let is_view = matches!(view.same_view_of(&base, &base), Ok(Some(_)));
-            is_view.then(|| Kin::Member(Member { family, base, view: view.clone(), changes }))
+            is_view.then(|| Sharing::View(ViewOfBase { shared, base, view: view.clone(), changes }))
         });
-        Value { tensor: view, kin: Some(Box::new(member.unwrap_or(Kin::Orphan))) }
+        Value { tensor: view, sharing: Some(Box::new(member.unwrap_or(Sharing::UnknownBase))) }
     }
 
     /// Returns the family of `tensor`, and creates it if there is none. A tensor that is not
     /// contiguous has no family: a view of it may require a copy of a contiguous base.
-    fn family_of(&mut self, tensor: &Tensor) -> Option<Arc<Family>> {
-        if let Some(Kin::Member(member)) = self.kin.as_deref() {
-            return Some(member.family.clone());
+    fn shared_base_of(&mut self, tensor: &Tensor) -> Option<Arc<SharedBase>> {
+        if let Some(Sharing::View(member)) = self.sharing.as_deref() {
+            return Some(member.shared.clone());
         }
         if !tensor.is_contiguous() {
             return None;
         }
-        let family = Arc::new(Family { base: RwLock::new((tensor.clone(), 0)) });
+        let shared = Arc::new(SharedBase { base: RwLock::new((tensor.clone(), 0)) });
         let (base, view) = (tensor.clone(), tensor.clone());
-        self.kin = Some(Box::new(Kin::Member(Member { family: family.clone(), base, view, changes: 0 })));
-        Some(family)
+        self.sharing =
+            Some(Box::new(Sharing::View(ViewOfBase { shared: shared.clone(), base, view, changes: 0 })));
+        Some(shared)
     }
 
     /// Stores `result`, which was recorded, as the result of an in-place change, for the other
     /// members of the family as well.
-    pub fn put(&mut self, result: Tensor) -> Outcome<()> {
-        let current = self.renewed();
+    pub fn store(&mut self, result: Tensor) -> Outcome<()> {
+        let current = self.refreshed();
         if result.shape() != current.shape() {
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "in place: a result of shape {:?} for a tensor of shape {:?}",
                 result.dims(),
                 current.dims()
             )));
         }
         if !result.device().is(current.device()) {
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "in place: a result on {} for a tensor on {}",
                 result.device().name(),
                 current.device().name()
             )));
         }
         if current.layout().overlaps_itself() {
-            return Err(Failure::state(
+            return Err(Failure::runtime_error(
                 "in place on a tensor whose elements share memory, as expand() makes them: clone() it first",
             ));
         }
         let result = result.to_dtype(current.dtype())?;
-        match self.kin.as_deref() {
+        match self.sharing.as_deref() {
             // The last member of a family has no others to update.
-            Some(Kin::Member(member)) if Arc::strong_count(&member.family) > 1 => {
-                return Ok(member.put(&result)?);
+            Some(Sharing::View(member)) if Arc::strong_count(&member.shared) > 1 => {
+                return Ok(member.store(&result)?);
             }
-            Some(Kin::Member(_)) => {}
-            Some(Kin::Orphan) => return Err(shares()),
+            Some(Sharing::View(_)) => {}
+            Some(Sharing::UnknownBase) => return Err(shared_memory_error()),
             None if current.needs_grad() || current.buffer().is_sole_handle() => {}
-            None => return Err(shares()),
+            None => return Err(shared_memory_error()),
         }
         *self = Value::new(result);
         Ok(())
@@ -151,32 +152,34 @@ impl Value {
 }
 
 /// Returns the error for a change that other tensors would not see.
-fn shares() -> Failure {
-    Failure::state(
+fn shared_memory_error() -> Failure {
+    Failure::runtime_error(
         "in place on a tensor that shares memory with others, which a gradient would have to flow to as well: clone() it first, or take the form that returns a new tensor",
     )
 }
 
-impl Member {
+impl ViewOfBase {
     /// Creates the new base, in which `result` replaces the elements of this view.
-    fn put(&self, result: &Tensor) -> Result<()> {
-        let mut family = self.family.base.write();
-        let changed = enable_grad(|| self.changed(&family.0, result))?;
-        *family = (changed, family.1 + 1);
+    fn store(&self, result: &Tensor) -> Result<()> {
+        let mut shared = self.shared.base.write();
+        let updated = enable_grad(|| self.updated_base(&shared.0, result))?;
+        *shared = (updated, shared.1 + 1);
         Ok(())
     }
 
-    fn changed(&self, base: &Tensor, result: &Tensor) -> Result<Tensor> {
-        let covers = self.view.elements() == base.elements() && self.view.is_contiguous();
-        if covers {
+    fn updated_base(&self, base: &Tensor, result: &Tensor) -> Result<Tensor> {
+        let covers_base = self.view.elements() == base.elements() && self.view.is_contiguous();
+        if covers_base {
             return result.reshape(*base.shape())?.contiguous();
         }
         let count = base.elements();
-        let numbers = Tensor::iota(count, DType::I64, 0, 1, base.device())?.reshape(*base.shape())?;
-        let Some(places) = self.view.same_view_of(&self.base, &numbers)? else { return Ok(base.clone()) };
-        let (part, places) = ([result.elements()], places.contiguous()?);
+        let indices = Tensor::iota(count, DType::I64, 0, 1, base.device())?.reshape(*base.shape())?;
+        let Some(view_indices) = self.view.same_view_of(&self.base, &indices)? else {
+            return Ok(base.clone());
+        };
+        let (part, view_indices) = ([result.elements()], view_indices.contiguous()?);
         base.reshape([count])?
-            .scatter(0, &places.reshape(part)?, &result.reshape(part)?)?
+            .scatter(0, &view_indices.reshape(part)?, &result.reshape(part)?)?
             .reshape(*base.shape())
     }
 }

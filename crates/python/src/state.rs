@@ -3,7 +3,7 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
-use crate::run::{wait, wait_apart};
+use crate::gil::{wait, wait_on_thread};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,13 +18,13 @@ use ternion::nn::{StateDict, checkpoint};
 pub fn state_of(dict: &Bound<'_, PyDict>, what: &str) -> Outcome<StateDict> {
     let entry = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let Ok(name) = key.extract::<String>() else {
-            return Err(Failure::kind(format!("{what}: the key {}, expected a str", key.repr()?)));
+            return Err(Failure::type_error(format!("{what}: the key {}, expected a str", key.repr()?)));
         };
         match value.cast::<PyTensor>() {
             Ok(tensor) => Ok((name, tensor.get().tensor().detach())),
             Err(_) => {
                 let kind = value.get_type().name()?;
-                Err(Failure::kind(format!("{what}: {name} is of type {kind}, expected a tensor")))
+                Err(Failure::type_error(format!("{what}: {name} is of type {kind}, expected a tensor")))
             }
         }
     };
@@ -50,8 +50,8 @@ fn _save(
 ) -> Outcome<()> {
     let state = state_of(tensors, "save")?;
     let tensors = wait(py, || {
-        let held = |(key, tensor): (&String, &ternion::Tensor)| Ok((key.clone(), HostTensor::of(tensor)?));
-        state.iter().map(held).collect::<ternion::Result<HostTensors>>()
+        let to_host = |(key, tensor): (&String, &ternion::Tensor)| Ok((key.clone(), HostTensor::of(tensor)?));
+        state.iter().map(to_host).collect::<ternion::Result<HostTensors>>()
     })?;
     // The tensors have PyTorch's layout, which some readers expect to be declared.
     let mut texts = texts;
@@ -59,7 +59,7 @@ fn _save(
     // A write to a pipe blocks until its reader reads.
     let waits_for_another = path.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir());
     let write = move || checkpoint::write_host(&tensors, &texts, &path);
-    if waits_for_another { wait_apart(py, write) } else { wait(py, write) }
+    if waits_for_another { wait_on_thread(py, write) } else { wait(py, write) }
 }
 
 /// Tensors, strings, and the names of the tensors that were skipped, each with its dtype.
@@ -76,19 +76,19 @@ fn _load<'py>(
 ) -> Outcome<Loaded<'py>> {
     let device = or_default(py, device)?;
     let name = name.to_owned();
-    let (tensors, texts, left_out) = wait_apart(py, move || {
+    let (tensors, texts, left_out) = wait_on_thread(py, move || {
         let in_file = |detail, code| ternion::Error::File { path: name.clone(), detail, code };
         let (tensors, texts, left_out) = checkpoint::read_host_known(&path).map_err(|error| match error {
             ternion::Error::File { detail, code, .. } => in_file(detail, code),
             other => other,
         })?;
-        let placed = |(key, tensor): (String, HostTensor)| match tensor.to_device(&device) {
+        let moved = |(key, tensor): (String, HostTensor)| match tensor.to_device(&device) {
             Err(ternion::Error::Invalid { detail, .. }) => {
                 Err(in_file(format!("tensor {key}: {detail}"), None))
             }
-            placed => Ok((key, placed?)),
+            moved => Ok((key, moved?)),
         };
-        Ok((tensors.into_iter().map(placed).collect::<ternion::Result<StateDict>>()?, texts, left_out))
+        Ok((tensors.into_iter().map(moved).collect::<ternion::Result<StateDict>>()?, texts, left_out))
     })?;
     Ok((dict_of(py, tensors)?, texts, left_out))
 }

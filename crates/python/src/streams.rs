@@ -16,24 +16,24 @@ pub const CUDA: i32 = 2;
 const DEFAULT: i64 = 1;
 
 /// Returns the stream that the consumer passes, or `None` if it requests no ordering.
-pub fn asked(stream: Option<&Bound<'_, PyAny>>) -> Outcome<Option<usize>> {
+pub fn parse_stream(stream: Option<&Bound<'_, PyAny>>) -> Outcome<Option<usize>> {
     let number = match stream {
         Some(stream) if !stream.is_none() => stream.extract()?,
         _ => DEFAULT,
     };
     match usize::try_from(number) {
-        Ok(0) => {
-            Err(Failure::value("__dlpack__: stream 0 is ambiguous: 1 is the default stream, 2 the thread's"))
-        }
+        Ok(0) => Err(Failure::value_error(
+            "__dlpack__: stream 0 is ambiguous: 1 is the default stream, 2 the thread's",
+        )),
         Ok(stream) => Ok(Some(stream)),
         Err(_) if number == -1 => Ok(None),
-        Err(_) => Err(Failure::value(format!("__dlpack__: {number} is no stream"))),
+        Err(_) => Err(Failure::value_error(format!("__dlpack__: {number} is no stream"))),
     }
 }
 
 /// Returns the stream with which the producer of `object` must order its work: that of the object's
 /// device, if it is a CUDA device.
-pub fn of_importer(object: &Bound<'_, PyAny>) -> Outcome<Option<usize>> {
+pub fn importer_stream(object: &Bound<'_, PyAny>) -> Outcome<Option<usize>> {
     if !object.hasattr("__dlpack_device__")? {
         return Ok(None);
     }

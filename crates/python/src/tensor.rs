@@ -1,12 +1,12 @@
 //! `ternion.Tensor`: a handle of a tensor, with the slot in which its gradient is accumulated.
 
-use crate::autograd::{self, OwnSlot};
+use crate::autograd::{self, LazyGradSlot};
 use crate::device::PyDevice;
 use crate::dtype::PyDType;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
+use crate::extract::of;
+use crate::gil::{run, wait};
 use crate::promote::default_dtype;
-use crate::run::{run, wait};
 use crate::shared::Value;
 use parking_lot::RwLock;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -24,7 +24,7 @@ use ternion::{Axes, DType, Tensor};
 pub struct PyTensor {
     handle: Handle,
     /// The slot in which the gradient is accumulated, if the tensor itself requires one.
-    pub(crate) slot: OwnSlot,
+    pub(crate) slot: LazyGradSlot,
 }
 
 /// The content of the object: a tensor, or a cell of a layer, whose tensor may be replaced (with
@@ -38,30 +38,30 @@ pub(crate) enum Handle {
 impl PyTensor {
     #[inline]
     pub fn new(tensor: Tensor) -> PyTensor {
-        PyTensor { handle: Handle::Value(RwLock::new(Value::new(tensor))), slot: OwnSlot::default() }
+        PyTensor { handle: Handle::Value(RwLock::new(Value::new(tensor))), slot: LazyGradSlot::default() }
     }
 
     pub fn of_param(param: Param) -> PyTensor {
-        let slot = OwnSlot::default();
+        let slot = LazyGradSlot::default();
         autograd::register_param(&param, &slot);
         PyTensor { handle: Handle::Param(param), slot }
     }
 
     pub fn of_state(state: StateTensor) -> PyTensor {
-        PyTensor { handle: Handle::State(state), slot: OwnSlot::default() }
+        PyTensor { handle: Handle::State(state), slot: LazyGradSlot::default() }
     }
 
     /// Returns the current tensor.
     #[inline]
     pub fn tensor(&self) -> Tensor {
         match &self.handle {
-            Handle::Value(place) => {
-                let value = place.read();
-                if value.is_alone() {
+            Handle::Value(cell) => {
+                let value = cell.read();
+                if value.is_unshared() {
                     return value.tensor.clone();
                 }
                 drop(value);
-                renewed(place)
+                refreshed(cell)
             }
             Handle::Param(param) => param.tensor(),
             Handle::State(state) => state.tensor(),
@@ -71,8 +71,8 @@ impl PyTensor {
     /// Returns whether this object is the only owner of the node that computed the tensor. False
     /// while another thread replaces the tensor, which must not be collected then.
     fn is_sole_owner_of_node(&self) -> bool {
-        let Handle::Value(place) = &self.handle else { return false };
-        place.try_read().is_some_and(|value| value.tensor.is_sole_owner_of_node())
+        let Handle::Value(cell) = &self.handle else { return false };
+        cell.try_read().is_some_and(|value| value.tensor.is_sole_owner_of_node())
     }
 
     /// Returns the parameter of this object, if it has one.
@@ -86,7 +86,7 @@ impl PyTensor {
     /// Replaces the tensor of this object.
     pub fn replace(&self, tensor: Tensor) -> Outcome<()> {
         match &self.handle {
-            Handle::Value(place) => *place.write() = Value::new(tensor),
+            Handle::Value(cell) => *cell.write() = Value::new(tensor),
             Handle::Param(param) => param.replace(tensor)?,
             Handle::State(state) => state.replace(tensor),
         }
@@ -96,11 +96,11 @@ impl PyTensor {
     /// Same as `replace` if the tensor is still `before`. Returns whether it was. (A parameter or a
     /// buffer is replaced in any case.)
     pub fn replace_if(&self, before: &Tensor, tensor: Tensor) -> Outcome<bool> {
-        let Handle::Value(place) = &self.handle else { return self.replace(tensor).map(|()| true) };
-        let mut place = place.write();
-        let is_same = place.tensor.buffer().is(before.buffer()) && place.tensor.layout() == before.layout();
+        let Handle::Value(cell) = &self.handle else { return self.replace(tensor).map(|()| true) };
+        let mut value = cell.write();
+        let is_same = value.tensor.buffer().is(before.buffer()) && value.tensor.layout() == before.layout();
         if is_same {
-            *place = Value::new(tensor);
+            *value = Value::new(tensor);
         }
         Ok(is_same)
     }
@@ -114,12 +114,12 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let tensor = self.tensor();
         let result = run(py, tensor.elements(), || f(&tensor))?;
-        Ok(self.shown(&tensor, result))
+        Ok(self.wrap_view(&tensor, result))
     }
 
     /// Same as `map`, but the result always has its own memory, even if its values are those of the
     /// tensor in another order: in-place changes of it affect no other tensor.
-    pub fn map_apart(
+    pub fn map_copied(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&Tensor) -> ternion::Result<Tensor> + Send,
@@ -132,14 +132,14 @@ impl PyTensor {
 
     /// Same as `map` for functions along axes: a tensor without axes is treated as one of size 1,
     /// whose axis is 0 or -1, as in PyTorch.
-    pub fn along(
+    pub fn map_along(
         &self,
         py: Python<'_>,
         axes: impl Into<Axes>,
         f: impl FnOnce(&Tensor) -> ternion::Result<Tensor> + Send,
     ) -> Outcome<PyTensor> {
         let axes = axes.into();
-        self.map(py, |x| match stands_for_one(x, &axes) {
+        self.map(py, |x| match is_scalar_axis(x, &axes) {
             true => f(&x.reshape([1_usize])?)?.reshape(()),
             false => f(x),
         })
@@ -148,10 +148,10 @@ impl PyTensor {
     /// Wraps the result of a function of `tensor`, the tensor of this object. If it is a recorded
     /// view, each of the two objects sees in-place changes of the other.
     #[inline]
-    pub fn shown(&self, tensor: &Tensor, result: Tensor) -> PyTensor {
+    pub fn wrap_view(&self, tensor: &Tensor, result: Tensor) -> PyTensor {
         if result.buffer().is(tensor.buffer()) {
             let value = self.view_value(tensor, result);
-            return PyTensor { handle: Handle::Value(RwLock::new(value)), slot: OwnSlot::default() };
+            return PyTensor { handle: Handle::Value(RwLock::new(value)), slot: LazyGradSlot::default() };
         }
         PyTensor::new(result)
     }
@@ -159,25 +159,25 @@ impl PyTensor {
     #[cold]
     fn view_value(&self, tensor: &Tensor, result: Tensor) -> Value {
         match &self.handle {
-            _ if !result.needs_grad() => Value::new(apart(result)),
-            Handle::Value(place) => place.write().view(tensor, result),
+            _ if !result.needs_grad() => Value::new(detached_handle(result)),
+            Handle::Value(cell) => cell.write().view(tensor, result),
             _ => Value::new(result),
         }
     }
 
     /// Replaces the tensor of this object by a recorded result: an in-place change of a tensor that
     /// requires a gradient, or comes to require one.
-    pub fn put_recorded(&self, py: Python<'_>, result: Tensor) -> Outcome<()> {
+    pub fn store_recorded(&self, py: Python<'_>, result: Tensor) -> Outcome<()> {
         match &self.handle {
-            Handle::Value(place) => wait(py, || Ok(place.write().put(result)))?,
+            Handle::Value(cell) => wait(py, || Ok(cell.write().store(result)))?,
             _ => self.replace(result),
         }
     }
 
     /// Makes this object equal to `view`, a view of it: an in-place change of the layout. Other
     /// objects that share its memory keep their layouts.
-    pub fn take_form(&self, view: &PyTensor) -> Outcome<()> {
-        may_change(&self.tensor())?;
+    pub fn take_layout_of(&self, view: &PyTensor) -> Outcome<()> {
+        check_in_place(&self.tensor())?;
         match (&self.handle, &view.handle) {
             (Handle::Value(own), Handle::Value(other)) if !std::ptr::eq(own, other) => {
                 std::mem::swap(&mut *own.write(), &mut *other.write());
@@ -197,10 +197,10 @@ impl PyTensor {
         in_place: impl FnOnce(&Tensor) -> ternion::Result<()> + Send,
     ) -> Outcome<Bound<'py, PyTensor>> {
         let (py, tensor) = (slf.py(), slf.get().tensor());
-        may_change(&tensor)?;
+        check_in_place(&tensor)?;
         if is_recorded(&[&tensor]) || is_recorded(others) {
             let result = run(py, tensor.elements(), || recorded(&tensor))?;
-            slf.get().put_recorded(py, result)?;
+            slf.get().store_recorded(py, result)?;
         } else {
             run(py, tensor.elements(), || in_place(&tensor))?;
         }
@@ -210,28 +210,28 @@ impl PyTensor {
 
 /// Returns whether a tensor has no axes, and `axes` names the axis of size 1 that it is treated as
 /// having.
-pub fn stands_for_one(x: &Tensor, axes: &Axes) -> bool {
+pub fn is_scalar_axis(x: &Tensor, axes: &Axes) -> bool {
     x.rank() == 0 && matches!(axes, Axes::List(named) if matches!(named[..], [0 | -1]))
 }
 
 /// Returns a plain tensor with a separate handle of its memory, so that it is known whether another
 /// object has one.
-pub fn apart(tensor: Tensor) -> Tensor {
-    let again =
+pub fn detached_handle(tensor: Tensor) -> Tensor {
+    let handle =
         Tensor::from_buffer(tensor.buffer().clone(), *tensor.layout(), tensor.dtype(), tensor.device());
     // It fits: the layout is that of the same buffer.
-    again.unwrap_or(tensor)
+    handle.unwrap_or(tensor)
 }
 
 /// Returns the tensor of an object that shares memory with others, updated with their changes.
 #[cold]
-fn renewed(place: &RwLock<Value>) -> Tensor {
-    let value = place.read();
+fn refreshed(cell: &RwLock<Value>) -> Tensor {
+    let value = cell.read();
     if value.is_current() {
         return value.tensor.clone();
     }
     drop(value);
-    place.write().renewed()
+    cell.write().refreshed()
 }
 
 /// Returns whether a result of these tensors is recorded.
@@ -251,9 +251,9 @@ fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAn
 
 /// Returns an error unless a tensor may be changed in place: a leaf that requires a gradient may be
 /// changed only in no-grad mode.
-pub fn may_change(tensor: &Tensor) -> Outcome<()> {
+pub fn check_in_place(tensor: &Tensor) -> Outcome<()> {
     if ternion::autograd::is_recording() && tensor.shows_leaf() {
-        return Err(Failure::state(
+        return Err(Failure::runtime_error(
             "a tensor that asks for its gradient, or a view of one, is changed in place: do it within no_grad(), or take the form that returns a new tensor",
         ));
     }
@@ -272,20 +272,20 @@ impl PyTensor {
         args: &Bound<'_, PyTuple>,
         device: Option<crate::device::DeviceArgument>,
     ) -> Outcome<PyTensor> {
-        crate::create::legacy(py, args, device)
+        crate::create::legacy_constructor(py, args, device)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let Some(slot) = self.slot.made() else { return Ok(()) };
+        let Some(slot) = self.slot.initialized() else { return Ok(()) };
         slot.traverse(&visit)?;
         if self.is_sole_owner_of_node() { slot.traverse_segment(&visit) } else { Ok(()) }
     }
 
     fn __clear__(&self) {
-        let Some(slot) = self.slot.made() else { return };
-        slot.forget_hooks();
+        let Some(slot) = self.slot.initialized() else { return };
+        slot.clear_hooks();
         if self.is_sole_owner_of_node() {
-            slot.forget_segment();
+            slot.clear_segment();
         }
     }
 
@@ -426,12 +426,12 @@ impl PyTensor {
 
     fn __len__(&self) -> Outcome<usize> {
         let tensor = self.tensor();
-        tensor.dims().first().copied().ok_or_else(|| Failure::kind("len() of a tensor without axes"))
+        tensor.dims().first().copied().ok_or_else(|| Failure::type_error("len() of a tensor without axes"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> Outcome<String> {
         let tensor = self.tensor();
-        wait(py, || Ok(described(&tensor)))
+        wait(py, || Ok(format_repr(&tensor)))
     }
 
     /// `f"{loss:.4f}"`: formats a tensor without axes as a number.
@@ -442,7 +442,7 @@ impl PyTensor {
         }
         slf.as_any().str()?.call_method1("__format__", (format,)).map_err(|_| {
             let advice = if tensor.tensor().elements() == 1 { ": item() gives its number" } else { "" };
-            Failure::kind(format!(
+            Failure::type_error(format!(
                 "format {format:?} of a tensor of shape {:?}, expected one without axes{advice}",
                 tensor.tensor().dims()
             ))
@@ -456,11 +456,11 @@ impl PyTensor {
     }
 
     fn __bool__(&self, py: Python<'_>) -> Outcome<bool> {
-        Ok(self.only(py, "bool()")? != 0.0)
+        Ok(self.single_element(py, "bool()")? != 0.0)
     }
 
     fn __float__(&self, py: Python<'_>) -> Outcome<f64> {
-        self.only(py, "float()")
+        self.single_element(py, "float()")
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
@@ -472,7 +472,7 @@ impl PyTensor {
         // As for NumPy arrays: NumPy calls this method before it interprets an index as an array,
         // and would drop the axis, or count with a bool.
         if !tensor.dtype().is_int() || tensor.rank() > 0 {
-            return Err(Failure::kind(format!(
+            return Err(Failure::type_error(format!(
                 "only a tensor of whole numbers without axes is an index, got one of {} and shape {:?}: item() gives the number of one element",
                 crate::dialect::dtype_name(tensor.dtype()),
                 tensor.dims()
@@ -490,8 +490,8 @@ impl PyTensor {
         let number = |error: PyErr| Failure::from(error);
         Ok(match tensor.dtype() {
             DType::Bool => {
-                let truth = wait(py, || tensor.item_f64())? != 0.0;
-                pyo3::types::PyBool::new(py, truth).to_owned().into_any()
+                let is_true = wait(py, || tensor.item_f64())? != 0.0;
+                pyo3::types::PyBool::new(py, is_true).to_owned().into_any()
             }
             dtype if dtype.is_float() => wait(py, || tensor.item_f64())?
                 .into_pyobject(py)
@@ -499,7 +499,7 @@ impl PyTensor {
                 .map_err(number)?
                 .into_any(),
             _ => {
-                let value = wait(py, || crate::create::nested::whole_item(&tensor))?;
+                let value = wait(py, || crate::create::nested::int_item(&tensor))?;
                 value.into_pyobject(py).map_err(PyErr::from).map_err(number)?.into_any()
             }
         })
@@ -508,19 +508,19 @@ impl PyTensor {
 
 impl PyTensor {
     /// Returns the only element.
-    fn only(&self, py: Python<'_>, asked: &str) -> Outcome<f64> {
+    fn single_element(&self, py: Python<'_>, function: &str) -> Outcome<f64> {
         let tensor = self.tensor();
         match tensor.elements() {
             1 => wait(py, || tensor.item_f64()),
-            count => Err(Failure::value(format!(
-                "{asked} of a tensor with {count} elements is ambiguous: reduce it, or ask for any() or all()"
+            count => Err(Failure::value_error(format!(
+                "{function} of a tensor with {count} elements is ambiguous: reduce it, or ask for any() or all()"
             ))),
         }
     }
 }
 
 /// Returns the numbers with commas and brackets, followed by the other properties.
-fn described(tensor: &Tensor) -> String {
+fn format_repr(tensor: &Tensor) -> String {
     let text = tensor.to_string();
     // The last line contains shape, dtype and device.
     let numbers = text.rsplit_once('\n').map_or(&*text, |(numbers, _)| numbers);
@@ -529,21 +529,21 @@ fn described(tensor: &Tensor) -> String {
         DType::Bool => numbers.replace("true", "True").replace("false", "False"),
         _ => numbers.to_owned(),
     };
-    let mut told = format!("tensor({}", numbers.replace('\n', "\n       "));
-    let usual = matches!(tensor.dtype(), DType::I64 | DType::Bool) || tensor.dtype() == default_dtype();
+    let mut repr = format!("tensor({}", numbers.replace('\n', "\n       "));
+    let is_default = matches!(tensor.dtype(), DType::I64 | DType::Bool) || tensor.dtype() == default_dtype();
     if tensor.elements() == 0 {
-        told += &format!(", size={:?}", tensor.dims());
+        repr += &format!(", size={:?}", tensor.dims());
     }
-    if !usual {
-        told += &format!(", dtype=ternion.{}", crate::dialect::dtype_name(tensor.dtype()));
+    if !is_default {
+        repr += &format!(", dtype=ternion.{}", crate::dialect::dtype_name(tensor.dtype()));
     }
     if tensor.device().name() != "cpu" {
-        told += &format!(", device='{}'", tensor.device().name());
+        repr += &format!(", device='{}'", tensor.device().name());
     }
     match tensor.node() {
-        Some(_) if tensor.is_leaf() => told += ", requires_grad=True",
-        Some(node) => told += &format!(", grad_fn=<{}>", node.function().name()),
+        Some(_) if tensor.is_leaf() => repr += ", requires_grad=True",
+        Some(node) => repr += &format!(", grad_fn=<{}>", node.function().name()),
         None => {}
     }
-    told + ")"
+    repr + ")"
 }

@@ -3,8 +3,8 @@
 use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::Outcome;
-use crate::expected::of;
-use crate::run::{wait, wait_apart};
+use crate::extract::of;
+use crate::gil::{wait, wait_on_thread};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ fn read<T: Send + 'static>(
     py: Python<'_>,
     f: impl FnOnce() -> Result<T, DataError> + Send + 'static,
 ) -> Outcome<T> {
-    Ok(wait_apart(py, || Ok(f()))??)
+    Ok(wait_on_thread(py, || Ok(f()))??)
 }
 
 /// Reads a UTF-8 file unchanged, including line ends.
@@ -82,7 +82,7 @@ impl PyCharVocabulary {
     /// Raises:
     ///     ValueError: a character that the vocabulary lacks, with its position.
     fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
-        encoded(py, &self.0, text)
+        encode_text(py, &self.0, text)
     }
 
     /// Returns the text of tokens, which are a 1-D tensor or a list of numbers.
@@ -90,24 +90,24 @@ impl PyCharVocabulary {
     /// Raises:
     ///     ValueError: a token that the vocabulary lacks, with its position.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
-        decoded(py, &self.0, tokens)
+        decode_tokens(py, &self.0, tokens)
     }
 }
 
-fn encoded(py: Python<'_>, tokenizer: &(impl Tokenizer + Sync), text: &str) -> Outcome<PyTensor> {
+fn encode_text(py: Python<'_>, tokenizer: &(impl Tokenizer + Sync), text: &str) -> Outcome<PyTensor> {
     let cpu = or_default(py, Some(DeviceArgument::Named("cpu".into())))?;
     let tokens = run(py, || tokenizer.encode(text))?;
     let count = tokens.len();
     wait(py, || Tensor::from_vec(tokens, [count], &cpu)).map(PyTensor::new)
 }
 
-fn decoded(
+fn decode_tokens(
     py: Python<'_>,
     tokenizer: &(impl Tokenizer + Sync),
     tokens: &Bound<'_, PyAny>,
 ) -> Outcome<String> {
     let tokens = match tokens.cast::<PyTensor>() {
-        Ok(tensor) => numbers(py, &tensor.get().tensor())?,
+        Ok(tensor) => to_token_ids(py, &tensor.get().tensor())?,
         Err(_) => tokens.extract::<Vec<i64>>()?,
     };
     run(py, || tokenizer.decode(&tokens))
@@ -133,8 +133,8 @@ impl PyBpeTokenizer {
     fn new(py: Python<'_>, vocabulary: PathBuf, merges: PathBuf) -> Outcome<PyBpeTokenizer> {
         let files = (vocabulary.clone(), merges.clone());
         let tokenizer = read(py, move || BpeTokenizer::read(&files.0, &files.1))?;
-        let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        Ok(PyBpeTokenizer { tokenizer, files: (whole(vocabulary), whole(merges)) })
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        Ok(PyBpeTokenizer { tokenizer, files: (absolute(vocabulary), absolute(merges)) })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (PathBuf, PathBuf)) {
@@ -153,7 +153,7 @@ impl PyBpeTokenizer {
 
     /// Returns the tokens of a text: int64, [tokens], on the CPU.
     fn encode(&self, py: Python<'_>, text: &str) -> Outcome<PyTensor> {
-        encoded(py, &self.tokenizer, text)
+        encode_text(py, &self.tokenizer, text)
     }
 
     /// Returns the text of tokens, which are a 1-D tensor or a list of numbers. Bytes that are not
@@ -162,11 +162,11 @@ impl PyBpeTokenizer {
     /// Raises:
     ///     ValueError: a token that the vocabulary lacks, with its position.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Outcome<String> {
-        decoded(py, &self.tokenizer, tokens)
+        decode_tokens(py, &self.tokenizer, tokens)
     }
 }
 
-fn numbers(py: Python<'_>, tensor: &Tensor) -> Outcome<Vec<i64>> {
+fn to_token_ids(py: Python<'_>, tensor: &Tensor) -> Outcome<Vec<i64>> {
     wait(py, || tensor.reshape([tensor.elements()])?.to_dtype(DType::I64)?.to_vec::<i64>())
 }
 
@@ -189,7 +189,7 @@ impl PyWindows {
         #[pyo3(from_py_with = of::Windows)] tokens: Bound<'_, PyTensor>,
         #[pyo3(from_py_with = of::Windows)] context: usize,
     ) -> Outcome<PyWindows> {
-        let tokens = numbers(py, &tokens.get().tensor())?;
+        let tokens = to_token_ids(py, &tokens.get().tensor())?;
         Ok(PyWindows(run(py, || Tokens::new(tokens).windows(context))?))
     }
 
@@ -230,9 +230,9 @@ impl PyWindows {
     }
 }
 
-type Pair = (PyTensor, PyTensor);
+type BatchPair = (PyTensor, PyTensor);
 
-fn pair(batch: TokenBatch) -> Pair {
+fn wrap_batch(batch: TokenBatch) -> BatchPair {
     (PyTensor::new(batch.inputs), PyTensor::new(batch.targets))
 }
 
@@ -258,8 +258,8 @@ impl PyRandomWindows {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> Outcome<Pair> {
-        run(py, || self.0.lock().batch()).map(pair)
+    fn __next__(&self, py: Python<'_>) -> Outcome<BatchPair> {
+        run(py, || self.0.lock().batch()).map(wrap_batch)
     }
 }
 
@@ -277,8 +277,8 @@ impl PySequentialWindows {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> Outcome<Option<Pair>> {
-        Ok(run(py, || self.0.lock().next().transpose())?.map(pair))
+    fn __next__(&self, py: Python<'_>) -> Outcome<Option<BatchPair>> {
+        Ok(run(py, || self.0.lock().next().transpose())?.map(wrap_batch))
     }
 }
 

@@ -3,8 +3,8 @@
 
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
+use crate::gil::{wait, wait_on_thread};
 use crate::optim::PySteps;
-use crate::run::{wait, wait_apart};
 use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
@@ -58,12 +58,12 @@ impl Members {
 struct Groups(Vec<Py<PySteps>>);
 
 /// Returns the key of the learning rate of a further group, if it differs from that of the first.
-fn rate_key(group: usize) -> String {
+fn lr_key(group: usize) -> String {
     format!("lr.{group}")
 }
 
 impl Groups {
-    fn each<T>(&self, mut f: impl FnMut(usize, &mut dyn Optimizer) -> Result<T>) -> Result<Vec<T>> {
+    fn map_groups<T>(&self, mut f: impl FnMut(usize, &mut dyn Optimizer) -> Result<T>) -> Result<Vec<T>> {
         let steps = self.0.iter().enumerate();
         steps.map(|(number, steps)| steps.get().with(|optimizer| f(number, optimizer))).collect()
     }
@@ -73,15 +73,15 @@ impl Groups {
     }
 
     /// Splits the state into the states of the groups, each with its learning rate.
-    fn parted(&self, dict: &StateDict) -> Result<Vec<StateDict>> {
+    fn split_state(&self, dict: &StateDict) -> Result<Vec<StateDict>> {
         let (mut left, rates) = (dict.clone(), self.rates());
         let lr = left.remove("lr");
-        let mut parts = self.each(|number, optimizer| {
+        let mut parts = self.map_groups(|number, optimizer| {
             let mut part = StateDict::new();
             if let Some(lr) = &lr {
                 // Without a separate rate, the current ratio to the first group's rate is kept.
                 let in_proportion = || if rates[0] == 0.0 { 1.0 } else { rates[number] / rates[0] };
-                let own = match left.remove(&rate_key(number)) {
+                let own = match left.remove(&lr_key(number)) {
                     Some(own) => own,
                     None if number == 0 => lr.clone(),
                     None => lr.mul_scalar(in_proportion())?,
@@ -107,7 +107,7 @@ fn labels_of(optimizer: &dyn Optimizer) -> Vec<String> {
 
 impl Optimizer for Groups {
     fn step(&mut self, gradients: &Gradients) -> Result<()> {
-        self.each(|_, optimizer| optimizer.step(gradients)).map(drop)
+        self.map_groups(|_, optimizer| optimizer.step(gradients)).map(drop)
     }
 
     fn lr(&self) -> f64 {
@@ -115,7 +115,7 @@ impl Optimizer for Groups {
     }
 
     fn set_lr(&mut self, lr: f64) -> Result<()> {
-        self.each(|_, optimizer| optimizer.set_lr(lr)).map(drop)
+        self.map_groups(|_, optimizer| optimizer.set_lr(lr)).map(drop)
     }
 
     fn parameters(&self) -> Vec<Param> {
@@ -124,12 +124,12 @@ impl Optimizer for Groups {
 
     fn state_dict(&self) -> Result<StateDict> {
         let (mut all, rates) = (StateDict::new(), self.rates());
-        self.each(|number, optimizer| {
+        self.map_groups(|number, optimizer| {
             let mut part = optimizer.state_dict()?;
             if let Some(lr) = part.remove("lr") {
                 match number {
                     0 => drop(all.insert("lr".into(), lr)),
-                    _ if rates[number] != rates[0] => drop(all.insert(rate_key(number), lr)),
+                    _ if rates[number] != rates[0] => drop(all.insert(lr_key(number), lr)),
                     _ => {}
                 }
             }
@@ -140,92 +140,93 @@ impl Optimizer for Groups {
     }
 
     fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
-        let parts = self.parted(dict)?;
-        let before = self.each(|_, optimizer| optimizer.state_dict())?;
-        let loaded = self.each(|number, optimizer| optimizer.load_state_dict(&parts[number]));
+        let parts = self.split_state(dict)?;
+        let before = self.map_groups(|_, optimizer| optimizer.state_dict())?;
+        let loaded = self.map_groups(|number, optimizer| optimizer.load_state_dict(&parts[number]));
         if loaded.is_err() {
-            self.each(|number, optimizer| optimizer.load_state_dict(&before[number]))?;
+            self.map_groups(|number, optimizer| optimizer.load_state_dict(&before[number]))?;
         }
         loaded.map(drop)
     }
 }
 
 /// A Python object with `state_dict()` and `load_state_dict()` of tensors.
-struct Told(Py<PyAny>);
+struct PyStateful(Py<PyAny>);
 
-fn said(error: impl Into<PyErr>) -> Error {
+fn invalid_state(error: impl Into<PyErr>) -> Error {
     Error::invalid(OP, error.into().to_string())
 }
 
-impl Stateful for Told {
+impl Stateful for PyStateful {
     fn state(&self, _: &Device) -> Result<StateDict> {
         Python::attach(|py| {
-            let dict = self.0.bind(py).call_method0("state_dict").map_err(said)?;
-            let dict = dict.cast::<PyDict>().map_err(said)?;
-            state_of(dict, OP).map_err(said)
+            let dict = self.0.bind(py).call_method0("state_dict").map_err(invalid_state)?;
+            let dict = dict.cast::<PyDict>().map_err(invalid_state)?;
+            state_of(dict, OP).map_err(invalid_state)
         })
     }
 
     fn restore(&mut self, state: &StateDict) -> Result<()> {
         Python::attach(|py| {
-            let dict = dict_of(py, state.clone()).map_err(said)?;
-            self.0.bind(py).call_method1("load_state_dict", (dict,)).map(drop).map_err(said)
+            let dict = dict_of(py, state.clone()).map_err(invalid_state)?;
+            self.0.bind(py).call_method1("load_state_dict", (dict,)).map(drop).map_err(invalid_state)
         })
     }
 }
 
 /// A part while a file is written or read.
-enum Held {
+enum ExtractedPart {
     Model(Members),
     Optimizer(Groups),
-    State(Told),
+    State(PyStateful),
     Random(Device),
     Value(Json),
     Setting(Json),
 }
 
 /// A list of (name, part), from the (kind, name, object) entries of `ternion.train.TrainingState`.
-struct Parts(Vec<(String, Held)>);
+struct Parts(Vec<(String, ExtractedPart)>);
 
-type Listed<'py> = Vec<(String, String, Bound<'py, PyAny>)>;
+type PartList<'py> = Vec<(String, String, Bound<'py, PyAny>)>;
 
 impl Parts {
-    fn of(py: Python<'_>, listed: Listed<'_>) -> Outcome<Parts> {
+    fn of(py: Python<'_>, entries: PartList<'_>) -> Outcome<Parts> {
         let json = |object: &Bound<'_, PyAny>| {
             let text = object.extract::<String>()?;
-            serde_json::from_str::<Json>(&text).map_err(|error| Failure::value(format!("{OP}: {error}")))
+            serde_json::from_str::<Json>(&text)
+                .map_err(|error| Failure::value_error(format!("{OP}: {error}")))
         };
         let part = |(kind, name, object): (String, String, Bound<'_, PyAny>)| {
-            let held = match kind.as_str() {
-                "model" => Held::Model(Members::of(object.cast::<PyDict>()?)?),
-                "optimizer" => Held::Optimizer(Groups(object.extract::<Vec<Py<PySteps>>>()?)),
-                "state" => Held::State(Told(object.unbind())),
-                "random" => Held::Random(object.extract::<DeviceArgument>()?.open(py)?),
-                "value" => Held::Value(json(&object)?),
-                "setting" => Held::Setting(json(&object)?),
-                _ => return Err(Failure::value(format!("{OP}: a part of kind {kind}"))),
+            let part = match kind.as_str() {
+                "model" => ExtractedPart::Model(Members::of(object.cast::<PyDict>()?)?),
+                "optimizer" => ExtractedPart::Optimizer(Groups(object.extract::<Vec<Py<PySteps>>>()?)),
+                "state" => ExtractedPart::State(PyStateful(object.unbind())),
+                "random" => ExtractedPart::Random(object.extract::<DeviceArgument>()?.open(py)?),
+                "value" => ExtractedPart::Value(json(&object)?),
+                "setting" => ExtractedPart::Setting(json(&object)?),
+                _ => return Err(Failure::value_error(format!("{OP}: a part of kind {kind}"))),
             };
-            Ok((name, held))
+            Ok((name, part))
         };
-        listed.into_iter().map(part).collect::<Outcome<_>>().map(Parts)
+        entries.into_iter().map(part).collect::<Outcome<_>>().map(Parts)
     }
 
     fn state<'a>(&'a mut self, device: &'a Device) -> TrainingState<'a> {
-        let with = |state: TrainingState<'a>, (name, held): &'a mut (String, Held)| match held {
-            Held::Model(model) => state.model(name, model),
-            Held::Optimizer(optimizer) => state.optimizer(name, optimizer),
-            Held::State(told) => state.part(name, told),
-            Held::Random(device) => state.random(name, device),
-            Held::Value(json) => state.value(name, json),
-            Held::Setting(json) => state.setting(name, &*json),
+        let with = |state: TrainingState<'a>, (name, part): &'a mut (String, ExtractedPart)| match part {
+            ExtractedPart::Model(model) => state.model(name, model),
+            ExtractedPart::Optimizer(optimizer) => state.optimizer(name, optimizer),
+            ExtractedPart::State(object) => state.part(name, object),
+            ExtractedPart::Random(device) => state.random(name, device),
+            ExtractedPart::Value(json) => state.value(name, json),
+            ExtractedPart::Setting(json) => state.setting(name, &*json),
         };
         self.0.iter_mut().fold(TrainingState::new(device), with)
     }
 
     /// Returns the current values by name, as JSON.
     fn values(&self) -> Vec<(String, String)> {
-        let value = |(name, held): &(String, Held)| match held {
-            Held::Value(json) => Some((name.clone(), json.to_string())),
+        let value = |(name, part): &(String, ExtractedPart)| match part {
+            ExtractedPart::Value(json) => Some((name.clone(), json.to_string())),
             _ => None,
         };
         self.0.iter().filter_map(value).collect()
@@ -236,16 +237,22 @@ impl Parts {
 type Resumed = (u64, Vec<(String, String)>);
 
 #[pyfunction]
-fn _save(py: Python<'_>, path: PathBuf, step: u64, device: DeviceArgument, parts: Listed<'_>) -> Outcome<()> {
+fn _save(
+    py: Python<'_>,
+    path: PathBuf,
+    step: u64,
+    device: DeviceArgument,
+    parts: PartList<'_>,
+) -> Outcome<()> {
     let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
     wait(py, || parts.state(&device).save(step, &path))
 }
 
 #[pyfunction]
-fn _resume(py: Python<'_>, path: PathBuf, device: DeviceArgument, parts: Listed<'_>) -> Outcome<Resumed> {
+fn _resume(py: Python<'_>, path: PathBuf, device: DeviceArgument, parts: PartList<'_>) -> Outcome<Resumed> {
     let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
     // Only the reading may take long.
-    let checkpoint = wait_apart(py, move || Checkpoint::read(&path))?;
+    let checkpoint = wait_on_thread(py, move || Checkpoint::read(&path))?;
     let step = wait(py, || checkpoint.resume(&mut parts.state(&device)))?;
     Ok((step, parts.values()))
 }
@@ -262,7 +269,7 @@ impl PyCheckpoint {
     ///     OSError: the file cannot be read, is corrupt, or is not a checkpoint.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> Outcome<PyCheckpoint> {
-        wait_apart(py, move || Checkpoint::read(&path)).map(PyCheckpoint)
+        wait_on_thread(py, move || Checkpoint::read(&path)).map(PyCheckpoint)
     }
 
     /// The number of completed steps.
@@ -312,7 +319,13 @@ impl PyFolder {
         wait(py, || self.0.lock().list())
     }
 
-    fn save(&self, py: Python<'_>, step: u64, device: DeviceArgument, parts: Listed<'_>) -> Outcome<PathBuf> {
+    fn save(
+        &self,
+        py: Python<'_>,
+        step: u64,
+        device: DeviceArgument,
+        parts: PartList<'_>,
+    ) -> Outcome<PathBuf> {
         let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
         wait(py, || self.0.lock().save(step, &parts.state(&device)))
     }
@@ -323,7 +336,7 @@ impl PyFolder {
         &self,
         py: Python<'_>,
         device: DeviceArgument,
-        parts: Listed<'_>,
+        parts: PartList<'_>,
     ) -> Outcome<Option<(Resumed, PathBuf, Vec<String>)>> {
         let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
         let resumed = wait(py, || self.0.lock().resume(&mut parts.state(&device)))?;

@@ -5,8 +5,8 @@ use crate::arguments::Real;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::run::{run, wait, wait_apart};
+use crate::extract::of;
+use crate::gil::{run, wait, wait_on_thread};
 use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ use ternion::{DType, Tensor, positions_in_sequences};
 #[pyclass(name = "_Rotary", module = "ternion._ternion", frozen)]
 pub struct PyRotary {
     rotary: Rotary,
-    made_of: (usize, usize, f64, String),
+    arguments: (usize, usize, f64, String),
 }
 
 #[pymethods]
@@ -32,12 +32,12 @@ impl PyRotary {
             "halves" => RotaryPairs::Halves,
             "neighbours" => RotaryPairs::Neighbours,
             _ => {
-                let told = format!("rotary: pairs {pairs:?}, expected \"halves\" or \"neighbours\"");
-                return Err(Failure::value(told));
+                let message = format!("rotary: pairs {pairs:?}, expected \"halves\" or \"neighbours\"");
+                return Err(Failure::value_error(message));
             }
         };
         let rotary = Rotary::new(positions, head_dim, RotaryConfig { base: base.0, pairs: form })?;
-        Ok(PyRotary { rotary, made_of: (positions, head_dim, base.0, pairs.to_owned()) })
+        Ok(PyRotary { rotary, arguments: (positions, head_dim, base.0, pairs.to_owned()) })
     }
 
     fn forward(&self, py: Python<'_>, input: &Bound<'_, PyTensor>, first: usize) -> Outcome<PyTensor> {
@@ -54,16 +54,16 @@ impl PyRotary {
         cu_seqlens: &Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (x, ends) = (input.get().tensor(), cu_seqlens.get().tensor());
-        let turned = || {
+        let rotated = || {
             let [rows, _, _] = x.sizes()?;
             let positions = positions_in_sequences(&ends, rows)?;
             self.rotary.forward_at(&x.transpose(0, 1)?, &positions)?.transpose(0, 1)
         };
-        run(py, x.elements(), turned).map(PyTensor::new)
+        run(py, x.elements(), rotated).map(PyTensor::new)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (usize, usize, f64, String)) {
-        (slf.get_type().into_any(), slf.get().made_of.clone())
+        (slf.get_type().into_any(), slf.get().arguments.clone())
     }
 }
 
@@ -126,13 +126,13 @@ fn _load_gpt2<'py>(
     // The initialization, which is overwritten, must not advance the random number generator.
     let position = cpu.random_position();
     let device = cpu.clone();
-    let loaded = wait_apart(py, move || {
+    let loaded = wait_on_thread(py, move || {
         let model = load_gpt2(&path, Gpt2Options { heads, dtype, ..Default::default() }, &device)?;
         Ok((*model.config(), model.state_dict()?))
     });
     cpu.set_random_position(position);
     let (config, state) = loaded?;
-    let told = PyDict::new(py);
+    let settings = PyDict::new(py);
     let sizes = [
         ("vocabulary", config.vocabulary),
         ("context", config.context),
@@ -141,12 +141,12 @@ fn _load_gpt2<'py>(
         ("width", config.width),
     ];
     for (name, size) in sizes {
-        told.set_item(name, size)?;
+        settings.set_item(name, size)?;
     }
-    told.set_item("hidden", config.hidden)?;
-    told.set_item("tied", config.tied)?;
-    told.set_item("form", FORMS.iter().find(|(_, form)| *form == config.form).map(|(name, _)| *name))?;
-    Ok((told, dict_of(py, state)?))
+    settings.set_item("hidden", config.hidden)?;
+    settings.set_item("tied", config.tied)?;
+    settings.set_item("form", FORMS.iter().find(|(_, form)| *form == config.form).map(|(name, _)| *name))?;
+    Ok((settings, dict_of(py, state)?))
 }
 
 /// Writes the tensors of a `ternion.models.GPT` with learned positions and layer norms as a folder
@@ -160,13 +160,13 @@ fn _save_gpt2(
 ) -> Outcome<()> {
     let size = |name: &str| -> Outcome<usize> {
         let value = settings.get_item(name)?;
-        let value = value.ok_or_else(|| Failure::kind(format!("save_gpt2: {name} is missing")))?;
+        let value = value.ok_or_else(|| Failure::type_error(format!("save_gpt2: {name} is missing")))?;
         Ok(value.extract()?)
     };
     let state = state_of(state, "save_gpt2")?;
     let form = settings.get_item("form")?.map(|form| form.extract::<String>()).transpose()?;
     let form = FORMS.iter().find(|(name, _)| Some(*name) == form.as_deref()).map(|(_, form)| *form);
-    let form = form.ok_or_else(|| Failure::value("save_gpt2: GPT-2 has no such feed-forward part"))?;
+    let form = form.ok_or_else(|| Failure::value_error("save_gpt2: GPT-2 has no such feed-forward part"))?;
     let config = GPTConfig {
         vocabulary: size("vocabulary")?,
         context: size("context")?,

@@ -1,7 +1,7 @@
 //! Tracks which gradients belong to a loss that a `GradScaler` has scaled. This is recorded when
 //! gradients are accumulated, and valid until the gradient is written to.
 
-use super::Slot;
+use super::GradSlot;
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -22,39 +22,39 @@ type Losses = HashMap<u64, (Weak<Node>, f64)>;
 static LOSSES: LazyLock<Mutex<Losses>> = LazyLock::new(Mutex::default);
 /// The number of losses from which on dropped losses are removed; a backward pass removes them in
 /// any case.
-const FULL: usize = 1024;
+const CLEANUP_SIZE: usize = 1024;
 /// The limit on the number of terms of a loss, and of nodes behind them. Beyond it nothing is known
 /// about the loss.
-const MOST: usize = 100_000;
+const MAX_TERMS: usize = 100_000;
 
 /// What is known about a gradient.
 pub(super) struct Origin {
     memory: WeakBuffer,
     version: u64,
-    adds: Adds,
+    factors: LossFactors,
 }
 
 /// What a backward pass adds to a gradient, as far as is known.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(super) struct Adds {
+pub(super) struct LossFactors {
     /// The factor of the gradient of a scaled loss.
     scaled: Option<f64>,
     /// The factor of the gradient of a loss that no scaler has scaled.
-    plain: Option<f64>,
+    unscaled: Option<f64>,
 }
 
-impl Adds {
-    fn and(self, other: Adds) -> Adds {
-        Adds { scaled: other.scaled.or(self.scaled), plain: other.plain.or(self.plain) }
+impl LossFactors {
+    fn merge(self, other: LossFactors) -> LossFactors {
+        LossFactors { scaled: other.scaled.or(self.scaled), unscaled: other.unscaled.or(self.unscaled) }
     }
 }
 
 /// What a backward pass adds to the gradients of leaves.
 #[derive(Default)]
-pub(super) struct Pass {
-    all: Adds,
+pub(super) struct BackwardPass {
+    all: LossFactors,
     /// Only if leaves differ.
-    leaves: HashMap<TensorId, Adds>,
+    leaves: HashMap<TensorId, LossFactors>,
 }
 
 /// A term of a loss, which is the sum of its terms: the node that computed it, and the factor by
@@ -66,7 +66,7 @@ struct Term {
 
 /// Returns the factor with which the gradient reaches the input nodes of a term's node; `None` if
 /// the node does not compute a sum.
-fn summands(term: &Term) -> Option<Option<f64>> {
+fn sum_factor(term: &Term) -> Option<Option<f64>> {
     let Function::Op(op) = term.node.function() else {
         return matches!(term.node.function(), Function::View(_) | Function::Transfer(_))
             .then_some(term.factor);
@@ -97,93 +97,93 @@ fn is_close(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-6 * other.abs()
 }
 
-impl Pass {
+impl BackwardPass {
     /// Returns what the backward pass of `root` adds. Nothing is known if its gradient is given
     /// explicitly, or if it multiplies by what may be a scale.
-    pub(super) fn of(root: &Tensor, is_weighted: bool) -> Pass {
+    pub(super) fn of(root: &Tensor, is_weighted: bool) -> BackwardPass {
         let Some(node) = root.node().filter(|_| IN_USE.load(Relaxed) && !is_weighted) else {
-            return Pass::default();
+            return BackwardPass::default();
         };
-        let losses = living();
+        let losses = live_losses();
         let first = Term { node: node.clone(), factor: Some(1.0) };
-        Pass::of_terms(first, &losses).unwrap_or_default()
+        BackwardPass::of_terms(first, &losses).unwrap_or_default()
     }
 
-    fn of_terms(first: Term, losses: &HashMap<u64, f64>) -> Option<Pass> {
-        let (mut stack, mut found, mut steps) = (vec![first], Vec::new(), 0);
+    fn of_terms(first: Term, losses: &HashMap<u64, f64>) -> Option<BackwardPass> {
+        let (mut stack, mut terms, mut steps) = (vec![first], Vec::new(), 0);
         while let Some(term) = stack.pop() {
             steps += 1;
-            if steps > MOST {
+            if steps > MAX_TERMS {
                 return None;
             }
             if let Some(scale) = losses.get(&term.node.id()) {
                 let scale = term.factor.map(|factor| factor * scale);
                 // Divided by the scale again, it is unscaled.
                 let scaled = scale.filter(|scale| !is_close(scale.abs(), 1.0));
-                found.push((Adds { scaled, plain: None }, term.node));
-            } else if let Some(factor) = summands(&term) {
+                terms.push((LossFactors { scaled, unscaled: None }, term.node));
+            } else if let Some(factor) = sum_factor(&term) {
                 let nodes = term.node.input_nodes().flatten();
                 stack.extend(nodes.map(|node| Term { node: node.clone(), factor }));
             } else {
-                found.push((plain(&term, losses), term.node));
+                terms.push((unscaled_factors(&term, losses), term.node));
             }
         }
-        let (all, _) = *found.first().map(|(adds, node)| (*adds, node)).as_ref()?;
-        if found.iter().all(|(adds, _)| *adds == all) {
-            return Some(Pass { all, leaves: HashMap::new() });
+        let (all, _) = *terms.first().map(|(factors, node)| (*factors, node)).as_ref()?;
+        if terms.iter().all(|(factors, _)| *factors == all) {
+            return Some(BackwardPass { all, leaves: HashMap::new() });
         }
-        let mut leaves: HashMap<TensorId, Adds> = HashMap::new();
-        for (adds, node) in found {
+        let mut leaves: HashMap<TensorId, LossFactors> = HashMap::new();
+        for (factors, node) in terms {
             for leaf in leaves_of(&node)? {
                 let known = leaves.entry(leaf).or_default();
-                *known = known.and(adds);
+                *known = known.merge(factors);
             }
         }
-        Some(Pass { all: Adds::default(), leaves })
+        Some(BackwardPass { all: LossFactors::default(), leaves })
     }
 
-    fn adds_to(&self, leaf: TensorId) -> Adds {
+    fn factors_of(&self, leaf: TensorId) -> LossFactors {
         self.leaves.get(&leaf).copied().unwrap_or(self.all)
     }
 }
 
 /// Returns what a term adds that no scaler has scaled.
-fn plain(term: &Term, losses: &HashMap<u64, f64>) -> Adds {
+fn unscaled_factors(term: &Term, losses: &HashMap<u64, f64>) -> LossFactors {
     // A term that was computed from a scaled loss in another way may have any scale.
-    let oldest = losses.keys().min();
-    let is_apart = oldest.is_none_or(|oldest| !leads_to(&term.node, losses, *oldest));
-    Adds { scaled: None, plain: term.factor.filter(|_| is_apart) }
+    let min_id = losses.keys().min();
+    let is_unrelated = min_id.is_none_or(|min_id| !depends_on_scaled_loss(&term.node, losses, *min_id));
+    LossFactors { scaled: None, unscaled: term.factor.filter(|_| is_unrelated) }
 }
 
-/// Returns whether a node was computed from a scaled loss; `oldest` is the smallest id of their
+/// Returns whether a node was computed from a scaled loss; `min_id` is the smallest id of their
 /// nodes.
-fn leads_to(node: &Arc<Node>, losses: &HashMap<u64, f64>, oldest: u64) -> bool {
-    let (mut stack, mut seen) = (vec![node.clone()], HashSet::from([node.id()]));
+fn depends_on_scaled_loss(node: &Arc<Node>, losses: &HashMap<u64, f64>, min_id: u64) -> bool {
+    let (mut stack, mut visited) = (vec![node.clone()], HashSet::from([node.id()]));
     while let Some(node) = stack.pop() {
-        if losses.contains_key(&node.id()) || seen.len() > MOST {
+        if losses.contains_key(&node.id()) || visited.len() > MAX_TERMS {
             return true;
         }
         // The nodes of the inputs of a node have smaller ids.
-        let before = node.input_nodes().flatten().filter(|before| before.id() >= oldest);
-        stack.extend(before.filter(|before| seen.insert(before.id())).cloned());
+        let input = node.input_nodes().flatten().filter(|input| input.id() >= min_id);
+        stack.extend(input.filter(|input| visited.insert(input.id())).cloned());
     }
     false
 }
 
 /// Returns the leaves that a node was computed from; `None` if there are too many nodes in between.
 fn leaves_of(node: &Arc<Node>) -> Option<HashSet<TensorId>> {
-    let (mut stack, mut seen) = (vec![node.clone()], HashSet::from([node.id()]));
+    let (mut stack, mut visited) = (vec![node.clone()], HashSet::from([node.id()]));
     let mut leaves = HashSet::new();
     while let Some(node) = stack.pop() {
-        if seen.len() > MOST {
+        if visited.len() > MAX_TERMS {
             return None;
         }
-        for (index, before) in node.input_nodes().enumerate() {
-            let Some(before) = before else { continue };
-            if matches!(before.function(), Function::Leaf) {
+        for (index, input) in node.input_nodes().enumerate() {
+            let Some(input) = input else { continue };
+            if matches!(input.function(), Function::Leaf) {
                 leaves.extend(node.input_id(index));
-            } else if seen.insert(before.id()) {
-                stack.push(before.clone());
+            } else if visited.insert(input.id()) {
+                stack.push(input.clone());
             }
         }
     }
@@ -191,51 +191,52 @@ fn leaves_of(node: &Arc<Node>) -> Option<HashSet<TensorId>> {
 }
 
 /// Returns the scaled losses that still exist.
-fn living() -> HashMap<u64, f64> {
+fn live_losses() -> HashMap<u64, f64> {
     let mut losses = LOSSES.lock();
     losses.retain(|_, (node, _)| node.strong_count() > 0);
     losses.iter().map(|(id, (_, scale))| (*id, *scale)).collect()
 }
 
-impl Slot {
+impl GradSlot {
     /// Returns what is known about the current gradient.
-    fn adds(&self, py: Python<'_>) -> Adds {
-        let Some(grad) = self.get(py) else { return Adds::default() };
+    fn loss_factors(&self, py: Python<'_>) -> LossFactors {
+        let Some(grad) = self.get(py) else { return LossFactors::default() };
         let grad = grad.get().tensor();
         let known = self.origin.lock();
-        let is_as_it_was = |origin: &&Origin| {
+        let is_unchanged = |origin: &&Origin| {
             let memory = origin.memory.upgrade();
             memory.is_some_and(|memory| memory.is(grad.buffer())) && grad.buffer().version() == origin.version
         };
-        known.as_deref().filter(is_as_it_was).map_or(Adds::default(), |origin| origin.adds)
+        known.as_deref().filter(is_unchanged).map_or(LossFactors::default(), |origin| origin.factors)
     }
 
-    /// Records `adds` as what is known about the current gradient.
-    fn note_adds(&self, py: Python<'_>, adds: Adds) {
-        let grad = self.get(py).filter(|_| adds != Adds::default()).map(|grad| grad.get().tensor());
+    /// Records `factors` as what is known about the current gradient.
+    fn record_factors(&self, py: Python<'_>, factors: LossFactors) {
+        let grad = self.get(py).filter(|_| factors != LossFactors::default()).map(|grad| grad.get().tensor());
         let origin = grad.map(|grad| {
             let (memory, version) = (grad.buffer().downgrade(), grad.buffer().version());
-            Box::new(Origin { memory, version, adds })
+            Box::new(Origin { memory, version, factors })
         });
         *self.origin.lock() = origin;
     }
 
     /// Accumulates a gradient of a pass, and records its origin, which is unknown if a hook may
     /// have changed it.
-    pub(super) fn gather_of(
+    pub(super) fn accumulate_from(
         &self,
         py: Python<'_>,
         grad: &Tensor,
-        pass: &Pass,
+        pass: &BackwardPass,
         leaf: Option<TensorId>,
     ) -> crate::error::Outcome<()> {
         if !IN_USE.load(Relaxed) {
-            return self.gather(py, grad);
+            return self.accumulate(py, grad);
         }
-        let new = leaf.filter(|_| !self.has_hooks()).map_or(Adds::default(), |leaf| pass.adds_to(leaf));
-        let adds = self.adds(py).and(new);
-        self.gather(py, grad)?;
-        self.note_adds(py, adds);
+        let new =
+            leaf.filter(|_| !self.has_hooks()).map_or(LossFactors::default(), |leaf| pass.factors_of(leaf));
+        let factors = self.loss_factors(py).merge(new);
+        self.accumulate(py, grad)?;
+        self.record_factors(py, factors);
         Ok(())
     }
 }
@@ -252,7 +253,7 @@ fn note_scaled(loss: &Bound<'_, PyTensor>, scale: f64) {
     let tensor = loss.get().tensor();
     if let Some(node) = tensor.node().filter(|_| scale != 1.0) {
         let mut losses = LOSSES.lock();
-        if losses.len() >= FULL {
+        if losses.len() >= CLEANUP_SIZE {
             losses.retain(|_, (node, _)| node.strong_count() > 0);
         }
         losses.insert(node.id(), (Arc::downgrade(node), scale));
@@ -263,21 +264,25 @@ fn note_scaled(loss: &Bound<'_, PyTensor>, scale: f64) {
 /// factor of an unscaled loss; 0 if there is none, or none is known.
 #[pyfunction]
 fn scales_of(py: Python<'_>, tensors: Vec<Py<PyTensor>>) -> Vec<(f64, f64)> {
-    let adds = |tensor: &Py<PyTensor>| {
-        let slot = tensor.get().slot.made();
-        slot.filter(|_| IN_USE.load(Relaxed)).map_or(Adds::default(), |slot| slot.adds(py))
+    let factors = |tensor: &Py<PyTensor>| {
+        let slot = tensor.get().slot.initialized();
+        slot.filter(|_| IN_USE.load(Relaxed)).map_or(LossFactors::default(), |slot| slot.loss_factors(py))
     };
-    tensors.iter().map(adds).map(|adds| (adds.scaled.unwrap_or(0.0), adds.plain.unwrap_or(0.0))).collect()
+    tensors
+        .iter()
+        .map(factors)
+        .map(|factors| (factors.scaled.unwrap_or(0.0), factors.unscaled.unwrap_or(0.0)))
+        .collect()
 }
 
 /// Records that the gradients of these tensors were clipped: they still belong to the same losses.
 #[pyfunction]
 fn keep_scales(py: Python<'_>, tensors: Vec<Py<PyTensor>>, scales: Vec<(f64, f64)>) {
-    for (tensor, (scale, plain)) in tensors.iter().zip(scales) {
+    for (tensor, (scale, unscaled)) in tensors.iter().zip(scales) {
         let known = |number: f64| (number != 0.0).then_some(number);
-        let adds = Adds { scaled: known(scale), plain: known(plain) };
-        if let Some(slot) = tensor.get().slot.made().filter(|_| adds != Adds::default()) {
-            slot.note_adds(py, adds);
+        let factors = LossFactors { scaled: known(scale), unscaled: known(unscaled) };
+        if let Some(slot) = tensor.get().slot.initialized().filter(|_| factors != LossFactors::default()) {
+            slot.record_factors(py, factors);
         }
     }
 }

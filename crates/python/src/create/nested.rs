@@ -1,9 +1,9 @@
 //! Numbers of Python and NumPy in nested lists.
 
-use crate::arguments::number;
+use crate::arguments::extract_number;
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::promote::{Number, common, default_dtype};
+use crate::promote::{Number, default_dtype, promote_types};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyList, PyRange, PyTuple};
@@ -11,7 +11,7 @@ use ternion::{DType, Device, Error, MAX_RANK, Result, Shape, Tensor, text};
 
 /// Numbers from nested lists: their shape, and the values in row-major order.
 #[derive(Default)]
-pub struct Nested {
+pub struct NestedList {
     shape: Vec<usize>,
     numbers: Vec<Number>,
     dtype: Option<DType>,
@@ -24,31 +24,31 @@ pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
         || object.is_instance_of::<PyRange>()
 }
 
-impl Nested {
+impl NestedList {
     pub fn read(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
             let tensor = tensor.get().tensor();
             let number = match tensor.dtype() {
-                dtype if dtype.is_int() => Number::Int(whole_item(&tensor)?),
+                dtype if dtype.is_int() => Number::Int(int_item(&tensor)?),
                 _ => Number::Float(tensor.item_f64()?),
             };
-            return self.take_as(number, tensor.dtype(), depth);
+            return self.push(number, tensor.dtype(), depth);
         }
-        if let Some(number) = number(object)? {
-            return self.take_as(number, own_dtype(object).unwrap_or(number.dtype()), depth);
+        if let Some(number) = extract_number(object)? {
+            return self.push(number, own_dtype(object).unwrap_or(number.dtype()), depth);
         }
         if object.hasattr("__array_interface__")? {
             return self.read_array(object, depth);
         }
         if !is_list(object) {
             let kind = object.get_type().name()?.to_string();
-            return Err(Failure::kind(format!(
+            return Err(Failure::type_error(format!(
                 "tensor: expected numbers, lists of them or an array, got {kind}"
             )));
         }
         // A list that contains itself is infinitely deep.
         if depth == MAX_RANK {
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "tensor: lists within lists, expected at most {MAX_RANK} deep"
             )));
         }
@@ -59,7 +59,7 @@ impl Nested {
             _ => {
                 let expected =
                     self.shape.get(depth).map_or("a number".into(), |size| format!("{size} items"));
-                return Err(Failure::value(format!(
+                return Err(Failure::value_error(format!(
                     "tensor: a list of {count} items at depth {depth}, expected {expected}"
                 )));
             }
@@ -69,21 +69,21 @@ impl Nested {
 
     /// Reads the numbers of an array in a list, with the array's dtype.
     fn read_array(&mut self, array: &Bound<'_, PyAny>, depth: usize) -> Outcome<()> {
-        let Some(view) = crate::numpy::viewed(array)? else { return Ok(()) };
+        let Some(view) = crate::numpy::array_view(array)? else { return Ok(()) };
         let (before, dtype) = (self.dtype, view.dtype());
         self.read(&array.call_method0("tolist")?, depth)?;
-        self.dtype = Some(before.map_or(dtype, |before| meeting(before, dtype)));
+        self.dtype = Some(before.map_or(dtype, |before| promote_or_int64(before, dtype)));
         Ok(())
     }
 
-    fn take_as(&mut self, number: Number, own: DType, depth: usize) -> Outcome<()> {
+    fn push(&mut self, number: Number, own: DType, depth: usize) -> Outcome<()> {
         if depth != self.shape.len() {
             let expected = self.shape.get(depth).map_or(String::new(), |size| format!("{size} items"));
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "tensor: a number at depth {depth}, expected a list of {expected}"
             )));
         }
-        self.dtype = Some(self.dtype.map_or(own, |dtype| meeting(dtype, own)));
+        self.dtype = Some(self.dtype.map_or(own, |dtype| promote_or_int64(dtype, own)));
         self.numbers.push(number);
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Nested {
     pub fn tensor(self, dtype: Option<DType>, cpu: &Device) -> Result<Tensor> {
         let shape = Shape::new(&self.shape)?;
         let exact = |number: &Number| match *number {
-            Number::Bool(truth) => i128::from(truth),
+            Number::Bool(value) => i128::from(value),
             Number::Int(value) => value,
             Number::Float(value) => value as i128,
         };
@@ -102,7 +102,7 @@ impl Nested {
         };
         let own = self.dtype.unwrap_or_else(default_dtype);
         let dtype = dtype.unwrap_or(own);
-        if let Some(number) = self.numbers.iter().find(|number| !holds(dtype, **number)) {
+        if let Some(number) = self.numbers.iter().find(|number| !can_represent(dtype, **number)) {
             return Err(Error::invalid("tensor", text![format!("the number {number} does not fit "), dtype]));
         }
         let is_large = |number: &Number| exact(number) > i64::MAX.into();
@@ -126,7 +126,7 @@ fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
 }
 
 /// Returns the smallest value of an integer dtype, and one more than the largest.
-pub fn range(dtype: DType) -> Option<(i128, i128)> {
+pub fn int_range(dtype: DType) -> Option<(i128, i128)> {
     let bits = 8 * dtype.size() as u32;
     match dtype {
         dtype if !dtype.is_int() => None,
@@ -136,7 +136,7 @@ pub fn range(dtype: DType) -> Option<(i128, i128)> {
 }
 
 /// Returns the only element of an integer tensor.
-pub fn whole_item(tensor: &Tensor) -> Result<i128> {
+pub fn int_item(tensor: &Tensor) -> Result<i128> {
     match tensor.dtype() {
         DType::U64 => tensor.item::<u64>().map(i128::from),
         _ => tensor.to_dtype(DType::I64)?.item::<i64>().map(i128::from),
@@ -145,13 +145,13 @@ pub fn whole_item(tensor: &Tensor) -> Result<i128> {
 
 /// Returns the common dtype of two numbers in one list: int64 for integer dtypes without a common
 /// one; the values are checked later.
-fn meeting(left: DType, right: DType) -> DType {
-    common(left, right).unwrap_or(DType::I64)
+fn promote_or_int64(left: DType, right: DType) -> DType {
+    promote_types(left, right).unwrap_or(DType::I64)
 }
 
 /// Returns whether a number, without its fraction, fits a dtype.
-pub fn holds(dtype: DType, number: Number) -> bool {
-    let Some((low, high)) = range(dtype) else { return true };
+pub fn can_represent(dtype: DType, number: Number) -> bool {
+    let Some((low, high)) = int_range(dtype) else { return true };
     match number {
         Number::Bool(_) => true,
         Number::Int(value) => (low..high).contains(&value),

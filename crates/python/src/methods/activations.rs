@@ -4,8 +4,8 @@
 use super::TensorArgument;
 use crate::arguments::Real;
 use crate::error::Outcome;
-use crate::promote::{floating, meet};
-use crate::run::run;
+use crate::gil::run;
+use crate::promote::{promote_pair, to_floating};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::linalg;
@@ -15,7 +15,7 @@ macro_rules! of_floats {
         $(
             #[pyfunction]
             fn $name(py: Python<'_>, input: TensorArgument<'_, '_>, $($argument: $kind),*) -> Outcome<PyTensor> {
-                input.get().map(py, |x| floating(x)?.$method($($argument.into()),*))
+                input.get().map(py, |x| to_floating(x)?.$method($($argument.into()),*))
             }
         )*
 
@@ -42,13 +42,13 @@ of_floats! {
 
 #[pyfunction]
 fn _glu(py: Python<'_>, input: TensorArgument<'_, '_>, dim: isize) -> Outcome<PyTensor> {
-    input.get().map(py, |x| floating(x)?.glu(dim))
+    input.get().map(py, |x| to_floating(x)?.glu(dim))
 }
 
 /// Integers are converted to floats.
 #[pyfunction]
 fn _hardshrink(py: Python<'_>, input: TensorArgument<'_, '_>, lambd: Real) -> Outcome<PyTensor> {
-    input.get().map(py, |x| floating(x)?.hardshrink(lambd.0))
+    input.get().map(py, |x| to_floating(x)?.hardshrink(lambd.0))
 }
 
 /// Also supports integers.
@@ -64,7 +64,7 @@ fn _threshold(
 
 #[pyfunction]
 fn _softmin(py: Python<'_>, input: TensorArgument<'_, '_>, dim: isize) -> Outcome<PyTensor> {
-    input.get().along(py, dim, |x| floating(x)?.softmin(dim))
+    input.get().map_along(py, dim, |x| to_floating(x)?.softmin(dim))
 }
 
 #[pyfunction]
@@ -75,7 +75,7 @@ fn _gumbel_softmax(
     hard: bool,
     dim: isize,
 ) -> Outcome<PyTensor> {
-    input.get().along(py, dim, |x| floating(x)?.gumbel_softmax(tau.0, hard, dim))
+    input.get().map_along(py, dim, |x| to_floating(x)?.gumbel_softmax(tau.0, hard, dim))
 }
 
 #[pyfunction]
@@ -86,7 +86,7 @@ fn _normalize(
     dim: isize,
     eps: Real,
 ) -> Outcome<PyTensor> {
-    input.get().along(py, dim, |x| linalg::normalize(&floating(x)?, p.0, dim, eps.0))
+    input.get().map_along(py, dim, |x| linalg::normalize(&to_floating(x)?, p.0, dim, eps.0))
 }
 
 #[pyfunction]
@@ -97,10 +97,10 @@ fn _bilinear(
     weight: TensorArgument<'_, '_>,
     bias: Option<TensorArgument<'_, '_>>,
 ) -> Outcome<PyTensor> {
-    let [x, other, weight] = [input1, input2, weight].map(|given| given.get().tensor());
+    let [x, other, weight] = [input1, input2, weight].map(|input| input.get().tensor());
     let bias = bias.map(|bias| bias.get().tensor());
     run(py, x.elements(), || {
-        let (x, other) = meet(&x, &other)?;
+        let (x, other) = promote_pair(&x, &other)?;
         x.bilinear(&other, &weight, bias.as_ref())
     })
     .map(PyTensor::new)
@@ -113,7 +113,7 @@ impl PyTensor {
     ///
     /// Shapes: [..] -> the same; integers become float32
     fn logsigmoid(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.logsigmoid())
+        self.map(py, |x| to_floating(x)?.logsigmoid())
     }
 }
 

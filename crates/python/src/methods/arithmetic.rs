@@ -2,27 +2,31 @@
 //! `ternion/_functions/arithmetic.py` and `reductions.py` call them and define the default values.
 
 use super::TensorArgument;
-use super::reduce::{has_extremes, pair_along};
+use super::reduce::{apply_along, check_has_extremes};
 use crate::arguments::{AxesArgument, Real, axes};
 use crate::dtype::DTypeArgument;
-use crate::error::{Called, Outcome};
-use crate::expected::of;
-use crate::promote::{floating, meet, meet_three};
-use crate::run::{run, wait};
+use crate::error::{Outcome, WithOp};
+use crate::extract::of;
+use crate::gil::{run, wait};
+use crate::promote::{promote_pair, promote_three, to_floating};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Axes, Result, Tensor, linalg};
 
-type Pair = Outcome<(PyTensor, PyTensor)>;
+type PairOutcome = Outcome<(PyTensor, PyTensor)>;
 
 /// Converts three tensors to their common floating dtype.
-fn met(a: &Tensor, b: &Tensor, c: &Tensor) -> Result<[Tensor; 3]> {
-    let [a, b, c] = meet_three(a, b, c)?;
-    Ok([floating(&a)?, floating(&b)?, floating(&c)?])
+fn promote_three_to_floats(a: &Tensor, b: &Tensor, c: &Tensor) -> Result<[Tensor; 3]> {
+    let [a, b, c] = promote_three(a, b, c)?;
+    Ok([to_floating(&a)?, to_floating(&b)?, to_floating(&c)?])
 }
 
 /// Runs a function with two results.
-fn two(slf: &PyTensor, py: Python<'_>, f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send) -> Pair {
+fn map_pair(
+    slf: &PyTensor,
+    py: Python<'_>,
+    f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
+) -> PairOutcome {
     let x = slf.tensor();
     run(py, x.elements(), || f(&x)).map(|(first, second)| (PyTensor::new(first), PyTensor::new(second)))
 }
@@ -36,8 +40,8 @@ macro_rules! of_two_floats {
                 fn $name(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
                     let other = other.get().tensor();
                     self.map(py, |x| {
-                        let (x, other) = meet(x, &other)?;
-                        floating(&x)?.$method(&floating(&other)?)
+                        let (x, other) = promote_pair(x, &other)?;
+                        to_floating(&x)?.$method(&to_floating(&other)?)
                     })
                 }
             )*
@@ -100,8 +104,8 @@ impl PyTensor {
     fn _lerp(&self, py: Python<'_>, end: TensorArgument<'_, '_>, weight: Real) -> Outcome<PyTensor> {
         let end = end.get().tensor();
         self.map(py, |x| {
-            let (x, end) = meet(x, &end)?;
-            floating(&x)?.lerp(&floating(&end)?, weight.0)
+            let (x, end) = promote_pair(x, &end)?;
+            to_floating(&x)?.lerp(&to_floating(&end)?, weight.0)
         })
     }
 
@@ -113,8 +117,8 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (end, weight) = (end.get().tensor(), weight.get().tensor());
         self.map(py, |x| {
-            let [x, end, weight] = met(x, &end, &weight)?;
-            x.lerp_tensor(&end, &weight).called("lerp")
+            let [x, end, weight] = promote_three_to_floats(x, &end, &weight)?;
+            x.lerp_tensor(&end, &weight).with_op("lerp")
         })
     }
 
@@ -127,13 +131,13 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (dividend, divisor) = (tensor1.get().tensor(), tensor2.get().tensor());
         self.map(py, |x| {
-            let [x, dividend, divisor] = met(x, &dividend, &divisor)?;
+            let [x, dividend, divisor] = promote_three_to_floats(x, &dividend, &divisor)?;
             x.addcdiv(&dividend, &divisor, value.0)
         })
     }
 
-    fn _frexp(&self, py: Python<'_>) -> Pair {
-        two(self, py, Tensor::frexp)
+    fn _frexp(&self, py: Python<'_>) -> PairOutcome {
+        map_pair(self, py, Tensor::frexp)
     }
 
     fn _nan_to_num(
@@ -147,13 +151,13 @@ impl PyTensor {
     }
 
     fn _round(&self, py: Python<'_>, decimals: i32) -> Outcome<PyTensor> {
-        self.map(py, |x| x.round_decimals(decimals).called("round"))
+        self.map(py, |x| x.round_decimals(decimals).with_op("round"))
     }
 
     fn _inner(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             x.inner(&other)
         })
     }
@@ -167,7 +171,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             x.tensordot(&other, &dims, &other_dims)
         })
     }
@@ -180,7 +184,7 @@ impl PyTensor {
         dtype: Option<DTypeArgument>,
     ) -> Outcome<PyTensor> {
         let axes = axes(dim);
-        self.along(py, axes.clone(), |x| match dtype {
+        self.map_along(py, axes.clone(), |x| match dtype {
             None => x.nansum(axes, keepdim),
             Some(dtype) => x.to_dtype(dtype.0)?.nansum(axes, keepdim)?.to_dtype(dtype.0),
         })
@@ -193,7 +197,7 @@ impl PyTensor {
         keepdim: bool,
     ) -> Outcome<PyTensor> {
         let axes = axes(dim);
-        self.along(py, axes.clone(), |x| x.nanmean(axes, keepdim))
+        self.map_along(py, axes.clone(), |x| x.nanmean(axes, keepdim))
     }
 
     fn _count_nonzero(
@@ -202,7 +206,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::count_nonzero)] dim: Option<AxesArgument>,
     ) -> Outcome<PyTensor> {
         let axes = axes(dim);
-        self.along(py, axes.clone(), |x| x.count_nonzero(axes, false))
+        self.map_along(py, axes.clone(), |x| x.count_nonzero(axes, false))
     }
 
     fn _var_mean(
@@ -212,12 +216,12 @@ impl PyTensor {
         correction: Real,
         keepdim: bool,
         is_root: bool,
-    ) -> Pair {
+    ) -> PairOutcome {
         let axes = axes(dim);
-        two(self, py, |x| {
-            pair_of(x, &axes, |x| match is_root {
-                true => x.std_mean(axes.clone(), correction.0, keepdim).called("std_mean"),
-                false => x.var_mean(axes.clone(), correction.0, keepdim).called("var_mean"),
+        map_pair(self, py, |x| {
+            apply_along_axes(x, &axes, |x| match is_root {
+                true => x.std_mean(axes.clone(), correction.0, keepdim).with_op("std_mean"),
+                false => x.var_mean(axes.clone(), correction.0, keepdim).with_op("var_mean"),
             })
         })
     }
@@ -227,19 +231,19 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::aminmax)] dim: Option<AxesArgument>,
         keepdim: bool,
-    ) -> Pair {
+    ) -> PairOutcome {
         let axes = axes(dim);
-        two(self, py, |x| {
-            pair_of(x, &axes, |x| {
-                has_extremes("amin", x, &axes)?;
+        map_pair(self, py, |x| {
+            apply_along_axes(x, &axes, |x| {
+                check_has_extremes("amin", x, &axes)?;
                 x.aminmax(axes.clone(), keepdim)
             })
-            .called("aminmax")
+            .with_op("aminmax")
         })
     }
 
     fn _cumprod(&self, py: Python<'_>, dim: isize, dtype: Option<DTypeArgument>) -> Outcome<PyTensor> {
-        self.along(py, dim, |x| match dtype {
+        self.map_along(py, dim, |x| match dtype {
             None => x.cumprod(dim),
             Some(dtype) => x.to_dtype(dtype.0)?.cumprod(dim)?.to_dtype(dtype.0),
         })
@@ -253,11 +257,11 @@ impl PyTensor {
         prepend: Option<Bound<'_, PyTensor>>,
         append: Option<Bound<'_, PyTensor>>,
     ) -> Outcome<PyTensor> {
-        let [prepend, append] = [prepend, append].map(|given| given.map(|given| given.get().tensor()));
+        let [prepend, append] = [prepend, append].map(|tensor| tensor.map(|tensor| tensor.get().tensor()));
         self.map(py, |x| {
             let (mut x, mut parts) = (x.clone(), [prepend, append]);
             for part in parts.iter_mut().flatten() {
-                (x, *part) = meet(&x, part)?;
+                (x, *part) = promote_pair(&x, part)?;
             }
             // The second promotion may have changed the dtype.
             let parts = parts.map(|part| part.map(|part| part.to_dtype(x.dtype())).transpose());
@@ -274,27 +278,28 @@ impl PyTensor {
         aweights: Option<Bound<'_, PyTensor>>,
     ) -> Outcome<PyTensor> {
         let x = self.tensor();
-        let [fweights, aweights] = [fweights, aweights].map(|given| given.map(|given| given.get().tensor()));
+        let [fweights, aweights] =
+            [fweights, aweights].map(|tensor| tensor.map(|tensor| tensor.get().tensor()));
         wait(py, || x.cov(correction.0, fweights.as_ref(), aweights.as_ref())).map(PyTensor::new)
     }
 
     fn _dist(&self, py: Python<'_>, other: TensorArgument<'_, '_>, p: Real) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
-            linalg::dist(&floating(&x)?, &floating(&other)?, p.0)
+            let (x, other) = promote_pair(x, &other)?;
+            linalg::dist(&to_floating(&x)?, &to_floating(&other)?, p.0)
         })
     }
 }
 
-/// Same as `pair_along` for any axes.
-fn pair_of(
+/// Same as `apply_along` for any axes.
+fn apply_along_axes(
     x: &Tensor,
     axes: &Axes,
     f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,
 ) -> Result<(Tensor, Tensor)> {
     match axes {
-        Axes::List(list) if list.len() == 1 => pair_along(x, list[0], f),
+        Axes::List(list) if list.len() == 1 => apply_along(x, list[0], f),
         _ => f(x),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::loss::cast_half;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::run::run;
+use crate::extract::of;
+use crate::gil::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{AttentionOptions, Causal, CumulativeLengths, DType, Result, Shape, Tensor, UnaryOp};
@@ -57,7 +57,7 @@ fn scaled_dot_product_attention(
     let attend = |[query, key, value]: [&Tensor; 3], options: AttentionOptions<'_>| {
         Ok([query.scaled_dot_product_attention(key, value, options)?])
     };
-    let [y] = attended(py, [query, key, value], attn_mask, options, attend)?;
+    let [y] = run_attention(py, [query, key, value], attn_mask, options, attend)?;
     Ok(y)
 }
 
@@ -88,16 +88,16 @@ fn scaled_dot_product_attention_with_lse(
     let causal = if is_causal { Causal::UpperLeft } else { Causal::Off };
     let options = AttentionOptions { causal, scale, dropout: dropout_p, ..AttentionOptions::default() };
     let attend = |[query, key, value]: [&Tensor; 3], options: AttentionOptions<'_>| {
-        let found = query.scaled_dot_product_attention_lse(key, value, options);
-        found.map_err(|error| error.in_name_of("scaled_dot_product_attention_with_lse"))
+        let result = query.scaled_dot_product_attention_lse(key, value, options);
+        result.map_err(|error| error.in_name_of("scaled_dot_product_attention_with_lse"))
     };
-    let [y, log_sum] = attended(py, [query, key, value], attn_mask, options, attend)?;
-    Ok((y, log_sum))
+    let [y, lse] = run_attention(py, [query, key, value], attn_mask, options, attend)?;
+    Ok((y, lse))
 }
 
 /// Returns the results of `attend` for operands with four axes, of which the first is the output.
 /// The leading axes of the query are restored.
-fn attended<const RESULTS: usize>(
+fn run_attention<const RESULTS: usize>(
     py: Python<'_>,
     operands: [Bound<'_, PyTensor>; 3],
     mask: Option<Bound<'_, PyTensor>>,
@@ -107,11 +107,11 @@ fn attended<const RESULTS: usize>(
     let operands = operands.map(|tensor| tensor.get().tensor());
     let mask = mask.map(|mask| mask.get().tensor());
     let elements = operands[0].elements().max(operands[1].elements());
-    let operands = with_common_axes(operands)?;
+    let operands = expand_leading_axes(operands)?;
     let own = operands[0].dtype();
     let mut results = run(py, elements, || {
-        let (operands, mask) = beside_mask(&operands, mask)?;
-        let (operands, mask) = with_four_axes(&operands, mask)?;
+        let (operands, mask) = promote_to_mask(&operands, mask)?;
+        let (operands, mask) = to_four_axes(&operands, mask)?;
         let mut results = attend(operands.each_ref(), AttentionOptions { mask: mask.as_ref(), ..options })?;
         results[0] = cast_half(own, results[0].clone())?;
         Ok(results)
@@ -162,21 +162,21 @@ fn varlen_attn(
     let [queries, keys] = [cu_seq_q, cu_seq_k].map(|tensor| tensor.get().tensor());
     let elements = query.elements().max(key.elements());
     let own = query.dtype();
-    let [y, log_sum] = run(py, elements, || {
+    let [y, lse] = run(py, elements, || {
         let lengths = CumulativeLengths { queries: &queries, keys: &keys };
         let causal = Causal::lower_right(is_causal);
         let options = AttentionOptions { mask: None, causal, scale, dropout: dropout_p, window };
-        let found = query.scaled_dot_product_attention_varlen_lse(&key, &value, lengths, options);
-        let [y, log_sum] = found.map_err(|error| error.in_name_of("varlen_attn"))?;
-        Ok([cast_half(own, y)?, log_sum])
+        let result = query.scaled_dot_product_attention_varlen_lse(&key, &value, lengths, options);
+        let [y, lse] = result.map_err(|error| error.in_name_of("varlen_attn"))?;
+        Ok([cast_half(own, y)?, lse])
     })?;
-    Ok((PyTensor::new(y), PyTensor::new(log_sum)))
+    Ok((PyTensor::new(y), PyTensor::new(lse)))
 }
 
 /// If the axes of the operands before the last two differ in number or size, broadcasts those axes,
 /// as PyTorch does. The number of heads, the axis before the last two of operands with four or more
 /// axes, may differ: several heads of the query share one head of the keys.
-fn with_common_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
+fn expand_leading_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
     let rank = operands[0].rank();
     if operands.iter().any(|operand| operand.rank() < 2) {
         return Ok(operands);
@@ -201,7 +201,7 @@ fn with_common_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
 
 /// Converts the operands and the mask to the dtype of the computation: a float32 mask is accepted
 /// with half precision and float64 operands, as in PyTorch.
-fn beside_mask(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
+fn promote_to_mask(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
     let own = operands[0].dtype();
     match mask {
         Some(mask) if mask.dtype() == DType::F32 && own == DType::F64 => {
@@ -216,7 +216,7 @@ fn beside_mask(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor;
 }
 
 /// Reshapes the operands and the mask to [batch, heads, length, width].
-fn with_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
+fn to_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
     let rank = operands[0].rank();
     if rank == 4 || rank < 2 || operands.iter().any(|operand| operand.rank() != rank) {
         return Ok((operands.clone(), mask));
@@ -227,16 +227,16 @@ fn with_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tens
         Some(mask) if mask.rank() > 2 => {
             let of_scores = [operands[0].dims()[rank - 2], operands[1].dims()[rank - 2]];
             let all: Vec<usize> = outer.iter().copied().chain(of_scores).collect();
-            Some(four(&mask.expand(&all[..])?)?)
+            Some(reshape_to_4d(&mask.expand(&all[..])?)?)
         }
         mask => mask,
     };
     let [query, key, value] = operands;
-    Ok(([four(query)?, four(key)?, four(value)?], mask))
+    Ok(([reshape_to_4d(query)?, reshape_to_4d(key)?, reshape_to_4d(value)?], mask))
 }
 
 /// Keeps the last three axes and merges those before them.
-fn four(x: &Tensor) -> Result<Tensor> {
+fn reshape_to_4d(x: &Tensor) -> Result<Tensor> {
     let (outer, inner) = x.dims().split_at(x.rank() - 2);
     let (heads, batch) = match outer.split_last() {
         // An operand of [batch, length, width] has no axis of heads, which means one head.
@@ -296,7 +296,7 @@ fn bias_activation(
     let Some((_, activation)) = ACTIVATIONS.into_iter().find(|(name, _)| *name == activation) else {
         let known = ACTIVATIONS.map(|(name, _)| name).join(", ");
         let message = format!("bias_activation: activation {activation:?}, expected one of {known}");
-        return Err(Failure::value(message));
+        return Err(Failure::value_error(message));
     };
     let (x, bias) = (input.get().tensor(), bias.get().tensor());
     run(py, x.elements(), || x.bias_activation(&bias, activation)).map(PyTensor::new)

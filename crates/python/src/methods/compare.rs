@@ -1,11 +1,11 @@
 //! Comparisons, and selection by masks.
 
 use crate::arguments::Operand;
-use crate::create::{one_expected, value_of};
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::of;
-use crate::promote::{Number, beside, floating, meet};
-use crate::run::{run, wait};
+use crate::create::{number_value, single_element_error};
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::of;
+use crate::gil::{run, wait};
+use crate::promote::{Number, promote_pair, scalar_tensor_like, to_floating};
 use crate::tensor::{PyTensor, is_recorded};
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ pub fn recorded_fill(value: &Bound<'_, PyAny>, function: &str) -> Outcome<Option
     let Ok(value) = value.cast::<PyTensor>() else { return Ok(None) };
     let value = value.get().tensor();
     if value.elements() != 1 {
-        return Err(one_expected(function, &value));
+        return Err(single_element_error(function, &value));
     }
     Ok(is_recorded(&[&value]).then_some(value))
 }
@@ -29,7 +29,7 @@ pub fn fill_like(value: &Tensor, x: &Tensor) -> Result<Tensor> {
 }
 
 /// Expands `x` to the broadcast shape of `x` and a mask.
-pub fn spread_over(x: &Tensor, mask: &Tensor, function: &'static str) -> Result<Tensor> {
+pub fn expand_with_mask(x: &Tensor, mask: &Tensor, function: &'static str) -> Result<Tensor> {
     match x.shape().broadcast(mask.shape(), function)? {
         shape if shape == *x.shape() => Ok(x.clone()),
         shape => x.expand(shape),
@@ -91,20 +91,20 @@ logical! {
 
 /// Converts two tensors to the dtype of their comparison: integers of different dtypes to i64, and
 /// an integer compared with a float to a float.
-fn comparable(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+fn promote_for_comparison(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     match [a, b].map(|x| x.dtype().is_float()) {
         [false, false] if a.dtype() == b.dtype() => Ok((a.clone(), b.clone())),
         [false, false] => Ok((a.to_dtype(DType::I64)?, b.to_dtype(DType::I64)?)),
-        _ => meet(&floating(a)?, &floating(b)?),
+        _ => promote_pair(&to_floating(a)?, &to_floating(b)?),
     }
 }
 
 /// Returns a tensor, an array, or a number converted to the dtype that it has together with `x`.
-fn tensor_of(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
-    match Operand::beside(object, x)? {
+fn operand_tensor(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
+    match Operand::with_arrays(object, x)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
-        Some(Operand::Number(number)) => Ok(beside(x, number)?),
-        None => Err(no_choice(object)),
+        Some(Operand::Number(number)) => Ok(scalar_tensor_like(x, number)?),
+        None => Err(where_type_error(object)),
     }
 }
 
@@ -141,7 +141,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = comparable(x, &other)?;
+            let (x, other) = promote_for_comparison(x, &other)?;
             x.isclose(&other, Closeness { rtol, atol, equal_nan })
         })
     }
@@ -161,7 +161,7 @@ impl PyTensor {
     ) -> Outcome<bool> {
         let (own, other) = (self.tensor(), other.get().tensor());
         wait(py, || {
-            let (own, other) = comparable(&own, &other)?;
+            let (own, other) = promote_for_comparison(&own, &other)?;
             own.allclose(&other, Closeness { rtol, atol, equal_nan })
         })
     }
@@ -177,7 +177,7 @@ impl PyTensor {
             return Ok(false);
         }
         wait(py, || {
-            let (a, b) = meet(&own, &other)?;
+            let (a, b) = promote_pair(&own, &other)?;
             a.equal(&b)
         })
     }
@@ -196,7 +196,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             if x.dtype() == DType::Bool { x.logical_or(&other) } else { x.fmax(&other) }
         })
     }
@@ -215,7 +215,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             if x.dtype() == DType::Bool { x.logical_and(&other) } else { x.fmin(&other) }
         })
     }
@@ -228,7 +228,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             x.maximum(&other)
         })
     }
@@ -241,7 +241,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             x.minimum(&other)
         })
     }
@@ -256,11 +256,11 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let mask = mask.get().tensor();
         if let Some(value) = recorded_fill(value, "masked_fill")? {
-            return self.map(py, |x| mask.where_(&fill_like(&value, x)?, x).called("masked_fill"));
+            return self.map(py, |x| mask.where_(&fill_like(&value, x)?, x).with_op("masked_fill"));
         }
-        let value = value_of(value, "masked_fill")?.scalar();
+        let value = number_value(value, "masked_fill")?.scalar();
         self.map(py, |x| {
-            spread_over(x, &mask, "masked_fill")?.masked_fill(&mask, value).called("masked_fill")
+            expand_with_mask(x, &mask, "masked_fill")?.masked_fill(&mask, value).with_op("masked_fill")
         })
     }
 
@@ -273,15 +273,15 @@ impl PyTensor {
     ) -> Outcome<Bound<'py, Self>> {
         let mask = mask.get().tensor();
         if let Some(value) = recorded_fill(value, "masked_fill_")? {
-            let filled = |x: &Tensor| mask.where_(&fill_like(&value, x)?, x).called("masked_fill_");
+            let filled = |x: &Tensor| mask.where_(&fill_like(&value, x)?, x).with_op("masked_fill_");
             return PyTensor::change(slf, &[&value], filled, |x| x.copy_(&filled(x)?));
         }
-        let value = value_of(value, "masked_fill_")?.scalar();
+        let value = number_value(value, "masked_fill_")?.scalar();
         PyTensor::change(
             slf,
             &[],
-            |x| x.masked_fill(&mask, value).called("masked_fill_"),
-            |x| x.masked_fill_(&mask, value).called("masked_fill_"),
+            |x| x.masked_fill(&mask, value).with_op("masked_fill_"),
+            |x| x.masked_fill_(&mask, value).with_op("masked_fill_"),
         )
     }
 
@@ -306,12 +306,12 @@ impl PyTensor {
         let own = self.tensor();
         // As in PyTorch, a tensor without axes has one index in the tuple.
         let own = if as_tuple && own.rank() == 0 { own.reshape([1])? } else { own };
-        let found = wait(py, || own.nonzero()?.to_dtype(DType::I64))?;
+        let indices = wait(py, || own.nonzero()?.to_dtype(DType::I64))?;
         if !as_tuple {
-            return Ok(Bound::new(py, PyTensor::new(found))?.into_any());
+            return Ok(Bound::new(py, PyTensor::new(indices))?.into_any());
         }
         let columns =
-            wait(py, || (0..own.rank()).map(|axis| found.select(1, axis)).collect::<Result<Vec<_>>>())?;
+            wait(py, || (0..own.rank()).map(|axis| indices.select(1, axis)).collect::<Result<Vec<_>>>())?;
         let objects: PyResult<Vec<_>> =
             columns.into_iter().map(|column| Bound::new(py, PyTensor::new(column))).collect();
         Ok(PyTuple::new(py, objects?)?.into_any())
@@ -327,50 +327,50 @@ impl PyTensor {
         other: &Bound<'_, PyAny>,
     ) -> Outcome<PyTensor> {
         let (own, condition) = (self.tensor(), condition.get().tensor());
-        let other = tensor_of(other, &own)?;
-        chosen(py, &condition, &own, &other)
+        let other = operand_tensor(other, &own)?;
+        select_where(py, &condition, &own, &other)
     }
 }
 
-fn chosen(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome<PyTensor> {
+fn select_where(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome<PyTensor> {
     if !matches!(condition.dtype(), DType::Bool | DType::U8) {
         let name = crate::dialect::dtype_name(condition.dtype());
-        return Err(Failure::kind(format!("where: a condition of {name}, expected bool")));
+        return Err(Failure::type_error(format!("where: a condition of {name}, expected bool")));
     }
     let elements = condition.elements().max(a.elements()).max(b.elements());
     let result = run(py, elements, || {
-        let (a, b) = meet(a, b)?;
+        let (a, b) = promote_pair(a, b)?;
         condition.ne_scalar(0)?.where_(&a, &b)
     });
     result.map(PyTensor::new)
 }
 
-fn no_choice(object: &Bound<'_, PyAny>) -> Failure {
+fn where_type_error(object: &Bound<'_, PyAny>) -> Failure {
     match object.get_type().name() {
-        Ok(kind) => Failure::kind(format!("where: expected tensors or numbers, got {kind}")),
+        Ok(kind) => Failure::type_error(format!("where: expected tensors or numbers, got {kind}")),
         Err(error) => error.into(),
     }
 }
 
 /// Converts the two operands of a `where` to tensors.
-fn choices(
+fn where_operands(
     condition: &Tensor,
     input: &Bound<'_, PyAny>,
     other: &Bound<'_, PyAny>,
 ) -> Outcome<(Tensor, Tensor)> {
     match (Operand::of(input)?, Operand::of(other)?) {
         (Some(Operand::Tensor(a)), _) => {
-            let b = tensor_of(other, &a)?;
+            let b = operand_tensor(other, &a)?;
             Ok((a, b))
         }
-        (Some(Operand::Number(a)), Some(Operand::Tensor(b))) => Ok((beside(&b, a)?, b)),
+        (Some(Operand::Number(a)), Some(Operand::Tensor(b))) => Ok((scalar_tensor_like(&b, a)?, b)),
         (Some(Operand::Number(a)), Some(Operand::Number(b))) => {
-            let alone =
+            let scalar_tensor =
                 |number: Number| Tensor::full((), number.scalar(), number.dtype(), condition.device());
-            Ok((alone(a)?, alone(b)?))
+            Ok((scalar_tensor(a)?, scalar_tensor(b)?))
         }
-        (Some(_), None) => Err(no_choice(other)),
-        (None, _) => Err(no_choice(input)),
+        (Some(_), None) => Err(where_type_error(other)),
+        (None, _) => Err(where_type_error(input)),
     }
 }
 
@@ -389,11 +389,11 @@ fn where_function<'py>(
     let (input, other) = match (input, other) {
         (None, None) => return condition.get().nonzero(py, true),
         (Some(input), Some(other)) => (input, other),
-        _ => return Err(Failure::kind("where: expected a condition alone, or with input and other")),
+        _ => return Err(Failure::type_error("where: expected a condition alone, or with input and other")),
     };
     let condition = condition.get().tensor();
-    let (a, b) = choices(&condition, input, other)?;
-    Ok(Bound::new(py, chosen(py, &condition, &a, &b)?)?.into_any())
+    let (a, b) = where_operands(&condition, input, other)?;
+    Ok(Bound::new(py, select_where(py, &condition, &a, &b)?)?.into_any())
 }
 
 /// Adds the function to the module.

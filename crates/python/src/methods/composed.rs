@@ -3,18 +3,18 @@
 //! values.
 
 use super::TensorArgument;
-use crate::arguments::{Real, within};
+use crate::arguments::{Real, checked_int};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, Outcome};
-use crate::promote::{floating, meet};
-use crate::run::{interruptible_parts, run, wait};
+use crate::gil::{interruptible_parts, run, wait};
+use crate::promote::{promote_pair, to_floating};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Axis, CdistMode, HistogramBins, Interpolation, Result, SignalWindow, Spacing, Tensor};
 
 /// Runs a function of this tensor and another one.
-fn beside(
+fn map_with(
     slf: &PyTensor,
     py: Python<'_>,
     other: TensorArgument<'_, '_>,
@@ -24,7 +24,7 @@ fn beside(
     slf.map(py, |x| f(x, &other))
 }
 
-fn interpolation(name: &str, interpolation: &str) -> Outcome<Interpolation> {
+fn parse_interpolation(name: &str, interpolation: &str) -> Outcome<Interpolation> {
     Ok(match interpolation {
         "linear" => Interpolation::Linear,
         "lower" => Interpolation::Lower,
@@ -33,7 +33,7 @@ fn interpolation(name: &str, interpolation: &str) -> Outcome<Interpolation> {
         "nearest" => Interpolation::Nearest,
         other => {
             let known = "\"linear\", \"lower\", \"higher\", \"midpoint\" or \"nearest\"";
-            return Err(Failure::value(format!("{name}: interpolation {other:?}, expected {known}")));
+            return Err(Failure::value_error(format!("{name}: interpolation {other:?}, expected {known}")));
         }
     })
 }
@@ -50,8 +50,8 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (dim, keepdim) = settings;
         let name = if is_nan_left_out { "nanquantile" } else { "quantile" };
-        let (interpolation, axis) = (self::interpolation(name, interpolation)?, dim.map(Axis));
-        beside(self, py, q, |x, q| match is_nan_left_out {
+        let (interpolation, axis) = (self::parse_interpolation(name, interpolation)?, dim.map(Axis));
+        map_with(self, py, q, |x, q| match is_nan_left_out {
             true => x.nanquantile(q, axis, keepdim, interpolation),
             false => x.quantile(q, axis, keepdim, interpolation),
         })
@@ -66,13 +66,13 @@ impl PyTensor {
         density: bool,
     ) -> Outcome<(PyTensor, PyTensor)> {
         let (count, range) = settings;
-        let count = within(count, || format!("histogram: {count} intervals, expected at least 1"))?;
+        let count = checked_int(count, || format!("histogram: {count} intervals, expected at least 1"))?;
         let range = range.map(|(low, high)| (low.0, high.0));
-        let [edges, weight] = [edges, weight].map(|given| given.map(|given| given.get().tensor()));
+        let [edges, weight] = [edges, weight].map(|tensor| tensor.map(|tensor| tensor.get().tensor()));
         let x = self.tensor();
         let bins = edges.as_ref().map_or(HistogramBins::Even { count, range }, HistogramBins::Edges);
-        let found = wait(py, || x.histogram_with_edges(bins, weight.as_ref(), density));
-        found.map(|(counts, edges)| (PyTensor::new(counts), PyTensor::new(edges)))
+        let result = wait(py, || x.histogram_with_edges(bins, weight.as_ref(), density));
+        result.map(|(counts, edges)| (PyTensor::new(counts), PyTensor::new(edges)))
     }
 
     fn _as_strided(
@@ -93,7 +93,7 @@ impl PyTensor {
         stride: Vec<usize>,
         offset: usize,
     ) -> Outcome<PyTensor> {
-        beside(self, py, src, |x, source| x.as_strided_scatter(source, &size, &stride, offset))
+        map_with(self, py, src, |x, source| x.as_strided_scatter(source, &size, &stride, offset))
     }
 
     fn _select_scatter(
@@ -103,7 +103,7 @@ impl PyTensor {
         dim: isize,
         index: isize,
     ) -> Outcome<PyTensor> {
-        beside(self, py, src, |x, source| x.select_scatter(source, dim, index))
+        map_with(self, py, src, |x, source| x.select_scatter(source, dim, index))
     }
 
     fn _slice_scatter(
@@ -114,7 +114,7 @@ impl PyTensor {
         bounds: [Option<isize>; 2],
         step: usize,
     ) -> Outcome<PyTensor> {
-        beside(self, py, src, |x, source| x.slice_scatter(source, dim, bounds, step))
+        map_with(self, py, src, |x, source| x.slice_scatter(source, dim, bounds, step))
     }
 
     fn _diagonal_scatter(
@@ -125,7 +125,7 @@ impl PyTensor {
         settings: (isize, isize),
     ) -> Outcome<PyTensor> {
         let (first, second) = settings;
-        beside(self, py, src, |x, source| x.diagonal_scatter(source, offset, first, second))
+        map_with(self, py, src, |x, source| x.diagonal_scatter(source, offset, first, second))
     }
 
     fn _gradient(
@@ -136,12 +136,12 @@ impl PyTensor {
         edge_order: i64,
     ) -> Outcome<PyTensor> {
         let edge_order =
-            within(edge_order, || format!("gradient: edge_order of {edge_order}, expected 1 or 2"))?;
-        let (Real(step), places) = settings;
-        let places = places.map(|places| places.get().tensor());
+            checked_int(edge_order, || format!("gradient: edge_order of {edge_order}, expected 1 or 2"))?;
+        let (Real(step), coordinates) = settings;
+        let coordinates = coordinates.map(|coordinates| coordinates.get().tensor());
         self.map(py, |x| {
-            let (x, places) = beside_places(x, places.as_ref())?;
-            x.gradient(dim, spacing(step, places.as_ref()), edge_order)
+            let (x, coordinates) = promote_coordinates(x, coordinates.as_ref())?;
+            x.gradient(dim, spacing(step, coordinates.as_ref()), edge_order)
         })
     }
 
@@ -152,18 +152,19 @@ impl PyTensor {
         settings: (Real, Option<Bound<'_, PyTensor>>),
         is_cumulative: bool,
     ) -> Outcome<PyTensor> {
-        let (Real(step), places) = settings;
-        let places = places.map(|places| places.get().tensor());
+        let (Real(step), coordinates) = settings;
+        let coordinates = coordinates.map(|coordinates| coordinates.get().tensor());
         self.map(py, |y| {
-            let (y, places) = beside_places(y, places.as_ref())?;
-            let (y, places) = (floating(&y)?, places.map(|places| floating(&places)).transpose()?);
-            let spacing = spacing(step, places.as_ref());
+            let (y, coordinates) = promote_coordinates(y, coordinates.as_ref())?;
+            let (y, coordinates) =
+                (to_floating(&y)?, coordinates.map(|coordinates| to_floating(&coordinates)).transpose()?);
+            let spacing = spacing(step, coordinates.as_ref());
             if is_cumulative { y.cumulative_trapezoid(dim, spacing) } else { y.trapezoid(dim, spacing) }
         })
     }
 
     fn _isin(&self, py: Python<'_>, others: TensorArgument<'_, '_>, invert: bool) -> Outcome<PyTensor> {
-        beside(self, py, others, |x, others| x.isin(others, invert))
+        map_with(self, py, others, |x, others| x.isin(others, invert))
     }
 
     fn _combinations(&self, py: Python<'_>, r: usize, with_replacement: bool) -> Outcome<PyTensor> {
@@ -171,15 +172,15 @@ impl PyTensor {
     }
 
     fn _logaddexp(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
-        beside(self, py, other, Tensor::logaddexp)
+        map_with(self, py, other, Tensor::logaddexp)
     }
 
     fn _logaddexp2(&self, py: Python<'_>, other: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
-        beside(self, py, other, Tensor::logaddexp2)
+        map_with(self, py, other, Tensor::logaddexp2)
     }
 
     fn _logcumsumexp(&self, py: Python<'_>, dim: isize) -> Outcome<PyTensor> {
-        self.along(py, dim, |x| x.logcumsumexp(dim))
+        self.map_along(py, dim, |x| x.logcumsumexp(dim))
     }
 
     fn _cdist(
@@ -194,7 +195,7 @@ impl PyTensor {
             "use_mm_for_euclid_dist" => CdistMode::Matmul,
             "donot_use_mm_for_euclid_dist" => CdistMode::Differences,
             _ => {
-                return Err(Failure::value(format!(
+                return Err(Failure::value_error(format!(
                     "cdist: compute_mode {mode:?}, which is none of PyTorch's"
                 )));
             }
@@ -205,14 +206,14 @@ impl PyTensor {
 }
 
 /// Converts values and their sample positions to their common dtype.
-fn beside_places(x: &Tensor, places: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-    let Some(places) = places else { return Ok((x.clone(), None)) };
-    let (x, places) = meet(x, places)?;
-    Ok((x, Some(places)))
+fn promote_coordinates(x: &Tensor, coordinates: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+    let Some(coordinates) = coordinates else { return Ok((x.clone(), None)) };
+    let (x, coordinates) = promote_pair(x, coordinates)?;
+    Ok((x, Some(coordinates)))
 }
 
-fn spacing(step: f64, places: Option<&Tensor>) -> Spacing<'_> {
-    places.map_or(Spacing::Even(step), Spacing::Places)
+fn spacing(step: f64, coordinates: Option<&Tensor>) -> Spacing<'_> {
+    coordinates.map_or(Spacing::Even(step), Spacing::Places)
 }
 
 #[pyfunction]
@@ -229,7 +230,7 @@ fn _logspace(
 }
 
 /// Returns the window of this name with these parameters.
-fn window(name: &str, parameters: Vec<Real>) -> Outcome<SignalWindow> {
+fn parse_window(name: &str, parameters: Vec<Real>) -> Outcome<SignalWindow> {
     let parameters: Vec<f64> = parameters.into_iter().map(f64::from).collect();
     Ok(match (name, &parameters[..]) {
         ("bartlett", []) => SignalWindow::Bartlett,
@@ -244,7 +245,12 @@ fn window(name: &str, parameters: Vec<Real>) -> Outcome<SignalWindow> {
         ("hann", []) => SignalWindow::Hann,
         ("kaiser", &[beta]) => SignalWindow::Kaiser { beta },
         ("nuttall", []) => SignalWindow::Nuttall,
-        _ => return Err(Failure::value(format!("no window {name:?} with {} parameters", parameters.len()))),
+        _ => {
+            return Err(Failure::value_error(format!(
+                "no window {name:?} with {} parameters",
+                parameters.len()
+            )));
+        }
     })
 }
 
@@ -258,7 +264,7 @@ fn _window(
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
     let (length, is_symmetric) = settings;
-    let (device, window) = (or_default(py, device)?, window(name, parameters)?);
+    let (device, window) = (or_default(py, device)?, parse_window(name, parameters)?);
     run(py, length, || window.make(length, is_symmetric, dtype.0, &device)).map(PyTensor::new)
 }
 

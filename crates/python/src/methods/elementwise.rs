@@ -1,12 +1,12 @@
 //! Elementwise functions.
 
-use crate::arguments::number;
-use crate::create::value_of;
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::of;
+use crate::arguments::extract_number;
+use crate::create::number_value;
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::of;
 use crate::methods::compare::{fill_like, recorded_fill};
-use crate::promote::{Number, common, default_dtype, floating, is_held, with_number};
-use crate::tensor::{PyTensor, may_change};
+use crate::promote::{Number, can_store, default_dtype, promote_types, result_type_with_number, to_floating};
+use crate::tensor::{PyTensor, check_in_place};
 use pyo3::prelude::*;
 use ternion::{DType, Result, Scalar, Tensor};
 
@@ -66,7 +66,7 @@ macro_rules! of_floats {
                 ///
                 /// Shapes: [..] -> the same; integers become float32
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
-                    self.map(py, |x| floating(x)?.$method())
+                    self.map(py, |x| to_floating(x)?.$method())
                 }
                 $(#[$doc])*
                 ///
@@ -78,7 +78,7 @@ macro_rules! of_floats {
                 ///     RuntimeError: a leaf that requires a gradient is changed in place while
                 ///         operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-                    keeps_dtype(stringify!($in_place), slf)?;
+                    check_keeps_dtype(stringify!($in_place), slf)?;
                     PyTensor::change(slf, &[], Tensor::$method, |x| x.copy_(&x.$method()?))
                 }
             )*
@@ -141,8 +141,8 @@ macro_rules! of_fractions {
                 ///     RuntimeError: a leaf that requires a gradient is changed in place while
                 ///         operations are recorded.
                 fn $in_place<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-                    let whole = |x: &Tensor| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) };
-                    PyTensor::change(slf, &[], whole, |x| if x.dtype().is_float() { x.copy_(&x.$method()?) } else { Ok(()) })
+                    let apply = |x: &Tensor| if x.dtype().is_float() { x.$method() } else { Ok(x.clone()) };
+                    PyTensor::change(slf, &[], apply, |x| if x.dtype().is_float() { x.copy_(&x.$method()?) } else { Ok(()) })
                 }
             )*
         }
@@ -161,7 +161,7 @@ of_fractions! {
 }
 
 /// Returns the signs; bool elements are returned unchanged.
-fn signs(x: &Tensor) -> Result<Tensor> {
+fn sign_or_copy(x: &Tensor) -> Result<Tensor> {
     if x.dtype() == DType::Bool { x.copy() } else { x.sign() }
 }
 
@@ -171,7 +171,7 @@ impl PyTensor {
     ///
     /// Shapes: [..] -> the same
     fn sign(&self, py: Python<'_>) -> Outcome<PyTensor> {
-        self.map(py, signs)
+        self.map(py, sign_or_copy)
     }
 
     /// Computes -1, 0 or 1 for each element; NaN stays NaN.
@@ -182,7 +182,7 @@ impl PyTensor {
     ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
     ///         recorded.
     fn sign_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-        PyTensor::change(slf, &[], signs, |x| x.copy_(&signs(x)?))
+        PyTensor::change(slf, &[], sign_or_copy, |x| x.copy_(&sign_or_copy(x)?))
     }
 
     /// Computes `x * x` of each element; bool becomes int64.
@@ -225,8 +225,8 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = crate::promote::meet(x, &other)?;
-            floating(&x)?.atan2(&floating(&other)?)
+            let (x, other) = crate::promote::promote_pair(x, &other)?;
+            to_floating(&x)?.atan2(&to_floating(&other)?)
         })
     }
 
@@ -239,7 +239,7 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::leaky_relu)] negative_slope: f64,
     ) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.leaky_relu(negative_slope))
+        self.map(py, |x| to_floating(x)?.leaky_relu(negative_slope))
     }
 
     /// Computes `x` where it is positive, and `alpha * (e^x - 1)` elsewhere.
@@ -247,7 +247,7 @@ impl PyTensor {
     /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (alpha=1.0))]
     fn elu(&self, py: Python<'_>, #[pyo3(from_py_with = of::elu)] alpha: f64) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.elu(alpha))
+        self.map(py, |x| to_floating(x)?.elu(alpha))
     }
 
     /// Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
@@ -264,11 +264,11 @@ impl PyTensor {
         #[pyo3(from_py_with = of::gelu)] approximate: String,
     ) -> Outcome<PyTensor> {
         match approximate.as_str() {
-            "none" => self.map(py, |x| floating(x)?.gelu()),
-            "tanh" => self.map(py, |x| floating(x)?.gelu_tanh()),
-            other => {
-                Err(Failure::value(format!("gelu: approximate is {other:?}, expected \"none\" or \"tanh\"")))
-            }
+            "none" => self.map(py, |x| to_floating(x)?.gelu()),
+            "tanh" => self.map(py, |x| to_floating(x)?.gelu_tanh()),
+            other => Err(Failure::value_error(format!(
+                "gelu: approximate is {other:?}, expected \"none\" or \"tanh\""
+            ))),
         }
     }
 
@@ -286,7 +286,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::softplus)] beta: f64,
         #[pyo3(from_py_with = of::softplus)] threshold: f64,
     ) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.softplus_with(beta, threshold))
+        self.map(py, |x| to_floating(x)?.softplus_with(beta, threshold))
     }
 
     /// Clamps each element to the range from `min` to `max`, which are numbers or tensors; NaN
@@ -306,9 +306,10 @@ impl PyTensor {
         min: Option<&Bound<'_, PyAny>>,
         max: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
-        let (min, max) = ends("clamp", &self.tensor(), min, max)?;
+        let (min, max) = clamp_bounds("clamp", &self.tensor(), min, max)?;
         self.map(py, |x| {
-            clamped(&x.to_dtype(beside_numbers(x.dtype(), [&min, &max]))?, &min, &max).called("clamp")
+            apply_clamp(&x.to_dtype(dtype_with_numbers(x.dtype(), [&min, &max]))?, &min, &max)
+                .with_op("clamp")
         })
     }
 
@@ -324,13 +325,13 @@ impl PyTensor {
         max: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let own = slf.get().tensor();
-        let (min, max) = ends("clamp_", &own, min, max)?;
-        may_become("clamp_", result_of(&own, [&min, &max]), own.dtype())?;
+        let (min, max) = clamp_bounds("clamp_", &own, min, max)?;
+        check_result_dtype("clamp_", clamp_result_dtype(&own, [&min, &max]), own.dtype())?;
         PyTensor::change(
             slf,
             &min.tensor().into_iter().chain(max.tensor()).collect::<Vec<_>>(),
-            |x| clamped(x, &min, &max).called("clamp_"),
-            |x| x.copy_(&clamped(x, &min, &max).called("clamp_")?),
+            |x| apply_clamp(x, &min, &max).with_op("clamp_"),
+            |x| x.copy_(&apply_clamp(x, &min, &max).with_op("clamp_")?),
         )
     }
 
@@ -357,11 +358,11 @@ impl PyTensor {
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Outcome<Bound<'py, Self>> {
         if let Some(value) = recorded_fill(value, "fill_")? {
             // Through a mask, so that a gradient of 0 flows to the elements, as in PyTorch.
-            let filled = |x: &Tensor| everywhere(x)?.where_(&fill_like(&value, x)?, x);
+            let filled = |x: &Tensor| full_mask(x)?.where_(&fill_like(&value, x)?, x);
             return PyTensor::change(slf, &[&value], filled, |x| x.copy_(&filled(x)?));
         }
-        let value = value_of(value, "fill_")?.scalar();
-        PyTensor::change(slf, &[], |x| filled(x, value), |x| x.fill_(value))
+        let value = number_value(value, "fill_")?.scalar();
+        PyTensor::change(slf, &[], |x| fill_all(x, value), |x| x.fill_(value))
     }
 
     /// Fills the tensor with 0, in place, and returns it.
@@ -370,7 +371,7 @@ impl PyTensor {
     ///     RuntimeError: a leaf that requires a gradient is changed in place while operations are
     ///         recorded.
     fn zero_<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, Self>> {
-        PyTensor::change(slf, &[], |x| filled(x, Scalar::Int(0)), |x| x.fill_(0))
+        PyTensor::change(slf, &[], |x| fill_all(x, Scalar::Int(0)), |x| x.fill_(0))
     }
 
     /// Copies the elements of `other` into this tensor, with broadcasting and conversion of dtype
@@ -386,47 +387,47 @@ impl PyTensor {
     ) -> Outcome<Bound<'py, Self>> {
         let _ = non_blocking;
         let source = other.get().tensor();
-        let spread = |x: &Tensor| source.to_device(x.device())?.to_dtype(x.dtype())?.expand(*x.shape());
+        let expanded = |x: &Tensor| source.to_device(x.device())?.to_dtype(x.dtype())?.expand(*x.shape());
         PyTensor::change(
             slf,
             &[&source],
             |x| match x.needs_grad() && !source.needs_grad() {
                 // The overwritten tensor keeps its history: a gradient of 0 flows to it, as in
                 // PyTorch.
-                true => everywhere(x)?.where_(&spread(x).called("copy_")?, x),
-                false => spread(x).called("copy_")?.copy(),
+                true => full_mask(x)?.where_(&expanded(x).with_op("copy_")?, x),
+                false => expanded(x).with_op("copy_")?.copy(),
             },
-            |x| x.copy_(&source.to_device(x.device())?).called("copy_"),
+            |x| x.copy_(&source.to_device(x.device())?).with_op("copy_"),
         )
     }
 
     /// Called by in-place methods that are written in Python: this tensor takes over a result that
     /// has no other owner, with its history if it has one.
     fn _take_over<'py>(slf: &Bound<'py, Self>, result: Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
-        let (own, made) = (slf.get().tensor(), result.get().tensor());
-        let fits = made.shape() == own.shape() && made.dtype() == own.dtype();
-        if !fits || !made.needs_grad() || !made.device().is(own.device()) {
+        let (own, new) = (slf.get().tensor(), result.get().tensor());
+        let fits = new.shape() == own.shape() && new.dtype() == own.dtype();
+        if !fits || !new.needs_grad() || !new.device().is(own.device()) {
             return Self::copy_(slf, result, false);
         }
-        may_change(&own)?;
-        slf.get().put_recorded(slf.py(), made)?;
+        check_in_place(&own)?;
+        slf.get().store_recorded(slf.py(), new)?;
         Ok(slf.clone())
     }
 }
 
 /// Returns an error if a floating result of an op may not be written to this tensor.
-fn keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
+fn check_keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
     let own = slf.get().tensor().dtype();
-    may_become(op, if own.is_float() { own } else { default_dtype() }, own)
+    check_result_dtype(op, if own.is_float() { own } else { default_dtype() }, own)
 }
 
 /// Returns an error if a result of one dtype may not be written to a tensor of another: PyTorch's
 /// rule.
-fn may_become(op: &str, result: DType, own: DType) -> Outcome<()> {
-    if is_held(result, own) {
+fn check_result_dtype(op: &str, result: DType, own: DType) -> Outcome<()> {
+    if can_store(result, own) {
         return Ok(());
     }
-    Err(Failure::state(format!(
+    Err(Failure::runtime_error(format!(
         "{op}: result type {} can't be cast to the desired output type {}",
         crate::dialect::dtype_name(result),
         crate::dialect::dtype_name(own)
@@ -434,122 +435,125 @@ fn may_become(op: &str, result: DType, own: DType) -> Outcome<()> {
 }
 
 /// Returns `value` for every element of `x`, to which a gradient of 0 flows.
-fn filled(x: &Tensor, value: Scalar) -> Result<Tensor> {
-    x.masked_fill(&everywhere(x)?, value)
+fn fill_all(x: &Tensor, value: Scalar) -> Result<Tensor> {
+    x.masked_fill(&full_mask(x)?, value)
 }
 
 /// Returns a mask that is true everywhere.
-pub(crate) fn everywhere(x: &Tensor) -> Result<Tensor> {
+pub(crate) fn full_mask(x: &Tensor) -> Result<Tensor> {
     x.ones_like()?.to_dtype(DType::Bool)
 }
 
 /// A bound of a range.
-enum End {
+enum ClampBound {
     None,
     Number(Number),
     Tensor(Tensor),
 }
 
-impl End {
-    fn of(op: &str, object: Option<&Bound<'_, PyAny>>) -> Outcome<End> {
-        let Some(object) = object.filter(|object| !object.is_none()) else { return Ok(End::None) };
+impl ClampBound {
+    fn of(op: &str, object: Option<&Bound<'_, PyAny>>) -> Outcome<ClampBound> {
+        let Some(object) = object.filter(|object| !object.is_none()) else { return Ok(ClampBound::None) };
         if let Ok(tensor) = object.cast::<PyTensor>() {
-            return Ok(End::Tensor(tensor.get().tensor()));
+            return Ok(ClampBound::Tensor(tensor.get().tensor()));
         }
-        match number(object)? {
-            Some(number) => Ok(End::Number(number)),
+        match extract_number(object)? {
+            Some(number) => Ok(ClampBound::Number(number)),
             None => {
                 let kind = object.get_type().name()?.to_string();
-                Err(Failure::kind(format!("{op}: expected numbers or tensors as min and max, got {kind}")))
+                Err(Failure::type_error(format!(
+                    "{op}: expected numbers or tensors as min and max, got {kind}"
+                )))
             }
         }
     }
 
     fn tensor(&self) -> Option<&Tensor> {
         match self {
-            End::Tensor(tensor) => Some(tensor),
+            ClampBound::Tensor(tensor) => Some(tensor),
             _ => None,
         }
     }
 
-    fn or(&self, none: f64) -> Option<f64> {
+    fn to_f64_or(&self, none: f64) -> Option<f64> {
         match *self {
-            End::None => Some(none),
-            End::Number(Number::Float(value)) => Some(value),
-            End::Number(Number::Int(value)) => Some(value as f64),
-            End::Number(Number::Bool(truth)) => Some(f64::from(u8::from(truth))),
-            End::Tensor(_) => None,
+            ClampBound::None => Some(none),
+            ClampBound::Number(Number::Float(value)) => Some(value),
+            ClampBound::Number(Number::Int(value)) => Some(value as f64),
+            ClampBound::Number(Number::Bool(value)) => Some(f64::from(u8::from(value))),
+            ClampBound::Tensor(_) => None,
         }
     }
 }
 
 /// Returns the bounds of a function: at least one, and neither may set every element of `x` to a
 /// number that does not fit the dtype.
-fn ends(
+fn clamp_bounds(
     op: &str,
     x: &Tensor,
     min: Option<&Bound<'_, PyAny>>,
     max: Option<&Bound<'_, PyAny>>,
-) -> Outcome<(End, End)> {
-    let (min, max) = (End::of(op, min)?, End::of(op, max)?);
-    if let (End::None, End::None) = (&min, &max) {
-        return Err(Failure::value(format!("{op}: no bound, expected min, max or both")));
+) -> Outcome<(ClampBound, ClampBound)> {
+    let (min, max) = (ClampBound::of(op, min)?, ClampBound::of(op, max)?);
+    if let (ClampBound::None, ClampBound::None) = (&min, &max) {
+        return Err(Failure::value_error(format!("{op}: no bound, expected min, max or both")));
     }
-    let dtype = beside_numbers(x.dtype(), [&min, &max]);
-    let Some((least, end)) = crate::create::nested::range(dtype) else { return Ok((min, max)) };
-    let beyond = |bound: &End, is_beyond: fn(i128, [i128; 2]) -> bool| match *bound {
-        End::Number(Number::Int(value)) if is_beyond(value, [least, end]) => Some(value),
+    let dtype = dtype_with_numbers(x.dtype(), [&min, &max]);
+    let Some((least, end)) = crate::create::nested::int_range(dtype) else { return Ok((min, max)) };
+    let out_of_range = |bound: &ClampBound, is_outside: fn(i128, [i128; 2]) -> bool| match *bound {
+        ClampBound::Number(Number::Int(value)) if is_outside(value, [least, end]) => Some(value),
         _ => None,
     };
-    let out =
-        beyond(&min, |value, [_, end]| value >= end).or(beyond(&max, |value, [least, _]| value < least));
+    let out = out_of_range(&min, |value, [_, end]| value >= end)
+        .or(out_of_range(&max, |value, [least, _]| value < least));
     match out {
-        Some(value) => {
-            Err(Failure::value(format!("{op}: {value} does not fit {}", crate::dialect::dtype_name(dtype))))
-        }
+        Some(value) => Err(Failure::value_error(format!(
+            "{op}: {value} does not fit {}",
+            crate::dialect::dtype_name(dtype)
+        ))),
         None => Ok((min, max)),
     }
 }
 
 /// Returns the promoted dtype of an input and those of its bounds that are numbers.
-fn beside_numbers(dtype: DType, ends: [&End; 2]) -> DType {
-    ends.into_iter().fold(dtype, |dtype, end| match *end {
-        End::Number(number) => with_number(dtype, number),
+fn dtype_with_numbers(dtype: DType, bounds: [&ClampBound; 2]) -> DType {
+    bounds.into_iter().fold(dtype, |dtype, end| match *end {
+        ClampBound::Number(number) => result_type_with_number(dtype, number),
         _ => dtype,
     })
 }
 
 /// Returns the dtype of the result, promoted with the bounds that are tensors if a common dtype
 /// exists.
-fn result_of(x: &Tensor, ends: [&End; 2]) -> DType {
-    let tensors = ends.into_iter().filter_map(End::tensor);
-    tensors.fold(beside_numbers(x.dtype(), ends), |dtype, bound| {
-        let is_wider = x.rank() == 0 || bound.rank() > 0 || !is_held(bound.dtype(), dtype);
-        if is_wider { common(dtype, bound.dtype()).unwrap_or(dtype) } else { dtype }
+fn clamp_result_dtype(x: &Tensor, bounds: [&ClampBound; 2]) -> DType {
+    let tensors = bounds.into_iter().filter_map(ClampBound::tensor);
+    tensors.fold(dtype_with_numbers(x.dtype(), bounds), |dtype, bound| {
+        let is_wider = x.rank() == 0 || bound.rank() > 0 || !can_store(bound.dtype(), dtype);
+        if is_wider { promote_types(dtype, bound.dtype()).unwrap_or(dtype) } else { dtype }
     })
 }
 
 /// Returns the bound as an integer, `none` if there is no bound, and `None` for a bound of another
 /// kind.
-fn whole(end: &End, none: i128) -> Option<i128> {
+fn to_i128_or(end: &ClampBound, none: i128) -> Option<i128> {
     match *end {
-        End::None => Some(none),
-        End::Number(Number::Int(value)) => Some(value),
-        End::Number(Number::Bool(truth)) => Some(i128::from(truth)),
-        End::Number(Number::Float(_)) | End::Tensor(_) => None,
+        ClampBound::None => Some(none),
+        ClampBound::Number(Number::Int(value)) => Some(value),
+        ClampBound::Number(Number::Bool(value)) => Some(i128::from(value)),
+        ClampBound::Number(Number::Float(_)) | ClampBound::Tensor(_) => None,
     }
 }
 
-fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
+fn apply_clamp(x: &Tensor, min: &ClampBound, max: &ClampBound) -> Result<Tensor> {
     // `clamp` has f64 bounds, which cannot represent all 64-bit integers.
     if let (DType::I64 | DType::U64, Some((least, end))) =
-        (x.dtype(), crate::create::nested::range(x.dtype()))
-        && let (Some(low), Some(high)) = (whole(min, least), whole(max, end - 1))
+        (x.dtype(), crate::create::nested::int_range(x.dtype()))
+        && let (Some(low), Some(high)) = (to_i128_or(min, least), to_i128_or(max, end - 1))
     {
         let bound = |number: i128| Number::Int(number.clamp(least, end - 1)).scalar();
         return x.maximum_scalar(bound(low))?.minimum_scalar(bound(high));
     }
-    if let (Some(low), Some(high)) = (min.or(f64::NEG_INFINITY), max.or(f64::INFINITY)) {
+    if let (Some(low), Some(high)) = (min.to_f64_or(f64::NEG_INFINITY), max.to_f64_or(f64::INFINITY)) {
         if low.is_nan() || high.is_nan() {
             // As in PyTorch, NaN as a bound sets every element to NaN, with a gradient of 0.
             return x.mul_scalar(0)?.add_scalar(f64::NAN);
@@ -557,19 +561,19 @@ fn clamped(x: &Tensor, min: &End, max: &End) -> Result<Tensor> {
         // As in PyTorch, every element becomes `max` if `min` is greater than `max`.
         return x.clamp(low.min(high), high);
     }
-    if let (End::Tensor(low), End::Tensor(high)) = (min, max) {
-        let (x, low) = crate::promote::meet(x, low)?;
-        let (x, high) = crate::promote::meet(&x, high)?;
+    if let (ClampBound::Tensor(low), ClampBound::Tensor(high)) = (min, max) {
+        let (x, low) = crate::promote::promote_pair(x, low)?;
+        let (x, high) = crate::promote::promote_pair(&x, high)?;
         return x.clamp_tensor(Some(&low.to_dtype(x.dtype())?), Some(&high));
     }
     let mut x = x.clone();
     for (bound, is_low) in [(min, true), (max, false)] {
         x = match bound {
-            End::None => x,
-            End::Number(number) if is_low => x.maximum_scalar(number.scalar())?,
-            End::Number(number) => x.minimum_scalar(number.scalar())?,
-            End::Tensor(bound) => {
-                let (x, bound) = crate::promote::meet(&x, bound)?;
+            ClampBound::None => x,
+            ClampBound::Number(number) if is_low => x.maximum_scalar(number.scalar())?,
+            ClampBound::Number(number) => x.minimum_scalar(number.scalar())?,
+            ClampBound::Tensor(bound) => {
+                let (x, bound) = crate::promote::promote_pair(&x, bound)?;
                 if x.dtype() == DType::Bool {
                     return if is_low { x.maximum(&bound) } else { x.minimum(&bound) };
                 }

@@ -1,9 +1,9 @@
 //! Lookup of rows by index: a part of `ternion.nn.functional`.
 
-use crate::arguments::{Real, operand};
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::of;
-use crate::run::{run, wait};
+use crate::arguments::{Real, extract_tensor};
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::of;
+use crate::gil::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, EmbeddingOptions};
@@ -25,14 +25,16 @@ fn embedding(
     padding_idx: Option<isize>,
     scale_grad_by_freq: bool,
 ) -> Outcome<PyTensor> {
-    let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
+    let (indices, weight) =
+        (extract_tensor("embedding", "input", input)?, extract_tensor("embedding", "weight", weight)?);
     let count = weight.dims().first().copied().unwrap_or(0);
     let row = |index: isize| {
         let from_start = if index < 0 { index.checked_add_unsigned(count)? } else { index };
         usize::try_from(from_start).ok().filter(|&row| row < count)
     };
-    let none =
-        |index: isize| Failure::value(format!("embedding: padding_idx {index} is none of {count} rows"));
+    let none = |index: isize| {
+        Failure::value_error(format!("embedding: padding_idx {index} is none of {count} rows"))
+    };
     let padding_idx = padding_idx.map(|index| row(index).ok_or_else(|| none(index))).transpose()?;
     let options = EmbeddingOptions { padding_idx, scale_grad_by_freq };
     run(py, indices.elements(), || weight.embedding_with(&indices, options)).map(PyTensor::new)
@@ -47,8 +49,9 @@ fn _embedding_renorm(
     max_norm: Real,
     norm_type: Real,
 ) -> Outcome<()> {
-    let (indices, weight) = (operand("embedding", "input", input)?, operand("embedding", "weight", weight)?);
-    wait(py, || weight.embedding_renorm_(&indices, max_norm.0, norm_type.0).called("embedding"))
+    let (indices, weight) =
+        (extract_tensor("embedding", "input", input)?, extract_tensor("embedding", "weight", weight)?);
+    wait(py, || weight.embedding_renorm_(&indices, max_norm.0, norm_type.0).with_op("embedding"))
 }
 
 /// Returns a one-hot encoding, int64: 1 at each index, 0 elsewhere. If `num_classes` is -1, it is
@@ -66,16 +69,16 @@ fn one_hot(
     tensor: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::one_hot)] num_classes: isize,
 ) -> Outcome<PyTensor> {
-    let x = operand("one_hot", "tensor", tensor)?;
+    let x = extract_tensor("one_hot", "tensor", tensor)?;
     if num_classes < -1 || (num_classes == 0 && x.elements() > 0) {
-        let told = format!(
+        let message = format!(
             "one_hot: num_classes is {num_classes}, expected at least 1, or -1: as many as the largest index needs"
         );
-        return Err(Failure::value(told));
+        return Err(Failure::value_error(message));
     }
     if num_classes < 0 && x.elements() == 0 {
-        let told = format!("one_hot: of shape {:?}, expected elements or num_classes", x.dims());
-        return Err(Failure::value(told));
+        let message = format!("one_hot: of shape {:?}, expected elements or num_classes", x.dims());
+        return Err(Failure::value_error(message));
     }
     wait(py, || {
         let classes = match usize::try_from(num_classes) {

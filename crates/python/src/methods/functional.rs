@@ -1,11 +1,11 @@
 //! Functions of layers, without their parameters: the native part of `ternion.nn.functional`.
 
 use super::loss::{cast_half, cast_result};
-use crate::arguments::{AxesArgument, operand};
+use crate::arguments::{AxesArgument, extract_tensor};
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::promote::{beside_parameters, meet_weight};
-use crate::run::{run, wait};
+use crate::extract::of;
+use crate::gil::{run, wait};
+use crate::promote::{promote_to_parameters, promote_weight};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{
@@ -14,55 +14,55 @@ use ternion::{
 };
 
 /// An optional tensor.
-type Maybe<'py> = Option<Bound<'py, PyTensor>>;
+type OptionalTensor<'py> = Option<Bound<'py, PyTensor>>;
 
-fn given(tensor: Maybe<'_>) -> Option<Tensor> {
+fn tensor_or_none(tensor: OptionalTensor<'_>) -> Option<Tensor> {
     tensor.map(|tensor| tensor.get().tensor())
 }
 
-fn made(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<Tensor> + Send) -> Outcome<PyTensor> {
+fn wrap(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<Tensor> + Send) -> Outcome<PyTensor> {
     run(py, elements, f).map(PyTensor::new)
 }
 
 /// One number for both axes of images, or one for each.
-pub struct Pair(pub [usize; 2]);
+pub struct IntPair(pub [usize; 2]);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Pair {
+impl<'a, 'py> FromPyObject<'a, 'py> for IntPair {
     type Error = Failure;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(both) = object.extract::<usize>() {
-            return Ok(Pair([both; 2]));
+            return Ok(IntPair([both; 2]));
         }
         match object.extract::<Vec<usize>>() {
             Ok(list) => match list[..] {
-                [both] => Ok(Pair([both; 2])),
-                [rows, columns] => Ok(Pair([rows, columns])),
-                _ => Err(Failure::value(format!("expected one number or two, got {}", list.len()))),
+                [both] => Ok(IntPair([both; 2])),
+                [rows, columns] => Ok(IntPair([rows, columns])),
+                _ => Err(Failure::value_error(format!("expected one number or two, got {}", list.len()))),
             },
-            Err(_) => Err(Failure::kind("expected a whole number from 0 on, or two of them")),
+            Err(_) => Err(Failure::type_error("expected a whole number from 0 on, or two of them")),
         }
     }
 }
 
 /// A number, or a list of one number.
-pub struct One(pub usize);
+pub struct IntOrOne(pub usize);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for One {
+impl<'a, 'py> FromPyObject<'a, 'py> for IntOrOne {
     type Error = Failure;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(one) = object.extract::<usize>() {
-            return Ok(One(one));
+            return Ok(IntOrOne(one));
         }
         match object.extract::<Vec<usize>>() {
-            Ok(list) if list.len() == 1 => Ok(One(list[0])),
-            _ => Err(Failure::kind("expected a whole number from 0 on")),
+            Ok(list) if list.len() == 1 => Ok(IntOrOne(list[0])),
+            _ => Err(Failure::type_error("expected a whole number from 0 on")),
         }
     }
 }
 
-fn pair_or(pair: Option<Pair>, other: [usize; 2]) -> [usize; 2] {
+fn pair_or(pair: Option<IntPair>, other: [usize; 2]) -> [usize; 2] {
     pair.map_or(other, |pair| pair.0)
 }
 
@@ -79,11 +79,12 @@ fn linear(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     weight: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = of::linear)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::linear)] bias: OptionalTensor<'_>,
 ) -> Outcome<PyTensor> {
-    let (x, weight) = (operand("linear", "input", input)?, operand("linear", "weight", weight)?);
-    let bias = given(bias);
-    made(py, weight.elements().max(x.elements()), || x.linear(&weight, bias.as_ref()))
+    let (x, weight) =
+        (extract_tensor("linear", "input", input)?, extract_tensor("linear", "weight", weight)?);
+    let bias = tensor_or_none(bias);
+    wrap(py, weight.elements().max(x.elements()), || x.linear(&weight, bias.as_ref()))
 }
 
 /// Applies a 1-D convolution to sequences.
@@ -100,21 +101,21 @@ fn conv1d(
     py: Python<'_>,
     #[pyo3(from_py_with = of::conv1d)] input: Bound<'_, PyTensor>,
     #[pyo3(from_py_with = of::conv1d)] weight: Bound<'_, PyTensor>,
-    #[pyo3(from_py_with = of::conv1d)] bias: Maybe<'_>,
-    stride: Option<One>,
-    padding: Option<One>,
-    dilation: Option<One>,
+    #[pyo3(from_py_with = of::conv1d)] bias: OptionalTensor<'_>,
+    stride: Option<IntOrOne>,
+    padding: Option<IntOrOne>,
+    dilation: Option<IntOrOne>,
     #[pyo3(from_py_with = of::conv1d)] groups: usize,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
-    let one_or = |one: Option<One>, other| one.map_or(other, |one| one.0);
+    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), tensor_or_none(bias));
+    let one_or = |one: Option<IntOrOne>, other| one.map_or(other, |one| one.0);
     let options = Conv1dOptions {
         stride: one_or(stride, 1),
         padding: one_or(padding, 0),
         dilation: one_or(dilation, 1),
         groups,
     };
-    made(py, x.elements(), || x.conv1d(&weight, bias.as_ref(), options))
+    wrap(py, x.elements(), || x.conv1d(&weight, bias.as_ref(), options))
 }
 
 /// Applies a 2-D convolution to images.
@@ -132,20 +133,20 @@ fn conv2d(
     py: Python<'_>,
     #[pyo3(from_py_with = of::conv2d)] input: Bound<'_, PyTensor>,
     #[pyo3(from_py_with = of::conv2d)] weight: Bound<'_, PyTensor>,
-    #[pyo3(from_py_with = of::conv2d)] bias: Maybe<'_>,
-    stride: Option<Pair>,
-    padding: Option<Pair>,
-    dilation: Option<Pair>,
+    #[pyo3(from_py_with = of::conv2d)] bias: OptionalTensor<'_>,
+    stride: Option<IntPair>,
+    padding: Option<IntPair>,
+    dilation: Option<IntPair>,
     #[pyo3(from_py_with = of::conv2d)] groups: usize,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
+    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), tensor_or_none(bias));
     let options = Conv2dOptions {
         stride: pair_or(stride, [1, 1]),
         padding: pair_or(padding, [0, 0]),
         dilation: pair_or(dilation, [1, 1]),
         groups,
     };
-    made(py, x.elements(), || x.conv2d(&weight, bias.as_ref(), options))
+    wrap(py, x.elements(), || x.conv2d(&weight, bias.as_ref(), options))
 }
 
 /// Applies a 2-D transposed convolution: the gradient of `conv2d`, with the same options, with
@@ -163,14 +164,14 @@ fn conv_transpose2d(
     py: Python<'_>,
     #[pyo3(from_py_with = of::conv_transpose2d)] input: Bound<'_, PyTensor>,
     #[pyo3(from_py_with = of::conv_transpose2d)] weight: Bound<'_, PyTensor>,
-    #[pyo3(from_py_with = of::conv_transpose2d)] bias: Maybe<'_>,
-    stride: Option<Pair>,
-    padding: Option<Pair>,
-    output_padding: Option<Pair>,
+    #[pyo3(from_py_with = of::conv_transpose2d)] bias: OptionalTensor<'_>,
+    stride: Option<IntPair>,
+    padding: Option<IntPair>,
+    output_padding: Option<IntPair>,
     #[pyo3(from_py_with = of::conv_transpose2d)] groups: usize,
-    dilation: Option<Pair>,
+    dilation: Option<IntPair>,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), given(bias));
+    let (x, weight, bias) = (input.get().tensor(), weight.get().tensor(), tensor_or_none(bias));
     let options = ConvTranspose2dOptions {
         stride: pair_or(stride, [1, 1]),
         padding: pair_or(padding, [0, 0]),
@@ -178,7 +179,7 @@ fn conv_transpose2d(
         dilation: pair_or(dilation, [1, 1]),
         groups,
     };
-    made(py, x.elements(), || x.conv_transpose2d(&weight, bias.as_ref(), options))
+    wrap(py, x.elements(), || x.conv_transpose2d(&weight, bias.as_ref(), options))
 }
 
 /// Applies a 2-D max pooling. With `return_indices` also returns the index of each maximum in its
@@ -194,10 +195,10 @@ fn conv_transpose2d(
 fn max_pool2d<'py>(
     py: Python<'py>,
     #[pyo3(from_py_with = of::max_pool2d)] input: Bound<'py, PyTensor>,
-    kernel_size: Pair,
-    stride: Option<Pair>,
-    padding: Option<Pair>,
-    dilation: Option<Pair>,
+    kernel_size: IntPair,
+    stride: Option<IntPair>,
+    padding: Option<IntPair>,
+    dilation: Option<IntPair>,
     #[pyo3(from_py_with = of::max_pool2d)] ceil_mode: bool,
     #[pyo3(from_py_with = of::max_pool2d)] return_indices: bool,
 ) -> Outcome<Bound<'py, PyAny>> {
@@ -213,11 +214,11 @@ fn max_pool2d<'py>(
     if !return_indices {
         return Ok(object(run(py, x.elements(), || x.max_pool2d(options))?)?.into_any());
     }
-    let (values, places) = run(py, x.elements(), || {
-        let (values, places) = x.max_pool2d_with_positions(options)?;
-        Ok((values, places.to_dtype(DType::I64)?))
+    let (values, indices) = run(py, x.elements(), || {
+        let (values, indices) = x.max_pool2d_with_positions(options)?;
+        Ok((values, indices.to_dtype(DType::I64)?))
     })?;
-    Ok((object(values)?, object(places)?).into_pyobject(py)?.into_any())
+    Ok((object(values)?, object(indices)?).into_pyobject(py)?.into_any())
 }
 
 /// Applies a 2-D average pooling.
@@ -231,9 +232,9 @@ fn max_pool2d<'py>(
 fn avg_pool2d(
     py: Python<'_>,
     #[pyo3(from_py_with = of::avg_pool2d)] input: Bound<'_, PyTensor>,
-    kernel_size: Pair,
-    stride: Option<Pair>,
-    padding: Option<Pair>,
+    kernel_size: IntPair,
+    stride: Option<IntPair>,
+    padding: Option<IntPair>,
     #[pyo3(from_py_with = of::avg_pool2d)] ceil_mode: bool,
     #[pyo3(from_py_with = of::avg_pool2d)] count_include_pad: bool,
 ) -> Outcome<PyTensor> {
@@ -245,7 +246,7 @@ fn avg_pool2d(
         count_include_pad,
         ..PoolOptions::new(kernel_size.0)
     };
-    made(py, x.elements(), || x.avg_pool2d(options))
+    wrap(py, x.elements(), || x.avg_pool2d(options))
 }
 
 /// Normalizes the last `normalized_shape` axes to mean 0 and variance 1, then applies `* weight +
@@ -262,18 +263,19 @@ fn layer_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::layer_norm)] normalized_shape: crate::arguments::ShapeArgument,
-    #[pyo3(from_py_with = of::layer_norm)] weight: Maybe<'_>,
-    #[pyo3(from_py_with = of::layer_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::layer_norm)] weight: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::layer_norm)] bias: OptionalTensor<'_>,
     #[pyo3(from_py_with = of::layer_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (operand("layer_norm", "input", input)?, given(weight), given(bias));
-    let shape = trailing(&x, &normalized_shape.0, "layer_norm")?;
-    made(py, x.elements(), || {
+    let (x, weight, bias) =
+        (extract_tensor("layer_norm", "input", input)?, tensor_or_none(weight), tensor_or_none(bias));
+    let shape = merge_trailing_axes(&x, &normalized_shape.0, "layer_norm")?;
+    wrap(py, x.elements(), || {
         let flat =
             |tensor: &Option<Tensor>| tensor.as_ref().map(|tensor| tensor.reshape([-1_isize])).transpose();
         let (weight, bias) = (flat(&weight)?, flat(&bias)?);
         let own = x.dtype();
-        let x = beside_parameters(&x, [&weight, &bias])?;
+        let x = promote_to_parameters(&x, [&weight, &bias])?;
         let normed = x.reshape(&shape[..])?.layer_norm(weight.as_ref(), bias.as_ref(), eps)?;
         cast_half(own, normed.reshape(*x.shape())?)
     })
@@ -295,26 +297,26 @@ fn rms_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::rms_norm)] normalized_shape: crate::arguments::ShapeArgument,
-    #[pyo3(from_py_with = of::rms_norm)] weight: Maybe<'_>,
+    #[pyo3(from_py_with = of::rms_norm)] weight: OptionalTensor<'_>,
     #[pyo3(from_py_with = of::rms_norm)] eps: Option<f64>,
 ) -> Outcome<PyTensor> {
-    let (x, weight) = (operand("rms_norm", "input", input)?, given(weight));
+    let (x, weight) = (extract_tensor("rms_norm", "input", input)?, tensor_or_none(weight));
     let eps = eps.unwrap_or_else(|| x.dtype().accumulator().epsilon());
-    let shape = trailing(&x, &normalized_shape.0, "rms_norm")?;
-    made(py, x.elements(), || {
-        let met = weight.map(|weight| meet_weight(&x, &weight.reshape([-1_isize])?)).transpose()?;
-        let (own, weight) = (x.dtype(), met.as_ref().map(|(_, weight)| weight));
-        let x = met.as_ref().map_or(&x, |(x, _)| x);
+    let shape = merge_trailing_axes(&x, &normalized_shape.0, "rms_norm")?;
+    wrap(py, x.elements(), || {
+        let promoted = weight.map(|weight| promote_weight(&x, &weight.reshape([-1_isize])?)).transpose()?;
+        let (own, weight) = (x.dtype(), promoted.as_ref().map(|(_, weight)| weight));
+        let x = promoted.as_ref().map_or(&x, |(x, _)| x);
         cast_result(own, x.reshape(&shape[..])?.rms_norm(weight, eps)?.reshape(*x.shape())?)
     })
 }
 
 /// Returns the shape with the last axes, which must have these sizes, merged into one.
-fn trailing(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
+fn merge_trailing_axes(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<usize>> {
     let outer =
         x.rank().checked_sub(last.len()).filter(|&outer| &x.dims()[outer..] == last && !last.is_empty());
     let outer = outer.ok_or_else(|| {
-        Failure::value(format!(
+        Failure::value_error(format!(
             "{name}: input of shape {:?}, expected its last axes to be {last:?}",
             x.dims()
         ))
@@ -336,22 +338,23 @@ fn group_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = of::group_norm)] num_groups: usize,
-    #[pyo3(from_py_with = of::group_norm)] weight: Maybe<'_>,
-    #[pyo3(from_py_with = of::group_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::group_norm)] weight: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::group_norm)] bias: OptionalTensor<'_>,
     #[pyo3(from_py_with = of::group_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
-    let (x, weight, bias) = (operand("group_norm", "input", input)?, given(weight), given(bias));
+    let (x, weight, bias) =
+        (extract_tensor("group_norm", "input", input)?, tensor_or_none(weight), tensor_or_none(bias));
     // The number of values per group counts all examples together, as PyTorch does.
     let [batch, channels] = [0, 1].map(|axis| x.dims().get(axis).copied().unwrap_or(1));
     let inner: usize = x.dims().iter().skip(2).product();
     if num_groups > 0 && x.rank() >= 2 && batch * channels / num_groups * inner == 1 {
-        return Err(Failure::value(format!(
+        return Err(Failure::value_error(format!(
             "group_norm: input of shape {:?} in {num_groups} groups, expected more than 1 value for each",
             x.dims()
         )));
     }
-    made(py, x.elements(), || {
-        let normed = beside_parameters(&x, [&weight, &bias])?;
+    wrap(py, x.elements(), || {
+        let normed = promote_to_parameters(&x, [&weight, &bias])?;
         cast_half(x.dtype(), normed.group_norm(num_groups, weight.as_ref(), bias.as_ref(), eps)?)
     })
 }
@@ -369,33 +372,36 @@ fn group_norm(
 fn batch_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = of::batch_norm)] running_mean: Maybe<'_>,
-    #[pyo3(from_py_with = of::batch_norm)] running_var: Maybe<'_>,
-    #[pyo3(from_py_with = of::batch_norm)] weight: Maybe<'_>,
-    #[pyo3(from_py_with = of::batch_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] running_mean: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] running_var: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] weight: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] bias: OptionalTensor<'_>,
     #[pyo3(from_py_with = of::batch_norm)] training: bool,
     #[pyo3(from_py_with = of::batch_norm)] momentum: f64,
     #[pyo3(from_py_with = of::batch_norm)] eps: f64,
-    #[pyo3(from_py_with = of::batch_norm)] _batches: Maybe<'_>,
+    #[pyo3(from_py_with = of::batch_norm)] _batches: OptionalTensor<'_>,
 ) -> Outcome<PyTensor> {
     let name = "batch_norm";
-    let (x, weight, bias) = (operand(name, "input", input)?, given(weight), given(bias));
-    let (statistics, batches) = (given(running_mean).zip(given(running_var)), given(_batches));
+    let (x, weight, bias) =
+        (extract_tensor(name, "input", input)?, tensor_or_none(weight), tensor_or_none(bias));
+    let (statistics, batches) =
+        (tensor_or_none(running_mean).zip(tensor_or_none(running_var)), tensor_or_none(_batches));
     let running =
         statistics.as_ref().map(|(mean, var)| RunningStatistics::new(name, &x, mean, var)).transpose()?;
     let own = x.dtype();
-    let x = wait(py, || beside_parameters(&x, [&weight, &bias]))?;
+    let x = wait(py, || promote_to_parameters(&x, [&weight, &bias]))?;
     if let (Some((mean, var)), false) = (&statistics, training) {
-        return made(py, x.elements(), || {
+        return wrap(py, x.elements(), || {
             cast_half(own, x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps)?)
         });
     }
     let count = x.elements() / x.dims().get(1).map_or(1, |&channels| channels.max(1));
     if training && count == 1 {
-        let told = format!("{name}: training on shape {:?}: a channel of 1 value has no variance", x.dims());
-        return Err(Failure::value(told));
+        let message =
+            format!("{name}: training on shape {:?}: a channel of 1 value has no variance", x.dims());
+        return Err(Failure::value_error(message));
     }
-    made(py, x.elements(), || {
+    wrap(py, x.elements(), || {
         let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
         // The running statistics are not updated from an empty batch.
         if let (Some(running), true) = (&running, training && count > 0) {
@@ -417,23 +423,24 @@ fn batch_norm(
 fn _instance_norm(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = of::instance_norm)] running_mean: Maybe<'_>,
-    #[pyo3(from_py_with = of::instance_norm)] running_var: Maybe<'_>,
-    #[pyo3(from_py_with = of::instance_norm)] weight: Maybe<'_>,
-    #[pyo3(from_py_with = of::instance_norm)] bias: Maybe<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] running_mean: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] running_var: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] weight: OptionalTensor<'_>,
+    #[pyo3(from_py_with = of::instance_norm)] bias: OptionalTensor<'_>,
     #[pyo3(from_py_with = of::instance_norm)] use_input_stats: bool,
     #[pyo3(from_py_with = of::instance_norm)] momentum: f64,
     #[pyo3(from_py_with = of::instance_norm)] eps: f64,
 ) -> Outcome<PyTensor> {
     let name = "instance_norm";
-    let (x, weight, bias) = (operand(name, "input", input)?, given(weight), given(bias));
+    let (x, weight, bias) =
+        (extract_tensor(name, "input", input)?, tensor_or_none(weight), tensor_or_none(bias));
     let affine = [weight.as_ref(), bias.as_ref()];
     let own = x.dtype();
-    let x = wait(py, || beside_parameters(&x, [&weight, &bias]))?;
-    let Some((mean, var)) = given(running_mean).zip(given(running_var)) else {
-        return made(py, x.elements(), || cast_half(own, x.instance_norm(affine[0], affine[1], eps)?));
+    let x = wait(py, || promote_to_parameters(&x, [&weight, &bias]))?;
+    let Some((mean, var)) = tensor_or_none(running_mean).zip(tensor_or_none(running_var)) else {
+        return wrap(py, x.elements(), || cast_half(own, x.instance_norm(affine[0], affine[1], eps)?));
     };
-    made(py, x.elements(), || {
+    wrap(py, x.elements(), || {
         let normed = if use_input_stats {
             x.instance_norm_tracked(affine, [&mean, &var], momentum, eps)?
         } else {
@@ -460,8 +467,8 @@ fn dropout(
     #[pyo3(from_py_with = of::dropout)] p: f64,
     #[pyo3(from_py_with = of::dropout)] training: bool,
 ) -> Outcome<PyTensor> {
-    let x = operand("dropout", "input", input)?;
-    if training { made(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
+    let x = extract_tensor("dropout", "input", input)?;
+    if training { wrap(py, x.elements(), || x.dropout(p)) } else { Ok(PyTensor::new(x)) }
 }
 
 /// Clamps each element to the range from `min_val` to `max_val`; at the bounds the gradient is 0.
@@ -477,8 +484,8 @@ fn hardtanh(
     #[pyo3(from_py_with = of::hardtanh)] min_val: f64,
     #[pyo3(from_py_with = of::hardtanh)] max_val: f64,
 ) -> Outcome<PyTensor> {
-    let x = operand("hardtanh", "input", input)?;
-    made(py, x.elements(), || x.hardtanh(min_val, max_val))
+    let x = extract_tensor("hardtanh", "input", input)?;
+    wrap(py, x.elements(), || x.hardtanh(min_val, max_val))
 }
 
 /// Pads with a constant. `pad` has pairs of amounts (before, after) for the last axis, the one
@@ -495,29 +502,29 @@ fn pad(
     #[pyo3(from_py_with = of::pad)] mode: String,
     #[pyo3(from_py_with = of::pad)] value: f64,
 ) -> Outcome<PyTensor> {
-    let (x, pad) = (operand("pad", "input", input)?, pad.0);
+    let (x, pad) = (extract_tensor("pad", "input", input)?, pad.0);
     if mode != "constant" {
-        return Err(Failure::value(format!("pad: mode {mode:?}, expected \"constant\"")));
+        return Err(Failure::value_error(format!("pad: mode {mode:?}, expected \"constant\"")));
     }
     if !pad.len().is_multiple_of(2) || pad.len() / 2 > x.rank() {
-        return Err(Failure::value(format!("pad: {} amounts for {} axes", pad.len(), x.rank())));
+        return Err(Failure::value_error(format!("pad: {} amounts for {} axes", pad.len(), x.rank())));
     }
     let mut amounts = vec![[0_usize; 2]; x.rank()];
-    let mut cut = x.clone();
+    let mut cropped = x.clone();
     for (number, sides) in pad.chunks(2).enumerate() {
         let axis = x.rank() - 1 - number;
         // As in PyTorch, a negative amount removes elements.
         let off = |amount: isize| amount.min(0).unsigned_abs();
-        let kept = x.dims()[axis].checked_sub(off(sides[0]) + off(sides[1])).ok_or_else(|| {
-            Failure::value(format!(
+        let size = x.dims()[axis].checked_sub(off(sides[0]) + off(sides[1])).ok_or_else(|| {
+            Failure::value_error(format!(
                 "pad: {sides:?} cuts more off axis {axis} than its {} elements",
                 x.dims()[axis]
             ))
         })?;
-        cut = cut.narrow(axis, off(sides[0]), kept)?;
+        cropped = cropped.narrow(axis, off(sides[0]), size)?;
         amounts[axis] = [sides[0].max(0).unsigned_abs(), sides[1].max(0).unsigned_abs()];
     }
-    made(py, x.elements(), || cut.pad(&amounts, value))
+    wrap(py, x.elements(), || cropped.pad(&amounts, value))
 }
 
 /// Adds the functions to a module.

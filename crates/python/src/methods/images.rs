@@ -1,27 +1,32 @@
 //! Patches of images, and interpolation modes: a native part of `ternion.nn.functional`.
 
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::methods::functional::Pair;
-use crate::run::run;
+use crate::extract::of;
+use crate::gil::run;
+use crate::methods::functional::IntPair;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, InterpolateMode, Window};
 
 /// Returns the mode of `interpolate` from PyTorch's name.
-pub fn mode_of(mode: &str, align_corners: bool) -> Outcome<InterpolateMode> {
+pub fn parse_mode(mode: &str, align_corners: bool) -> Outcome<InterpolateMode> {
     match mode {
         "nearest" => Ok(InterpolateMode::Nearest),
         "nearest-exact" => Ok(InterpolateMode::NearestExact),
         "linear" | "bilinear" | "trilinear" => Ok(InterpolateMode::Linear { align_corners }),
         "bicubic" => Ok(InterpolateMode::Cubic { align_corners }),
         "area" => Ok(InterpolateMode::Area),
-        _ => Err(Failure::value(format!("interpolate: mode {mode:?}"))),
+        _ => Err(Failure::value_error(format!("interpolate: mode {mode:?}"))),
     }
 }
 
-fn window(kernel: Pair, dilation: Option<Pair>, padding: Option<Pair>, stride: Option<Pair>) -> Window {
-    let or = |pair: Option<Pair>, other: usize| pair.map_or([other; 2], |pair| pair.0);
+fn window(
+    kernel: IntPair,
+    dilation: Option<IntPair>,
+    padding: Option<IntPair>,
+    stride: Option<IntPair>,
+) -> Window {
+    let or = |pair: Option<IntPair>, other: usize| pair.map_or([other; 2], |pair| pair.0);
     Window { kernel: kernel.0, stride: or(stride, 1), padding: or(padding, 0), dilation: or(dilation, 1) }
 }
 
@@ -34,10 +39,10 @@ fn window(kernel: Pair, dilation: Option<Pair>, padding: Option<Pair>, stride: O
 fn unfold(
     py: Python<'_>,
     #[pyo3(from_py_with = of::unfold)] input: Bound<'_, PyTensor>,
-    kernel_size: Pair,
-    dilation: Option<Pair>,
-    padding: Option<Pair>,
-    stride: Option<Pair>,
+    kernel_size: IntPair,
+    dilation: Option<IntPair>,
+    padding: Option<IntPair>,
+    stride: Option<IntPair>,
 ) -> Outcome<PyTensor> {
     let x = input.get().tensor();
     let window = window(kernel_size, dilation, padding, stride);
@@ -59,11 +64,11 @@ fn unfold(
 fn fold(
     py: Python<'_>,
     #[pyo3(from_py_with = of::fold)] input: Bound<'_, PyTensor>,
-    output_size: Pair,
-    kernel_size: Pair,
-    dilation: Option<Pair>,
-    padding: Option<Pair>,
-    stride: Option<Pair>,
+    output_size: IntPair,
+    kernel_size: IntPair,
+    dilation: Option<IntPair>,
+    padding: Option<IntPair>,
+    stride: Option<IntPair>,
 ) -> Outcome<PyTensor> {
     let x = input.get().tensor();
     let window = window(kernel_size, dilation, padding, stride);

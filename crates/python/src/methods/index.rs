@@ -1,20 +1,20 @@
 //! Indexing by numbers, slices, tensors and masks, as in NumPy, for reading and writing.
 
-use super::compare::spread_over;
-use crate::arguments::{Operand, number};
+use super::compare::expand_with_mask;
+use crate::arguments::{Operand, extract_number};
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::operators::check_factor;
+use crate::extract::of;
+use crate::gil::{run, wait};
+use crate::operators::check_alpha_dtype;
 use crate::operators::equal_to;
-use crate::promote::{Number, beside};
-use crate::run::{run, wait};
-use crate::tensor::{PyTensor, may_change, stands_for_one};
+use crate::promote::{Number, scalar_tensor_like};
+use crate::tensor::{PyTensor, check_in_place, is_scalar_axis};
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
 use ternion::{DType, Ellipsis, IndexItem, NewAxis, Result, Scalar, Slice, Tensor};
 
-fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
+fn slice_bound(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
     let value = slice.getattr(name)?;
     if value.is_none() {
         return Ok(None);
@@ -27,7 +27,7 @@ fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
             true => isize::MAX,
             false if error.is_instance_of::<PyTypeError>(slice.py()) => {
                 let kind = value.get_type().name()?.to_string();
-                return Err(Failure::kind(format!("index: a slice of {kind}, expected whole numbers")));
+                return Err(Failure::type_error(format!("index: a slice of {kind}, expected whole numbers")));
             }
             false => return Err(error.into()),
         },
@@ -38,33 +38,33 @@ fn end(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>> {
 /// along the remaining axes.
 struct Index {
     view: Vec<IndexItem>,
-    picks: Vec<IndexItem>,
+    gather_items: Vec<IndexItem>,
     has_tensors: bool,
 }
 
 impl Index {
     fn of(index: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Index> {
-        let mut all = Index { view: Vec::new(), picks: Vec::new(), has_tensors: false };
+        let mut all = Index { view: Vec::new(), gather_items: Vec::new(), has_tensors: false };
         let items = match index.cast::<PyTuple>() {
             Ok(tuple) => tuple.iter().map(|object| item(&object, of)).collect::<Outcome<Vec<_>>>()?,
             Err(_) => vec![item(index, of)?],
         };
-        let taken = items.iter().map(axes_taken).sum();
-        let Some(left) = of.rank().checked_sub(taken) else {
-            let told = format!("index: {taken} axes of shape {:?}, too many indices", of.dims());
-            return Err(Failure::index(told));
+        let indexed = items.iter().map(indexed_axes).sum();
+        let Some(left) = of.rank().checked_sub(indexed) else {
+            let message = format!("index: {indexed} axes of shape {:?}, too many indices", of.dims());
+            return Err(Failure::index_error(message));
         };
         let mut ellipses = 0;
         for item in items {
             match item {
                 IndexItem::Ellipsis if ellipses == 0 => {
-                    (0..left).for_each(|_| all.keep(IndexItem::from(..)));
+                    (0..left).for_each(|_| all.push_view_item(IndexItem::from(..)));
                     ellipses += 1;
                 }
                 IndexItem::Ellipsis => ellipses += 1,
                 // Each ellipsis covers as many axes as remain; after a second one no axis is left.
                 _ if ellipses > 1 && left > 0 => {
-                    return Err(Failure::index("index: an axis is named behind a second ellipsis"));
+                    return Err(Failure::index_error("index: an axis is named behind a second ellipsis"));
                 }
                 item => all.push(item, of)?,
             }
@@ -72,42 +72,42 @@ impl Index {
         Ok(all)
     }
 
-    fn keep(&mut self, item: IndexItem) {
+    fn push_view_item(&mut self, item: IndexItem) {
         if !matches!(item, IndexItem::At(_)) {
-            self.picks.push(IndexItem::from(..));
+            self.gather_items.push(IndexItem::from(..));
         }
         self.view.push(item);
     }
 
     fn push(&mut self, item: IndexItem, of: &Tensor) -> Outcome<()> {
         let IndexItem::Tensor(index) = item else {
-            self.keep(item);
+            self.push_view_item(item);
             return Ok(());
         };
         self.has_tensors = true;
         if index.dtype() != DType::Bool || index.rank() > 0 {
-            let axes = axes_taken(&IndexItem::Tensor(index.clone()));
+            let axes = indexed_axes(&IndexItem::Tensor(index.clone()));
             self.view.extend(std::iter::repeat_n(IndexItem::from(..), axes));
-            self.picks.push(IndexItem::Tensor(index));
+            self.gather_items.push(IndexItem::Tensor(index));
             return Ok(());
         }
         // A single bool selects all or nothing, along a new axis.
         self.view.push(NewAxis.into());
         let count = usize::from(index.item_f64()? != 0.0);
-        self.picks.push(IndexItem::Tensor(Tensor::zeros([count], DType::I64, of.device())?));
+        self.gather_items.push(IndexItem::Tensor(Tensor::zeros([count], DType::I64, of.device())?));
         Ok(())
     }
 
     /// Returns the number of axes of the part of `x` that an index without tensors selects.
     fn rank_of(&self, x: &Tensor) -> usize {
         let named = self.view.iter().filter(|item| !matches!(item, IndexItem::NewAxis)).count();
-        x.rank() - named + self.picks.len()
+        x.rank() - named + self.gather_items.len()
     }
 
     /// Returns the selected part of `x`.
     fn read(self, x: &Tensor) -> Result<Tensor> {
         let view = x.i(self.view)?;
-        if self.has_tensors { view.i(self.picks) } else { Ok(view) }
+        if self.has_tensors { view.i(self.gather_items) } else { Ok(view) }
     }
 }
 
@@ -120,13 +120,13 @@ fn tensor_item(index: &Tensor, of: &Tensor, py: Python<'_>) -> Outcome<IndexItem
     if index.dtype() != DType::U8 {
         return Ok(IndexItem::Tensor(index.to_device(of.device())?));
     }
-    let told = c"indexing with a tensor of uint8, which is taken as a mask: use one of bool";
-    PyErr::warn(py, &py.get_type::<PyUserWarning>(), told, 1)?;
+    let message = c"indexing with a tensor of uint8, which is taken as a mask: use one of bool";
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), message, 1)?;
     Ok(IndexItem::Tensor(index.to_dtype(DType::Bool)?.to_device(of.device())?))
 }
 
 /// Converts lists, tuples, ranges and NumPy arrays to an index.
-fn listed_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
+fn list_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
     let py = object.py();
     let is_list = crate::create::is_list(object);
     if !is_list && !object.hasattr("__array_interface__")? {
@@ -142,12 +142,12 @@ fn listed_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexIt
 /// Converts a number to an index; a bool is a mask without axes.
 fn number_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
     if object.is_instance_of::<PyInt>() && object.extract::<i64>().is_err() {
-        let told = format!("index: {} on shape {:?}, out of range", object.str()?, of.dims());
-        return Err(Failure::index(told));
+        let message = format!("index: {} on shape {:?}, out of range", object.str()?, of.dims());
+        return Err(Failure::index_error(message));
     }
-    Ok(match number(object)? {
-        Some(Number::Bool(truth)) => {
-            let mask = Tensor::full((), f64::from(u8::from(truth)), DType::Bool, of.device())?;
+    Ok(match extract_number(object)? {
+        Some(Number::Bool(value)) => {
+            let mask = Tensor::full((), f64::from(u8::from(value)), DType::Bool, of.device())?;
             Some(IndexItem::Tensor(mask))
         }
         // A uint64 value that does not fit is out of range in any case.
@@ -163,8 +163,8 @@ fn item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<IndexItem> {
         return tensor_item(&tensor.get().tensor(), of, object.py());
     }
     if let Ok(slice) = object.cast::<PySlice>() {
-        let step = end(slice, "step")?.unwrap_or(1);
-        return Ok(Slice::new(end(slice, "start")?, end(slice, "stop")?, step).into());
+        let step = slice_bound(slice, "step")?.unwrap_or(1);
+        return Ok(Slice::new(slice_bound(slice, "start")?, slice_bound(slice, "stop")?, step).into());
     }
     if object.is_none() {
         return Ok(NewAxis.into());
@@ -175,17 +175,17 @@ fn item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<IndexItem> {
     if let Some(item) = number_item(object, of)? {
         return Ok(item);
     }
-    if let Some(item) = listed_item(object, of)? {
+    if let Some(item) = list_item(object, of)? {
         return Ok(item);
     }
     let kind = object.get_type().name()?.to_string();
-    Err(Failure::kind(format!(
+    Err(Failure::type_error(format!(
         "index: {kind}, expected numbers, slices, None, an ellipsis, tensors of int32, int64 or bool, or lists of these"
     )))
 }
 
 /// Returns the number of axes that an item consumes.
-fn axes_taken(item: &IndexItem) -> usize {
+fn indexed_axes(item: &IndexItem) -> usize {
     match item {
         IndexItem::NewAxis | IndexItem::Ellipsis => 0,
         IndexItem::Tensor(mask) if mask.dtype() == DType::Bool => mask.rank(),
@@ -194,12 +194,12 @@ fn axes_taken(item: &IndexItem) -> usize {
 }
 
 /// Returns the indices of the selected elements in the row-major order of the tensor.
-fn places(x: &Tensor, index: Index) -> Result<Tensor> {
+fn element_indices(x: &Tensor, index: Index) -> Result<Tensor> {
     index.read(&Tensor::iota(x.elements(), DType::I64, 0, 1, x.device())?.reshape(*x.shape())?)
 }
 
 /// Removes leading axes of size 1 that exceed `rank`, as PyTorch does.
-fn without_lead(source: &Tensor, rank: usize) -> Result<Tensor> {
+fn squeeze_leading(source: &Tensor, rank: usize) -> Result<Tensor> {
     let lead = source.rank().saturating_sub(rank);
     if source.dims()[..lead].iter().any(|&size| size != 1) {
         return Ok(source.clone());
@@ -208,34 +208,35 @@ fn without_lead(source: &Tensor, rank: usize) -> Result<Tensor> {
 }
 
 /// Returns `x` with `source` written, or added, at the elements that an index with tensors selects.
-fn put(x: &Tensor, index: Index, source: &Tensor, accumulate: bool) -> Result<Tensor> {
-    let places = places(x, index)?;
-    let source = without_lead(&source.to_dtype(x.dtype())?, places.rank())?.expand(*places.shape())?;
+fn index_put(x: &Tensor, index: Index, source: &Tensor, accumulate: bool) -> Result<Tensor> {
+    let indices = element_indices(x, index)?;
+    let source = squeeze_leading(&source.to_dtype(x.dtype())?, indices.rank())?.expand(*indices.shape())?;
     if accumulate {
-        return x.put(&places, &source, true);
+        return x.put(&indices, &source, true);
     }
-    let (flat, count) = (x.reshape([x.elements()])?, places.elements());
-    flat.scatter(0, &places.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
+    let (flat, count) = (x.reshape([x.elements()])?, indices.elements());
+    flat.scatter(0, &indices.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
 }
 
 /// Converts an assigned value to a tensor: a number or a list with the dtype of `x`, or an array.
-fn assigned(x: &Tensor, value: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+fn assigned_value(x: &Tensor, value: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     match Operand::of(value)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
-        Some(Operand::Number(number)) if crate::create::holds(x.dtype(), number) => {
-            Ok(beside(x, number)?.to_dtype(x.dtype())?)
+        Some(Operand::Number(number)) if crate::create::can_represent(x.dtype(), number) => {
+            Ok(scalar_tensor_like(x, number)?.to_dtype(x.dtype())?)
         }
         Some(Operand::Number(number)) => {
             let name = crate::dialect::dtype_name(x.dtype());
-            Err(Failure::value(format!("index: the number {number} does not fit {name}")))
+            Err(Failure::value_error(format!("index: the number {number} does not fit {name}")))
         }
         None => {
             let dtype = match crate::create::is_list(value) {
                 true => Some(crate::dtype::object(value.py(), x.dtype())?),
                 false => None,
             };
-            let made = value.py().import("ternion._ternion")?.getattr("as_tensor")?.call1((value, dtype))?;
-            Ok(made.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor())
+            let converted =
+                value.py().import("ternion._ternion")?.getattr("as_tensor")?.call1((value, dtype))?;
+            Ok(converted.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor())
         }
     }
 }
@@ -247,33 +248,34 @@ impl PyTensor {
         let index = Index::of(index, &x)?;
         let part =
             if index.has_tensors { wait(py, || index.read(&x)) } else { run(py, 0, || index.read(&x)) };
-        Ok(self.shown(&x, part?))
+        Ok(self.wrap_view(&x, part?))
     }
 
     fn __setitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Outcome<()> {
         let x = self.tensor();
         let index = Index::of(index, &x)?;
-        let source = assigned(&x, value)?;
-        let of_graph = ternion::autograd::is_recording() && (x.needs_grad() || source.needs_grad());
-        may_change(&x)?;
+        let source = assigned_value(&x, value)?;
+        let needs_recording = ternion::autograd::is_recording() && (x.needs_grad() || source.needs_grad());
+        check_in_place(&x)?;
         let changed = wait(py, || {
             let source = source.to_device(x.device())?;
-            let source = if index.has_tensors { source } else { without_lead(&source, index.rank_of(&x))? };
-            if of_graph {
+            let source =
+                if index.has_tensors { source } else { squeeze_leading(&source, index.rank_of(&x))? };
+            if needs_recording {
                 // Gradients flow to both: another tensor replaces that of this object.
                 let put = match index.has_tensors {
-                    true => put(&x, index, &source, false)?,
+                    true => index_put(&x, index, &source, false)?,
                     false => x.slice_assign(index.view, &source.to_dtype(x.dtype())?)?,
                 };
                 return Ok(Some(put));
             }
             match index.has_tensors {
-                true => x.copy_(&put(&x, index, &source, false)?)?,
+                true => x.copy_(&index_put(&x, index, &source, false)?)?,
                 false => x.slice_assign_(index.view, &source)?,
             }
             Ok(None)
         })?;
-        changed.map_or(Ok(()), |changed| self.put_recorded(py, changed))
+        changed.map_or(Ok(()), |changed| self.store_recorded(py, changed))
     }
 
     fn _index_put(
@@ -284,18 +286,18 @@ impl PyTensor {
         accumulate: bool,
     ) -> Outcome<PyTensor> {
         let x = self.tensor();
-        let (index, source) = (Index::of(indices.as_any(), &x)?, assigned(&x, values)?);
-        wait(py, || put(&x, index, &source.to_device(x.device())?, accumulate)).map(PyTensor::new)
+        let (index, source) = (Index::of(indices.as_any(), &x)?, assigned_value(&x, values)?);
+        wait(py, || index_put(&x, index, &source.to_device(x.device())?, accumulate)).map(PyTensor::new)
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyAny>> {
         let (py, x) = (slf.py(), slf.get().tensor());
         let Some(&count) = x.dims().first() else {
-            return Err(Failure::kind("iteration over a tensor without axes"));
+            return Err(Failure::type_error("iteration over a tensor without axes"));
         };
         let parts = run(py, 0, || (0..count).map(|at| x.select(0, at)).collect::<Result<Vec<_>>>())?;
         let objects: PyResult<Vec<_>> =
-            parts.into_iter().map(|part| Bound::new(py, slf.get().shown(&x, part))).collect();
+            parts.into_iter().map(|part| Bound::new(py, slf.get().wrap_view(&x, part))).collect();
         Ok(PyTuple::new(py, objects?)?.try_iter()?.into_any())
     }
 
@@ -308,12 +310,14 @@ impl PyTensor {
 
     fn __contains__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Outcome<bool> {
         let x = self.tensor();
-        let sought = match Operand::named("in", value, &x)? {
+        let target = match Operand::for_function("in", value, &x)? {
             // A tensor without axes counts as a number, whatever its dtype and device.
-            Operand::Tensor(one) if one.rank() == 0 => Operand::Number(crate::create::value_of(value, "in")?),
+            Operand::Tensor(one) if one.rank() == 0 => {
+                Operand::Number(crate::create::number_value(value, "in")?)
+            }
             other => other,
         };
-        wait(py, || Ok(equal_to(&x, &sought)?.any(..)?.item_f64()? != 0.0))
+        wait(py, || Ok(equal_to(&x, &target)?.any(..)?.item_f64()? != 0.0))
     }
 
     /// Gathers the elements at the positions `index` along `dim`; `index` has as many axes as this
@@ -335,14 +339,14 @@ impl PyTensor {
         #[pyo3(from_py_with = of::gather)] sparse_grad: bool,
     ) -> Outcome<PyTensor> {
         if sparse_grad {
-            return Err(Failure::value(
+            return Err(Failure::value_error(
                 "gather: sparse_grad=True, expected False: there are no sparse tensors",
             ));
         }
         let index = index.get().tensor();
         // Without elements any dtype is accepted, as in PyTorch.
         let index = if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index };
-        self.map(py, |x| match stands_for_one(x, &dim.into()) {
+        self.map(py, |x| match is_scalar_axis(x, &dim.into()) {
             true => x.reshape([1_usize])?.gather(0, &index.reshape([-1_isize])?)?.reshape(*index.shape()),
             false => x.gather(dim, &index),
         })
@@ -363,7 +367,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::index_select)] index: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let index = index.get().tensor();
-        self.along(py, dim, |x| match index.rank() {
+        self.map_along(py, dim, |x| match index.rank() {
             0 => x.index_select(dim, &index.reshape([1_usize])?),
             _ => x.index_select(dim, &index),
         })
@@ -389,9 +393,9 @@ impl PyTensor {
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
-        let alpha = factor("index_add", alpha, self.tensor().dtype())?;
+        let alpha = alpha_scalar("index_add", alpha, self.tensor().dtype())?;
         self.map(py, |x| {
-            added(x, dim, &index, &source, |x, dim, index, source| {
+            apply_add(x, dim, &index, &source, |x, dim, index, source| {
                 x.index_add_with(dim, index, source, alpha)
             })
         })
@@ -413,7 +417,7 @@ impl PyTensor {
         alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
-        let alpha = factor("index_add_", alpha, slf.get().tensor().dtype())?;
+        let alpha = alpha_scalar("index_add_", alpha, slf.get().tensor().dtype())?;
         let add = move |x: &Tensor, dim: isize, index: &Tensor, source: &Tensor| {
             x.index_add_with(dim, index, source, alpha)
         };
@@ -423,8 +427,8 @@ impl PyTensor {
         PyTensor::change(
             slf,
             &[&source],
-            |x| added(x, dim, &index, &source, add),
-            |x| added_in_place(x, dim, &index, &source, add, add_in_place),
+            |x| apply_add(x, dim, &index, &source, add),
+            |x| apply_add_in_place(x, dim, &index, &source, add, add_in_place),
         )
     }
 
@@ -442,26 +446,26 @@ impl PyTensor {
         #[pyo3(from_py_with = of::masked_scatter)] source: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let (x, mask, source) = (self.tensor(), mask.get().tensor(), source.get().tensor());
-        let put = || spread_over(&x, &mask, "masked_scatter")?.masked_scatter(&mask, &source);
+        let put = || expand_with_mask(&x, &mask, "masked_scatter")?.masked_scatter(&mask, &source);
         wait(py, put).map(PyTensor::new)
     }
 }
 
 /// Returns the `alpha` of the function `op`, by default 1, which must be of a kind that the dtype
 /// supports: PyTorch's rule.
-pub fn factor(op: &str, alpha: Option<&Bound<'_, PyAny>>, dtype: DType) -> Outcome<Scalar> {
+pub fn alpha_scalar(op: &str, alpha: Option<&Bound<'_, PyAny>>, dtype: DType) -> Outcome<Scalar> {
     let Some(alpha) = alpha else { return Ok(Scalar::Int(1)) };
-    let Some(given) = number(alpha)? else {
+    let Some(alpha) = extract_number(alpha)? else {
         let kind = alpha.get_type().name()?.to_string();
-        return Err(Failure::kind(format!("{op}: alpha is {kind}, expected a number")));
+        return Err(Failure::type_error(format!("{op}: alpha is {kind}, expected a number")));
     };
-    check_factor(op, given, dtype)?;
-    Ok(given.scalar())
+    check_alpha_dtype(op, alpha, dtype)?;
+    Ok(alpha.scalar())
 }
 
-/// Runs `f`, which adds along `dim`, as `placed` does. The sum of bool elements is their logical
-/// OR, as in PyTorch.
-pub(super) fn added(
+/// Runs `f`, which adds along `dim`, as `apply_scatter` does. The sum of bool elements is their
+/// logical OR, as in PyTorch.
+pub(super) fn apply_add(
     x: &Tensor,
     dim: isize,
     index: &Tensor,
@@ -469,14 +473,14 @@ pub(super) fn added(
     f: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
     if (x.dtype(), source.dtype()) != (DType::Bool, DType::Bool) {
-        return placed(x, dim, index, source, f);
+        return apply_scatter(x, dim, index, source, f);
     }
-    let [counts, more] = [x.to_dtype(DType::I32)?, source.to_dtype(DType::I32)?];
-    placed(&counts, dim, index, &more, f)?.to_dtype(DType::Bool)
+    let [counts, addends] = [x.to_dtype(DType::I32)?, source.to_dtype(DType::I32)?];
+    apply_scatter(&counts, dim, index, &addends, f)?.to_dtype(DType::Bool)
 }
 
-/// `added` in place: by `in_place`, except for bool.
-pub(super) fn added_in_place(
+/// `apply_add` in place: by `in_place`, except for bool.
+pub(super) fn apply_add_in_place(
     x: &Tensor,
     dim: isize,
     index: &Tensor,
@@ -485,41 +489,41 @@ pub(super) fn added_in_place(
     in_place: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<()>,
 ) -> Result<()> {
     match x.dtype() {
-        DType::Bool => x.copy_(&added(x, dim, index, source, f)?),
-        _ => placed_in_place(x, dim, index, source, in_place),
+        DType::Bool => x.copy_(&apply_add(x, dim, index, source, f)?),
+        _ => apply_scatter_in_place(x, dim, index, source, in_place),
     }
 }
 
 /// Runs `f`, which writes along `dim`. A tensor without axes, and the other two with it, are
 /// treated as having one axis of size 1.
-pub(super) fn placed(
+pub(super) fn apply_scatter(
     x: &Tensor,
     dim: isize,
     index: &Tensor,
     source: &Tensor,
     f: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
-    if !stands_for_one(x, &dim.into()) {
+    if !is_scalar_axis(x, &dim.into()) {
         return f(x, dim, index, source);
     }
-    f(&row(x)?, 0, &row(index)?, &row(source)?)?.reshape(())
+    f(&to_1d(x)?, 0, &to_1d(index)?, &to_1d(source)?)?.reshape(())
 }
 
-/// `placed` in place: the reshaped tensor with one axis is a view.
-pub(super) fn placed_in_place(
+/// `apply_scatter` in place: the reshaped tensor with one axis is a view.
+pub(super) fn apply_scatter_in_place(
     x: &Tensor,
     dim: isize,
     index: &Tensor,
     source: &Tensor,
     f: impl FnOnce(&Tensor, isize, &Tensor, &Tensor) -> Result<()>,
 ) -> Result<()> {
-    if !stands_for_one(x, &dim.into()) {
+    if !is_scalar_axis(x, &dim.into()) {
         return f(x, dim, index, source);
     }
-    f(&row(x)?, 0, &row(index)?, &row(source)?)
+    f(&to_1d(x)?, 0, &to_1d(index)?, &to_1d(source)?)
 }
 
 /// Reshapes all elements to one axis.
-fn row(x: &Tensor) -> Result<Tensor> {
+fn to_1d(x: &Tensor) -> Result<Tensor> {
     x.reshape([-1_isize])
 }

@@ -2,15 +2,15 @@
 
 use crate::arguments::Operand;
 use crate::error::Outcome;
-use crate::expected::of;
-use crate::promote::{beside, meet};
-use crate::run::run;
+use crate::extract::of;
+use crate::gil::run;
+use crate::promote::{promote_pair, scalar_tensor_like};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Result, Tensor};
 
 /// Runs `f` on two tensors in their common dtype.
-fn of_tensors(
+fn apply_promoted(
     slf: &PyTensor,
     py: Python<'_>,
     other: &Bound<'_, PyTensor>,
@@ -18,26 +18,26 @@ fn of_tensors(
 ) -> Outcome<PyTensor> {
     let (a, b) = (slf.tensor(), other.get().tensor());
     let result = run(py, a.elements().max(b.elements()), || {
-        let (a, b) = meet(&a, &b)?;
+        let (a, b) = promote_pair(&a, &b)?;
         f(&a, &b)
     });
     result.map(PyTensor::new)
 }
 
 /// Runs `f` on a tensor and another tensor, or a number, in their common dtype.
-pub(super) fn of_two(
+pub(super) fn apply_with_operand(
     slf: &PyTensor,
     name: &str,
     other: &Bound<'_, PyAny>,
     f: fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Outcome<PyTensor> {
     let (py, a) = (other.py(), slf.tensor());
-    let b = match Operand::named(name, other, &a)? {
+    let b = match Operand::for_function(name, other, &a)? {
         Operand::Tensor(b) => b,
-        Operand::Number(number) => beside(&a, number)?,
+        Operand::Number(number) => scalar_tensor_like(&a, number)?,
     };
     let result = run(py, a.elements().max(b.elements()), || {
-        let (a, b) = meet(&a, &b)?;
+        let (a, b) = promote_pair(&a, &b)?;
         f(&a, &b)
     });
     result.map(PyTensor::new)
@@ -60,7 +60,7 @@ macro_rules! divisors {
                     py: Python<'_>,
                     #[pyo3(from_py_with = of::$name)] other: Bound<'_, PyTensor>,
                 ) -> Outcome<PyTensor> {
-                    of_tensors(self, py, &other, Tensor::$name)
+                    apply_promoted(self, py, &other, Tensor::$name)
                 }
             )*
         }
@@ -87,7 +87,7 @@ macro_rules! functions {
                 ///     TypeError: floats.
                 ///     ValueError: shapes that do not broadcast.
                 fn $name(&self, other: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
-                    of_two(self, stringify!($name), other, Tensor::$name)
+                    apply_with_operand(self, stringify!($name), other, Tensor::$name)
                 }
             )*
         }

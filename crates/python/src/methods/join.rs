@@ -1,19 +1,19 @@
 //! Concatenation and stacking of tensors.
 
-use crate::arguments::either;
+use crate::arguments::dim_or_axis;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::promote::common;
-use crate::run::run;
+use crate::extract::of;
+use crate::gil::run;
+use crate::promote::promote_types;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Result, Tensor};
 
 /// Extracts the tensors of a list, at least one.
-pub(super) fn tensors_of(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
+pub(super) fn extract_unpromoted_tensors(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
     let Ok(items) = list.try_iter() else {
         let kind = list.get_type().name()?.to_string();
-        return Err(Failure::kind(format!("{function}: expected a list of tensors, got {kind}")));
+        return Err(Failure::type_error(format!("{function}: expected a list of tensors, got {kind}")));
     };
     let items = items.map(|item| {
         let item = item?;
@@ -21,29 +21,30 @@ pub(super) fn tensors_of(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec
             Ok(tensor) => Ok(tensor.get().tensor()),
             Err(_) => {
                 let kind = item.get_type().name()?.to_string();
-                Err(Failure::kind(format!("{function}: expected tensors, got {kind}")))
+                Err(Failure::type_error(format!("{function}: expected tensors, got {kind}")))
             }
         }
     });
     let tensors = items.collect::<Outcome<Vec<_>>>()?;
     match tensors.is_empty() {
-        true => Err(Failure::value(format!("{function}: expected at least one tensor"))),
+        true => Err(Failure::value_error(format!("{function}: expected at least one tensor"))),
         false => Ok(tensors),
     }
 }
 
 /// Extracts the tensors of a list and converts them to their common dtype.
-pub(super) fn listed(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
-    let tensors = tensors_of(list, function)?;
+pub(super) fn extract_tensors(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
+    let tensors = extract_unpromoted_tensors(list, function)?;
     let first = tensors[0].dtype();
-    let Some(dtype) = tensors.iter().try_fold(first, |dtype, tensor| common(dtype, tensor.dtype())) else {
+    let Some(dtype) = tensors.iter().try_fold(first, |dtype, tensor| promote_types(dtype, tensor.dtype()))
+    else {
         // The next op reports the incompatible dtypes.
         return Ok(tensors);
     };
     Ok(tensors.iter().map(|tensor| tensor.to_dtype(dtype)).collect::<Result<_>>()?)
 }
 
-pub(super) fn joined(
+pub(super) fn join_tensors(
     py: Python<'_>,
     tensors: Vec<Tensor>,
     f: impl FnOnce(&[&Tensor]) -> Result<Tensor> + Send,
@@ -54,7 +55,7 @@ pub(super) fn joined(
 
 /// Omits tensors of shape [0] if others have another number of axes: as in PyTorch, they are
 /// ignored.
-fn with_axes<'a>(tensors: &[&'a Tensor]) -> Vec<&'a Tensor> {
+fn without_empty_tensors<'a>(tensors: &[&'a Tensor]) -> Vec<&'a Tensor> {
     let others: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| tensor.dims() != [0]).collect();
     if others.iter().any(|tensor| tensor.rank() != 1) { others } else { tensors.to_vec() }
 }
@@ -76,8 +77,10 @@ fn cat(
     #[pyo3(from_py_with = of::cat)] dim: Option<isize>,
     #[pyo3(from_py_with = of::cat)] axis: Option<isize>,
 ) -> Outcome<PyTensor> {
-    let dim = either("cat", dim, axis)?.unwrap_or(0);
-    joined(py, listed(tensors, "cat")?, |tensors| Tensor::concat(&with_axes(tensors), dim))
+    let dim = dim_or_axis("cat", dim, axis)?.unwrap_or(0);
+    join_tensors(py, extract_tensors(tensors, "cat")?, |tensors| {
+        Tensor::concat(&without_empty_tensors(tensors), dim)
+    })
 }
 
 /// Alias of `cat`.
@@ -110,8 +113,8 @@ fn stack(
     #[pyo3(from_py_with = of::stack)] dim: Option<isize>,
     #[pyo3(from_py_with = of::stack)] axis: Option<isize>,
 ) -> Outcome<PyTensor> {
-    let dim = either("stack", dim, axis)?.unwrap_or(0);
-    joined(py, listed(tensors, "stack")?, |tensors| Tensor::stack(tensors, dim))
+    let dim = dim_or_axis("stack", dim, axis)?.unwrap_or(0);
+    join_tensors(py, extract_tensors(tensors, "stack")?, |tensors| Tensor::stack(tensors, dim))
 }
 
 /// Adds the functions to the module.

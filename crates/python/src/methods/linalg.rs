@@ -4,8 +4,8 @@
 use crate::arguments::Real;
 use crate::dtype::DTypeArgument;
 use crate::error::{Failure, LinAlgError, Outcome};
-use crate::run::wait;
-use crate::tensor::{PyTensor, stands_for_one};
+use crate::gil::wait;
+use crate::tensor::{PyTensor, is_scalar_axis};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use ternion::linalg::{
@@ -14,14 +14,14 @@ use ternion::linalg::{
 use ternion::{Axes, Result, Tensor};
 
 type Argument<'a, 'py> = &'a Bound<'py, PyTensor>;
-type Two = (PyTensor, PyTensor);
-type Three = (PyTensor, PyTensor, PyTensor);
+type TensorPair = (PyTensor, PyTensor);
+type TensorTriple = (PyTensor, PyTensor, PyTensor);
 
-fn two((first, second): (Tensor, Tensor)) -> Two {
+fn wrap_pair((first, second): (Tensor, Tensor)) -> TensorPair {
     (PyTensor::new(first), PyTensor::new(second))
 }
 
-fn three((first, second, third): (Tensor, Tensor, Tensor)) -> Three {
+fn wrap_triple((first, second, third): (Tensor, Tensor, Tensor)) -> TensorTriple {
     (PyTensor::new(first), PyTensor::new(second), PyTensor::new(third))
 }
 
@@ -43,9 +43,9 @@ macro_rules! two_of_one {
     ($($name:ident)*) => {
         $(
             #[pyfunction]
-            fn $name(py: Python<'_>, a: Argument<'_, '_>) -> Outcome<Two> {
+            fn $name(py: Python<'_>, a: Argument<'_, '_>) -> Outcome<TensorPair> {
                 let a = a.get().tensor();
-                wait(py, || linalg::$name(&a)).map(two)
+                wait(py, || linalg::$name(&a)).map(wrap_pair)
             }
         )*
     };
@@ -61,9 +61,9 @@ fn cholesky(py: Python<'_>, a: Argument<'_, '_>, upper: bool) -> Outcome<PyTenso
 }
 
 #[pyfunction]
-fn cholesky_ex(py: Python<'_>, a: Argument<'_, '_>, upper: bool) -> Outcome<Two> {
+fn cholesky_ex(py: Python<'_>, a: Argument<'_, '_>, upper: bool) -> Outcome<TensorPair> {
     let a = a.get().tensor();
-    wait(py, || linalg::cholesky_ex(&a, upper)).map(two)
+    wait(py, || linalg::cholesky_ex(&a, upper)).map(wrap_pair)
 }
 
 #[pyfunction]
@@ -90,9 +90,9 @@ fn solve(py: Python<'_>, a: Argument<'_, '_>, b: Argument<'_, '_>, left: bool) -
 }
 
 #[pyfunction]
-fn solve_ex(py: Python<'_>, a: Argument<'_, '_>, b: Argument<'_, '_>, left: bool) -> Outcome<Two> {
+fn solve_ex(py: Python<'_>, a: Argument<'_, '_>, b: Argument<'_, '_>, left: bool) -> Outcome<TensorPair> {
     let (a, b) = (a.get().tensor(), b.get().tensor());
-    wait(py, || linalg::solve_ex(&a, &b, left)).map(two)
+    wait(py, || linalg::solve_ex(&a, &b, left)).map(wrap_pair)
 }
 
 #[pyfunction]
@@ -110,21 +110,21 @@ fn solve_triangular(
 }
 
 #[pyfunction]
-fn lu(py: Python<'_>, a: Argument<'_, '_>) -> Outcome<Three> {
+fn lu(py: Python<'_>, a: Argument<'_, '_>) -> Outcome<TensorTriple> {
     let a = a.get().tensor();
-    wait(py, || linalg::lu(&a)).map(three)
+    wait(py, || linalg::lu(&a)).map(wrap_triple)
 }
 
 #[pyfunction]
-fn lu_factor_ex(py: Python<'_>, a: Argument<'_, '_>) -> Outcome<Three> {
+fn lu_factor_ex(py: Python<'_>, a: Argument<'_, '_>) -> Outcome<TensorTriple> {
     let a = a.get().tensor();
-    wait(py, || linalg::lu_factor_ex(&a)).map(three)
+    wait(py, || linalg::lu_factor_ex(&a)).map(wrap_triple)
 }
 
 #[pyfunction]
-fn lu_unpack(py: Python<'_>, lu: Argument<'_, '_>, pivots: Argument<'_, '_>) -> Outcome<Three> {
+fn lu_unpack(py: Python<'_>, lu: Argument<'_, '_>, pivots: Argument<'_, '_>) -> Outcome<TensorTriple> {
     let (lu, pivots) = (lu.get().tensor(), pivots.get().tensor());
-    wait(py, || linalg::lu_unpack(&lu, &pivots)).map(three)
+    wait(py, || linalg::lu_unpack(&lu, &pivots)).map(wrap_triple)
 }
 
 #[pyfunction]
@@ -141,44 +141,44 @@ fn lu_solve(
 }
 
 #[pyfunction]
-fn qr(py: Python<'_>, a: Argument<'_, '_>, mode: &str) -> Outcome<Two> {
+fn qr(py: Python<'_>, a: Argument<'_, '_>, mode: &str) -> Outcome<TensorPair> {
     let mode = match mode {
         "reduced" => QrMode::Reduced,
         "complete" => QrMode::Complete,
         "r" => QrMode::R,
         _ => {
-            let told = format!("linalg.qr: mode {mode:?}, expected \"reduced\", \"complete\" or \"r\"");
-            return Err(Failure::value(told));
+            let message = format!("linalg.qr: mode {mode:?}, expected \"reduced\", \"complete\" or \"r\"");
+            return Err(Failure::value_error(message));
         }
     };
     let a = a.get().tensor();
-    wait(py, || linalg::qr(&a, mode)).map(two)
+    wait(py, || linalg::qr(&a, mode)).map(wrap_pair)
 }
 
 #[pyfunction]
-fn svd(py: Python<'_>, a: Argument<'_, '_>, full_matrices: bool) -> Outcome<Three> {
+fn svd(py: Python<'_>, a: Argument<'_, '_>, full_matrices: bool) -> Outcome<TensorTriple> {
     let a = a.get().tensor();
-    wait(py, || linalg::svd(&a, full_matrices)).map(three)
+    wait(py, || linalg::svd(&a, full_matrices)).map(wrap_triple)
 }
 
 /// Returns the triangle from PyTorch's name.
-fn triangle(name: &str, uplo: &str) -> Outcome<Triangle> {
+fn parse_triangle(name: &str, uplo: &str) -> Outcome<Triangle> {
     match uplo {
         "L" | "l" => Ok(Triangle::Lower),
         "U" | "u" => Ok(Triangle::Upper),
-        _ => Err(Failure::value(format!("{name}: UPLO {uplo:?}, expected \"L\" or \"U\""))),
+        _ => Err(Failure::value_error(format!("{name}: UPLO {uplo:?}, expected \"L\" or \"U\""))),
     }
 }
 
 #[pyfunction]
-fn eigh(py: Python<'_>, a: Argument<'_, '_>, uplo: &str) -> Outcome<Two> {
-    let (a, triangle) = (a.get().tensor(), triangle("linalg.eigh", uplo)?);
-    wait(py, || linalg::eigh(&a, triangle)).map(two)
+fn eigh(py: Python<'_>, a: Argument<'_, '_>, uplo: &str) -> Outcome<TensorPair> {
+    let (a, triangle) = (a.get().tensor(), parse_triangle("linalg.eigh", uplo)?);
+    wait(py, || linalg::eigh(&a, triangle)).map(wrap_pair)
 }
 
 #[pyfunction]
 fn eigvalsh(py: Python<'_>, a: Argument<'_, '_>, uplo: &str) -> Outcome<PyTensor> {
-    let (a, triangle) = (a.get().tensor(), triangle("linalg.eigvalsh", uplo)?);
+    let (a, triangle) = (a.get().tensor(), parse_triangle("linalg.eigvalsh", uplo)?);
     wait(py, || linalg::eigvalsh(&a, triangle)).map(PyTensor::new)
 }
 
@@ -190,9 +190,9 @@ fn lstsq(
     rcond: Option<Real>,
 ) -> Outcome<(PyTensor, PyTensor, PyTensor, PyTensor)> {
     let (a, b) = (a.get().tensor(), b.get().tensor());
-    let found = wait(py, || linalg::lstsq(&a, &b, rcond.map(f64::from)))?;
-    let (solution, residuals) = two((found.solution, found.residuals));
-    let (rank, singular_values) = two((found.rank, found.singular_values));
+    let least_squares = wait(py, || linalg::lstsq(&a, &b, rcond.map(f64::from)))?;
+    let (solution, residuals) = wrap_pair((least_squares.solution, least_squares.residuals));
+    let (rank, singular_values) = wrap_pair((least_squares.rank, least_squares.singular_values));
     Ok((solution, residuals, rank, singular_values))
 }
 
@@ -253,7 +253,7 @@ fn vander(py: Python<'_>, x: Argument<'_, '_>, columns: Option<isize>) -> Outcom
     let x = x.get().tensor();
     let columns = columns.map(usize::try_from).transpose().map_err(|_| {
         let count = columns.unwrap_or_default();
-        Failure::value(format!("linalg.vander: {count} columns, expected at least 1"))
+        Failure::value_error(format!("linalg.vander: {count} columns, expected at least 1"))
     })?;
     wait(py, || linalg::vander(&x, columns)).map(PyTensor::new)
 }
@@ -282,26 +282,32 @@ fn tensorsolve(
 }
 
 /// Converts PyTorch's name of a norm: a number, "fro" or "nuc".
-fn order(name: &str, order: &Bound<'_, PyAny>) -> Outcome<MatrixNorm> {
+fn parse_norm_order(name: &str, order: &Bound<'_, PyAny>) -> Outcome<MatrixNorm> {
     let Ok(text) = order.cast::<PyString>() else {
         let number = order.extract::<Real>().map_err(|_| {
             let kind = order.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-            Failure::kind(format!("{name}: ord is {kind}, expected a number, \"fro\" or \"nuc\""))
+            Failure::type_error(format!("{name}: ord is {kind}, expected a number, \"fro\" or \"nuc\""))
         })?;
         return Ok(MatrixNorm::Order(number.0));
     };
     match text.to_string().as_str() {
         "fro" => Ok(MatrixNorm::Fro),
         "nuc" => Ok(MatrixNorm::Nuc),
-        other => Err(Failure::value(format!("{name}: ord {other:?}, expected a number, \"fro\" or \"nuc\""))),
+        other => {
+            Err(Failure::value_error(format!("{name}: ord {other:?}, expected a number, \"fro\" or \"nuc\"")))
+        }
     }
 }
 
 /// Runs `f` on `x`. A tensor without axes, which `dim` may name as axis 0 or -1, is passed as a
 /// tensor of one element.
-fn along(x: &Tensor, dim: Option<&[isize]>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+fn apply_along(
+    x: &Tensor,
+    dim: Option<&[isize]>,
+    f: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     match dim {
-        Some(dim) if !dim.is_empty() && stands_for_one(x, &Axes::from(dim)) => {
+        Some(dim) if !dim.is_empty() && is_scalar_axis(x, &Axes::from(dim)) => {
             f(&x.reshape([1_usize])?)?.reshape(())
         }
         _ => f(x),
@@ -319,7 +325,7 @@ fn vector_norm(
 ) -> Outcome<PyTensor> {
     let x = x.get().tensor();
     let options = VectorNormOptions { dim, keepdim, dtype: dtype.map(|dtype| dtype.0) };
-    wait(py, || along(&x, options.dim.as_deref(), |x| linalg::vector_norm(x, ord.0, &options)))
+    wait(py, || apply_along(&x, options.dim.as_deref(), |x| linalg::vector_norm(x, ord.0, &options)))
         .map(PyTensor::new)
 }
 
@@ -333,9 +339,9 @@ fn matrix_norm(
     dtype: Option<DTypeArgument>,
 ) -> Outcome<PyTensor> {
     const NAME: &str = "linalg.matrix_norm";
-    let (a, ord) = (a.get().tensor(), order(NAME, ord)?);
+    let (a, ord) = (a.get().tensor(), parse_norm_order(NAME, ord)?);
     let [rows, columns] = dim[..] else {
-        return Err(Failure::value(format!("{NAME}: dim {dim:?}, expected two axes")));
+        return Err(Failure::value_error(format!("{NAME}: dim {dim:?}, expected two axes")));
     };
     let options = NormOptions { dim: [rows, columns], keepdim, dtype: dtype.map(|dtype| dtype.0) };
     wait(py, || linalg::matrix_norm(&a, ord, &options)).map(PyTensor::new)
@@ -350,14 +356,15 @@ fn norm(
     keepdim: bool,
     dtype: Option<DTypeArgument>,
 ) -> Outcome<PyTensor> {
-    let (x, ord) = (x.get().tensor(), ord.map(|ord| order("linalg.norm", ord)).transpose()?);
+    let (x, ord) = (x.get().tensor(), ord.map(|ord| parse_norm_order("linalg.norm", ord)).transpose()?);
     let options = VectorNormOptions { dim, keepdim, dtype: dtype.map(|dtype| dtype.0) };
-    wait(py, || along(&x, options.dim.as_deref(), |x| linalg::norm(x, ord, &options))).map(PyTensor::new)
+    wait(py, || apply_along(&x, options.dim.as_deref(), |x| linalg::norm(x, ord, &options)))
+        .map(PyTensor::new)
 }
 
 #[pyfunction]
 fn cond(py: Python<'_>, a: Argument<'_, '_>, p: Option<&Bound<'_, PyAny>>) -> Outcome<PyTensor> {
-    let (a, p) = (a.get().tensor(), p.map(|p| order("linalg.cond", p)).transpose()?);
+    let (a, p) = (a.get().tensor(), p.map(|p| parse_norm_order("linalg.cond", p)).transpose()?);
     wait(py, || linalg::cond(&a, p)).map(PyTensor::new)
 }
 

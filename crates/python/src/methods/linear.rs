@@ -1,9 +1,9 @@
 //! Matrix products.
 
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::of;
-use crate::promote::{meet, meet_three};
-use crate::run::run;
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::of;
+use crate::gil::run;
+use crate::promote::{promote_pair, promote_three};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -11,7 +11,7 @@ use ternion::{DType, Result, Tensor};
 
 impl PyTensor {
     /// Returns the product of tensors that must have `ranks` axes.
-    fn product(
+    fn matmul_of_ranks(
         &self,
         py: Python<'_>,
         other: &Bound<'_, PyTensor>,
@@ -20,7 +20,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (a, b) = (self.tensor(), other.get().tensor());
         if [a.rank(), b.rank()] != ranks {
-            return Err(Failure::value(format!(
+            return Err(Failure::value_error(format!(
                 "{name}: shapes {:?} and {:?}, expected {} and {} axes",
                 a.dims(),
                 b.dims(),
@@ -29,12 +29,12 @@ impl PyTensor {
             )));
         }
         let elements = a.elements().max(b.elements());
-        run(py, elements, || multiplied(&a, &b).called(name)).map(PyTensor::new)
+        run(py, elements, || promoted_matmul(&a, &b).with_op(name)).map(PyTensor::new)
     }
 }
 
-fn multiplied(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (a, b) = meet(a, b)?;
+fn promoted_matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = promote_pair(a, b)?;
     a.matmul(&b)
 }
 
@@ -49,7 +49,7 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::mm)] mat2: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
-        self.product(py, &mat2, "mm", [2, 2])
+        self.matmul_of_ranks(py, &mat2, "mm", [2, 2])
     }
 
     /// Computes the product of a matrix and a vector: [m, k] x [k] -> [m].
@@ -61,7 +61,7 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::mv)] vec: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
-        self.product(py, &vec, "mv", [2, 1])
+        self.matmul_of_ranks(py, &vec, "mv", [2, 1])
     }
 
     /// Computes the products of the matrices of two batches: [b, m, k] x [b, k, n] -> [b, m, n].
@@ -73,7 +73,7 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::bmm)] mat2: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
-        self.product(py, &mat2, "bmm", [3, 3])
+        self.matmul_of_ranks(py, &mat2, "bmm", [3, 3])
     }
 
     /// Computes the dot product of two vectors.
@@ -103,7 +103,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let other = vec2.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             if x.dtype() != DType::Bool {
                 return x.outer(&other);
             }
@@ -149,7 +149,7 @@ impl PyTensor {
             slf,
             &[&a, &b],
             |x| x.addmm(&a, &b, beta, alpha),
-            |x| x.addmm_(&a, &b, beta, alpha).called("addmm_"),
+            |x| x.addmm_(&a, &b, beta, alpha).with_op("addmm_"),
         )
     }
 
@@ -169,7 +169,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (a, b) = (tensor1.get().tensor(), tensor2.get().tensor());
         self.map(py, |x| {
-            let [x, a, b] = meet_three(x, &a, &b)?;
+            let [x, a, b] = promote_three(x, &a, &b)?;
             x.addcmul(&a, &b, value)
         })
     }

@@ -1,11 +1,11 @@
 //! Losses: the native part of `ternion.nn.functional`.
 
-use crate::arguments::operand;
+use crate::arguments::extract_tensor;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::optim::level_of_caller;
-use crate::promote::{common, meet, meet_weight, of_tensors};
-use crate::run::run;
+use crate::extract::of;
+use crate::gil::run;
+use crate::optim::caller_stacklevel;
+use crate::promote::{promote_pair, promote_types, promote_weight, result_type};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -16,16 +16,16 @@ use ternion::{
 };
 
 /// Returns the reduction from PyTorch's name.
-pub fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
+pub fn parse_reduction(op: &str, name: &str) -> Outcome<Reduction> {
     Ok(match name {
         "none" => Reduction::None,
         "mean" => Reduction::Mean,
         "sum" => Reduction::Sum,
         "batchmean" => Reduction::BatchMean,
         _ => {
-            let told =
+            let message =
                 format!("{op}: reduction {name:?}, expected \"none\", \"mean\", \"sum\" or \"batchmean\"");
-            return Err(Failure::value(told));
+            return Err(Failure::value_error(message));
         }
     })
 }
@@ -35,26 +35,32 @@ pub fn reduction(op: &str, name: &str) -> Outcome<Reduction> {
 pub enum ResultDtype {
     Input,
     Target,
-    Together,
+    Promoted,
 }
 
-fn both(op: &str, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Outcome<(Tensor, Tensor)> {
-    Ok((operand(op, "input", input)?, operand(op, "target", target)?))
+fn extract_operands(
+    op: &str,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
+) -> Outcome<(Tensor, Tensor)> {
+    Ok((extract_tensor(op, "input", input)?, extract_tensor(op, "target", target)?))
 }
 
-fn loss(
+fn compute_loss(
     py: Python<'_>,
     (x, target): (Tensor, Tensor),
     result_dtype: ResultDtype,
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
-    let together = of_tensors(&x, &target).filter(|_| target.dtype().is_float()).unwrap_or(x.dtype());
-    let dtype = if result_dtype == ResultDtype::Target { target.dtype() } else { together };
+    let promoted = result_type(&x, &target).filter(|_| target.dtype().is_float()).unwrap_or(x.dtype());
+    let dtype = if result_dtype == ResultDtype::Target { target.dtype() } else { promoted };
     let result = run(py, x.elements(), || {
         // The op itself computes half precision with float32 in float32.
         let is_double = [&x, &target].map(|operand| operand.dtype() == DType::F64);
-        let is_met = is_double[0] != is_double[1] && x.dtype().is_float() && target.dtype().is_float();
-        let (x, target) = if is_met { meet(&x, &target)? } else { (x.clone(), target.clone()) };
+        let needs_promotion =
+            is_double[0] != is_double[1] && x.dtype().is_float() && target.dtype().is_float();
+        let (x, target) =
+            if needs_promotion { promote_pair(&x, &target)? } else { (x.clone(), target.clone()) };
         cast_result(dtype, f(&x, &target)?)
     });
     result.map(PyTensor::new)
@@ -62,8 +68,8 @@ fn loss(
 
 /// Same as `cast_half` for any floating dtype.
 pub fn cast_result(dtype: DType, loss: Tensor) -> Result<Tensor> {
-    let is_free = ternion::precision::current().is_none() && dtype.is_float() && loss.dtype() != dtype;
-    if is_free { loss.to_dtype(dtype) } else { Ok(loss) }
+    let needs_cast = ternion::precision::current().is_none() && dtype.is_float() && loss.dtype() != dtype;
+    if needs_cast { loss.to_dtype(dtype) } else { Ok(loss) }
 }
 
 /// Casts a loss to half precision if `dtype` is a half-precision dtype, as PyTorch does. In a
@@ -73,7 +79,7 @@ pub fn cast_half(dtype: DType, loss: Tensor) -> Result<Tensor> {
 }
 
 /// Computes a loss of input and target in their common dtype and broadcast shape.
-fn distance(
+fn elementwise_loss(
     py: Python<'_>,
     op: &'static str,
     (x, target): (Tensor, Tensor),
@@ -81,25 +87,25 @@ fn distance(
     result_dtype: ResultDtype,
     f: impl FnOnce(&Tensor, &Tensor, Option<&Tensor>) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
-    warn_of_shapes(py, op, &x, &target)?;
+    warn_shape_mismatch(py, op, &x, &target)?;
     let result = run(py, x.elements(), || {
         let own = x.dtype();
-        let (x, target) = meet(&x, &target)?;
+        let (x, target) = promote_pair(&x, &target)?;
         let dtype = if result_dtype == ResultDtype::Input && own.is_float() { own } else { x.dtype() };
         let (x, target) = broadcast(op, &x, &target)?;
         let Some(weight) = weight else { return cast_result(dtype, f(&x, &target, None)?) };
         // Losses are multiplied by their weights in the common dtype.
-        let weighed = if weight.dtype().is_float() { common(dtype, weight.dtype()) } else { None };
-        let (x, weight) = meet_weight(&x, &weight)?;
+        let weighted = if weight.dtype().is_float() { promote_types(dtype, weight.dtype()) } else { None };
+        let (x, weight) = promote_weight(&x, &weight)?;
         let target = target.to_dtype(x.dtype())?;
-        cast_result(weighed.unwrap_or(dtype), f(&x, &target, Some(&weight))?)
+        cast_result(weighted.unwrap_or(dtype), f(&x, &target, Some(&weight))?)
     });
     result.map(PyTensor::new)
 }
 
 /// Warns if input and target differ in shape, as PyTorch does: with `[n, 1]` and `[n]` every
 /// prediction would be compared with every target, and the model would not learn.
-fn warn_of_shapes(py: Python<'_>, op: &str, x: &Tensor, target: &Tensor) -> Outcome<()> {
+fn warn_shape_mismatch(py: Python<'_>, op: &str, x: &Tensor, target: &Tensor) -> Outcome<()> {
     if x.shape() == target.shape() {
         return Ok(());
     }
@@ -109,7 +115,7 @@ fn warn_of_shapes(py: Python<'_>, op: &str, x: &Tensor, target: &Tensor) -> Outc
         shapes[0], shapes[1]
     );
     let text = std::ffi::CString::new(text).unwrap_or_default();
-    Ok(PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, level_of_caller(py)?)?)
+    Ok(PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, caller_stacklevel(py)?)?)
 }
 
 pub fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
@@ -149,24 +155,24 @@ fn cross_entropy(
     #[pyo3(from_py_with = of::cross_entropy)] label_smoothing: f64,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
-        (weight.map(|weight| weight.get().tensor()), self::reduction("cross_entropy", &reduction)?);
-    let refused = |failure: Failure| hinted(py, failure, input, target);
-    let (mut x, classes) = both("cross_entropy", input, target)?;
+        (weight.map(|weight| weight.get().tensor()), parse_reduction("cross_entropy", &reduction)?);
+    let with_hint = |failure: Failure| add_class_hint(py, failure, input, target);
+    let (mut x, classes) = extract_operands("cross_entropy", input, target)?;
     let weight = match weight {
         // With probabilities, the weights are factors and promote the dtype.
         Some(weight) if classes.dtype().is_float() => {
-            let weighed = run(py, x.elements(), || meet_weight(&x, &weight))?;
-            x = weighed.0;
-            Some(weighed.1)
+            let weighted = run(py, x.elements(), || promote_weight(&x, &weight))?;
+            x = weighted.0;
+            Some(weighted.1)
         }
         other => other,
     };
-    loss(py, (x, classes), ResultDtype::Together, |x, target| {
+    compute_loss(py, (x, classes), ResultDtype::Promoted, |x, target| {
         let options =
             CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
         x.cross_entropy_with(target, options)
     })
-    .map_err(refused)
+    .map_err(with_hint)
 }
 
 /// Computes `cross_entropy(linear(input, linear_weight, linear_bias), target)` in chunks of rows,
@@ -203,10 +209,10 @@ fn linear_cross_entropy(
     #[pyo3(from_py_with = of::linear_cross_entropy)] chunk_rows: Option<usize>,
 ) -> Outcome<PyTensor> {
     let name = "linear_cross_entropy";
-    let reduction = self::reduction(name, &reduction)?;
-    let (x, target) = both(name, input, target)?;
-    let linear_weight = operand(name, "linear_weight", linear_weight)?;
-    let [bias, weight] = [linear_bias, weight].map(|given| given.map(|tensor| tensor.get().tensor()));
+    let reduction = parse_reduction(name, &reduction)?;
+    let (x, target) = extract_operands(name, input, target)?;
+    let linear_weight = extract_tensor(name, "linear_weight", linear_weight)?;
+    let [bias, weight] = [linear_bias, weight].map(|tensor| tensor.map(|tensor| tensor.get().tensor()));
     let result = run(py, x.elements().max(linear_weight.elements()), || {
         let loss = CrossEntropyOptions { weight: weight.as_ref(), ignore_index, label_smoothing, reduction };
         let parameters = LinearParameters { weight: &linear_weight, bias: bias.as_ref() };
@@ -217,7 +223,12 @@ fn linear_cross_entropy(
 }
 
 /// Adds a hint to the error if floating class numbers were interpreted as probabilities.
-fn hinted(py: Python<'_>, failure: Failure, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Failure {
+fn add_class_hint(
+    py: Python<'_>,
+    failure: Failure,
+    input: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
+) -> Failure {
     let (Ok(input), Ok(target)) = (input.cast::<PyTensor>(), target.cast::<PyTensor>()) else {
         return failure;
     };
@@ -226,7 +237,7 @@ fn hinted(py: Python<'_>, failure: Failure, input: &Bound<'_, PyAny>, target: &B
         return failure;
     }
     let error = PyErr::from(failure);
-    Failure::value(format!(
+    Failure::value_error(format!(
         "{}: numbers with a point are taken for probabilities of the classes; target.long() makes them numbers of classes",
         error.value(py)
     ))
@@ -254,8 +265,8 @@ fn nll_loss(
     #[pyo3(from_py_with = of::nll_loss)] reduction: String,
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
-        (weight.map(|weight| weight.get().tensor()), self::reduction("nll_loss", &reduction)?);
-    loss(py, both("nll_loss", input, target)?, ResultDtype::Together, |x, target| {
+        (weight.map(|weight| weight.get().tensor()), parse_reduction("nll_loss", &reduction)?);
+    compute_loss(py, extract_operands("nll_loss", input, target)?, ResultDtype::Promoted, |x, target| {
         x.nll_loss_with(target, NllOptions { weight: weight.as_ref(), ignore_index, reduction })
     })
 }
@@ -283,11 +294,11 @@ fn binary_cross_entropy_with_logits(
     #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] reduction: String,
     #[pyo3(from_py_with = of::binary_cross_entropy_with_logits)] pos_weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
-    let tensor = |given: Option<Bound<'_, PyTensor>>| given.map(|weight| weight.get().tensor());
+    let tensor = |tensor: Option<Bound<'_, PyTensor>>| tensor.map(|weight| weight.get().tensor());
     let (weight, pos_weight) = (tensor(weight), tensor(pos_weight));
-    let reduction = self::reduction("binary_cross_entropy_with_logits", &reduction)?;
-    let operands = both("binary_cross_entropy_with_logits", input, target)?;
-    loss(py, operands, ResultDtype::Target, |x, target| {
+    let reduction = parse_reduction("binary_cross_entropy_with_logits", &reduction)?;
+    let operands = extract_operands("binary_cross_entropy_with_logits", input, target)?;
+    compute_loss(py, operands, ResultDtype::Target, |x, target| {
         // Weights are converted to the dtype of the input.
         let pos_weight = pos_weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         let (pos_weight, weight) = (pos_weight.as_ref(), weight.as_ref());
@@ -321,18 +332,25 @@ fn mse_loss(
     #[pyo3(from_py_with = of::mse_loss)] reduction: String,
     #[pyo3(from_py_with = of::mse_loss)] weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("mse_loss", &older(py, reduction, size_average, reduce)?)?;
+    let reduction = parse_reduction("mse_loss", &deprecated_reduction(py, reduction, size_average, reduce)?)?;
     let weight = weight.map(|weight| weight.get().tensor());
-    let operands = both("mse_loss", input, target)?;
-    distance(py, "mse_loss", operands, weight, ResultDtype::Together, |x, target, weight| match weight {
-        None => x.mse_loss(target, reduction),
-        Some(weight) => x.mse_loss_weighted(target, weight, reduction),
-    })
+    let operands = extract_operands("mse_loss", input, target)?;
+    elementwise_loss(
+        py,
+        "mse_loss",
+        operands,
+        weight,
+        ResultDtype::Promoted,
+        |x, target, weight| match weight {
+            None => x.mse_loss(target, reduction),
+            Some(weight) => x.mse_loss_weighted(target, weight, reduction),
+        },
+    )
 }
 
 /// Returns the reduction that the deprecated arguments mean, with a warning, or `reduction` if they
 /// are not given.
-fn older(
+fn deprecated_reduction(
     py: Python<'_>,
     reduction: String,
     size_average: Option<bool>,
@@ -341,14 +359,14 @@ fn older(
     if size_average.is_none() && reduce.is_none() {
         return Ok(reduction);
     }
-    let meant = match (reduce.unwrap_or(true), size_average.unwrap_or(true)) {
+    let equivalent = match (reduce.unwrap_or(true), size_average.unwrap_or(true)) {
         (false, _) => "none",
         (true, true) => "mean",
         (true, false) => "sum",
     };
-    let told = format!("size_average and reduce are deprecated: reduction={meant:?} says the same");
-    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(told).unwrap_or_default(), 1)?;
-    Ok(meant.to_owned())
+    let message = format!("size_average and reduce are deprecated: reduction={equivalent:?} says the same");
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(message).unwrap_or_default(), 1)?;
+    Ok(equivalent.to_owned())
 }
 
 /// Computes the absolute error `|input - target|`.
@@ -377,10 +395,11 @@ fn l1_loss(
     #[pyo3(from_py_with = of::l1_loss)] reduction: String,
     #[pyo3(from_py_with = of::l1_loss)] weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("l1_loss", &older(py, reduction, size_average, reduce)?)?;
+    let reduction = parse_reduction("l1_loss", &deprecated_reduction(py, reduction, size_average, reduce)?)?;
     let weight = weight.map(|weight| weight.get().tensor());
-    let operands = both("l1_loss", input, target)?;
-    distance(py, "l1_loss", operands, weight, ResultDtype::Together, |x, target, weight| match weight {
+    let operands = extract_operands("l1_loss", input, target)?;
+    elementwise_loss(py, "l1_loss", operands, weight, ResultDtype::Promoted, |x, target, weight| match weight
+    {
         None => x.l1_loss(target, reduction),
         Some(weight) => x.l1_loss_weighted(target, weight, reduction),
     })
@@ -409,10 +428,11 @@ fn huber_loss(
     #[pyo3(from_py_with = of::huber_loss)] delta: f64,
     #[pyo3(from_py_with = of::huber_loss)] weight: Option<Bound<'_, PyTensor>>,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("huber_loss", &reduction)?;
+    let reduction = parse_reduction("huber_loss", &reduction)?;
     let weight = weight.map(|weight| weight.get().tensor());
-    let operands = both("huber_loss", input, target)?;
-    distance(py, "huber_loss", operands, weight, ResultDtype::Input, |x, target, weight| match weight {
+    let operands = extract_operands("huber_loss", input, target)?;
+    elementwise_loss(py, "huber_loss", operands, weight, ResultDtype::Input, |x, target, weight| match weight
+    {
         None => x.huber_loss(target, delta, reduction),
         Some(weight) => x.huber_loss_weighted(target, weight, delta, reduction),
     })
@@ -438,8 +458,8 @@ fn kl_div(
     #[pyo3(from_py_with = of::kl_div)] reduction: String,
     #[pyo3(from_py_with = of::kl_div)] log_target: bool,
 ) -> Outcome<PyTensor> {
-    let reduction = self::reduction("kl_div", &reduction)?;
-    loss(py, both("kl_div", input, target)?, ResultDtype::Together, |x, target| {
+    let reduction = parse_reduction("kl_div", &reduction)?;
+    compute_loss(py, extract_operands("kl_div", input, target)?, ResultDtype::Promoted, |x, target| {
         x.kl_div(target, reduction, log_target)
     })
 }
@@ -453,7 +473,8 @@ fn kl_div(
 ///     IndexError: a class index out of range.
 #[pyfunction]
 fn accuracy(py: Python<'_>, input: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
-    let (x, target) = (operand("accuracy", "input", input)?, operand("accuracy", "target", target)?);
+    let (x, target) =
+        (extract_tensor("accuracy", "input", input)?, extract_tensor("accuracy", "target", target)?);
     run(py, x.elements(), || x.accuracy(&target)).map(PyTensor::new)
 }
 

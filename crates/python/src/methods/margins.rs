@@ -2,11 +2,13 @@
 //! call them and define the default values.
 
 use super::TensorArgument;
-use super::loss::{ResultDtype, broadcast, cast_half, cast_result, reduction};
-use crate::arguments::{Real, within};
+use super::loss::{ResultDtype, broadcast, cast_half, cast_result, parse_reduction};
+use crate::arguments::{Real, checked_int};
 use crate::error::{Failure, Outcome};
-use crate::promote::{common, floating, floats_of, meet, meet_as_floats, meet_weight};
-use crate::run::{interruptible_parts, run, wait};
+use crate::gil::{interruptible_parts, run, wait};
+use crate::promote::{
+    common_float_dtype, promote_pair, promote_to_floats, promote_types, promote_weight, to_floating,
+};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use std::cell::Cell;
@@ -16,7 +18,7 @@ use ternion::{
 };
 
 /// Computes a loss of input and target in their common dtype and broadcast shape.
-fn of_pair(
+fn pair_loss(
     py: Python<'_>,
     op: &'static str,
     (x, target): (TensorArgument<'_, '_>, TensorArgument<'_, '_>),
@@ -32,7 +34,7 @@ fn of_pair(
         } else {
             target
         };
-        let (x, target) = meet(&x, &target)?;
+        let (x, target) = promote_pair(&x, &target)?;
         let (x, target) = broadcast(op, &x, &target)?;
         cast_result(if result_dtype == ResultDtype::Input { own } else { x.dtype() }, f(&x, &target)?)
     });
@@ -40,34 +42,34 @@ fn of_pair(
 }
 
 /// Runs a function of three tensors in their common dtype.
-fn of_three(
+fn three_tensor_loss(
     py: Python<'_>,
     inputs: [TensorArgument<'_, '_>; 3],
     f: impl FnOnce([&Tensor; 3]) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let [x, y, z] = inputs.map(|input| input.get().tensor());
     let result = run(py, x.elements(), || {
-        let (x, y) = meet(&x, &y)?;
-        let (x, z) = meet(&x, &z)?;
-        let (x, y) = meet(&x, &y)?;
+        let (x, y) = promote_pair(&x, &y)?;
+        let (x, z) = promote_pair(&x, &z)?;
+        let (x, y) = promote_pair(&x, &y)?;
         cast_half(x.dtype(), f([&x, &y, &z])?)
     });
     result.map(PyTensor::new)
 }
 
-/// Same as `of_three`, with the tensors expanded to their broadcast shape.
-fn of_three_alike(
+/// Same as `three_tensor_loss`, with the tensors expanded to their broadcast shape.
+fn broadcast_loss(
     py: Python<'_>,
     op: &'static str,
     inputs: [TensorArgument<'_, '_>; 3],
     f: impl FnOnce([&Tensor; 3]) -> Result<Tensor> + Send,
 ) -> Outcome<PyTensor> {
     let [a, b, c] = inputs.map(|input| input.get().tensor());
-    let floats = [(&a, &b), (&a, &c), (&b, &c)].map(|(x, y)| floats_of(x, y));
-    of_three(py, inputs, |[x, y, z]| {
+    let floats = [(&a, &b), (&a, &c), (&b, &c)].map(|(x, y)| common_float_dtype(x, y));
+    three_tensor_loss(py, inputs, |[x, y, z]| {
         // Integers are compared as floats, because the margin is a float.
-        let is_whole = !x.dtype().is_float() && floats.iter().all(Option::is_some);
-        let as_floats = |x: &Tensor| if is_whole { floating(x) } else { Ok(x.clone()) };
+        let is_integer = !x.dtype().is_float() && floats.iter().all(Option::is_some);
+        let as_floats = |x: &Tensor| if is_integer { to_floating(x) } else { Ok(x.clone()) };
         let (x, y, z) = (as_floats(x)?, as_floats(y)?, as_floats(z)?);
         let shape = x.shape().broadcast(y.shape(), op)?.broadcast(z.shape(), op)?;
         f([&x.expand(shape)?, &y.expand(shape)?, &z.expand(shape)?])
@@ -75,7 +77,7 @@ fn of_three_alike(
 }
 
 /// Computes a loss of an input and a target that keeps its own dtype.
-fn of_classes(
+fn class_loss(
     py: Python<'_>,
     (x, target): (TensorArgument<'_, '_>, TensorArgument<'_, '_>),
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
@@ -84,7 +86,7 @@ fn of_classes(
     wait(py, || cast_half(x.dtype(), f(&x, &target)?)).map(PyTensor::new)
 }
 
-fn optional(tensor: Option<TensorArgument<'_, '_>>) -> Option<Tensor> {
+fn tensor_or_none(tensor: Option<TensorArgument<'_, '_>>) -> Option<Tensor> {
     tensor.map(|tensor| tensor.get().tensor())
 }
 
@@ -95,8 +97,8 @@ fn _soft_margin_loss(
     target: TensorArgument<'_, '_>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let reduction = plain("soft_margin_loss", reduce)?;
-    of_pair(py, "soft_margin_loss", (input, target), ResultDtype::Input, |x, target| {
+    let reduction = parse_basic_reduction("soft_margin_loss", reduce)?;
+    pair_loss(py, "soft_margin_loss", (input, target), ResultDtype::Input, |x, target| {
         x.soft_margin_loss(target, reduction)
     })
 }
@@ -109,8 +111,8 @@ fn _smooth_l1_loss(
     reduce: &str,
     beta: Real,
 ) -> Outcome<PyTensor> {
-    let reduction = plain("smooth_l1_loss", reduce)?;
-    of_pair(py, "smooth_l1_loss", (input, target), ResultDtype::Together, |x, target| {
+    let reduction = parse_basic_reduction("smooth_l1_loss", reduce)?;
+    pair_loss(py, "smooth_l1_loss", (input, target), ResultDtype::Promoted, |x, target| {
         x.smooth_l1_loss(target, beta.0, reduction)
     })
 }
@@ -123,8 +125,8 @@ fn _hinge_embedding_loss(
     margin: Real,
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let reduction = plain("hinge_embedding_loss", reduce)?;
-    of_pair(py, "hinge_embedding_loss", (input, target), ResultDtype::Input, |x, target| {
+    let reduction = parse_basic_reduction("hinge_embedding_loss", reduce)?;
+    pair_loss(py, "hinge_embedding_loss", (input, target), ResultDtype::Input, |x, target| {
         x.hinge_embedding_loss(target, margin.0, reduction)
     })
 }
@@ -137,8 +139,8 @@ fn _margin_ranking_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (name, [x, y, target]) = ("margin_ranking_loss", &inputs);
-    let reduction = plain(name, reduce)?;
-    of_three_alike(py, name, [x, y, target], |[x, y, target]| {
+    let reduction = parse_basic_reduction(name, reduce)?;
+    broadcast_loss(py, name, [x, y, target], |[x, y, target]| {
         x.margin_ranking_loss(y, target, margin.0, reduction)
     })
 }
@@ -151,10 +153,10 @@ fn _cosine_embedding_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (name, [x, y, target]) = ("cosine_embedding_loss", &inputs);
-    let reduction = plain(name, reduce)?;
+    let reduction = parse_basic_reduction(name, reduce)?;
     let [x, y, target] = [x, y, target].map(|input| input.get().tensor());
     run(py, x.elements(), || {
-        let (x, y) = meet(&floating(&x)?, &floating(&y)?)?;
+        let (x, y) = promote_pair(&to_floating(&x)?, &to_floating(&y)?)?;
         let (x, y) = broadcast(name, &x, &y)?;
         cast_result(x.dtype(), x.cosine_embedding_loss(&y, &target, margin.0, reduction)?)
     })
@@ -170,13 +172,13 @@ fn _triplet_margin_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (Real(margin), Real(p), Real(eps)) = settings;
-    let reduction = plain("triplet_margin_loss", reduce)?;
+    let reduction = parse_basic_reduction("triplet_margin_loss", reduce)?;
     let [anchor, positive, negative] = &inputs;
     let options = TripletOptions { margin, p, eps, swap, reduction };
     let [a, p, n] = inputs.each_ref().map(|input| input.get().tensor());
-    let dtype = of_distances(&[(&a, &p), (&a, &n), (&p, &n)][..if swap { 3 } else { 2 }]);
+    let dtype = distance_dtype(&[(&a, &p), (&a, &n), (&p, &n)][..if swap { 3 } else { 2 }]);
     let Some(dtype) = dtype else {
-        return of_three(py, [anchor, positive, negative], |[anchor, positive, negative]| {
+        return three_tensor_loss(py, [anchor, positive, negative], |[anchor, positive, negative]| {
             anchor.triplet_margin_loss(positive, negative, options)
         });
     };
@@ -188,10 +190,10 @@ fn _triplet_margin_loss(
 }
 
 /// Returns the common dtype of the distances of these pairs; `None` if a pair has none.
-fn of_distances(pairs: &[(&Tensor, &Tensor)]) -> Option<DType> {
-    let mut told = pairs.iter().map(|(x, y)| floats_of(x, y));
-    let first = told.next()??;
-    told.try_fold(first, |met, next| common(met, next?))
+fn distance_dtype(pairs: &[(&Tensor, &Tensor)]) -> Option<DType> {
+    let mut dtypes = pairs.iter().map(|(x, y)| common_float_dtype(x, y));
+    let first = dtypes.next()??;
+    dtypes.try_fold(first, |dtype, next| promote_types(dtype, next?))
 }
 
 /// Passes the tensors to `distance` as the original objects. An exception of `distance` is raised
@@ -205,27 +207,31 @@ fn _triplet_margin_with_distance_loss(
 ) -> Outcome<PyTensor> {
     let name = "triplet_margin_with_distance_loss";
     let (Real(margin), swap) = settings;
-    let options =
-        TripletOptions { margin, swap, reduction: plain(name, reduce)?, ..TripletOptions::default() };
+    let options = TripletOptions {
+        margin,
+        swap,
+        reduction: parse_basic_reduction(name, reduce)?,
+        ..TripletOptions::default()
+    };
     let [anchor, positive, negative] = inputs.each_ref().map(|input| input.get().tensor());
     let raised = Cell::new(None);
     let object_of = |x: &Tensor| {
         let of = [&anchor, &positive, &negative].into_iter().position(|input| std::ptr::eq(input, x));
         &inputs[of.unwrap_or(0)]
     };
-    let measured = |a: &Tensor, b: &Tensor| {
-        let found = distance.call1((object_of(a), object_of(b))).map_err(Failure::from).and_then(|found| {
-            let kind = found.get_type().name()?.to_string();
-            let expected = || Failure::kind(format!("{name}: a distance of {kind}, expected a tensor"));
-            Ok(found.cast_into::<PyTensor>().map_err(|_| expected())?.get().tensor())
+    let call_distance = |a: &Tensor, b: &Tensor| {
+        let result = distance.call1((object_of(a), object_of(b))).map_err(Failure::from).and_then(|result| {
+            let kind = result.get_type().name()?.to_string();
+            let expected = || Failure::type_error(format!("{name}: a distance of {kind}, expected a tensor"));
+            Ok(result.cast_into::<PyTensor>().map_err(|_| expected())?.get().tensor())
         });
-        found.map_err(|failure| {
+        result.map_err(|failure| {
             raised.set(Some(failure));
             Error::invalid(name, "the distance failed")
         })
     };
-    let found = anchor.triplet_margin_with_distance_loss(&positive, &negative, measured, options);
-    raised.take().map_or_else(|| Ok(PyTensor::new(found?)), Err)
+    let result = anchor.triplet_margin_with_distance_loss(&positive, &negative, call_distance, options);
+    raised.take().map_or_else(|| Ok(PyTensor::new(result?)), Err)
 }
 
 #[pyfunction]
@@ -237,10 +243,10 @@ fn _poisson_nll_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (name, (log_input, full, Real(eps))) = ("poisson_nll_loss", settings);
-    let options = PoissonNllOptions { log_input, full, eps, reduction: plain(name, reduce)? };
+    let options = PoissonNllOptions { log_input, full, eps, reduction: parse_basic_reduction(name, reduce)? };
     let (x, target) = (input.get().tensor(), target.get().tensor());
     run(py, x.elements(), || {
-        let (x, target) = meet(&floating(&x)?, &target)?;
+        let (x, target) = promote_pair(&to_floating(&x)?, &target)?;
         let (x, target) = broadcast(name, &x, &target)?;
         cast_half(x.dtype(), x.poisson_nll_loss(&target, options)?)
     })
@@ -256,8 +262,8 @@ fn _gaussian_nll_loss(
 ) -> Outcome<PyTensor> {
     let (full, Real(eps)) = settings;
     let (name, [x, target, variance]) = ("gaussian_nll_loss", &inputs);
-    let options = GaussianNllOptions { full, eps, reduction: plain(name, reduce)? };
-    of_three(py, [x, target, variance], |[x, target, variance]| {
+    let options = GaussianNllOptions { full, eps, reduction: parse_basic_reduction(name, reduce)? };
+    three_tensor_loss(py, [x, target, variance], |[x, target, variance]| {
         let (x, target) = broadcast(name, x, target)?;
         x.gaussian_nll_loss(&target, variance, options)
     })
@@ -271,8 +277,9 @@ fn _binary_cross_entropy(
     weight: Option<TensorArgument<'_, '_>>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let (reduction, weight) = (plain("binary_cross_entropy", reduce)?, optional(weight));
-    of_pair(py, "binary_cross_entropy", (input, target), ResultDtype::Together, |x, target| {
+    let (reduction, weight) =
+        (parse_basic_reduction("binary_cross_entropy", reduce)?, tensor_or_none(weight));
+    pair_loss(py, "binary_cross_entropy", (input, target), ResultDtype::Promoted, |x, target| {
         // Weights are converted to the dtype of the input.
         let weight = weight.as_ref().map(|weight| weight.to_dtype(x.dtype())).transpose()?;
         x.binary_cross_entropy(target, weight.as_ref(), reduction)
@@ -287,17 +294,18 @@ fn _multilabel_soft_margin_loss(
     weight: Option<TensorArgument<'_, '_>>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let (reduction, weight) = (plain("multilabel_soft_margin_loss", reduce)?, optional(weight));
+    let (reduction, weight) =
+        (parse_basic_reduction("multilabel_soft_margin_loss", reduce)?, tensor_or_none(weight));
     let (x, target) = (input.get().tensor(), target.get().tensor());
     wait(py, || {
         // Labels are often integers as well as floats.
         let target = if target.dtype().is_int() { target.to_dtype(x.dtype())? } else { target };
-        let (mut x, mut target) = meet(&x, &target)?;
+        let (mut x, mut target) = promote_pair(&x, &target)?;
         let weight = match weight {
             Some(weight) => {
-                let weighed = meet_weight(&x, &weight)?;
-                (x, target) = (weighed.0, target.to_dtype(weighed.1.dtype())?);
-                Some(weighed.1)
+                let weighted = promote_weight(&x, &weight)?;
+                (x, target) = (weighted.0, target.to_dtype(weighted.1.dtype())?);
+                Some(weighted.1)
             }
             None => None,
         };
@@ -316,9 +324,9 @@ fn _multi_margin_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (p, Real(margin)) = settings;
-    let p = within(p, || format!("multi_margin_loss: p of {p}, expected 1 or 2"))?;
-    let (reduction, weight) = (plain("multi_margin_loss", reduce)?, optional(weight));
-    of_classes(py, (input, target), |x, target| {
+    let p = checked_int(p, || format!("multi_margin_loss: p of {p}, expected 1 or 2"))?;
+    let (reduction, weight) = (parse_basic_reduction("multi_margin_loss", reduce)?, tensor_or_none(weight));
+    class_loss(py, (input, target), |x, target| {
         x.multi_margin_loss(target, MultiMarginOptions { p, margin, weight: weight.as_ref(), reduction })
     })
 }
@@ -330,8 +338,8 @@ fn _multilabel_margin_loss(
     target: TensorArgument<'_, '_>,
     reduce: &str,
 ) -> Outcome<PyTensor> {
-    let reduction = plain("multilabel_margin_loss", reduce)?;
-    of_classes(py, (input, target), |x, target| x.multilabel_margin_loss(target, reduction))
+    let reduction = parse_basic_reduction("multilabel_margin_loss", reduce)?;
+    class_loss(py, (input, target), |x, target| x.multilabel_margin_loss(target, reduction))
 }
 
 #[pyfunction]
@@ -344,19 +352,19 @@ fn _ctc_loss(
     reduce: &str,
 ) -> Outcome<PyTensor> {
     let (blank, zero_infinity) = settings;
-    let blank = within(blank, || format!("ctc_loss: blank {blank}, expected a class"))?;
-    let options = CtcOptions { blank, reduction: plain("ctc_loss", reduce)?, zero_infinity };
+    let blank = checked_int(blank, || format!("ctc_loss: blank {blank}, expected a class"))?;
+    let options = CtcOptions { blank, reduction: parse_basic_reduction("ctc_loss", reduce)?, zero_infinity };
     let [inputs, of_targets] = lengths;
-    of_classes(py, (log_probs, targets), |x, targets| x.ctc_loss(targets, &inputs, &of_targets, options))
+    class_loss(py, (log_probs, targets), |x, targets| x.ctc_loss(targets, &inputs, &of_targets, options))
 }
 
 /// Returns the reduction from PyTorch's name; "batchmean" is rejected.
-fn plain(op: &str, reduce: &str) -> Outcome<Reduction> {
+fn parse_basic_reduction(op: &str, reduce: &str) -> Outcome<Reduction> {
     match reduce {
-        "none" | "mean" | "sum" => reduction(op, reduce),
-        _ => {
-            Err(Failure::value(format!("{op}: reduction {reduce:?}, expected \"none\", \"mean\" or \"sum\"")))
-        }
+        "none" | "mean" | "sum" => parse_reduction(op, reduce),
+        _ => Err(Failure::value_error(format!(
+            "{op}: reduction {reduce:?}, expected \"none\", \"mean\" or \"sum\""
+        ))),
     }
 }
 
@@ -370,9 +378,14 @@ fn _embedding_bag(
     per_sample_weights: Option<TensorArgument<'_, '_>>,
     settings: (bool, Option<usize>),
 ) -> Outcome<PyTensor> {
-    of_bags(py, [input, weight], [offsets, per_sample_weights], mode, settings, |table, indices, options| {
-        table.embedding_bag(indices, options)
-    })
+    embedding_bag_with(
+        py,
+        [input, weight],
+        [offsets, per_sample_weights],
+        mode,
+        settings,
+        |table, indices, options| table.embedding_bag(indices, options),
+    )
     .map(PyTensor::new)
 }
 
@@ -386,7 +399,7 @@ fn _embedding_bag_parts(
     per_sample_weights: Option<TensorArgument<'_, '_>>,
     settings: (bool, Option<usize>),
 ) -> Outcome<[PyTensor; 4]> {
-    let found = of_bags(
+    let result = embedding_bag_with(
         py,
         [input, weight],
         [offsets, per_sample_weights],
@@ -394,12 +407,12 @@ fn _embedding_bag_parts(
         settings,
         |table, indices, options| table.embedding_bag_parts(indices, options),
     )?;
-    let EmbeddingBagParts { values, bag_of, sizes, rows } = found;
+    let EmbeddingBagParts { values, bag_of, sizes, rows } = result;
     Ok([values, bag_of, sizes, rows].map(PyTensor::new))
 }
 
 /// Runs a function of a table and of the indices of bags in it.
-fn of_bags<T: Send>(
+fn embedding_bag_with<T: Send>(
     py: Python<'_>,
     [input, weight]: [TensorArgument<'_, '_>; 2],
     [offsets, per_sample_weights]: [Option<TensorArgument<'_, '_>>; 2],
@@ -412,12 +425,12 @@ fn of_bags<T: Send>(
         "mean" => BagMode::Mean,
         "max" => BagMode::Max,
         _ => {
-            let told = format!("embedding_bag: mode {mode:?}, expected \"sum\", \"mean\" or \"max\"");
-            return Err(Failure::value(told));
+            let dtypes = format!("embedding_bag: mode {mode:?}, expected \"sum\", \"mean\" or \"max\"");
+            return Err(Failure::value_error(dtypes));
         }
     };
     let (indices, table) = (input.get().tensor(), weight.get().tensor());
-    let (offsets, weights) = (optional(offsets), optional(per_sample_weights));
+    let (offsets, weights) = (tensor_or_none(offsets), tensor_or_none(per_sample_weights));
     let options = EmbeddingBagOptions {
         offsets: offsets.as_ref(),
         include_last_offset,
@@ -448,7 +461,7 @@ fn _cosine_similarity(
 ) -> Outcome<PyTensor> {
     let (x, other) = (x1.get().tensor(), x2.get().tensor());
     run(py, x.elements(), || {
-        let (x, other) = meet(&x, &other)?;
+        let (x, other) = promote_pair(&x, &other)?;
         x.cosine_similarity(&other, dim, eps.0)
     })
     .map(PyTensor::new)
@@ -464,7 +477,7 @@ fn _pairwise_distance(
     let (Real(p), Real(eps), keepdim) = settings;
     let (x, other) = (x1.get().tensor(), x2.get().tensor());
     run(py, x.elements(), || {
-        let (x, other) = meet_as_floats(&x, &other)?;
+        let (x, other) = promote_to_floats(&x, &other)?;
         x.pairwise_distance(&other, p, eps, keepdim)
     })
     .map(PyTensor::new)

@@ -1,44 +1,44 @@
 //! Products that are added to a tensor, from the core's `functions/products.rs`.
 
 use crate::error::Outcome;
-use crate::expected::of;
-use crate::promote::meet;
-use crate::run::run;
+use crate::extract::of;
+use crate::gil::run;
+use crate::promote::promote_pair;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, Result, Tensor};
 
 /// A summand and two factors.
-type Parts = (Tensor, Tensor, Tensor);
+type Operands = (Tensor, Tensor, Tensor);
 
-fn as_they_are(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
+fn unconverted(x: Tensor, a: Tensor, b: Tensor) -> Result<Operands> {
     Ok((x, a, b))
 }
 
 /// Converts the summand to the dtype of the product.
-fn as_product(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
+fn to_product_dtype(x: Tensor, a: Tensor, b: Tensor) -> Result<Operands> {
     let x = if x.dtype() != a.dtype() && a.dtype() == b.dtype() { x.to_dtype(a.dtype())? } else { x };
     Ok((x, a, b))
 }
 
 /// Converts all parts to their common dtype.
-fn together(x: Tensor, a: Tensor, b: Tensor) -> Result<Parts> {
-    let (a, b) = meet(&a, &b)?;
-    let (x, a) = meet(&x, &a)?;
+fn promote_all(x: Tensor, a: Tensor, b: Tensor) -> Result<Operands> {
+    let (a, b) = promote_pair(&a, &b)?;
+    let (x, a) = promote_pair(&x, &a)?;
     let b = b.to_dtype(x.dtype())?;
     Ok((x, a, b))
 }
 
 /// Computes `addr` of bool tensors: sums are logical ORs, and integer factors count as bool.
-fn of_truths(parts: [Tensor; 3], factors: [f64; 2]) -> Result<Tensor> {
-    let [x, a, b] = parts.map(|part| part.to_dtype(DType::I32));
+fn addr_bool(operands: [Tensor; 3], factors: [f64; 2]) -> Result<Tensor> {
+    let [x, a, b] = operands.map(|part| part.to_dtype(DType::I32));
     let [beta, alpha] =
         factors.map(|factor| if factor.fract() == 0.0 { f64::from(factor != 0.0) } else { factor });
     x?.addr(&a?, &b?, beta, alpha)?.to_dtype(DType::Bool)
 }
 
 macro_rules! added_products {
-    ($($(#[$doc:meta])* $name:ident($left:ident, $right:ident) of $meet:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident($left:ident, $right:ident) of $promote:ident;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
@@ -61,9 +61,9 @@ macro_rules! added_products {
                     let (x, a, b) = (self.tensor(), $left.get().tensor(), $right.get().tensor());
                     run(py, a.elements().max(b.elements()), || {
                         if stringify!($name) == "addr" && [&x, &a, &b].iter().all(|part| part.dtype() == DType::Bool) {
-                            return of_truths([x, a, b], [beta, alpha]);
+                            return addr_bool([x, a, b], [beta, alpha]);
                         }
-                        let (x, a, b) = $meet(x, a, b)?;
+                        let (x, a, b) = $promote(x, a, b)?;
                         x.$name(&a, &b, beta, alpha)
                     })
                     .map(PyTensor::new)
@@ -78,21 +78,21 @@ added_products! {
     ///
     /// Shapes: self broadcast to [m], [m, k] x [k] -> [m]
     ///
-    addmv(mat, vec) of as_product;
+    addmv(mat, vec) of to_product_dtype;
     /// Computes `beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch, with self
     /// broadcast.
     ///
     /// Shapes: self broadcast to [m, n], [b, m, k] x [b, k, n] -> [m, n]
     ///
-    addbmm(batch1, batch2) of as_they_are;
+    addbmm(batch1, batch2) of unconverted;
     /// Computes `beta * self + alpha * (batch1 @ batch2)`, with self broadcast.
     ///
     /// Shapes: self broadcast to [b, m, n], [b, m, k] x [b, k, n] -> [b, m, n]
     ///
-    baddbmm(batch1, batch2) of as_they_are;
+    baddbmm(batch1, batch2) of unconverted;
     /// Computes `beta * self + alpha * outer(vec1, vec2)`, with self broadcast.
     ///
     /// Shapes: self broadcast to [m, n], [m] and [n] -> [m, n]
     ///
-    addr(vec1, vec2) of together;
+    addr(vec1, vec2) of promote_all;
 }

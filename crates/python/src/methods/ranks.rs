@@ -1,17 +1,17 @@
 //! Selection of elements along an axis, from the core's `functions/statistics.rs`. The functions of
 //! `ternion/_functions/reductions.py` call it and define the default values.
 
-use super::extremes::counted;
-use super::reduce::pair_along;
+use super::argminmax::check_index_range;
+use super::reduce::apply_along;
 use crate::arguments::Real;
 use crate::error::Outcome;
-use crate::run::run;
+use crate::gil::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, Result, Tensor};
 
 /// Returns the elements that `f` selects along an axis, and their indices (int64).
-fn found(
+fn select_along(
     slf: &PyTensor,
     py: Python<'_>,
     name: &'static str,
@@ -20,39 +20,39 @@ fn found(
 ) -> Outcome<(PyTensor, PyTensor)> {
     let x = slf.tensor();
     let pair = run(py, x.elements(), || {
-        pair_along(&x, dim, |x| {
-            counted(name, x, dim)?;
-            let (values, places) = f(x)?;
-            Ok((values, places.to_dtype(DType::I64)?))
+        apply_along(&x, dim, |x| {
+            check_index_range(name, x, dim)?;
+            let (values, indices) = f(x)?;
+            Ok((values, indices.to_dtype(DType::I64)?))
         })
     });
-    pair.map(|(values, places)| (PyTensor::new(values), PyTensor::new(places)))
+    pair.map(|(values, indices)| (PyTensor::new(values), PyTensor::new(indices)))
 }
 
 #[pymethods]
 impl PyTensor {
     fn _cummax(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
-        found(self, py, "cummax", dim, |x| x.cummax(dim))
+        select_along(self, py, "cummax", dim, |x| x.cummax(dim))
     }
 
     fn _cummin(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
-        found(self, py, "cummin", dim, |x| x.cummin(dim))
+        select_along(self, py, "cummin", dim, |x| x.cummin(dim))
     }
 
     fn _mode(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
-        found(self, py, "mode", dim, |x| x.mode(dim))
+        select_along(self, py, "mode", dim, |x| x.mode(dim))
     }
 
     fn _kthvalue(&self, py: Python<'_>, k: usize, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
-        found(self, py, "kthvalue", dim, |x| x.kthvalue(k, dim))
+        select_along(self, py, "kthvalue", dim, |x| x.kthvalue(k, dim))
     }
 
     fn _median(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
-        found(self, py, "median", dim, |x| x.median(dim))
+        select_along(self, py, "median", dim, |x| x.median(dim))
     }
 
     fn _nanmedian(&self, py: Python<'_>, dim: isize) -> Outcome<(PyTensor, PyTensor)> {
-        found(self, py, "nanmedian", dim, |x| x.nanmedian(dim))
+        select_along(self, py, "nanmedian", dim, |x| x.nanmedian(dim))
     }
 
     fn _median_all(&self, py: Python<'_>) -> Outcome<PyTensor> {

@@ -1,13 +1,13 @@
 //! Reductions and scans along axes.
 
-use super::extremes::{counted, extremes, place};
-use crate::arguments::{AxesArgument, Count, axes, either, one_of};
+use super::argminmax::{arg_min_or_max, check_index_range, min_or_max};
+use crate::arguments::{AxesArgument, Count, axes, dim_or_axis, required_dim};
 use crate::dtype::DTypeArgument;
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::{Expected, of};
-use crate::promote::floating;
-use crate::run::run;
-use crate::tensor::{PyTensor, stands_for_one};
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::{ExtractArgument, of};
+use crate::gil::run;
+use crate::promote::to_floating;
+use crate::tensor::{PyTensor, is_scalar_axis};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -24,20 +24,20 @@ fn values_and_indices<'py>(
     Ok(kind.call1(PyTuple::new(py, objects)?)?)
 }
 
-/// Computes two tensors from `x` along an axis, as `PyTensor::along` computes one.
-pub(super) fn pair_along(
+/// Computes two tensors from `x` along an axis, as `PyTensor::map_along` computes one.
+pub(super) fn apply_along(
     x: &Tensor,
     dim: isize,
     f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,
 ) -> Result<(Tensor, Tensor)> {
-    if !stands_for_one(x, &dim.into()) {
+    if !is_scalar_axis(x, &dim.into()) {
         return f(x);
     }
-    let (values, found) = f(&x.reshape([1_usize])?)?;
+    let (values, indices) = f(&x.reshape([1_usize])?)?;
     if values.elements() != 1 {
-        return Ok((values, found));
+        return Ok((values, indices));
     }
-    Ok((values.reshape(())?, found.reshape(())?))
+    Ok((values.reshape(())?, indices.reshape(())?))
 }
 
 /// Converts the tensor to the requested dtype.
@@ -47,17 +47,17 @@ fn cast(x: &Tensor, dtype: &Option<DTypeArgument>) -> Result<Tensor> {
 
 /// Sums all elements of a large tensor of narrow integers in chunks. Each chunk is converted to
 /// int64 first; the conversion of the whole tensor would take up to eight times its memory.
-fn sum_of_parts(name: &str, x: &Tensor, axes: &Axes) -> Result<Option<Tensor>> {
-    const PART: usize = 1 << 25;
+fn chunked_sum(name: &str, x: &Tensor, axes: &Axes) -> Result<Option<Tensor>> {
+    const CHUNK: usize = 1 << 25;
     let (count, dtype) = (x.elements(), x.dtype());
     let is_narrow = !dtype.is_float() && dtype != DType::I64;
-    if name != "sum" || !matches!(axes, Axes::All) || !is_narrow || count <= PART || !x.is_contiguous() {
+    if name != "sum" || !matches!(axes, Axes::All) || !is_narrow || count <= CHUNK || !x.is_contiguous() {
         return Ok(None);
     }
     let row = x.reshape([count])?;
-    let part = |start: usize| row.narrow(0, start, PART.min(count - start))?.sum(..);
-    let first = part(0)?;
-    (PART..count).step_by(PART).try_fold(first, |total, start| total.add(&part(start)?)).map(Some)
+    let chunk = |start: usize| row.narrow(0, start, CHUNK.min(count - start))?.sum(..);
+    let first = chunk(0)?;
+    (CHUNK..count).step_by(CHUNK).try_fold(first, |total, start| total.add(&chunk(start)?)).map(Some)
 }
 
 macro_rules! sums {
@@ -88,14 +88,14 @@ macro_rules! sums {
                     #[pyo3(from_py_with = of::$name)] axis: Option<AxesArgument>,
                     #[pyo3(from_py_with = of::$name)] keepdims: bool,
                 ) -> Outcome<PyTensor> {
-                    let axes = axes(either(stringify!($name), dim, axis)?);
-                    self.along(py, axes.clone(), |x| {
+                    let axes = axes(dim_or_axis(stringify!($name), dim, axis)?);
+                    self.map_along(py, axes.clone(), |x| {
                         let x = cast(x, &dtype)?;
-                        if let Some(total) = sum_of_parts(stringify!($name), &x, &axes)? {
+                        if let Some(total) = chunked_sum(stringify!($name), &x, &axes)? {
                             return cast(&total.reshape(&vec![1; if keepdim || keepdims { x.rank() } else { 0 }][..])?, &dtype);
                         }
-                        let found = if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) };
-                        cast(&found?, &dtype)
+                        let result = if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) };
+                        cast(&result?, &dtype)
                     })
                 }
             )*
@@ -114,7 +114,7 @@ sums! {
 
 /// Rejects bool tensors without elements for amax and amin. They are computed by `any` and `all`,
 /// which return a value also for no elements.
-pub(super) fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Result<()> {
+pub(super) fn check_has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Result<()> {
     if x.dtype() != DType::Bool || x.elements() > 0 || !matches!(name, "amax" | "amin") {
         return Ok(());
     }
@@ -133,13 +133,17 @@ pub(super) fn has_extremes(name: &'static str, x: &Tensor, axes: &Axes) -> Resul
 
 /// Returns whether the axes are an empty list. Only `any` and `all` of PyTorch reduce no axis in
 /// that case.
-fn of_no_axis(name: &str, named: Option<&AxesArgument>) -> bool {
+fn is_empty_axis_list(name: &str, named: Option<&AxesArgument>) -> bool {
     matches!(name, "any" | "all") && named.is_some_and(|AxesArgument(list)| list.is_empty())
 }
 
 /// Converts the result of `any` or `all` to uint8 if the input is uint8, as in PyTorch.
-fn truth_of(x: &Tensor, found: Tensor) -> Result<Tensor> {
-    if found.dtype() == DType::Bool && x.dtype() == DType::U8 { found.to_dtype(DType::U8) } else { Ok(found) }
+fn to_bool_or_uint8(x: &Tensor, result: Tensor) -> Result<Tensor> {
+    if result.dtype() == DType::Bool && x.dtype() == DType::U8 {
+        result.to_dtype(DType::U8)
+    } else {
+        Ok(result)
+    }
 }
 
 macro_rules! reductions {
@@ -168,15 +172,15 @@ macro_rules! reductions {
                     #[pyo3(from_py_with = of::$name)] axis: Option<AxesArgument>,
                     #[pyo3(from_py_with = of::$name)] keepdims: bool,
                 ) -> Outcome<PyTensor> {
-                    let named = either(stringify!($name), dim, axis)?;
-                    if of_no_axis(stringify!($name), named.as_ref()) {
-                        return self.map(py, |x| truth_of(x, x.ne_scalar(0)?));
+                    let named = dim_or_axis(stringify!($name), dim, axis)?;
+                    if is_empty_axis_list(stringify!($name), named.as_ref()) {
+                        return self.map(py, |x| to_bool_or_uint8(x, x.ne_scalar(0)?));
                     }
                     let axes = axes(named);
-                    self.along(py, axes.clone(), |x| {
-                        has_extremes(stringify!($name), x, &axes)?;
-                        let found = if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) };
-                        truth_of(x, found.called(stringify!($name))?)
+                    self.map_along(py, axes.clone(), |x| {
+                        check_has_extremes(stringify!($name), x, &axes)?;
+                        let result = if keepdim || keepdims { x.$keep(axes) } else { x.$method(axes) };
+                        to_bool_or_uint8(x, result.with_op(stringify!($name))?)
                     })
                 }
             )*
@@ -198,7 +202,7 @@ reductions! {
 }
 
 impl PyTensor {
-    fn extreme<'py>(
+    fn min_or_max_method<'py>(
         &self,
         py: Python<'py>,
         dim: Option<&Bound<'py, PyAny>>,
@@ -210,26 +214,26 @@ impl PyTensor {
         match dim {
             None => {
                 if elements == 0 {
-                    return Err(Failure::value(format!(
+                    return Err(Failure::value_error(format!(
                         "{name}: of shape {:?}, expected elements",
                         x.dims()
                     )));
                 }
-                let found = run(py, elements, || if is_largest { x.max_all() } else { x.min_all() })?;
-                Ok(PyTensor::new(found).into_bound_py_any(py)?)
+                let result = run(py, elements, || if is_largest { x.max_all() } else { x.min_all() })?;
+                Ok(PyTensor::new(result).into_bound_py_any(py)?)
             }
             Some(other) if other.cast::<PyTensor>().is_ok() => {
                 let other = other.cast::<PyTensor>().map_err(PyErr::from)?.get().tensor();
-                let of_pairs = run(py, elements, || {
-                    let (x, other) = crate::promote::meet(&x, &other)?;
-                    if is_largest { x.maximum(&other) } else { x.minimum(&other) }.called(name)
+                let elementwise = run(py, elements, || {
+                    let (x, other) = crate::promote::promote_pair(&x, &other)?;
+                    if is_largest { x.maximum(&other) } else { x.minimum(&other) }.with_op(name)
                 })?;
-                Ok(PyTensor::new(of_pairs).into_bound_py_any(py)?)
+                Ok(PyTensor::new(elementwise).into_bound_py_any(py)?)
             }
             Some(dim) => {
                 let dim = isize::of(name, dim)?;
                 let pair = run(py, elements, || {
-                    pair_along(&x, dim, |x| extremes(x, dim, keepdim, is_largest)).called(name)
+                    apply_along(&x, dim, |x| min_or_max(x, dim, keepdim, is_largest)).with_op(name)
                 })?;
                 values_and_indices(py, name, pair)
             }
@@ -259,9 +263,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::logsumexp)] axis: Option<AxesArgument>,
         #[pyo3(from_py_with = of::logsumexp)] keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let axes = axes(either("logsumexp", dim, axis)?);
-        self.along(py, axes.clone(), |x| {
-            let x = floating(x)?;
+        let axes = axes(dim_or_axis("logsumexp", dim, axis)?);
+        self.map_along(py, axes.clone(), |x| {
+            let x = to_floating(x)?;
             if keepdim || keepdims { x.logsumexp_keep(axes) } else { x.logsumexp(axes) }
         })
     }
@@ -285,8 +289,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::max)] keepdims: bool,
         #[pyo3(from_py_with = of::max)] other: Option<Bound<'py, PyTensor>>,
     ) -> Outcome<Bound<'py, PyAny>> {
-        let dim = either("max", either("max", dim, axis)?, other.as_ref().map(|other| other.as_any()))?;
-        self.extreme(py, dim, keepdim || keepdims, true)
+        let dim =
+            dim_or_axis("max", dim_or_axis("max", dim, axis)?, other.as_ref().map(|other| other.as_any()))?;
+        self.min_or_max_method(py, dim, keepdim || keepdims, true)
     }
 
     /// Returns the minimum of all elements, or along `dim` a named tuple of the minimum values and
@@ -308,8 +313,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::min)] keepdims: bool,
         #[pyo3(from_py_with = of::min)] other: Option<Bound<'py, PyTensor>>,
     ) -> Outcome<Bound<'py, PyAny>> {
-        let dim = either("min", either("min", dim, axis)?, other.as_ref().map(|other| other.as_any()))?;
-        self.extreme(py, dim, keepdim || keepdims, false)
+        let dim =
+            dim_or_axis("min", dim_or_axis("min", dim, axis)?, other.as_ref().map(|other| other.as_any()))?;
+        self.min_or_max_method(py, dim, keepdim || keepdims, false)
     }
 
     /// Returns the index of the first maximum, among all elements in row-major order or along
@@ -330,8 +336,10 @@ impl PyTensor {
         #[pyo3(from_py_with = of::argmax)] axis: Option<isize>,
         #[pyo3(from_py_with = of::argmax)] keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let dim = either("argmax", dim, axis)?;
-        self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, true))
+        let dim = dim_or_axis("argmax", dim, axis)?;
+        self.map_along(py, dim.map_or(Axes::All, Axes::from), |x| {
+            arg_min_or_max(x, dim, keepdim || keepdims, true)
+        })
     }
 
     /// Returns the index of the first minimum, among all elements in row-major order or along
@@ -352,8 +360,10 @@ impl PyTensor {
         #[pyo3(from_py_with = of::argmin)] axis: Option<isize>,
         #[pyo3(from_py_with = of::argmin)] keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let dim = either("argmin", dim, axis)?;
-        self.along(py, dim.map_or(Axes::All, Axes::from), |x| place(x, dim, keepdim || keepdims, false))
+        let dim = dim_or_axis("argmin", dim, axis)?;
+        self.map_along(py, dim.map_or(Axes::All, Axes::from), |x| {
+            arg_min_or_max(x, dim, keepdim || keepdims, false)
+        })
     }
 
     /// Computes the cumulative sum along `dim`.
@@ -375,8 +385,8 @@ impl PyTensor {
         dtype: Option<DTypeArgument>,
         #[pyo3(from_py_with = of::cumsum)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
-        let dim = one_of("cumsum", dim, axis)?;
-        self.along(py, dim, |x| cast(&cast(x, &dtype)?.cumsum(dim)?, &dtype))
+        let dim = required_dim("cumsum", dim, axis)?;
+        self.map_along(py, dim, |x| cast(&cast(x, &dtype)?.cumsum(dim)?, &dtype))
     }
 
     /// Computes `e^x / sum(e^x)` along `dim`.
@@ -394,8 +404,8 @@ impl PyTensor {
         dtype: Option<DTypeArgument>,
         #[pyo3(from_py_with = of::softmax)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
-        let dim = one_of("softmax", dim, axis)?;
-        self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.softmax(dim))
+        let dim = required_dim("softmax", dim, axis)?;
+        self.map_along(py, dim, |x| to_floating(&cast(x, &dtype)?)?.softmax(dim))
     }
 
     /// Computes the logarithm of `softmax` along `dim` without cancellation.
@@ -413,8 +423,8 @@ impl PyTensor {
         dtype: Option<DTypeArgument>,
         #[pyo3(from_py_with = of::log_softmax)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
-        let dim = one_of("log_softmax", dim, axis)?;
-        self.along(py, dim, |x| floating(&cast(x, &dtype)?)?.log_softmax(dim))
+        let dim = required_dim("log_softmax", dim, axis)?;
+        self.map_along(py, dim, |x| to_floating(&cast(x, &dtype)?)?.log_softmax(dim))
     }
 
     /// Sorts the elements along `dim`. Returns a named tuple of the sorted values and their
@@ -438,12 +448,12 @@ impl PyTensor {
         #[pyo3(from_py_with = of::sort)] axis: Option<isize>,
     ) -> Outcome<Bound<'py, PyAny>> {
         let _ = stable;
-        let (x, dim) = (self.tensor(), either("sort", dim, axis)?.unwrap_or(-1));
+        let (x, dim) = (self.tensor(), dim_or_axis("sort", dim, axis)?.unwrap_or(-1));
         let pair = run(py, x.elements(), || {
-            pair_along(&x, dim, |x| {
-                counted("sort", x, dim)?;
-                let (values, found) = x.sort(dim, descending)?;
-                Ok((values, found.to_dtype(DType::I64)?))
+            apply_along(&x, dim, |x| {
+                check_index_range("sort", x, dim)?;
+                let (values, indices) = x.sort(dim, descending)?;
+                Ok((values, indices.to_dtype(DType::I64)?))
             })
         })?;
         values_and_indices(py, "sort", pair)
@@ -465,9 +475,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::argsort)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
         let _ = stable;
-        let dim = either("argsort", dim, axis)?.unwrap_or(-1);
-        self.along(py, dim, |x| {
-            counted("argsort", x, dim)?;
+        let dim = dim_or_axis("argsort", dim, axis)?.unwrap_or(-1);
+        self.map_along(py, dim, |x| {
+            check_index_range("argsort", x, dim)?;
             x.argsort(dim, descending)?.to_dtype(DType::I64)
         })
     }
@@ -495,10 +505,10 @@ impl PyTensor {
         let _ = sorted;
         let (x, Count(k)) = (self.tensor(), k);
         let pair = run(py, x.elements(), || {
-            pair_along(&x, dim, |x| {
-                counted("topk", x, dim)?;
-                let (values, found) = x.topk(k, dim, largest)?;
-                Ok((values, found.to_dtype(DType::I64)?))
+            apply_along(&x, dim, |x| {
+                check_index_range("topk", x, dim)?;
+                let (values, indices) = x.topk(k, dim, largest)?;
+                Ok((values, indices.to_dtype(DType::I64)?))
             })
         })?;
         values_and_indices(py, "topk", pair)
@@ -523,8 +533,8 @@ impl PyTensor {
             let counts = x.bincount(minlength.0)?.to_dtype(DType::I64)?;
             let Some(weights) = &weights else { return Ok(counts) };
             if weights.shape() != x.shape() {
-                let told = format!("weights of shape {:?}, expected {:?}", weights.dims(), x.dims());
-                return Err(Error::invalid("bincount", told));
+                let message = format!("weights of shape {:?}, expected {:?}", weights.dims(), x.dims());
+                return Err(Error::invalid("bincount", message));
             }
             let dtype = if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 };
             let none = Tensor::zeros(*counts.shape(), dtype, x.device())?;

@@ -2,15 +2,15 @@
 //! and `functions/unique.rs`. The functions of `ternion/_functions` call them and define the
 //! default values.
 
-use super::index::placed;
+use super::index::apply_scatter;
 use crate::error::{Failure, Outcome};
-use crate::run::{run, wait};
+use crate::gil::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{DType, ScatterReduction, Tensor};
 
 /// Returns the reduction of this name if the function supports it.
-fn reduction(name: &str, reduce: &str, has_sum: bool) -> Outcome<ScatterReduction> {
+fn parse_reduction(name: &str, reduce: &str, has_sum: bool) -> Outcome<ScatterReduction> {
     Ok(match reduce {
         "sum" if has_sum => ScatterReduction::Sum,
         "prod" => ScatterReduction::Prod,
@@ -19,9 +19,9 @@ fn reduction(name: &str, reduce: &str, has_sum: bool) -> Outcome<ScatterReductio
         "amin" => ScatterReduction::Amin,
         other => {
             let sum = if has_sum { "\"sum\", " } else { "" };
-            let told =
+            let message =
                 format!("{name}: reduce {other:?}, expected {sum}\"prod\", \"mean\", \"amax\" or \"amin\"");
-            return Err(Failure::value(told));
+            return Err(Failure::value_error(message));
         }
     })
 }
@@ -38,9 +38,9 @@ impl PyTensor {
         include_self: bool,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), src.get().tensor());
-        let reduction = reduction("scatter_reduce", reduce, true)?;
+        let reduction = parse_reduction("scatter_reduce", reduce, true)?;
         self.map(py, |x| {
-            placed(x, dim, &index, &source, |x, dim, index, source| {
+            apply_scatter(x, dim, &index, &source, |x, dim, index, source| {
                 x.scatter_reduce(dim, index, source, reduction, include_self)
             })
         })
@@ -56,9 +56,9 @@ impl PyTensor {
         include_self: bool,
     ) -> Outcome<PyTensor> {
         let (index, source) = (index.get().tensor(), source.get().tensor());
-        let reduction = reduction("index_reduce", reduce, false)?;
+        let reduction = parse_reduction("index_reduce", reduce, false)?;
         self.map(py, |x| {
-            placed(x, dim, &index, &source, |x, dim, index, source| {
+            apply_scatter(x, dim, &index, &source, |x, dim, index, source| {
                 x.index_reduce(dim, index, source, reduction, include_self)
             })
         })
@@ -74,10 +74,10 @@ impl PyTensor {
         let (sequence, values) = (self.tensor(), values.get().tensor());
         let sorter = sorter.map(|sorter| sorter.get().tensor());
         let elements = sequence.elements().max(values.elements());
-        let found = run(py, elements, || {
+        let result = run(py, elements, || {
             sequence.searchsorted(&values, right, sorter.as_ref())?.to_dtype(DType::I64)
         });
-        found.map(PyTensor::new)
+        result.map(PyTensor::new)
     }
 
     /// Returns the unique values, the index among them of each element or slice, and the number of
@@ -89,12 +89,12 @@ impl PyTensor {
         consecutive: bool,
     ) -> Outcome<(PyTensor, PyTensor, PyTensor)> {
         let x: Tensor = self.tensor();
-        let found = wait(py, || {
+        let result = wait(py, || {
             let (values, inverse, counts) =
                 if consecutive { x.unique_consecutive(dim)? } else { x.unique(dim)? };
             Ok((values, inverse.to_dtype(DType::I64)?, counts.to_dtype(DType::I64)?))
         });
-        found.map(|(values, inverse, counts)| {
+        result.map(|(values, inverse, counts)| {
             (PyTensor::new(values), PyTensor::new(inverse), PyTensor::new(counts))
         })
     }

@@ -1,10 +1,10 @@
 //! Values that are written or added at indices: `scatter` and related methods.
 
-use super::index::{added, added_in_place, placed, placed_in_place};
+use super::index::{apply_add, apply_add_in_place, apply_scatter, apply_scatter_in_place};
 use crate::arguments::Operand;
 use crate::error::{Failure, Outcome};
-use crate::expected::of;
-use crate::run::run;
+use crate::extract::of;
+use crate::gil::run;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{Result, ScatterReduction, Tensor};
@@ -37,12 +37,12 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter)] reduce: Option<String>,
     ) -> Outcome<PyTensor> {
         let (x, index) = (self.tensor(), index.get().tensor());
-        let source = scattered("scatter", (src, value), &x, &index)?;
-        let form = scattering("scatter", reduce.as_deref())?;
-        let put = || match form {
-            Scattering::Set => placed(&x, dim, &index, &source, Tensor::scatter),
-            Scattering::Add => added(&x, dim, &index, &source, Tensor::scatter_add),
-            Scattering::Multiply => multiplied(&x, dim, &index, &source),
+        let source = extract_source("scatter", (src, value), &x, &index)?;
+        let mode = parse_scatter_mode("scatter", reduce.as_deref())?;
+        let put = || match mode {
+            ScatterMode::Set => apply_scatter(&x, dim, &index, &source, Tensor::scatter),
+            ScatterMode::Add => apply_add(&x, dim, &index, &source, Tensor::scatter_add),
+            ScatterMode::Multiply => scatter_multiply(&x, dim, &index, &source),
         };
         run(py, x.elements(), put).map(PyTensor::new)
     }
@@ -64,19 +64,19 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter_)] reduce: Option<String>,
     ) -> Outcome<Bound<'py, Self>> {
         let (x, index) = (slf.get().tensor(), index.get().tensor());
-        let source = scattered("scatter_", (src, value), &x, &index)?;
-        let form = scattering("scatter_", reduce.as_deref())?;
-        let put = |x: &Tensor| match form {
-            Scattering::Set => placed(x, dim, &index, &source, Tensor::scatter),
-            Scattering::Add => added(x, dim, &index, &source, Tensor::scatter_add),
-            Scattering::Multiply => multiplied(x, dim, &index, &source),
+        let source = extract_source("scatter_", (src, value), &x, &index)?;
+        let mode = parse_scatter_mode("scatter_", reduce.as_deref())?;
+        let put = |x: &Tensor| match mode {
+            ScatterMode::Set => apply_scatter(x, dim, &index, &source, Tensor::scatter),
+            ScatterMode::Add => apply_add(x, dim, &index, &source, Tensor::scatter_add),
+            ScatterMode::Multiply => scatter_multiply(x, dim, &index, &source),
         };
-        PyTensor::change(slf, &[&source], put, |x| match form {
-            Scattering::Set => placed_in_place(x, dim, &index, &source, Tensor::scatter_),
-            Scattering::Add => {
-                added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_)
+        PyTensor::change(slf, &[&source], put, |x| match mode {
+            ScatterMode::Set => apply_scatter_in_place(x, dim, &index, &source, Tensor::scatter_),
+            ScatterMode::Add => {
+                apply_add_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_)
             }
-            Scattering::Multiply => x.copy_(&put(x)?),
+            ScatterMode::Multiply => x.copy_(&put(x)?),
         })
     }
 
@@ -98,8 +98,8 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter_add)] src: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let index = index.get().tensor();
-        let source = within(&src.get().tensor(), &index)?;
-        self.map(py, |x| added(x, dim, &index, &source, Tensor::scatter_add))
+        let source = narrow_to_index(&src.get().tensor(), &index)?;
+        self.map(py, |x| apply_add(x, dim, &index, &source, Tensor::scatter_add))
     }
 
     /// `scatter_add` in place.
@@ -116,47 +116,47 @@ impl PyTensor {
         #[pyo3(from_py_with = of::scatter_add_)] src: Bound<'py, PyTensor>,
     ) -> Outcome<Bound<'py, Self>> {
         let index = index.get().tensor();
-        let source = within(&src.get().tensor(), &index)?;
+        let source = narrow_to_index(&src.get().tensor(), &index)?;
         PyTensor::change(
             slf,
             &[&source],
-            |x| added(x, dim, &index, &source, Tensor::scatter_add),
-            |x| added_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_),
+            |x| apply_add(x, dim, &index, &source, Tensor::scatter_add),
+            |x| apply_add_in_place(x, dim, &index, &source, Tensor::scatter_add, Tensor::scatter_add_),
         )
     }
 }
 
 /// The operation that combines scattered values with the current ones.
 #[derive(Clone, Copy)]
-enum Scattering {
+enum ScatterMode {
     Set,
     Add,
     Multiply,
 }
 
 /// Returns the operation from PyTorch's name.
-fn scattering(op: &str, reduce: Option<&str>) -> Outcome<Scattering> {
+fn parse_scatter_mode(op: &str, reduce: Option<&str>) -> Outcome<ScatterMode> {
     match reduce {
-        None => Ok(Scattering::Set),
-        Some("add") => Ok(Scattering::Add),
-        Some("multiply") => Ok(Scattering::Multiply),
+        None => Ok(ScatterMode::Set),
+        Some("add") => Ok(ScatterMode::Add),
+        Some("multiply") => Ok(ScatterMode::Multiply),
         Some(other) => {
-            let told = format!("{op}: reduce {other:?}, expected \"add\", \"multiply\" or None");
-            Err(Failure::value(told))
+            let message = format!("{op}: reduce {other:?}, expected \"add\", \"multiply\" or None");
+            Err(Failure::value_error(message))
         }
     }
 }
 
 /// Multiplies the elements at the indices by the scattered values.
-fn multiplied(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-    placed(x, dim, index, source, |x, dim, index, source| {
+fn scatter_multiply(x: &Tensor, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    apply_scatter(x, dim, index, source, |x, dim, index, source| {
         x.scatter_reduce(dim, index, source, ScatterReduction::Prod, true)
     })
 }
 
 /// Returns the part of a source that has indices, if the source is larger along some axes, as in
 /// PyTorch.
-fn within(source: &Tensor, index: &Tensor) -> Result<Tensor> {
+fn narrow_to_index(source: &Tensor, index: &Tensor) -> Result<Tensor> {
     let fits = |(length, count): (&usize, &usize)| length >= count;
     let is_larger = source.rank() == index.rank()
         && source.dims() != index.dims()
@@ -169,28 +169,28 @@ fn within(source: &Tensor, index: &Tensor) -> Result<Tensor> {
 }
 
 /// Returns the scattered values: a tensor, or a number for all indices.
-fn scattered(
+fn extract_source(
     op: &str,
-    given: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    arguments: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
     x: &Tensor,
     index: &Tensor,
 ) -> Outcome<Tensor> {
-    let src = match given {
+    let src = match arguments {
         (Some(src), None) => src,
         (None, Some(value)) => {
-            let number = crate::create::given(value, op)?;
+            let number = crate::create::number_argument(value, op)?;
             return Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?);
         }
-        _ => return Err(Failure::kind(format!("{op}: expected either src or value"))),
+        _ => return Err(Failure::type_error(format!("{op}: expected either src or value"))),
     };
     match Operand::of(src)? {
-        Some(Operand::Tensor(tensor)) => Ok(within(&tensor, index)?),
+        Some(Operand::Tensor(tensor)) => Ok(narrow_to_index(&tensor, index)?),
         Some(Operand::Number(number)) => {
             Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?)
         }
         None => {
             let kind = src.get_type().name()?.to_string();
-            Err(Failure::kind(format!("{op}: expected a tensor or a number, got {kind}")))
+            Err(Failure::type_error(format!("{op}: expected a tensor or a number, got {kind}")))
         }
     }
 }

@@ -2,15 +2,15 @@
 //! The functions of `ternion/_functions` call them and define the default values.
 
 use super::TensorArgument;
-use super::join::{joined, listed, tensors_of};
-use super::views::objects;
-use crate::arguments::{Real, listed as whole_numbers, size};
-use crate::create::given;
+use super::join::{extract_tensors, extract_unpromoted_tensors, join_tensors};
+use super::views::wrap_views;
+use crate::arguments::{Real, checked_size, extract_ints};
+use crate::create::number_argument;
 use crate::device::{DeviceArgument, or_default};
 use crate::error::{Failure, Outcome};
-use crate::promote::meet;
-use crate::random::{PyGenerator, Source};
-use crate::run::{run, wait};
+use crate::gil::{run, wait};
+use crate::promote::promote_pair;
+use crate::random::{PyGenerator, RandomSource};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -18,43 +18,43 @@ use ternion::{Axis, DType, MeshgridIndexing, PadSequenceOptions, Result, Section
 
 /// Returns the index tensor of another tensor. Without elements any dtype is accepted, as in
 /// PyTorch.
-fn index_of(index: TensorArgument<'_, '_>) -> Outcome<Tensor> {
+fn index_tensor(index: TensorArgument<'_, '_>) -> Outcome<Tensor> {
     let index = index.get().tensor();
     Ok(if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index })
 }
 
 /// Runs `f` on several tensors. It returns one result for each, which may be a view of it.
-fn of_each<'py>(
+fn map_each<'py>(
     py: Python<'py>,
     tensors: &[Bound<'py, PyTensor>],
     f: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>> + Send,
 ) -> Outcome<Bound<'py, PyTuple>> {
     let own: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
-    let made = run(py, 0, || f(&own.iter().collect::<Vec<_>>()))?;
-    let shown = tensors.iter().zip(&own).zip(made);
+    let results = run(py, 0, || f(&own.iter().collect::<Vec<_>>()))?;
+    let pairs = tensors.iter().zip(&own).zip(results);
     let objects: PyResult<Vec<_>> =
-        shown.map(|((tensor, x), made)| Bound::new(py, tensor.get().shown(x, made))).collect();
+        pairs.map(|((tensor, x), result)| Bound::new(py, tensor.get().wrap_view(x, result))).collect();
     Ok(PyTuple::new(py, objects?)?)
 }
 
 /// The number of parts, or the indices at which they begin.
-enum Parts {
+enum SplitSections {
     Count(usize),
     At(Vec<isize>),
 }
 
-impl Parts {
-    fn of(function: &str, given: &Bound<'_, PyAny>) -> Outcome<Parts> {
-        Ok(match given.extract::<usize>() {
-            Ok(count) => Parts::Count(count),
-            Err(_) => Parts::At(whole_numbers(given, function)?),
+impl SplitSections {
+    fn of(function: &str, object: &Bound<'_, PyAny>) -> Outcome<SplitSections> {
+        Ok(match object.extract::<usize>() {
+            Ok(count) => SplitSections::Count(count),
+            Err(_) => SplitSections::At(extract_ints(object, function)?),
         })
     }
 
     fn sections(&self) -> Sections<'_> {
         match self {
-            Parts::Count(count) => Sections::Count(*count),
-            Parts::At(indices) => Sections::At(indices),
+            SplitSections::Count(count) => Sections::Count(*count),
+            SplitSections::At(indices) => Sections::At(indices),
         }
     }
 }
@@ -94,7 +94,7 @@ impl PyTensor {
         value: &Bound<'py, PyAny>,
         wrap: bool,
     ) -> Outcome<Bound<'py, Self>> {
-        let value = given(value, "fill_diagonal_")?.scalar();
+        let value = number_argument(value, "fill_diagonal_")?.scalar();
         PyTensor::change(
             slf,
             &[],
@@ -108,9 +108,10 @@ impl PyTensor {
     }
 
     fn _tile(&self, py: Python<'_>, counts: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
-        let counts = whole_numbers(counts, "tile")?;
-        let counts = counts.into_iter().map(|count| size(count, "tile")).collect::<Outcome<Vec<_>>>()?;
-        self.map_apart(py, |x| x.tile(&counts))
+        let counts = extract_ints(counts, "tile")?;
+        let counts =
+            counts.into_iter().map(|count| checked_size(count, "tile")).collect::<Outcome<Vec<_>>>()?;
+        self.map_copied(py, |x| x.tile(&counts))
     }
 
     fn _repeat_interleave(
@@ -122,12 +123,12 @@ impl PyTensor {
         let axis = dim.map(Axis);
         match repeats.cast::<PyTensor>() {
             Ok(repeats) => {
-                let repeats = index_of(repeats)?;
-                self.map_apart(py, |x| x.repeat_interleave(&repeats, axis))
+                let repeats = index_tensor(repeats)?;
+                self.map_copied(py, |x| x.repeat_interleave(&repeats, axis))
             }
             Err(_) => {
                 let count: usize = repeats.extract()?;
-                self.map_apart(py, |x| x.repeat_interleave(count, axis))
+                self.map_copied(py, |x| x.repeat_interleave(count, axis))
             }
         }
     }
@@ -146,8 +147,9 @@ impl PyTensor {
 
     fn _sum_to_size(&self, py: Python<'_>, shape: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
         let name = "sum_to_size";
-        let shape = whole_numbers(shape, name)?;
-        let shape = shape.into_iter().map(|number| size(number, name)).collect::<Outcome<Vec<_>>>()?;
+        let shape = extract_ints(shape, name)?;
+        let shape =
+            shape.into_iter().map(|number| checked_size(number, name)).collect::<Outcome<Vec<_>>>()?;
         self.map(py, |x| x.sum_to_size(&shape))
     }
 
@@ -157,11 +159,12 @@ impl PyTensor {
         shape: &Bound<'py, PyAny>,
     ) -> Outcome<Bound<'py, PyTuple>> {
         let name = "unravel_index";
-        let shape = whole_numbers(shape, name)?;
-        let shape = shape.into_iter().map(|number| size(number, name)).collect::<Outcome<Vec<_>>>()?;
+        let shape = extract_ints(shape, name)?;
+        let shape =
+            shape.into_iter().map(|number| checked_size(number, name)).collect::<Outcome<Vec<_>>>()?;
         let x = self.tensor();
-        let found = run(py, x.elements(), || x.unravel_index(&shape))?;
-        objects(self, &x, found, py)
+        let indices = run(py, x.elements(), || x.unravel_index(&shape))?;
+        wrap_views(self, &x, indices, py)
     }
 
     /// Splits the tensor by the function of this name.
@@ -172,20 +175,20 @@ impl PyTensor {
         sections: &Bound<'py, PyAny>,
         dim: isize,
     ) -> Outcome<Bound<'py, PyTuple>> {
-        let (x, parts) = (self.tensor(), Parts::of(function, sections)?);
+        let (x, parts) = (self.tensor(), SplitSections::of(function, sections)?);
         let parts = run(py, x.elements(), || match function {
             "hsplit" => x.hsplit(parts.sections()),
             "vsplit" => x.vsplit(parts.sections()),
             "dsplit" => x.dsplit(parts.sections()),
             _ => x.tensor_split(parts.sections(), dim),
         })?;
-        objects(self, &x, parts, py)
+        wrap_views(self, &x, parts, py)
     }
 
     fn _kron(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> Outcome<PyTensor> {
         let other = other.get().tensor();
         self.map(py, |x| {
-            let (x, other) = meet(x, &other)?;
+            let (x, other) = promote_pair(x, &other)?;
             x.kron(&other)
         })
     }
@@ -196,12 +199,12 @@ impl PyTensor {
         indices: TensorArgument<'_, '_>,
         dim: Option<isize>,
     ) -> Outcome<PyTensor> {
-        let indices = index_of(indices)?;
+        let indices = index_tensor(indices)?;
         self.map(py, |x| x.take_along_dim(&indices, dim.map(Axis)))
     }
 
     fn _take(&self, py: Python<'_>, index: TensorArgument<'_, '_>) -> Outcome<PyTensor> {
-        let index = index_of(index)?;
+        let index = index_tensor(index)?;
         self.map(py, |x| x.take(&index))
     }
 
@@ -212,7 +215,7 @@ impl PyTensor {
         source: TensorArgument<'_, '_>,
         accumulate: bool,
     ) -> Outcome<PyTensor> {
-        let (index, source) = (index_of(index)?, source.get().tensor());
+        let (index, source) = (index_tensor(index)?, source.get().tensor());
         self.map(py, |x| x.put(&index, &source, accumulate))
     }
 
@@ -223,7 +226,7 @@ impl PyTensor {
         index: TensorArgument<'_, '_>,
         source: TensorArgument<'_, '_>,
     ) -> Outcome<PyTensor> {
-        let (index, source) = (index_of(index)?, source.get().tensor());
+        let (index, source) = (index_tensor(index)?, source.get().tensor());
         self.map(py, |x| x.index_copy(dim, &index, &source))
     }
 
@@ -234,7 +237,7 @@ impl PyTensor {
         index: TensorArgument<'_, '_>,
         value: TensorArgument<'_, '_>,
     ) -> Outcome<PyTensor> {
-        let (index, value) = (index_of(index)?, value.get().tensor());
+        let (index, value) = (index_tensor(index)?, value.get().tensor());
         self.map(py, |x| x.index_fill(dim, &index, &value))
     }
 
@@ -246,7 +249,7 @@ impl PyTensor {
         generator: Option<&Bound<'_, PyGenerator>>,
     ) -> Outcome<PyTensor> {
         let x = self.tensor();
-        let source = Source::of(generator, x.device())?;
+        let source = RandomSource::of(generator, x.device())?;
         let draw = || source.draw(x.device(), || x.multinomial(count, replacement))?.to_dtype(DType::I64);
         wait(py, draw).map(PyTensor::new)
     }
@@ -262,9 +265,9 @@ fn _stacked(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outco
         "column_stack" => Tensor::column_stack,
         "block_diag" => Tensor::block_diag,
         "cartesian_prod" => Tensor::cartesian_prod,
-        _ => return Err(Failure::value(format!("no function {function} of tensors of a list"))),
+        _ => return Err(Failure::value_error(format!("no function {function} of tensors of a list"))),
     };
-    joined(py, listed(tensors, function)?, stack)
+    join_tensors(py, extract_tensors(tensors, function)?, stack)
 }
 
 /// Pads sequences to one batch, with the dtype of the first.
@@ -277,10 +280,11 @@ fn _pad_sequence(
     value: Real,
 ) -> Outcome<PyTensor> {
     let options = PadSequenceOptions { batch_first, at_front, value: value.0 };
-    joined(py, tensors_of(sequences, "pad_sequence")?, |sequences| {
+    join_tensors(py, extract_unpromoted_tensors(sequences, "pad_sequence")?, |sequences| {
         let dtype = sequences[0].dtype();
-        let alike = sequences.iter().map(|sequence| sequence.to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
-        Tensor::pad_sequence(&alike.iter().collect::<Vec<_>>(), options)
+        let converted =
+            sequences.iter().map(|sequence| sequence.to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
+        Tensor::pad_sequence(&converted.iter().collect::<Vec<_>>(), options)
     })
 }
 
@@ -289,14 +293,14 @@ fn _broadcast_tensors<'py>(
     py: Python<'py>,
     tensors: Vec<Bound<'py, PyTensor>>,
 ) -> Outcome<Bound<'py, PyTuple>> {
-    of_each(py, &tensors, Tensor::broadcast_tensors)
+    map_each(py, &tensors, Tensor::broadcast_tensors)
 }
 
 #[pyfunction]
 fn _broadcast_shapes(shapes: Vec<Vec<isize>>) -> Outcome<Vec<usize>> {
     let name = "broadcast_shapes";
     let shape = |dims: Vec<isize>| -> Outcome<Shape> {
-        let dims = dims.into_iter().map(|number| size(number, name)).collect::<Outcome<Vec<_>>>()?;
+        let dims = dims.into_iter().map(|number| checked_size(number, name)).collect::<Outcome<Vec<_>>>()?;
         Ok(Shape::new(&dims)?)
     };
     let shapes = shapes.into_iter().map(shape).collect::<Outcome<Vec<_>>>()?;
@@ -313,10 +317,12 @@ fn _meshgrid<'py>(
         "ij" => MeshgridIndexing::Ij,
         "xy" => MeshgridIndexing::Xy,
         other => {
-            return Err(Failure::value(format!("meshgrid: indexing {other:?}, expected \"ij\" or \"xy\"")));
+            return Err(Failure::value_error(format!(
+                "meshgrid: indexing {other:?}, expected \"ij\" or \"xy\""
+            )));
         }
     };
-    of_each(py, &tensors, |tensors| Tensor::meshgrid(tensors, indexing))
+    map_each(py, &tensors, |tensors| Tensor::meshgrid(tensors, indexing))
 }
 
 /// Returns the indices of a triangle of a matrix, int64.
@@ -329,7 +335,7 @@ fn _triangle(
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
     let name = if is_lower { "tril_indices" } else { "triu_indices" };
-    let (rows, columns) = (size(sizes.0, name)?, size(sizes.1, name)?);
+    let (rows, columns) = (checked_size(sizes.0, name)?, checked_size(sizes.1, name)?);
     let device = or_default(py, device)?;
     let make = if is_lower { Tensor::tril_indices } else { Tensor::triu_indices };
     run(py, rows.saturating_mul(columns), || make(rows, columns, offset, &device)?.to_dtype(DType::I64))

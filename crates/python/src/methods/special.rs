@@ -1,8 +1,8 @@
 //! Special functions of one or two tensors, elementwise, from the core's `functions/special`.
 
 use crate::error::Outcome;
-use crate::expected::of;
-use crate::promote::{floating, meet};
+use crate::extract::of;
+use crate::promote::{promote_pair, to_floating};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 
@@ -15,7 +15,7 @@ macro_rules! functions {
                 ///
                 /// Shapes: [..] -> the same; integers become float32
                 fn $name(&self, py: Python<'_>) -> Outcome<PyTensor> {
-                    self.map(py, |x| floating(x)?.$name())
+                    self.map(py, |x| to_floating(x)?.$name())
                 }
             )*
         }
@@ -96,8 +96,8 @@ macro_rules! functions_of_two {
                 ) -> Outcome<PyTensor> {
                     let other = other.get().tensor();
                     self.map(py, |x| {
-                        let (x, other) = meet(x, &other)?;
-                        floating(&x)?.$name(&floating(&other)?)
+                        let (x, other) = promote_pair(x, &other)?;
+                        to_floating(&x)?.$name(&to_floating(&other)?)
                     })
                 }
             )*
@@ -125,7 +125,7 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: a negative order.
     fn polygamma(&self, py: Python<'_>, #[pyo3(from_py_with = of::polygamma)] n: i64) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.polygamma(n))
+        self.map(py, |x| to_floating(x)?.polygamma(n))
     }
 
     /// Computes the multivariate log-gamma function of dimension `p`: `log(pi) p (p - 1) / 4` plus
@@ -136,7 +136,7 @@ impl PyTensor {
     /// Raises:
     ///     ValueError: a dimension below 1.
     fn mvlgamma(&self, py: Python<'_>, #[pyo3(from_py_with = of::mvlgamma)] p: i64) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.mvlgamma(p))
+        self.map(py, |x| to_floating(x)?.mvlgamma(p))
     }
 
     /// Computes `log(x / (1 - x))` of each element, which is clamped to the range from `eps` to `1
@@ -145,6 +145,6 @@ impl PyTensor {
     /// Shapes: [..] -> the same; integers become float32
     #[pyo3(signature = (eps=None))]
     fn logit(&self, py: Python<'_>, #[pyo3(from_py_with = of::logit)] eps: Option<f64>) -> Outcome<PyTensor> {
-        self.map(py, |x| floating(x)?.logit(eps))
+        self.map(py, |x| to_floating(x)?.logit(eps))
     }
 }

@@ -1,33 +1,35 @@
 //! Views of a tensor, and rearrangements of its elements.
 
 use crate::arguments::{
-    AxesArgument, Count, ShapeArgument, by_name, either, numbers, one_of, one_way, sizes,
+    AxesArgument, Count, ShapeArgument, args_or_keyword, args_or_kwargs, dim_or_axis, extract_int_args,
+    extract_sizes, required_dim,
 };
 use crate::dtype::{DTypeArgument, PyDType};
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::of;
-use crate::run::{run, wait};
-use crate::tensor::{PyTensor, stands_for_one};
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::of;
+use crate::gil::{run, wait};
+use crate::tensor::{PyTensor, is_scalar_axis};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use ternion::{Axes, DType, Error, Result, Tensor};
 
 /// Wraps parts of `x`, the tensor of `of`, as Python objects.
-pub(super) fn objects<'py>(
+pub(super) fn wrap_views<'py>(
     of: &PyTensor,
     x: &Tensor,
     parts: Vec<Tensor>,
     py: Python<'py>,
 ) -> Outcome<Bound<'py, PyTuple>> {
-    let objects: PyResult<Vec<_>> = parts.into_iter().map(|part| Bound::new(py, of.shown(x, part))).collect();
+    let objects: PyResult<Vec<_>> =
+        parts.into_iter().map(|part| Bound::new(py, of.wrap_view(x, part))).collect();
     Ok(PyTuple::new(py, objects?)?)
 }
 
 /// The maximum number of parts. A Python tuple of more tensors would use up all memory.
-const MOST_PARTS: usize = 1 << 24;
+const MAX_PARTS: usize = 1 << 24;
 
 /// Returns the dtype if it is the only argument.
-fn only_dtype(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<DType>> {
+fn dtype_argument(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<DType>> {
     match arguments.len() {
         1 if is_named || arguments.get_item(0)?.cast::<PyDType>().is_ok() => {
             Ok(Some(arguments.get_item(0)?.extract::<DTypeArgument>()?.0))
@@ -37,17 +39,17 @@ fn only_dtype(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<
 }
 
 /// Reinterprets the bytes of the memory as numbers of another dtype.
-fn as_bytes_of(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
-    let (own, asked) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
+fn view_as_dtype(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
+    let (own, requested) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
     if x.dtype().size() != dtype.size() || (dtype == DType::Bool && x.dtype() != DType::Bool) {
-        return Err(Failure::kind(format!(
-            "view: {own} as {asked}, expected a dtype of numbers of {} bytes; to() converts",
+        return Err(Failure::type_error(format!(
+            "view: {own} as {requested}, expected a dtype of numbers of {} bytes; to() converts",
             x.dtype().size()
         )));
     }
     if x.device().name().starts_with("wgpu") {
-        return Err(Failure::kind(format!(
-            "view: {own} as {asked} on wgpu, whose memory has no bytes of a dtype"
+        return Err(Failure::type_error(format!(
+            "view: {own} as {requested} on wgpu, whose memory has no bytes of a dtype"
         )));
     }
     let x = x.detach();
@@ -68,7 +70,7 @@ impl PyTensor {
         shape: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> Outcome<PyTensor> {
-        let shape = numbers(&by_name(shape, named, "shape", "reshape")?, "reshape")?;
+        let shape = extract_int_args(&args_or_kwargs(shape, named, "shape", "reshape")?, "reshape")?;
         self.map(py, |x| x.reshape(&shape[..]))
     }
 
@@ -86,17 +88,19 @@ impl PyTensor {
         named: Option<&Bound<'_, PyDict>>,
     ) -> Outcome<PyTensor> {
         let is_dtype = named.map_or(Ok(false), |named| named.contains("dtype"))?;
-        let shape = by_name(shape, named, if is_dtype { "dtype" } else { "size" }, "view")?;
+        let shape = args_or_kwargs(shape, named, if is_dtype { "dtype" } else { "size" }, "view")?;
         let own = self.tensor();
-        if let Some(dtype) = only_dtype(&shape, is_dtype)? {
-            return Ok(PyTensor::new(as_bytes_of(&own, dtype)?));
+        if let Some(dtype) = dtype_argument(&shape, is_dtype)? {
+            return Ok(PyTensor::new(view_as_dtype(&own, dtype)?));
         }
-        let shape = numbers(&shape, "view")?;
-        let viewed = run(py, own.elements(), || own.reshape(&shape[..]).called("view"))?;
+        let shape = extract_int_args(&shape, "view")?;
+        let viewed = run(py, own.elements(), || own.reshape(&shape[..]).with_op("view"))?;
         if !viewed.buffer().is(own.buffer()) {
-            return Err(Failure::value("view: only a copy of these elements has this shape: use reshape"));
+            return Err(Failure::value_error(
+                "view: only a copy of these elements has this shape: use reshape",
+            ));
         }
-        Ok(self.shown(&own, viewed))
+        Ok(self.wrap_view(&own, viewed))
     }
 
     /// Flattens the axes from `start_dim` to `end_dim` into one.
@@ -134,7 +138,7 @@ impl PyTensor {
             let size = |&size: &usize| size as isize;
             let inner = Tensor::zeros([x.dims()[axis]], DType::Bool, x.device())?
                 .reshape(&sizes.0[..])
-                .called("unflatten")?;
+                .with_op("unflatten")?;
             let dims: Vec<isize> = x.dims()[..axis]
                 .iter()
                 .map(size)
@@ -159,7 +163,7 @@ impl PyTensor {
         dims: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> Outcome<PyTensor> {
-        let dims = numbers(&by_name(dims, named, "dims", "permute")?, "permute")?;
+        let dims = extract_int_args(&args_or_kwargs(dims, named, "dims", "permute")?, "permute")?;
         self.map(py, |x| x.permute(&dims[..]))
     }
 
@@ -176,7 +180,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::transpose)] dim1: isize,
     ) -> Outcome<PyTensor> {
         let lifts = matches!(dim0, 0 | -1);
-        self.along(py, if lifts { dim1 } else { dim0 }, |x| x.transpose(dim0, dim1))
+        self.map_along(py, if lifts { dim1 } else { dim0 }, |x| x.transpose(dim0, dim1))
     }
 
     /// Returns a view of a matrix with its two axes exchanged.
@@ -188,7 +192,7 @@ impl PyTensor {
     fn t(&self, py: Python<'_>) -> Outcome<PyTensor> {
         let rank = self.tensor().rank();
         if rank > 2 {
-            return Err(Failure::value(format!("t: a tensor of {rank} axes, expected at most 2")));
+            return Err(Failure::value_error(format!("t: a tensor of {rank} axes, expected at most 2")));
         }
         self.map(py, |x| if x.rank() < 2 { Ok(x.clone()) } else { x.transpose(0, 1) })
     }
@@ -224,11 +228,11 @@ impl PyTensor {
         #[pyo3(from_py_with = of::squeeze)] axis: Option<AxesArgument>,
     ) -> Outcome<PyTensor> {
         // Here an empty list means no axes, as in PyTorch.
-        let axes = match either("squeeze", dim, axis)? {
+        let axes = match dim_or_axis("squeeze", dim, axis)? {
             Some(AxesArgument(list)) => Axes::from(&list[..]),
             None => Axes::All,
         };
-        self.along(py, axes.clone(), |x| {
+        self.map_along(py, axes.clone(), |x| {
             let named = axes.resolve(x.shape(), "squeeze")?;
             let ones: Vec<usize> = named.iter().filter(|&axis| x.dims()[axis] == 1).collect();
             x.squeeze(Axes::from(&ones[..]))
@@ -238,7 +242,7 @@ impl PyTensor {
     /// Called by the in-place versions of views: this tensor takes the layout of `view`, a view of
     /// it.
     fn _take_form<'py>(slf: &Bound<'py, Self>, view: Bound<'_, PyTensor>) -> Outcome<Bound<'py, Self>> {
-        slf.get().take_form(view.get())?;
+        slf.get().take_layout_of(view.get())?;
         Ok(slf.clone())
     }
 
@@ -256,7 +260,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::unsqueeze)] dim: Option<isize>,
         #[pyo3(from_py_with = of::unsqueeze)] axis: Option<isize>,
     ) -> Outcome<PyTensor> {
-        let dim = one_of("unsqueeze", dim, axis)?;
+        let dim = required_dim("unsqueeze", dim, axis)?;
         self.map(py, |x| x.unsqueeze(dim))
     }
 
@@ -273,14 +277,14 @@ impl PyTensor {
         sizes: &Bound<'_, PyTuple>,
         size: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
-        let sizes = numbers(&one_way("expand", sizes, ("size", size))?, "expand")?;
+        let sizes = extract_int_args(&args_or_keyword("expand", sizes, ("size", size))?, "expand")?;
         self.map(py, |x| {
             let lead = sizes.len().saturating_sub(x.rank());
             let size = |(axis, &size): (usize, &isize)| match size {
                 -1 if axis >= lead => Ok(x.dims()[axis - lead]),
                 size => usize::try_from(size).map_err(|_| {
-                    let told = format!("a size of {size} for axis {axis} of shape {:?}", x.dims());
-                    ternion::Error::invalid("expand", told)
+                    let message = format!("a size of {size} for axis {axis} of shape {:?}", x.dims());
+                    ternion::Error::invalid("expand", message)
                 }),
             };
             let shape: Vec<usize> = sizes.iter().enumerate().map(size).collect::<Result<_>>()?;
@@ -300,7 +304,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::expand_as)] other: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
         let shape = *other.get().tensor().shape();
-        self.map(py, |x| x.expand(shape).called("expand_as"))
+        self.map(py, |x| x.expand(shape).with_op("expand_as"))
     }
 
     /// Repeats the tensor along each axis the given number of times; a copy.
@@ -316,8 +320,8 @@ impl PyTensor {
         counts: &Bound<'_, PyTuple>,
         repeats: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
-        let counts = sizes(&one_way("repeat", counts, ("repeats", repeats))?, "repeat")?;
-        self.map_apart(py, |x| {
+        let counts = extract_sizes(&args_or_keyword("repeat", counts, ("repeats", repeats))?, "repeat")?;
+        self.map_copied(py, |x| {
             let mut x = x.clone();
             while x.rank() < counts.len() {
                 x = x.unsqueeze(0)?;
@@ -342,7 +346,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::narrow)] length: Count,
     ) -> Outcome<PyTensor> {
         if start.cast::<PyTensor>().is_ok_and(|start| start.get().tensor().dtype() == ternion::DType::Bool) {
-            return Err(Failure::kind("narrow: start is a tensor of truth values, expected a whole number"));
+            return Err(Failure::type_error(
+                "narrow: start is a tensor of truth values, expected a whole number",
+            ));
         }
         let (start, Count(length)): (isize, _) = (of::narrow(start)?, length);
         self.map(py, |x| {
@@ -399,11 +405,13 @@ impl PyTensor {
         let x = self.tensor();
         let split_size_or_sections = match (split_size_or_sections, split_size) {
             (Some(sizes), None) | (None, Some(sizes)) => sizes,
-            _ => return Err(Failure::kind("split: expected split_size_or_sections, or split_size")),
+            _ => return Err(Failure::type_error("split: expected split_size_or_sections, or split_size")),
         };
         let size = match split_size_or_sections.is_exact_instance_of::<PyBool>() {
             true => {
-                return Err(Failure::kind("split: split_size_or_sections is bool, expected whole numbers"));
+                return Err(Failure::type_error(
+                    "split: split_size_or_sections is bool, expected whole numbers",
+                ));
             }
             false => split_size_or_sections.extract::<usize>(),
         };
@@ -411,10 +419,10 @@ impl PyTensor {
             Ok(size) => run(py, x.elements(), || x.split(dim, size))?,
             Err(_) => {
                 let ShapeArgument(parts) = of::split(split_size_or_sections)?;
-                run(py, x.elements(), || x.split_sizes(dim, &parts).called("split"))?
+                run(py, x.elements(), || x.split_sizes(dim, &parts).with_op("split"))?
             }
         };
-        objects(self, &x, parts, py)
+        wrap_views(self, &x, parts, py)
     }
 
     /// Splits axis `dim` into at most `chunks` equal parts; an axis without elements into exactly
@@ -436,15 +444,15 @@ impl PyTensor {
         let parts = run(py, x.elements(), || {
             let parts = x.chunk(dim, chunks)?;
             let is_empty = x.dims()[ternion::Axis(dim).resolve(x.shape(), "chunk")?] == 0;
-            if is_empty && chunks > MOST_PARTS {
-                let told = format!(
-                    "{chunks} parts without elements, expected at most {MOST_PARTS}: each is a tensor"
+            if is_empty && chunks > MAX_PARTS {
+                let message = format!(
+                    "{chunks} parts without elements, expected at most {MAX_PARTS}: each is a tensor"
                 );
-                return Err(Error::invalid("chunk", told));
+                return Err(Error::invalid("chunk", message));
             }
             Ok(if is_empty { vec![x.clone(); chunks] } else { parts })
         })?;
-        objects(self, &x, parts, py)
+        wrap_views(self, &x, parts, py)
     }
 
     /// Returns views of all elements of axis `dim`, without that axis.
@@ -464,7 +472,7 @@ impl PyTensor {
             let axis = ternion::Axis(dim).resolve(x.shape(), "unbind")?;
             (0..x.dims()[axis]).map(|at| x.select(axis, at)).collect::<Result<Vec<_>>>()
         })?;
-        objects(self, &x, parts, py)
+        wrap_views(self, &x, parts, py)
     }
 
     /// Shifts the elements along `dims`; elements that leave at one end reenter at the other.
@@ -482,12 +490,14 @@ impl PyTensor {
         #[pyo3(from_py_with = of::roll)] dims: Option<AxesArgument>,
     ) -> Outcome<PyTensor> {
         let Some(dims) = dims else {
-            let [shift] = shifts.0[..] else { return Err(Failure::value("roll: several shifts need dims")) };
+            let [shift] = shifts.0[..] else {
+                return Err(Failure::value_error("roll: several shifts need dims"));
+            };
             return self.map(py, |x| x.reshape([-1_isize])?.roll(shift, 0)?.reshape(*x.shape()));
         };
         if dims.0.len() != shifts.0.len() {
-            let told = format!("roll: {} shifts for {} axes", shifts.0.len(), dims.0.len());
-            return Err(Failure::value(told));
+            let message = format!("roll: {} shifts for {} axes", shifts.0.len(), dims.0.len());
+            return Err(Failure::value_error(message));
         }
         self.map(py, |x| {
             shifts.0.iter().zip(&dims.0).try_fold(x.clone(), |x, (&shift, &dim)| x.roll(shift, dim))
@@ -508,8 +518,8 @@ impl PyTensor {
         dims: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> Outcome<PyTensor> {
-        let dims = numbers(&by_name(dims, named, "dims", "flip")?, "flip")?;
-        self.along(py, &dims[..], |x| x.flip(&dims[..])?.copy())
+        let dims = extract_int_args(&args_or_kwargs(dims, named, "dims", "flip")?, "flip")?;
+        self.map_along(py, &dims[..], |x| x.flip(&dims[..])?.copy())
     }
 
     /// Returns sliding windows of `size` elements along `dimension`, with distance `step`, in an
@@ -527,7 +537,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::unfold)] size: Count,
         #[pyo3(from_py_with = of::unfold)] step: Count,
     ) -> Outcome<PyTensor> {
-        self.map(py, |x| match stands_for_one(x, &dimension.into()) {
+        self.map(py, |x| match is_scalar_axis(x, &dimension.into()) {
             true => x.reshape([1_usize])?.unfold(0, size.0, step.0)?.squeeze(0),
             false => x.unfold(dimension, size.0, step.0),
         })
@@ -584,12 +594,12 @@ impl PyTensor {
 
     fn __copy__(&self) -> PyTensor {
         let own = self.tensor();
-        self.shown(&own, own.clone())
+        self.wrap_view(&own, own.clone())
     }
 
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> Outcome<PyTensor> {
-        let (own, asks) = (self.tensor(), self.tensor().is_leaf());
+        let (own, requires_grad) = (self.tensor(), self.tensor().is_leaf());
         let copy = wait(py, || own.detach().copy())?;
-        crate::create::object(copy, asks)
+        crate::create::into_object(copy, requires_grad)
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::arguments::Real;
 use crate::error::{Failure, Outcome};
-use crate::methods::images::mode_of;
-use crate::run::run;
+use crate::gil::run;
+use crate::methods::images::parse_mode;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::{
@@ -14,25 +14,25 @@ use ternion::{
 
 type Input<'py> = Bound<'py, PyTensor>;
 
-fn array<const N: usize>(values: &[usize]) -> Outcome<[usize; N]> {
-    values.try_into().map_err(|_| Failure::value(format!("expected {N} numbers, got {}", values.len())))
+fn to_array<const N: usize>(values: &[usize]) -> Outcome<[usize; N]> {
+    values.try_into().map_err(|_| Failure::value_error(format!("expected {N} numbers, got {}", values.len())))
 }
 
-fn three_at_most(count: usize) -> Failure {
-    Failure::value(format!("expected 1 to 3 axes, got {count}"))
+fn axis_count_error(count: usize) -> Failure {
+    Failure::value_error(format!("expected 1 to 3 axes, got {count}"))
 }
 
 /// Wraps a result of values and of positions, which are converted to int64.
-fn with_places(
+fn with_indices(
     py: Python<'_>,
     x: &Tensor,
     f: impl FnOnce() -> Result<(Tensor, Tensor)> + Send,
 ) -> Outcome<(PyTensor, PyTensor)> {
-    let (values, places) = run(py, x.elements(), || {
-        let (values, places) = f()?;
-        Ok((values, places.to_dtype(DType::I64)?))
+    let (values, indices) = run(py, x.elements(), || {
+        let (values, indices) = f()?;
+        Ok((values, indices.to_dtype(DType::I64)?))
     })?;
-    Ok((PyTensor::new(values), PyTensor::new(places)))
+    Ok((PyTensor::new(values), PyTensor::new(indices)))
 }
 
 /// Kernel, stride, padding, dilation; whether the last window may be partial (`ceil_mode`), whether
@@ -43,10 +43,10 @@ struct Options(Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>, bool, bool, Optio
 impl Options {
     fn of<const N: usize>(&self) -> Outcome<PoolOptions<N>> {
         Ok(PoolOptions {
-            kernel: array(&self.0)?,
-            stride: array(&self.1)?,
-            padding: array(&self.2)?,
-            dilation: array(&self.3)?,
+            kernel: to_array(&self.0)?,
+            stride: to_array(&self.1)?,
+            padding: to_array(&self.2)?,
+            dilation: to_array(&self.3)?,
             ceil_mode: self.4,
             count_include_pad: self.5,
             divisor_override: self.6,
@@ -61,17 +61,17 @@ fn _max_pool(py: Python<'_>, input: Input<'_>, options: Options) -> Outcome<(PyT
     match options.0.len() {
         1 => {
             let options = options.of()?;
-            with_places(py, &x, || x.max_pool1d_with_positions(options))
+            with_indices(py, &x, || x.max_pool1d_with_positions(options))
         }
         2 => {
             let options = options.of()?;
-            with_places(py, &x, || x.max_pool2d_with_positions(options))
+            with_indices(py, &x, || x.max_pool2d_with_positions(options))
         }
         3 => {
             let options = options.of()?;
-            with_places(py, &x, || x.max_pool3d_with_positions(options))
+            with_indices(py, &x, || x.max_pool3d_with_positions(options))
         }
-        count => Err(three_at_most(count)),
+        count => Err(axis_count_error(count)),
     }
 }
 
@@ -79,21 +79,21 @@ fn _max_pool(py: Python<'_>, input: Input<'_>, options: Options) -> Outcome<(PyT
 #[pyfunction]
 fn _avg_pool(py: Python<'_>, input: Input<'_>, options: Options, p: Option<Real>) -> Outcome<PyTensor> {
     let x = input.get().tensor();
-    let made = |f: &(dyn Fn() -> Result<Tensor> + Sync)| run(py, x.elements(), f).map(PyTensor::new);
+    let pool = |f: &(dyn Fn() -> Result<Tensor> + Sync)| run(py, x.elements(), f).map(PyTensor::new);
     match options.0.len() {
         1 => {
             let options = options.of()?;
-            made(&|| p.map_or_else(|| x.avg_pool1d(options), |p| x.lp_pool1d(p.0, options)))
+            pool(&|| p.map_or_else(|| x.avg_pool1d(options), |p| x.lp_pool1d(p.0, options)))
         }
         2 => {
             let options = options.of()?;
-            made(&|| p.map_or_else(|| x.avg_pool2d(options), |p| x.lp_pool2d(p.0, options)))
+            pool(&|| p.map_or_else(|| x.avg_pool2d(options), |p| x.lp_pool2d(p.0, options)))
         }
         3 => {
             let options = options.of()?;
-            made(&|| p.map_or_else(|| x.avg_pool3d(options), |p| x.lp_pool3d(p.0, options)))
+            pool(&|| p.map_or_else(|| x.avg_pool3d(options), |p| x.lp_pool3d(p.0, options)))
         }
-        count => Err(three_at_most(count)),
+        count => Err(axis_count_error(count)),
     }
 }
 
@@ -115,7 +115,7 @@ fn _adaptive_avg_pool(py: Python<'_>, input: Input<'_>, size: Vec<usize>) -> Out
 #[pyfunction]
 fn _adaptive_max_pool(py: Python<'_>, input: Input<'_>, size: Vec<usize>) -> Outcome<(PyTensor, PyTensor)> {
     let x = input.get().tensor();
-    with_places(py, &x, || match *size {
+    with_indices(py, &x, || match *size {
         [length] => x.adaptive_max_pool1d([length]),
         [rows, columns] => x.adaptive_max_pool2d([rows, columns]),
         [planes, rows, columns] => x.adaptive_max_pool3d([planes, rows, columns]),
@@ -135,14 +135,14 @@ fn _fractional_max_pool(
     let (x, samples) = (input.get().tensor(), samples.get().tensor());
     match kernel.len() {
         2 => {
-            let (kernel, size) = (array(&kernel)?, array(&size)?);
-            with_places(py, &x, || x.fractional_max_pool2d(kernel, size, &samples))
+            let (kernel, size) = (to_array(&kernel)?, to_array(&size)?);
+            with_indices(py, &x, || x.fractional_max_pool2d(kernel, size, &samples))
         }
         3 => {
-            let (kernel, size) = (array(&kernel)?, array(&size)?);
-            with_places(py, &x, || x.fractional_max_pool3d(kernel, size, &samples))
+            let (kernel, size) = (to_array(&kernel)?, to_array(&size)?);
+            with_indices(py, &x, || x.fractional_max_pool3d(kernel, size, &samples))
         }
-        count => Err(Failure::value(format!("expected 2 or 3 axes, got {count}"))),
+        count => Err(Failure::value_error(format!("expected 2 or 3 axes, got {count}"))),
     }
 }
 
@@ -195,7 +195,7 @@ fn _conv_transpose(
     let (x, weight, bias) =
         (input.get().tensor(), weight.get().tensor(), bias.map(|bias| bias.get().tensor()));
     if stride.len() == 1 {
-        let one = |values: &[usize]| array::<1>(values).map(|[value]| value);
+        let one = |values: &[usize]| to_array::<1>(values).map(|[value]| value);
         let (stride, padding) = (one(&stride)?, one(&padding)?);
         let (output_padding, dilation) = (one(&output_padding)?, one(&dilation)?);
         let options = ConvTranspose1dOptions { stride, padding, output_padding, dilation, groups };
@@ -203,10 +203,10 @@ fn _conv_transpose(
             .map(PyTensor::new);
     }
     let options = ConvTranspose3dOptions {
-        stride: array(&stride)?,
-        padding: array(&padding)?,
-        output_padding: array(&output_padding)?,
-        dilation: array(&dilation)?,
+        stride: to_array(&stride)?,
+        padding: to_array(&padding)?,
+        output_padding: to_array(&output_padding)?,
+        dilation: to_array(&dilation)?,
         groups,
     };
     run(py, x.elements(), || x.conv_transpose3d(&weight, bias.as_ref(), options)).map(PyTensor::new)
@@ -222,9 +222,9 @@ fn _interpolate(
     mode: String,
     align_corners: bool,
 ) -> Outcome<PyTensor> {
-    let mode = mode_of(&mode, align_corners)?;
+    let mode = parse_mode(&mode, align_corners)?;
     let factors = factors.map(|factors| factors.into_iter().map(f64::from).collect::<Vec<_>>());
-    input.get().map_apart(py, |x| match (&size, &factors) {
+    input.get().map_copied(py, |x| match (&size, &factors) {
         (Some(size), _) => x.interpolate(InterpolateSize::To(size), mode),
         (None, factors) => x.interpolate(InterpolateSize::Times(factors.as_deref().unwrap_or(&[])), mode),
     })
@@ -238,7 +238,7 @@ fn _pad_around(
     amounts: Vec<[isize; 2]>,
     mode: String,
 ) -> Outcome<PyTensor> {
-    input.get().map_apart(py, |x| match mode.as_str() {
+    input.get().map_copied(py, |x| match mode.as_str() {
         "reflect" => x.reflection_pad(&amounts),
         "replicate" => x.replication_pad(&amounts),
         _ => x.circular_pad(&amounts),
@@ -249,7 +249,7 @@ fn _pad_around(
 /// number of groups.
 #[pyfunction]
 fn _shuffle(py: Python<'_>, input: Input<'_>, function: String, by: usize) -> Outcome<PyTensor> {
-    input.get().map_apart(py, |x| match function.as_str() {
+    input.get().map_copied(py, |x| match function.as_str() {
         "pixel_shuffle" => x.pixel_shuffle(by),
         "pixel_unshuffle" => x.pixel_unshuffle(by),
         _ => x.channel_shuffle(by),
@@ -266,7 +266,7 @@ fn _local_response_norm(
     beta: Real,
     k: Real,
 ) -> Outcome<PyTensor> {
-    input.get().map_apart(py, |x| x.local_response_norm(size, alpha.0, beta.0, k.0))
+    input.get().map_copied(py, |x| x.local_response_norm(size, alpha.0, beta.0, k.0))
 }
 
 /// Samples images at the positions of a grid.
@@ -302,7 +302,7 @@ fn _affine_grid(
     size: Vec<usize>,
     align_corners: bool,
 ) -> Outcome<PyTensor> {
-    theta.get().map_apart(py, |theta| theta.affine_grid(&size, align_corners))
+    theta.get().map_copied(py, |theta| theta.affine_grid(&size, align_corners))
 }
 
 /// Adds the functions to a module.

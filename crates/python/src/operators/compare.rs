@@ -1,10 +1,10 @@
 //! Comparisons with tensors and numbers.
 
-use super::{Answer, answer};
+use super::{OperatorResult, wrap_result};
 use crate::arguments::Operand;
 use crate::error::Outcome;
-use crate::promote::{Number, meet, with_number};
-use crate::run::run;
+use crate::gil::run;
+use crate::promote::{Number, promote_pair, result_type_with_number};
 use crate::tensor::PyTensor;
 use pyo3::class::basic::CompareOp;
 use pyo3::prelude::*;
@@ -12,8 +12,8 @@ use pyo3::types::PyInt;
 use ternion::{DType, Result, Scalar, Tensor};
 
 /// Compares two tensors in their common dtype: bool as 0 and 1 if the other one is numeric.
-fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (a, b) = meet(a, b)?;
+fn compare_tensors(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = promote_pair(a, b)?;
     match op {
         CompareOp::Eq => a.eq(&b),
         CompareOp::Ne => a.ne(&b),
@@ -26,22 +26,22 @@ fn compared(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// For a number outside the range of an integer dtype, returns whether it is greater than all
 /// elements.
-fn is_above_all(dtype: DType, number: Number) -> Option<bool> {
+fn is_above_range(dtype: DType, number: Number) -> Option<bool> {
     let Number::Int(value) = number else { return None };
-    let (low, end) = crate::create::nested::range(dtype)?;
+    let (low, end) = crate::create::nested::int_range(dtype)?;
     if (low..end).contains(&value) { None } else { Some(value >= end) }
 }
 
-fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
-    let dtype = with_number(a.dtype(), number);
-    if let Some(is_above) = is_above_all(dtype, number) {
-        let truth = match op {
+fn compare_with_number(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
+    let dtype = result_type_with_number(a.dtype(), number);
+    if let Some(is_above) = is_above_range(dtype, number) {
+        let result = match op {
             CompareOp::Eq => false,
             CompareOp::Ne => true,
             CompareOp::Lt | CompareOp::Le => is_above,
             CompareOp::Gt | CompareOp::Ge => !is_above,
         };
-        return Tensor::full(a.dims(), Scalar::Bool(truth), DType::Bool, a.device());
+        return Tensor::full(a.dims(), Scalar::Bool(result), DType::Bool, a.device());
     }
     let a = if dtype == a.dtype() { a.clone() } else { a.to_dtype(dtype)? };
     let number = number.scalar();
@@ -58,15 +58,15 @@ fn compared_with(op: CompareOp, a: &Tensor, number: Number) -> Result<Tensor> {
 /// Compares elements with those of a tensor or with a number, which need not fit their dtype.
 pub fn equal_to(a: &Tensor, other: &Operand) -> Result<Tensor> {
     match other {
-        Operand::Tensor(b) => compared(CompareOp::Eq, a, b),
-        &Operand::Number(number) => compared_with(CompareOp::Eq, a, number),
+        Operand::Tensor(b) => compare_tensors(CompareOp::Eq, a, b),
+        &Operand::Number(number) => compare_with_number(CompareOp::Eq, a, number),
     }
 }
 
 /// Returns the other operand of a comparison. A number outside all integer dtypes is replaced by
 /// one that compares equally.
-pub fn side(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Operand>> {
-    Operand::beside(object, a).or_else(|failure| match beyond(object, a)? {
+pub fn comparison_operand(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Operand>> {
+    Operand::with_arrays(object, a).or_else(|failure| match out_of_range_number(object, a)? {
         Some(number) => Ok(Some(Operand::Number(number))),
         None => Err(failure),
     })
@@ -74,9 +74,9 @@ pub fn side(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Operand>> {
 
 /// Converts a Python int beyond int64 and uint64 to a number that compares with the elements of `a`
 /// in the same way.
-fn beyond(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Number>> {
-    let is_held = || object.extract::<i64>().is_ok() || object.extract::<u64>().is_ok();
-    if !object.is_instance_of::<PyInt>() || is_held() {
+fn out_of_range_number(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Number>> {
+    let fits_64_bits = || object.extract::<i64>().is_ok() || object.extract::<u64>().is_ok();
+    if !object.is_instance_of::<PyInt>() || fits_64_bits() {
         return Ok(None);
     }
     let is_above = object.gt(0)?;
@@ -87,21 +87,21 @@ fn beyond(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Number>> {
     Ok(Some(Number::Int(if is_above { i128::MAX } else { i128::MIN })))
 }
 
-pub fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> Answer {
+pub fn compare(py: Python<'_>, op: CompareOp, a: &Tensor, other: Operand) -> OperatorResult {
     let result = match other {
-        Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || compared(op, a, &b))?,
-        Operand::Number(number) => run(py, a.elements(), || compared_with(op, a, number))?,
+        Operand::Tensor(b) => run(py, a.elements().max(b.elements()), || compare_tensors(op, a, &b))?,
+        Operand::Number(number) => run(py, a.elements(), || compare_with_number(op, a, number))?,
     };
-    answer(py, result)
+    wrap_result(py, result)
 }
 
 impl PyTensor {
     /// Applies a comparison as a named method, where Python does not try the other operand.
-    pub fn compare_named(&self, name: &str, other: &Bound<'_, PyAny>, op: CompareOp) -> Answer {
+    pub fn compare_named(&self, name: &str, other: &Bound<'_, PyAny>, op: CompareOp) -> OperatorResult {
         let a = self.tensor();
-        let operand = match beyond(other, &a)? {
+        let operand = match out_of_range_number(other, &a)? {
             Some(number) => Operand::Number(number),
-            None => Operand::named(name, other, &a)?,
+            None => Operand::for_function(name, other, &a)?,
         };
         compare(other.py(), op, &a, operand)
     }

@@ -1,12 +1,12 @@
 //! Arithmetic as named methods: `x.add(y)`.
 
-use super::{ADD, Answer, DIV, FLOOR_DIV, FMOD, MUL, Operator, POW, REMAINDER, SUB, TRUNC_DIV};
-use crate::arguments::{Operand, number};
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::{Expected, of};
-use crate::methods::index::factor;
-use crate::promote::{Number, beside, meet};
-use crate::run::run;
+use super::{ADD, DIV, FLOOR_DIV, FMOD, MUL, Operator, OperatorResult, POW, REMAINDER, SUB, TRUNC_DIV};
+use crate::arguments::{Operand, extract_number};
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::{ExtractArgument, of};
+use crate::gil::run;
+use crate::methods::index::alpha_scalar;
+use crate::promote::{Number, promote_pair, scalar_tensor_like};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use ternion::DType;
@@ -18,7 +18,7 @@ macro_rules! named {
         impl PyTensor {
             $(
                 $(#[$doc])*
-                fn $name(&self, other: &Bound<'_, PyAny>) -> Answer {
+                fn $name(&self, other: &Bound<'_, PyAny>) -> OperatorResult {
                     $operator.apply_named(stringify!($name), self, other)
                 }
                 $(#[$doc])*
@@ -34,7 +34,7 @@ macro_rules! named {
 }
 
 /// Returns `other * alpha` for an operation with `x`, or `other` itself if `alpha` is not given.
-fn times<'py>(
+fn scale_by_alpha<'py>(
     x: &PyTensor,
     other: &Bound<'py, PyAny>,
     alpha: Option<&Bound<'py, PyAny>>,
@@ -42,9 +42,9 @@ fn times<'py>(
     let Some(alpha) = alpha else { return Ok(other.clone()) };
     match other.cast::<PyTensor>().map(|other| other.get().tensor()) {
         // Bool elements are multiplied in the dtype of the other operand.
-        Ok(truths) if truths.dtype() == DType::Bool => {
+        Ok(bools) if bools.dtype() == DType::Bool => {
             let dtype = x.tensor().dtype();
-            let one = Bound::new(other.py(), PyTensor::new(truths.to_dtype(dtype)?))?;
+            let one = Bound::new(other.py(), PyTensor::new(bools.to_dtype(dtype)?))?;
             let scaled = one.mul(alpha)?;
             if dtype == DType::Bool { Ok(scaled.call_method0("bool")?) } else { Ok(scaled) }
         }
@@ -59,27 +59,27 @@ fn check_alpha(
     other: &Bound<'_, PyAny>,
     alpha: Option<&Bound<'_, PyAny>>,
 ) -> Outcome<()> {
-    let Some(given) = alpha.map(number).transpose()?.flatten() else { return Ok(()) };
+    let Some(alpha) = alpha.map(extract_number).transpose()?.flatten() else { return Ok(()) };
     let x = x.tensor();
-    let Some(other) = Operand::beside(other, &x)? else { return Ok(()) };
-    check_factor(op, given, ADD.dtype(&x, &other))
+    let Some(other) = Operand::with_arrays(other, &x)? else { return Ok(()) };
+    check_alpha_dtype(op, alpha, ADD.dtype(&x, &other))
 }
 
 /// Checks that the result's dtype supports the kind of an `alpha`: PyTorch's rule.
-pub fn check_factor(op: &str, given: Number, dtype: DType) -> Outcome<()> {
-    let expected = match given {
+pub fn check_alpha_dtype(op: &str, alpha: Number, dtype: DType) -> Outcome<()> {
+    let expected = match alpha {
         Number::Bool(_) if dtype != DType::Bool => "a number",
         Number::Float(_) if !dtype.is_float() => "a whole number",
         _ => return Ok(()),
     };
     let dtype = crate::dialect::dtype_name(dtype);
-    Err(Failure::kind(format!("{op}: alpha {given} for a result of {dtype}, expected {expected}")))
+    Err(Failure::type_error(format!("{op}: alpha {alpha} for a result of {dtype}, expected {expected}")))
 }
 
 impl PyTensor {
     /// Computes `self + sign * alpha * other` in one pass if both are floating tensors of one
     /// dtype.
-    fn scaled(
+    fn fused_scale_add(
         &self,
         other: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
@@ -106,23 +106,23 @@ impl PyTensor {
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<PyTensor> {
         let x = self.tensor();
-        let operand = Operand::named("rsub", other, &x)?;
-        let is_truth = match &operand {
+        let operand = Operand::for_function("rsub", other, &x)?;
+        let is_bool = match &operand {
             Operand::Tensor(other) => other.dtype() == DType::Bool,
             Operand::Number(number) => matches!(number, Number::Bool(_)),
         };
-        if is_truth || x.dtype() == DType::Bool {
-            let told = "rsub: truth values, of which there are no differences; expected numbers";
-            return Err(Failure::kind(told.to_string()));
+        if is_bool || x.dtype() == DType::Bool {
+            let message = "rsub: truth values, of which there are no differences; expected numbers";
+            return Err(Failure::type_error(message.to_string()));
         }
         let other = match operand {
             Operand::Tensor(other) => other,
-            Operand::Number(number) => beside(&x, number)?,
+            Operand::Number(number) => scalar_tensor_like(&x, number)?,
         };
-        let (x, other) = meet(&x, &other)?;
-        let alpha = factor("rsub", alpha, x.dtype())?;
+        let (x, other) = promote_pair(&x, &other)?;
+        let alpha = alpha_scalar("rsub", alpha, x.dtype())?;
         let elements = x.elements().max(other.elements());
-        run(py, elements, || x.rsub_with(&other, alpha).called("rsub")).map(PyTensor::new)
+        run(py, elements, || x.rsub_with(&other, alpha).with_op("rsub")).map(PyTensor::new)
     }
 
     /// Computes the sum of this tensor and `alpha` times another, or a number, broadcast.
@@ -131,21 +131,21 @@ impl PyTensor {
     ///     ValueError: shapes that do not broadcast, or tensors on different devices.
     ///     TypeError: a floating `alpha` for integers, or a bool `alpha` for numbers.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+    fn add(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> OperatorResult {
         check_alpha("add", self, other, alpha)?;
-        match self.scaled(other, alpha, 1.0)? {
+        match self.fused_scale_add(other, alpha, 1.0)? {
             Some(sum) => Ok(Py::new(other.py(), sum)?.into_any()),
-            None => ADD.apply_named("add", self, &times(self, other, alpha)?),
+            None => ADD.apply_named("add", self, &scale_by_alpha(self, other, alpha)?),
         }
     }
 
     /// Subtracts `alpha` times another tensor, or a number, broadcast.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> Answer {
+    fn sub(&self, other: &Bound<'_, PyAny>, alpha: Option<&Bound<'_, PyAny>>) -> OperatorResult {
         check_alpha("sub", self, other, alpha)?;
-        match self.scaled(other, alpha, -1.0)? {
+        match self.fused_scale_add(other, alpha, -1.0)? {
             Some(difference) => Ok(Py::new(other.py(), difference)?.into_any()),
-            None => SUB.apply_named("sub", self, &times(self, other, alpha)?),
+            None => SUB.apply_named("sub", self, &scale_by_alpha(self, other, alpha)?),
         }
     }
 
@@ -158,7 +158,7 @@ impl PyTensor {
         alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         check_alpha("add_", slf.get(), other, alpha)?;
-        ADD.apply_in_place("add_", slf.get(), &times(slf.get(), other, alpha)?)?;
+        ADD.apply_in_place("add_", slf.get(), &scale_by_alpha(slf.get(), other, alpha)?)?;
         Ok(slf.clone())
     }
 
@@ -171,7 +171,7 @@ impl PyTensor {
         alpha: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         check_alpha("sub_", slf.get(), other, alpha)?;
-        SUB.apply_in_place("sub_", slf.get(), &times(slf.get(), other, alpha)?)?;
+        SUB.apply_in_place("sub_", slf.get(), &scale_by_alpha(slf.get(), other, alpha)?)?;
         Ok(slf.clone())
     }
 }
@@ -189,12 +189,12 @@ named! {
 
 impl PyTensor {
     /// Returns the division that PyTorch's `rounding_mode` selects.
-    fn division(rounding_mode: Option<&str>) -> Outcome<Operator> {
+    fn division_operator(rounding_mode: Option<&str>) -> Outcome<Operator> {
         match rounding_mode {
             None => Ok(DIV),
             Some("floor") => Ok(FLOOR_DIV),
             Some("trunc") => Ok(TRUNC_DIV),
-            Some(other) => Err(Failure::value(format!(
+            Some(other) => Err(Failure::value_error(format!(
                 "div: rounding_mode {other:?}, expected None, \"floor\" or \"trunc\""
             ))),
         }
@@ -212,8 +212,8 @@ impl PyTensor {
         &self,
         other: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = of::div)] rounding_mode: Option<String>,
-    ) -> Answer {
-        Self::division(rounding_mode.as_deref())?.apply_named("div", self, other)
+    ) -> OperatorResult {
+        Self::division_operator(rounding_mode.as_deref())?.apply_named("div", self, other)
     }
 
     /// Divides by another tensor, or a number, broadcast, in place: the tensor itself is changed
@@ -224,12 +224,12 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         #[pyo3(from_py_with = of::div_)] rounding_mode: Option<String>,
     ) -> Outcome<Bound<'py, Self>> {
-        Self::division(rounding_mode.as_deref())?.apply_in_place("div_", slf.get(), other)?;
+        Self::division_operator(rounding_mode.as_deref())?.apply_in_place("div_", slf.get(), other)?;
         Ok(slf.clone())
     }
 
     /// Raises this tensor to the power of another, or of a number, broadcast.
-    fn pow(&self, exponent: &Bound<'_, PyAny>) -> Answer {
+    fn pow(&self, exponent: &Bound<'_, PyAny>) -> OperatorResult {
         POW.apply_named("pow", self, exponent)
     }
 

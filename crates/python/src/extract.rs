@@ -3,7 +3,7 @@
 //!
 //! PyO3's own error for an argument of another type does not name the function.
 
-use crate::arguments::{AxesArgument, Count, LOST_GRADIENT, Seed, ShapeArgument, listed, size};
+use crate::arguments::{AxesArgument, Count, LOST_GRADIENT, Seed, ShapeArgument, checked_size, extract_ints};
 use crate::error::{Failure, Outcome};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -11,179 +11,187 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
 /// A type that is extracted from an argument of the function `function`.
-pub trait Expected<'py>: Sized {
+pub trait ExtractArgument<'py>: Sized {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self>;
 }
 
-fn refused(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<Failure> {
+fn type_error(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<Failure> {
     let kind = object.get_type().name()?.to_string();
-    Ok(Failure::kind(format!("{function}: expected {expected}, got {kind}")))
+    Ok(Failure::type_error(format!("{function}: expected {expected}, got {kind}")))
 }
 
 /// Converts an extraction error about the type or the size to one that names the function; returns
 /// other errors unchanged.
-fn told(function: &str, object: &Bound<'_, PyAny>, error: PyErr, expected: &str) -> Outcome<Failure> {
+fn extraction_error(
+    function: &str,
+    object: &Bound<'_, PyAny>,
+    error: PyErr,
+    expected: &str,
+) -> Outcome<Failure> {
     let py = object.py();
     if error.is_instance_of::<PyTypeError>(py) {
-        return refused(function, object, expected);
+        return type_error(function, object, expected);
     }
     if error.is_instance_of::<PyOverflowError>(py) {
-        return Ok(Failure::value(format!("{function}: {} is out of range", object.str()?)));
+        return Ok(Failure::value_error(format!("{function}: {} is out of range", object.str()?)));
     }
     Ok(error.into())
 }
 
-fn plain<'py, T>(function: &str, object: &Bound<'py, PyAny>, expected: &str) -> Outcome<T>
+fn extract_as<'py, T>(function: &str, object: &Bound<'py, PyAny>, expected: &str) -> Outcome<T>
 where
     T: for<'a> FromPyObject<'a, 'py>,
     for<'a> <T as FromPyObject<'a, 'py>>::Error: Into<PyErr>,
 {
     match object.extract::<T>() {
         Ok(value) => Ok(value),
-        Err(error) => Err(told(function, object, error.into(), expected)?),
+        Err(error) => Err(extraction_error(function, object, error.into(), expected)?),
     }
 }
 
 /// Returns an error if the object is a bool, which Python treats as an int.
-fn no_truth(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<()> {
+fn reject_bool(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<()> {
     match object.is_exact_instance_of::<PyBool>() {
-        true => Err(refused(function, object, expected)?),
+        true => Err(type_error(function, object, expected)?),
         false => Ok(()),
     }
 }
 
-impl<'py> Expected<'py> for isize {
+impl<'py> ExtractArgument<'py> for isize {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        no_truth(function, object, "a whole number")?;
-        plain(function, object, "a whole number")
+        reject_bool(function, object, "a whole number")?;
+        extract_as(function, object, "a whole number")
     }
 }
 
-impl<'py> Expected<'py> for i64 {
+impl<'py> ExtractArgument<'py> for i64 {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        no_truth(function, object, "a whole number")?;
-        plain(function, object, "a whole number")
+        reject_bool(function, object, "a whole number")?;
+        extract_as(function, object, "a whole number")
     }
 }
 
-impl<'py> Expected<'py> for Seed {
+impl<'py> ExtractArgument<'py> for Seed {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         object.extract::<Seed>().map_err(|failure| {
             let (error, py) = (PyErr::from(failure), object.py());
             let message = format!("{function}: {}", error.value(py));
             if error.is_instance_of::<PyTypeError>(py) {
-                Failure::kind(message)
+                Failure::type_error(message)
             } else {
-                Failure::value(message)
+                Failure::value_error(message)
             }
         })
     }
 }
 
-impl<'py> Expected<'py> for u64 {
+impl<'py> ExtractArgument<'py> for u64 {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         Count::of(function, object).map(|Count(count)| count as u64)
     }
 }
 
-impl<'py> Expected<'py> for usize {
+impl<'py> ExtractArgument<'py> for usize {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         Count::of(function, object).map(|Count(count)| count)
     }
 }
 
-impl<'py> Expected<'py> for Count {
+impl<'py> ExtractArgument<'py> for Count {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        no_truth(function, object, "a whole number")?;
+        reject_bool(function, object, "a whole number")?;
         match object.extract::<usize>() {
             Ok(count) => Ok(Count(count)),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                Err(Failure::value(format!("{function}: a count of {}, expected 0 or more", object.str()?)))
-            }
-            Err(error) => Err(told(function, object, error, "a whole number")?),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Err(Failure::value_error(
+                format!("{function}: a count of {}, expected 0 or more", object.str()?),
+            )),
+            Err(error) => Err(extraction_error(function, object, error, "a whole number")?),
         }
     }
 }
 
-impl<'py> Expected<'py> for f64 {
+impl<'py> ExtractArgument<'py> for f64 {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         if let Ok(tensor) = object.cast::<PyTensor>()
             && tensor.get().tensor().needs_grad()
         {
-            return Err(Failure::kind(format!("{function}: {LOST_GRADIENT}")));
+            return Err(Failure::type_error(format!("{function}: {LOST_GRADIENT}")));
         }
         if let Ok(tensor) = object.cast::<PyTensor>()
             && tensor.get().tensor().elements() != 1
         {
-            return Err(crate::create::one_expected(function, &tensor.get().tensor()));
+            return Err(crate::create::single_element_error(function, &tensor.get().tensor()));
         }
-        plain(function, object, "a number")
+        extract_as(function, object, "a number")
     }
 }
 
-impl<'py> Expected<'py> for bool {
+impl<'py> ExtractArgument<'py> for bool {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        plain(function, object, "True or False")
+        extract_as(function, object, "True or False")
     }
 }
 
-impl<'py> Expected<'py> for String {
+impl<'py> ExtractArgument<'py> for String {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        plain(function, object, "a str")
+        extract_as(function, object, "a str")
     }
 }
 
 /// Extracts the integers of an object that is a list, or returns an error for an int that is out of
 /// range.
-fn several(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
+fn extract_int_list(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
     if object.is_instance_of::<PyInt>() {
-        return Err(Failure::value(format!("{function}: {} is out of range", object.str()?)));
+        return Err(Failure::value_error(format!("{function}: {} is out of range", object.str()?)));
     }
-    listed(object, function)
+    extract_ints(object, function)
 }
 
-impl<'py> Expected<'py> for ShapeArgument {
+impl<'py> ExtractArgument<'py> for ShapeArgument {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        no_truth(function, object, "whole numbers")?;
+        reject_bool(function, object, "whole numbers")?;
         let all = match object.extract::<isize>() {
             Ok(only) => vec![only],
-            Err(_) => several(function, object)?,
+            Err(_) => extract_int_list(function, object)?,
         };
-        all.into_iter().map(|number| size(number, function)).collect::<Outcome<_>>().map(ShapeArgument)
+        all.into_iter()
+            .map(|number| checked_size(number, function))
+            .collect::<Outcome<_>>()
+            .map(ShapeArgument)
     }
 }
 
-impl<'py> Expected<'py> for AxesArgument {
+impl<'py> ExtractArgument<'py> for AxesArgument {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        no_truth(function, object, "whole numbers as axes")?;
+        reject_bool(function, object, "whole numbers as axes")?;
         match object.extract::<isize>() {
             Ok(only) => Ok(AxesArgument(vec![only])),
-            Err(_) => several(function, object).map(AxesArgument),
+            Err(_) => extract_int_list(function, object).map(AxesArgument),
         }
     }
 }
 
-impl<'py> Expected<'py> for Bound<'py, PyTensor> {
+impl<'py> ExtractArgument<'py> for Bound<'py, PyTensor> {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         match object.cast::<PyTensor>() {
             Ok(tensor) => Ok(tensor.clone()),
-            Err(_) => Err(refused(function, object, "a tensor")?),
+            Err(_) => Err(type_error(function, object, "a tensor")?),
         }
     }
 }
 
-impl<'py, T: Expected<'py>> Expected<'py> for Vec<T> {
+impl<'py, T: ExtractArgument<'py>> ExtractArgument<'py> for Vec<T> {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         // Strings and tensors are iterable too, but neither is meant as a list here.
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyTensor>() {
-            return Err(refused(function, object, "a list")?);
+            return Err(type_error(function, object, "a list")?);
         }
-        let Ok(items) = object.try_iter() else { return Err(refused(function, object, "a list")?) };
+        let Ok(items) = object.try_iter() else { return Err(type_error(function, object, "a list")?) };
         items.map(|item| T::of(function, &item?)).collect()
     }
 }
 
-impl<'py, T: Expected<'py>> Expected<'py> for Option<T> {
+impl<'py, T: ExtractArgument<'py>> ExtractArgument<'py> for Option<T> {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         if object.is_none() { Ok(None) } else { T::of(function, object).map(Some) }
     }
@@ -194,11 +202,11 @@ macro_rules! functions {
         /// Extraction functions, each with the name of the function whose arguments it extracts.
         #[allow(non_snake_case, reason = "some are of classes")]
         pub mod of {
-            use super::Expected;
+            use super::ExtractArgument;
             use pyo3::prelude::*;
 
             $(
-                pub fn $name<'py, T: Expected<'py>>(object: &Bound<'py, PyAny>) -> PyResult<T> {
+                pub fn $name<'py, T: ExtractArgument<'py>>(object: &Bound<'py, PyAny>) -> PyResult<T> {
                     Ok(T::of(stringify!($name).trim_start_matches("r#"), object)?)
                 }
             )*

@@ -1,9 +1,9 @@
 //! Variances and norms.
 
-use crate::arguments::{AxesArgument, axes, either};
-use crate::error::{Called, Failure, Outcome};
-use crate::expected::{Expected, of};
-use crate::promote::floating;
+use crate::arguments::{AxesArgument, axes, dim_or_axis};
+use crate::error::{Failure, Outcome, WithOp};
+use crate::extract::{ExtractArgument, of};
+use crate::promote::to_floating;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -11,9 +11,11 @@ use ternion::linalg::{self, MatrixNorm, NormOptions, VectorNormOptions};
 use ternion::{Axes, Error, Result, Tensor};
 
 /// Returns the correction. `unbiased` is PyTorch's older name for a correction of 1 or 0.
-fn corrected(op: &str, correction: Option<f64>, unbiased: Option<bool>) -> Outcome<f64> {
+fn resolve_correction(op: &str, correction: Option<f64>, unbiased: Option<bool>) -> Outcome<f64> {
     match (correction, unbiased) {
-        (Some(_), Some(_)) => Err(Failure::kind(format!("{op}: expected unbiased or correction, got both"))),
+        (Some(_), Some(_)) => {
+            Err(Failure::type_error(format!("{op}: expected unbiased or correction, got both")))
+        }
         (Some(correction), None) => Ok(correction),
         (None, unbiased) => Ok(if unbiased == Some(false) { 0.0 } else { 1.0 }),
     }
@@ -21,20 +23,20 @@ fn corrected(op: &str, correction: Option<f64>, unbiased: Option<bool>) -> Outco
 
 /// Returns the axes and the correction of a variance. A bool given for the axes is PyTorch's
 /// `unbiased`.
-fn spread(
+fn parse_variance_args(
     op: &str,
     dim: Option<&Bound<'_, PyAny>>,
     correction: Option<f64>,
     unbiased: Option<bool>,
 ) -> Outcome<(Axes, f64)> {
     match dim.filter(|dim| !dim.is_none()) {
-        Some(truth) if truth.cast::<PyBool>().is_ok() => match unbiased {
-            None => Ok((Axes::All, corrected(op, correction, Some(truth.is_truthy()?))?)),
-            Some(_) => Err(Failure::kind(format!("{op}: expected whole numbers as axes, got bool"))),
+        Some(flag) if flag.cast::<PyBool>().is_ok() => match unbiased {
+            None => Ok((Axes::All, resolve_correction(op, correction, Some(flag.is_truthy()?))?)),
+            Some(_) => Err(Failure::type_error(format!("{op}: expected whole numbers as axes, got bool"))),
         },
         dim => {
             let dim = dim.map(|dim| AxesArgument::of(op, dim)).transpose()?;
-            Ok((axes(dim), corrected(op, correction, unbiased)?))
+            Ok((axes(dim), resolve_correction(op, correction, unbiased)?))
         }
     }
 }
@@ -43,31 +45,31 @@ fn spread(
 fn norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
     let dtype = x.dtype();
     let x = &x.to_dtype(dtype.accumulator())?;
-    of_order(x, p, axes, keepdim)?.to_dtype(dtype)
+    p_norm(x, p, axes, keepdim)?.to_dtype(dtype)
 }
 
-fn of_order(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
+fn p_norm(x: &Tensor, p: f64, axes: Axes, keepdim: bool) -> Result<Tensor> {
     match p {
         2.0 if keepdim => x.norm_keep(axes),
         2.0 => x.norm(axes),
-        1.0 => summed(&x.abs()?, axes, keepdim),
-        p => norm_of_powers(x, p, &axes, keepdim),
+        1.0 => sum_along(&x.abs()?, axes, keepdim),
+        p => vector_norm(x, p, &axes, keepdim),
     }
 }
 
-fn summed(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
+fn sum_along(x: &Tensor, axes: Axes, keepdim: bool) -> Result<Tensor> {
     if keepdim { x.sum_keep(axes) } else { x.sum(axes) }
 }
 
 /// Computes `sum(|x|^p)^(1/p)` without overflow or underflow; for infinite orders the largest or
 /// smallest absolute value.
-fn norm_of_powers(x: &Tensor, p: f64, axes: &Axes, keepdim: bool) -> Result<Tensor> {
-    let options = VectorNormOptions { dim: named(axes), keepdim, dtype: None };
-    linalg::vector_norm(x, p, &options).called("norm")
+fn vector_norm(x: &Tensor, p: f64, axes: &Axes, keepdim: bool) -> Result<Tensor> {
+    let options = VectorNormOptions { dim: axes_list(axes), keepdim, dtype: None };
+    linalg::vector_norm(x, p, &options).with_op("norm")
 }
 
 /// Returns the list of axes, or `None` for all.
-fn named(axes: &Axes) -> Option<Vec<isize>> {
+fn axes_list(axes: &Axes) -> Option<Vec<isize>> {
     match axes {
         Axes::All => None,
         Axes::List(list) => Some(list.to_vec()),
@@ -76,7 +78,7 @@ fn named(axes: &Axes) -> Option<Vec<isize>> {
 
 /// Computes the sum of the singular values of matrices, whose axes are the last two by default.
 fn nuclear_norm(x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
-    let dim = match named(axes).as_deref() {
+    let dim = match axes_list(axes).as_deref() {
         None if x.rank() == 2 => [0, 1],
         Some(&[rows, columns]) => [rows, columns],
         other => {
@@ -87,7 +89,7 @@ fn nuclear_norm(x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
             ));
         }
     };
-    linalg::matrix_norm(x, MatrixNorm::Nuc, &NormOptions { dim, keepdim, dtype: None }).called("norm")
+    linalg::matrix_norm(x, MatrixNorm::Nuc, &NormOptions { dim, keepdim, dtype: None }).with_op("norm")
 }
 
 #[pymethods]
@@ -119,8 +121,9 @@ impl PyTensor {
         axis: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = of::var)] keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let (axes, correction) = spread("var", either("var", dim, axis)?, correction, unbiased)?;
-        self.along(py, axes.clone(), |x| {
+        let (axes, correction) =
+            parse_variance_args("var", dim_or_axis("var", dim, axis)?, correction, unbiased)?;
+        self.map_along(py, axes.clone(), |x| {
             if keepdim || keepdims { x.var_keep(axes, correction) } else { x.var(axes, correction) }
         })
     }
@@ -151,8 +154,9 @@ impl PyTensor {
         axis: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = of::std)] keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let (axes, correction) = spread("std", either("std", dim, axis)?, correction, unbiased)?;
-        self.along(py, axes.clone(), |x| {
+        let (axes, correction) =
+            parse_variance_args("std", dim_or_axis("std", dim, axis)?, correction, unbiased)?;
+        self.map_along(py, axes.clone(), |x| {
             if keepdim || keepdims { x.std_keep(axes, correction) } else { x.std(axes, correction) }
         })
     }
@@ -176,7 +180,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::norm)] axis: Option<AxesArgument>,
         #[pyo3(from_py_with = of::norm)] keepdims: bool,
     ) -> Outcome<PyTensor> {
-        let (dim, keepdim) = (either("norm", dim, axis)?, keepdim || keepdims);
+        let (dim, keepdim) = (dim_or_axis("norm", dim, axis)?, keepdim || keepdims);
         let p = match p.filter(|p| !p.is_none()) {
             None => 2.0,
             Some(p) if p.extract::<String>().is_ok_and(|name| name == "fro") => 2.0,
@@ -186,9 +190,9 @@ impl PyTensor {
             Some(p) => f64::of("norm", p)?,
         };
         if p.is_nan() {
-            return Err(Failure::value("norm: order nan, expected a number"));
+            return Err(Failure::value_error("norm: order nan, expected a number"));
         }
         let axes = axes(dim);
-        self.along(py, axes.clone(), |x| norm(&floating(x)?, p, axes, keepdim))
+        self.map_along(py, axes.clone(), |x| norm(&to_floating(x)?, p, axes, keepdim))
     }
 }

@@ -17,8 +17,9 @@ fn open_check(py: Python<'_>, against: DeviceArgument, factor: f64, collect: boo
 /// Ends the comparison. Returns the number of compared ops, and the collected differences.
 #[pyfunction]
 fn close_check() -> Outcome<(usize, Vec<String>)> {
-    let report = ternion::check::close_check()
-        .ok_or_else(|| Failure::state("no check is open on this thread: it is left where it was entered"))?;
+    let report = ternion::check::close_check().ok_or_else(|| {
+        Failure::runtime_error("no check is open on this thread: it is left where it was entered")
+    })?;
     Ok((report.compared, report.differences.iter().map(dialect::message).collect()))
 }
 

@@ -1,7 +1,7 @@
 //! Queries of the graph and of accumulated gradients.
 
 use crate::error::Outcome;
-use crate::run::wait;
+use crate::gil::wait;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use ternion::autograd::DotOptions;
 /// was none.
 #[pyfunction]
 fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
-    tensor.get().slot.turn()
+    tensor.get().slot.pass_index()
 }
 
 /// Records that an optimizer has used the gradients of these tensors.
@@ -20,7 +20,7 @@ fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
 fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
     for tensor in tensors {
         // Without a slot there is no gradient.
-        let Some(slot) = tensor.get().slot.made() else { continue };
+        let Some(slot) = tensor.get().slot.initialized() else { continue };
         let version = slot.get(py).map_or(0, |grad| grad.get().tensor().buffer().version() + 1);
         slot.used.store(version, Relaxed);
         slot.is_stale.store(false, Relaxed);
@@ -31,18 +31,18 @@ fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
 /// had neither been cleared nor written to since.
 #[pyfunction]
 fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
-    tensor.get().slot.made().is_some_and(|slot| slot.is_stale.load(Relaxed))
+    tensor.get().slot.initialized().is_some_and(|slot| slot.is_stale.load(Relaxed))
 }
 
 /// Returns the address of each tensor's buffer, and the offset of the tensor's first element in it.
 /// Does not wait for the device.
 #[pyfunction]
 fn places_of(tensors: Vec<Py<PyTensor>>) -> Vec<(usize, Option<usize>)> {
-    let place = |tensor: &Py<PyTensor>| {
+    let address = |tensor: &Py<PyTensor>| {
         let tensor = tensor.get().tensor();
         (tensor.buffer().address(), tensor.layout().bounds().map(|(low, _)| low))
     };
-    tensors.iter().map(place).collect()
+    tensors.iter().map(address).collect()
 }
 
 /// Returns the names of the functions with custom gradients in the graph of `outputs`.

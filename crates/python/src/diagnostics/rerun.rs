@@ -1,10 +1,10 @@
 //! Python functions that run again: checkpointed segments, whose memory is released until the
 //! backward pass, and steps that a device records.
 
-use crate::autograd::Hooked;
+use crate::autograd::SharedHook;
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome, carried};
-use crate::run::{interruptible_parts, wait};
+use crate::error::{Failure, Outcome, callback_error};
+use crate::gil::{interruptible_parts, wait};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ fn tensors_of(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
 }
 
 /// Calls `function` with a list of tensors. Returns the tensors of its result.
-fn called(py: Python<'_>, function: &Py<PyAny>, inputs: &[Tensor]) -> PyResult<Vec<Tensor>> {
+fn call_function(py: Python<'_>, function: &Py<PyAny>, inputs: &[Tensor]) -> PyResult<Vec<Tensor>> {
     let inputs: Vec<PyTensor> = inputs.iter().cloned().map(PyTensor::new).collect();
     let inputs = PyList::new(py, inputs)?;
     tensors_of(&function.bind(py).call1((inputs,))?)
@@ -30,22 +30,23 @@ fn checkpoint(py: Python<'_>, function: Py<PyAny>, inputs: Vec<Py<PyTensor>>) ->
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.get().tensor()).collect();
     // The collector sees the function through the output, because the function can often reach the
     // output.
-    let shown: Hooked = Arc::new(Mutex::new(Some(function)));
-    let kept = shown.clone();
+    let shared_function: SharedHook = Arc::new(Mutex::new(Some(function)));
+    let segment_function = shared_function.clone();
     let segment = move |inputs: &[Tensor]| {
         Python::attach(|py| {
-            let function = kept.lock().as_ref().map(|function| function.clone_ref(py));
+            let function = segment_function.lock().as_ref().map(|function| function.clone_ref(py));
             let function = function.ok_or_else(|| Error::invalid("checkpoint", "the function is gone"))?;
-            called(py, &function, inputs).map_err(|error| carried("checkpoint: the function", error))
+            call_function(py, &function, inputs)
+                .map_err(|error| callback_error("checkpoint: the function", error))
         })
     };
     let outputs = wait(py, || ternion::checkpoint(segment, &inputs.iter().collect::<Vec<_>>()))?;
-    let shown_by = |output| {
+    let with_segment = |output| {
         let output = PyTensor::new(output);
-        output.slot.show_segment(&shown);
+        output.slot.expose_segment(&shared_function);
         output
     };
-    Ok(outputs.into_iter().map(shown_by).collect())
+    Ok(outputs.into_iter().map(with_segment).collect())
 }
 
 /// Returns the gradients of the weighted `outputs` with respect to `inputs`; None if the outputs do
@@ -64,8 +65,8 @@ fn grad(
     };
     let (outputs, inputs, weights) = (tensors(&outputs), tensors(&inputs), tensors(&weights));
     let options = GradOptions { create_graph, retain_graph, allow_unused: true };
-    let found = wait(py, || ternion::grad(&outputs, &inputs, &weights, options))?;
-    Ok(found.into_iter().map(|grad| grad.map(PyTensor::new)).collect())
+    let grads = wait(py, || ternion::grad(&outputs, &inputs, &weights, options))?;
+    Ok(grads.into_iter().map(|grad| grad.map(PyTensor::new)).collect())
 }
 
 /// A step that a device has recorded, with the result of the function.
@@ -76,10 +77,9 @@ struct Recorded(Mutex<RecordedStep<Py<PyAny>>>);
 impl Recorded {
     /// Replays the step. Returns the result of the function, whose memory contains the new values.
     fn replay(&self, py: Python<'_>) -> Outcome<Py<PyAny>> {
-        let mut step = self
-            .0
-            .try_lock()
-            .ok_or_else(|| Failure::state("the captured step is running: one thread replays it at a time"))?;
+        let mut step = self.0.try_lock().ok_or_else(|| {
+            Failure::runtime_error("the captured step is running: one thread replays it at a time")
+        })?;
         let replayed: &mut RecordedStep<Py<PyAny>> = &mut step;
         wait(py, move || interruptible_parts(|| replayed.replay().map(drop)))?;
         Ok(step.output().clone_ref(py))
@@ -96,16 +96,16 @@ fn record(
 ) -> Outcome<Option<(Recorded, Option<Py<PyAny>>)>> {
     let device = or_default(py, device)?;
     // The step is called twice, and runs the first time.
-    let mut ran = None;
+    let mut first_output = None;
     let run = || {
         Python::attach(|py| {
-            let output = step.call0(py).map_err(|error| carried("capture: the step", error))?;
-            ran.get_or_insert_with(|| output.clone_ref(py));
+            let output = step.call0(py).map_err(|error| callback_error("capture: the step", error))?;
+            first_output.get_or_insert_with(|| output.clone_ref(py));
             Ok(output)
         })
     };
     let recorded = wait(py, || device.record(run))?;
-    Ok(recorded.map(|recorded| (Recorded(Mutex::new(recorded)), ran)))
+    Ok(recorded.map(|recorded| (Recorded(Mutex::new(recorded)), first_output)))
 }
 
 /// Returns whether this thread records a step.

@@ -3,8 +3,8 @@
 use crate::device::{DeviceArgument, PyDevice};
 use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::Outcome;
-use crate::expected::of;
-use crate::run::wait;
+use crate::extract::of;
+use crate::gil::wait;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
@@ -12,7 +12,7 @@ use ternion::{DType, Device};
 
 /// Returns the dtype and device that the arguments of `to` specify, in addition to `named`, and
 /// whether a copy is requested.
-fn wanted(
+fn parse_to_args(
     args: &Bound<'_, PyTuple>,
     named: (Option<DType>, Option<Device>),
     copy: bool,
@@ -69,16 +69,16 @@ impl PyTensor {
         let _ = (non_blocking, memory_format);
         let (py, own) = (slf.py(), slf.get().tensor());
         let named = (dtype.map(|dtype| dtype.0), device.map(|device| device.open(py)).transpose()?);
-        let (dtype, device, copies) = wanted(args, named, copy)?;
+        let (dtype, device, copies) = parse_to_args(args, named, copy)?;
         let (dtype, device) = (dtype.unwrap_or(own.dtype()), device.unwrap_or_else(|| own.device().clone()));
         if dtype == own.dtype() && device.is(own.device()) && !copies {
             return Ok(slf.clone());
         }
-        let there = wait(py, || {
+        let converted = wait(py, || {
             let moved = own.to_dtype(dtype)?.to_device(&device)?;
             if copies && moved.buffer().is(own.buffer()) { moved.copy() } else { Ok(moved) }
         })?;
-        Ok(Bound::new(py, PyTensor::new(there))?)
+        Ok(Bound::new(py, PyTensor::new(converted))?)
     }
 
     /// Returns the tensor on the CPU.

@@ -1,11 +1,11 @@
 //! The native part of `ternion.nn.utils.StatsMonitor`: the monitor of the Rust crate, to which
 //! Python reports layers and parameters.
 
-use super::lost::lost_in;
+use super::lost::lost_gradients_in;
 use super::stats::PyStats;
-use crate::autograd::gathered_in;
-use crate::error::{Failure, Outcome, carried};
-use crate::run::wait;
+use crate::autograd::accumulated_in;
+use crate::error::{Failure, Outcome, callback_error};
+use crate::gil::wait;
 use crate::tensor::PyTensor;
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
@@ -22,15 +22,15 @@ use ternion::{DType, Gradients, Shape, Tensor, unobserved};
 
 /// Returns the name of a class with static lifetime. The number of names is limited by the number
 /// of layer classes in the program.
-fn kept_name(name: &str) -> &'static str {
+fn intern_name(name: &str) -> &'static str {
     static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
     let mut names = NAMES.lock();
     if let Some(known) = names.get(name) {
         return known;
     }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(kept);
-    kept
+    let interned: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(interned);
+    interned
 }
 
 struct Layer {
@@ -73,7 +73,7 @@ fn mode_of(module: &Bound<'_, PyAny>) -> PyResult<Option<Mode>> {
         let name = class.getattr("__name__").and_then(|name| name.extract::<String>());
         name.is_ok_and(|name| name.contains("Dropout") || name.contains("BatchNorm") || name == "RReLU")
     };
-    if !classes.iter().any(is_any) && !drops_within(module) {
+    if !classes.iter().any(is_any) && !has_inner_dropout(module) {
         return Ok(None);
     }
     let mode = Mode::default();
@@ -83,7 +83,7 @@ fn mode_of(module: &Bound<'_, PyAny>) -> PyResult<Option<Mode>> {
 
 /// Returns whether a layer has an internal dropout probability, as attention and recurrent layers
 /// have. A recurrent layer with a single layer has no dropout between layers.
-fn drops_within(module: &Bound<'_, PyAny>) -> bool {
+fn has_inner_dropout(module: &Bound<'_, PyAny>) -> bool {
     let number = |name: &str| module.getattr(name).and_then(|value| value.extract::<f64>()).ok();
     number("dropout").is_some_and(|chance| chance > 0.0)
         && number("num_layers").is_none_or(|count| count > 1.0)
@@ -92,7 +92,7 @@ fn drops_within(module: &Bound<'_, PyAny>) -> bool {
 /// Returns the kind and the address that identify a Python module.
 fn identity(module: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize)> {
     let kind = module.get_type().name()?.to_string();
-    Ok((kept_name(&kind), module.as_ptr().addr()))
+    Ok((intern_name(&kind), module.as_ptr().addr()))
 }
 
 impl Model {
@@ -110,7 +110,7 @@ impl Model {
                 // An integer parameter has no gradient to monitor.
                 continue;
             }
-            let param = param.ok_or_else(|| Failure::kind(format!("{key} is no nn.Parameter")))?;
+            let param = param.ok_or_else(|| Failure::type_error(format!("{key} is no nn.Parameter")))?;
             model.parameters.push((key, param));
         }
         Ok(model)
@@ -147,13 +147,13 @@ fn in_layer<'py>(
     kwargs: &Bound<'py, PyDict>,
 ) -> Outcome<Bound<'py, PyAny>> {
     let (kind, address) = identity(module)?;
-    note_given(args.iter().chain(kwargs.values()));
+    record_inputs(args.iter().chain(kwargs.values()));
     // The output of a layer that returns no tensor is an empty tensor.
     let device = crate::device::or_default(module.py(), None)?;
     // This op is not part of the program: a checkpoint or a capture would miss it when it runs
     // again.
     let nothing = unobserved(|| Tensor::zeros([0], DType::F32, &device))?;
-    let compute = || forward.call(args, Some(kwargs)).map_err(|error| carried("forward", error));
+    let compute = || forward.call(args, Some(kwargs)).map_err(|error| callback_error("forward", error));
     Ok(in_layer_at(kind, address, compute, |result| first_tensor(result).unwrap_or(nothing))?)
 }
 
@@ -165,18 +165,20 @@ struct Monitor {
 
 impl Monitor {
     /// Does not wait: the thread that holds the lock may wait for the GIL, which this thread holds.
-    fn held(&self) -> Outcome<MutexGuard<'_, StatsMonitor>> {
-        let held = self.monitor.try_lock();
-        held.ok_or_else(|| Failure::state("the StatsMonitor is at work already: each thread takes its own"))
+    fn lock(&self) -> Outcome<MutexGuard<'_, StatsMonitor>> {
+        let guard = self.monitor.try_lock();
+        guard.ok_or_else(|| {
+            Failure::runtime_error("the StatsMonitor is at work already: each thread takes its own")
+        })
     }
 }
 
-fn report_of(report: Option<StatsReport>) -> Option<PyReport> {
+fn wrap_report(report: Option<StatsReport>) -> Option<PyReport> {
     report.map(PyReport)
 }
 
 /// Returns the accumulated gradients of these parameters.
-fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
+fn gradients_of(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
     let mut gradients = Gradients::default();
     for parameter in parameters {
         let tensor = parameter.get().tensor();
@@ -189,21 +191,22 @@ fn gathered(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradients> {
 
 /// Returns the gradients of the last backward pass that belong to dropped parameters, or to tensors
 /// that are in no optimizer. Tensors that were passed to layers are excluded.
-fn unclaimed_beside(
+fn unclaimed_gradients(
     py: Python<'_>,
     parameters: &[Py<PyTensor>],
     held: &[Py<PyTensor>],
 ) -> Vec<(TensorId, Shape)> {
-    let turns = parameters.iter().map(|parameter| parameter.get().slot.turn());
-    let Some(turn) = turns.max().filter(|turn| *turn > 0) else { return Vec::new() };
+    let pass_indices = parameters.iter().map(|parameter| parameter.get().slot.pass_index());
+    let Some(pass_index) = pass_indices.max().filter(|pass_index| *pass_index > 0) else { return Vec::new() };
     let claimed: HashSet<TensorId> =
         parameters.iter().chain(held).filter_map(|tensor| tensor.get().tensor().id()).collect();
-    let given = GIVEN.take();
-    let others = gathered_in(py, turn).into_iter();
-    let mut found: Vec<_> = others.filter(|(id, _)| !claimed.contains(id) && !given.contains(id)).collect();
-    found.extend(lost_in(turn));
-    found.sort_by_key(|(id, _)| *id);
-    found
+    let inputs = LAYER_INPUTS.take();
+    let others = accumulated_in(py, pass_index).into_iter();
+    let mut unclaimed: Vec<_> =
+        others.filter(|(id, _)| !claimed.contains(id) && !inputs.contains(id)).collect();
+    unclaimed.extend(lost_gradients_in(pass_index));
+    unclaimed.sort_by_key(|(id, _)| *id);
+    unclaimed
 }
 
 fn ids_of(tensors: &[Py<PyTensor>]) -> HashSet<TensorId> {
@@ -212,19 +215,19 @@ fn ids_of(tensors: &[Py<PyTensor>]) -> HashSet<TensorId> {
 
 thread_local! {
     /// Leaves that were passed to observed layers.
-    static GIVEN: RefCell<HashSet<TensorId>> = RefCell::default();
+    static LAYER_INPUTS: RefCell<HashSet<TensorId>> = RefCell::default();
 }
 
 /// Records the leaves that are passed to a layer, also in lists and tuples.
-fn note_given<'py>(given: impl Iterator<Item = Bound<'py, PyAny>>) {
-    for item in given {
+fn record_inputs<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>) {
+    for item in items {
         if let Ok(tensor) = item.cast::<PyTensor>() {
             let id = Some(tensor.get().tensor()).filter(Tensor::is_leaf).and_then(|tensor| tensor.id());
-            GIVEN.with_borrow_mut(|known| known.extend(id));
+            LAYER_INPUTS.with_borrow_mut(|known| known.extend(id));
         } else if let Ok(list) = item.cast::<PyList>() {
-            note_given(list.iter());
+            record_inputs(list.iter());
         } else if let Ok(tuple) = item.cast::<PyTuple>() {
-            note_given(tuple.iter());
+            record_inputs(tuple.iter());
         }
     }
 }
@@ -251,8 +254,8 @@ impl Monitor {
     /// Starts observing this thread if step `step` is to be monitored.
     fn open(&self, module: &Bound<'_, PyAny>, step: u64) -> Outcome<bool> {
         let model = Model::of(module)?;
-        GIVEN.take();
-        Ok(self.held()?.open(&model, step))
+        LAYER_INPUTS.take();
+        Ok(self.lock()?.open(&model, step))
     }
 
     /// Ends the observation that `open` started.
@@ -269,12 +272,12 @@ impl Monitor {
         parameters: Vec<Py<PyTensor>>,
         held: Vec<Py<PyTensor>>,
     ) -> Outcome<Option<PyReport>> {
-        let gradients = gathered(py, &parameters)?;
-        let mut guard = self.held()?;
+        let gradients = gradients_of(py, &parameters)?;
+        let mut guard = self.lock()?;
         let monitor: &mut StatsMonitor = &mut guard;
-        monitor.note_unclaimed(unclaimed_beside(py, &parameters, &held));
+        monitor.note_unclaimed(unclaimed_gradients(py, &parameters, &held));
         monitor.note_all_held(ids_of(&held));
-        wait(py, move || monitor.report(&gradients)).map(report_of)
+        wait(py, move || monitor.report(&gradients)).map(wrap_report)
     }
 
     /// Same as `report`, around `step`, which changes the parameters, with the learning rate if it
@@ -287,19 +290,19 @@ impl Monitor {
         step: Py<PyAny>,
         rate: Option<f64>,
     ) -> Outcome<Option<PyReport>> {
-        let gradients = gathered(py, &parameters)?;
-        let called = || {
+        let gradients = gradients_of(py, &parameters)?;
+        let run_step = || {
             Python::attach(|py| match step.call0(py) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(carried("the step", error)),
+                Err(error) => Err(callback_error("the step", error)),
             })
         };
-        let mut guard = self.held()?;
+        let mut guard = self.lock()?;
         let monitor: &mut StatsMonitor = &mut guard;
-        monitor.note_unclaimed(unclaimed_beside(py, &parameters, &held));
+        monitor.note_unclaimed(unclaimed_gradients(py, &parameters, &held));
         monitor.note_all_held(ids_of(&held));
         rate.into_iter().for_each(|rate| monitor.note_rate(rate));
-        wait(py, move || monitor.step_by(&gradients, called)).map(report_of)
+        wait(py, move || monitor.step_by(&gradients, run_step)).map(wrap_report)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `ternion.stats`: summary statistics of a tensor.
 
 use crate::error::Outcome;
-use crate::run::wait;
+use crate::gil::wait;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
@@ -15,7 +15,7 @@ pub struct PyStats(pub Stats);
 
 impl PyStats {
     /// Returns mean, standard deviation, minimum and maximum in Python's format, with five digits.
-    fn in_digits(&self, py: Python<'_>) -> PyResult<[String; 4]> {
+    fn format_moments(&self, py: Python<'_>) -> PyResult<[String; 4]> {
         let of =
             |value| Ok::<_, PyErr>(PyFloat::new(py, value).call_method1("__format__", (".5g",))?.to_string());
         Ok([of(self.0.mean)?, of(self.0.std)?, of(self.0.min)?, of(self.0.max)?])
@@ -112,7 +112,7 @@ impl PyStats {
         if self.0.elements == 0 {
             return Ok("Stats(elements=0)".to_owned());
         }
-        let [mean, std, min, max] = self.in_digits(py)?;
+        let [mean, std, min, max] = self.format_moments(py)?;
         let Stats { elements, nan, infinite, zeros, .. } = self.0;
         let counts = format!("nan={nan}, infinite={infinite}, zeros={zeros}");
         Ok(format!("Stats(elements={elements}, mean={mean}, std={std}, min={min}, max={max}, {counts})"))
@@ -123,7 +123,7 @@ impl PyStats {
         if elements == 0 {
             return Ok("no elements".to_owned());
         }
-        let [mean, std, min, max] = self.in_digits(py)?;
+        let [mean, std, min, max] = self.format_moments(py)?;
         let counts = format!("nan {nan}, inf {infinite}, zero {zeros} of {elements}");
         Ok(format!("mean {mean}, std {std}, min {min}, max {max}, {counts}"))
     }

@@ -3,7 +3,7 @@
 
 use super::monitor::{Model, first_tensor};
 use crate::device::DeviceArgument;
-use crate::error::{Failure, Outcome, carried};
+use crate::error::{Failure, Outcome, callback_error};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -133,11 +133,11 @@ fn summary(
     let model = Model::of(module)?;
     let device = device.open(py)?;
     let pass = if backward { SummaryPass::ForwardBackward } else { SummaryPass::Forward };
-    let called = || {
-        let result = forward.call0().map_err(|error| carried("forward", error))?;
+    let run_forward = || {
+        let result = forward.call0().map_err(|error| callback_error("forward", error))?;
         first_tensor(&result).ok_or_else(|| Error::autograd("summary: the model gave no tensor"))
     };
-    let summary = summary_with(&model, &device, pass, called).map_err(Failure::from)?;
+    let summary = summary_with(&model, &device, pass, run_forward).map_err(Failure::from)?;
     Ok(PySummary(Summary { state_bytes, ..summary }))
 }
 
@@ -197,21 +197,22 @@ fn trace(module: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, nvtx: bool) -> Outc
     let model = Model::of(module)?;
     let timeline = Rc::new(Timeline::new());
     let timed = || ternion::nn::trace(&model, timeline.clone(), || step.call0());
-    let traced = if nvtx { told_to_profilers(timed) } else { timed() };
+    let traced = if nvtx { with_profiler_spans(timed) } else { timed() };
     traced?;
-    let timeline = Rc::try_unwrap(timeline).map_err(|_| Failure::state("trace: a span has not ended"))?;
+    let timeline =
+        Rc::try_unwrap(timeline).map_err(|_| Failure::runtime_error("trace: a span has not ended"))?;
     Ok(PyTimeline(Mutex::new(timeline)))
 }
 
 /// Runs `f` with its spans shown in NVIDIA's profilers. Without the library NVTX, or without CUDA,
 /// this has no effect.
 #[cfg(feature = "cuda")]
-fn told_to_profilers<T>(f: impl FnOnce() -> T) -> T {
+fn with_profiler_spans<T>(f: impl FnOnce() -> T) -> T {
     ternion::trace::with_sink(Rc::new(ternion::Nvtx::open()), f)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn told_to_profilers<T>(f: impl FnOnce() -> T) -> T {
+fn with_profiler_spans<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 

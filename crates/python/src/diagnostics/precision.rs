@@ -19,7 +19,9 @@ fn close_precision() -> Outcome<()> {
     if close_scope() {
         return Ok(());
     }
-    Err(Failure::state("no scope of precision is open on this thread: it is left where it was entered"))
+    Err(Failure::runtime_error(
+        "no scope of precision is open on this thread: it is left where it was entered",
+    ))
 }
 
 /// Returns the precision of this thread: "f32", "ieee", "tf32", "bf16", "f16" or None.

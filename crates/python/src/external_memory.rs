@@ -18,7 +18,7 @@ pub fn address(tensor: &Tensor) -> Outcome<usize> {
         if ternion::capture::is_recording_step() {
             return refused_while_recording("address").into();
         }
-        Failure::kind(format!(
+        Failure::type_error(format!(
             "memory on {} cannot be shared: copy the tensor with cpu() first",
             device.name()
         ))
@@ -27,7 +27,7 @@ pub fn address(tensor: &Tensor) -> Outcome<usize> {
 }
 
 /// A description of memory with another owner.
-pub struct Foreign {
+pub struct ExternalArray {
     /// The address of the element with all indices 0.
     pub address: usize,
     pub dtype: DType,
@@ -36,10 +36,10 @@ pub struct Foreign {
     pub strides: Vec<isize>,
 }
 
-impl Foreign {
+impl ExternalArray {
     /// Returns the extent of the memory: the number of elements before the one with all indices 0,
     /// and the number from that one to the last.
-    fn reach(&self) -> Option<(usize, usize)> {
+    fn extents(&self) -> Option<(usize, usize)> {
         if self.shape.contains(&0) {
             return Some((0, 0));
         }
@@ -57,15 +57,17 @@ impl Foreign {
     /// # Safety
     /// All elements are readable and writable as long as `owner` lives.
     pub unsafe fn tensor(self, device: &Device, owner: Box<dyn Any + Send + Sync>) -> Outcome<Tensor> {
-        let too_large = || Failure::value(format!("an array of shape {:?} is too large", self.shape));
-        let (before, behind) = self.reach().ok_or_else(too_large)?;
+        let too_large = || Failure::value_error(format!("an array of shape {:?} is too large", self.shape));
+        let (before, behind) = self.extents().ok_or_else(too_large)?;
         let size = self.dtype.size();
         if !self.address.is_multiple_of(size) {
-            return Err(Failure::value(format!("memory at an address that is no multiple of {size} bytes")));
+            return Err(Failure::value_error(format!(
+                "memory at an address that is no multiple of {size} bytes"
+            )));
         }
         let bytes = (before + behind).checked_mul(size).ok_or_else(too_large)?;
         // SAFETY: the range from the lowest to the highest element; guaranteed by the caller.
-        let buffer = unsafe { adopted(device, self.address - before * size, bytes, owner)? };
+        let buffer = unsafe { adopt_memory(device, self.address - before * size, bytes, owner)? };
         let layout = Layout::new(Shape::new(&self.shape)?, &self.strides, before)?;
         Ok(Tensor::from_buffer(buffer, layout, self.dtype, device)?)
     }
@@ -75,7 +77,7 @@ impl Foreign {
 ///
 /// # Safety
 /// They are readable and writable as long as `owner` lives.
-unsafe fn adopted(
+unsafe fn adopt_memory(
     device: &Device,
     address: usize,
     bytes: usize,
@@ -90,5 +92,5 @@ unsafe fn adopted(
         // SAFETY: guaranteed by the caller.
         return Ok(unsafe { backend.adopt(address, bytes, owner) }?);
     }
-    Err(Failure::value(format!("memory cannot be shared with {}", device.name())))
+    Err(Failure::value_error(format!("memory cannot be shared with {}", device.name())))
 }

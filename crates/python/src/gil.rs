@@ -1,7 +1,7 @@
 //! Runs work of Ternion from Python: with the GIL released if it takes long, never in a process
 //! that was forked after Ternion was used, and with every panic converted to an exception.
 
-use crate::error::{Failure, Outcome, carried};
+use crate::error::{Failure, Outcome, callback_error};
 use parking_lot::Mutex;
 use pyo3::Python;
 use std::any::Any;
@@ -14,14 +14,14 @@ use ternion::autograd::{Grads, observe_backward};
 
 /// The number of elements from which on an op takes longer than releasing and reacquiring the GIL,
 /// which takes a tenth of a microsecond.
-const LARGE: usize = 1 << 12;
+const MIN_DETACHED_ELEMENTS: usize = 1 << 12;
 
 /// Whether an op ran in this process, and whether the process was forked after that.
 static USED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Must be called in the child of a fork.
-pub fn forked() {
+pub fn mark_forked() {
     if USED.load(Ordering::Relaxed) {
         FORKED.store(true, Ordering::Relaxed);
     }
@@ -33,69 +33,69 @@ pub fn run<T: Send>(
     elements: usize,
     f: impl FnOnce() -> ternion::Result<T> + Send,
 ) -> Outcome<T> {
-    if elements < LARGE { guarded(f) } else { py.detach(|| guarded(f)) }
+    if elements < MIN_DETACHED_ELEMENTS { run_guarded(f) } else { py.detach(|| run_guarded(f)) }
 }
 
 /// Runs `f`, which may wait for a device or for many ops.
 pub fn wait<T: Send>(py: Python<'_>, f: impl FnOnce() -> ternion::Result<T> + Send) -> Outcome<T> {
-    py.detach(|| guarded(f))
+    py.detach(|| run_guarded(f))
 }
 
 /// The time between two checks for signals.
-const PATIENCE: Duration = Duration::from_millis(50);
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `f`, a backward pass. If Ctrl-C, or another signal whose handler raises an exception,
 /// arrives in the meantime, the backward pass ends with the exception.
 pub fn interruptible<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
-    let look = look_for_signals();
-    interruptible_parts(|| observe_backward(move |_: &'static str, _: &mut Grads| look(), f))
+    let check = signal_checker();
+    interruptible_parts(|| observe_backward(move |_: &'static str, _: &mut Grads| check(), f))
 }
 
 /// Same as [`interruptible`] for a replay of a recorded step, which can be interrupted between two
 /// ops if the device runs them one by one, or for an op that checks between its blocks.
 pub fn interruptible_parts<T>(f: impl FnOnce() -> ternion::Result<T>) -> ternion::Result<T> {
-    ternion::interrupt::interruptible(look_for_signals(), f)
+    ternion::interrupt::interruptible(signal_checker(), f)
 }
 
 /// Returns a function that checks for signals at intervals and returns the exception of a handler
 /// as an error.
-fn look_for_signals() -> impl Fn() -> ternion::Result<()> {
+fn signal_checker() -> impl Fn() -> ternion::Result<()> {
     let last = Cell::new(Instant::now());
     move || {
-        if last.get().elapsed() < PATIENCE {
+        if last.get().elapsed() < SIGNAL_INTERVAL {
             return Ok(());
         }
         last.set(Instant::now());
-        Python::attach(|py| py.check_signals().map_err(|error| carried("a signal", error)))
+        Python::attach(|py| py.check_signals().map_err(|error| callback_error("a signal", error)))
     }
 }
 
 /// Runs `f`, which may wait for a disk or a network, on a separate thread. Ctrl-C ends the wait at
 /// any time. `f` then continues in the background, and its result is dropped.
-pub fn wait_apart<T: Send + 'static>(
+pub fn wait_on_thread<T: Send + 'static>(
     py: Python<'_>,
     f: impl FnOnce() -> ternion::Result<T> + Send + 'static,
 ) -> Outcome<T> {
-    let (done, arrived) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     // The receiver may no longer exist.
-    let work = move || drop(done.send(guarded(f)));
+    let work = move || drop(sender.send(run_guarded(f)));
     let spawned = std::thread::Builder::new().name("ternion reader".into()).spawn(work);
-    spawned.map_err(|error| Failure::state(format!("no thread to read on: {error}")))?;
-    let arrived = Mutex::new(arrived);
+    spawned.map_err(|error| Failure::runtime_error(format!("no thread to read on: {error}")))?;
+    let receiver = Mutex::new(receiver);
     loop {
-        match py.detach(|| arrived.lock().recv_timeout(PATIENCE)) {
+        match py.detach(|| receiver.lock().recv_timeout(SIGNAL_INTERVAL)) {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::state("the thread that reads has ended"));
+                return Err(Failure::runtime_error("the thread that reads has ended"));
             }
         }
     }
 }
 
-fn guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {
+fn run_guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {
     if FORKED.load(Ordering::Relaxed) {
-        return Err(Failure::state(
+        return Err(Failure::runtime_error(
             "this process was forked after ternion had been used, and devices and threads do not survive that: start processes with \
              multiprocessing's method \"spawn\", or fork before the first tensor",
         ));
@@ -104,13 +104,14 @@ fn guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {
     // Tensors that a panic leaves incomplete are not yet accessible.
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => Ok(result?),
-        Err(panic) => {
-            Err(Failure::state(format!("an error within ternion, please report it: {}", said(&*panic))))
-        }
+        Err(panic) => Err(Failure::runtime_error(format!(
+            "an error within ternion, please report it: {}",
+            panic_message(&*panic)
+        ))),
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
 }
