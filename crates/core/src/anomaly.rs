@@ -6,7 +6,7 @@ use crate::autograd::Node;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::no_grad;
-use crate::observe::{Restore, unobserved, watched};
+use crate::observe::{Restore, observe_scope, unobserved};
 use crate::op::Op;
 use crate::tensor::Tensor;
 use crate::text;
@@ -35,7 +35,7 @@ pub(crate) enum Unwanted {
 }
 
 /// Maximum number of nodes whose functions are stored; with more nodes only the latest are kept.
-const MOST_NODES: usize = 1 << 16;
+const MAX_NODES: usize = 1 << 16;
 
 /// Runs `f` with anomaly detection. If an op of this thread produces a NaN from inputs without one,
 /// it returns an error, [`Error::NotFinite`], that names the op. The same applies to an op whose
@@ -51,8 +51,8 @@ const MOST_NODES: usize = 1 << 16;
 /// # use ternion_core::{Device, Result, Tensor, anomaly::detect_anomaly};
 /// # fn shares(x: &Tensor) -> Result<Tensor> {
 /// // 0/0: "div: NaN in 3 of 12 elements of output 0 ([4, 3] f32); its inputs had none"
-/// let told = detect_anomaly(|| x.div(&x.sum_keep(1)?));
-/// # told }
+/// let result = detect_anomaly(|| x.div(&x.sum_keep(1)?));
+/// # result }
 /// ```
 pub fn detect_anomaly<T>(f: impl FnOnce() -> T) -> T {
     /// Closes the scope, also if `f` panics.
@@ -71,7 +71,7 @@ pub fn detect_anomaly<T>(f: impl FnOnce() -> T) -> T {
 pub fn set_anomaly_detection(on: bool) -> bool {
     let before = IS_OPEN.replace(on);
     if on != before {
-        let restore = on.then(watched);
+        let restore = on.then(observe_scope);
         // The replaced value is dropped here, after the borrow, because its drop restores state.
         let ended = OPENED.replace(restore);
         drop(ended);
@@ -120,7 +120,7 @@ pub(crate) fn in_function(
 
 /// Records that an op has produced unwanted values, if it is part of a function. The end of the
 /// function determines whether they matter.
-pub(crate) fn is_pending(unwanted: Unwanted) -> bool {
+pub(crate) fn defer_to_function(unwanted: Unwanted) -> bool {
     let is_inside = FUNCTION.get().is_some();
     if is_inside {
         PENDING.set(Some(unwanted));
@@ -139,8 +139,8 @@ fn after_function(
         Unwanted::Nan => nan_count(tensor),
         Unwanted::NanOrInfinity => Ok(nan_count(tensor)? + infinite_count(tensor)?),
     };
-    let found = count(&output)?;
-    if found == 0 {
+    let count_in_output = count(&output)?;
+    if count_in_output == 0 {
         return Ok(output);
     }
     for input in inputs {
@@ -149,11 +149,11 @@ fn after_function(
         }
     }
     let what = if unwanted == Unwanted::Nan { "NaN" } else { "NaN or infinity" };
-    Err(made(name, what, found, 0, &output, inputs)?)
+    Err(not_finite_error(name, what, count_in_output, 0, &output, inputs)?)
 }
 
 /// Creates the error of an op or function that produces values which its inputs do not have.
-fn made(
+fn not_finite_error(
     op: &'static str,
     what: &str,
     count: usize,
@@ -207,12 +207,12 @@ fn any_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<bool> {
 }
 
 /// Records the function in which the nodes of these outputs were recorded.
-fn note_function(outputs: &[Tensor]) {
+fn record_function(outputs: &[Tensor]) {
     let Some(function) = FUNCTION.get() else { return };
     let nodes = outputs.iter().filter_map(Tensor::node);
     RECORDED_IN.with_borrow_mut(|known| {
         known.extend(nodes.map(|node| (node.id(), function)));
-        while known.len() > MOST_NODES {
+        while known.len() > MAX_NODES {
             known.pop_first();
         }
     });
@@ -224,26 +224,26 @@ pub(crate) fn after(op: &Op, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<(
     if !IS_OPEN.get() || IN_GRADIENT.get() {
         return Ok(());
     }
-    note_function(outputs);
+    record_function(outputs);
     for (index, output) in outputs.iter().enumerate() {
         let count = nan_count(output)?;
         if count == 0 {
             continue;
         }
-        let is_kept = |input: &&&Tensor| !outputs.iter().any(|output| output.buffer().is(input.buffer()));
-        let asked = crate::decorators::asks_for(op).is_some_and(f64::is_nan);
-        let kept: Vec<&Tensor> = inputs.iter().filter(is_kept).copied().collect();
-        if asked || any_nan(kept.iter().copied())? || is_pending(Unwanted::Nan) {
+        let is_intact = |input: &&&Tensor| !outputs.iter().any(|output| output.buffer().is(input.buffer()));
+        let is_requested = crate::decorators::scalar_argument(op).is_some_and(f64::is_nan);
+        let intact: Vec<&Tensor> = inputs.iter().filter(is_intact).copied().collect();
+        if is_requested || any_nan(intact.iter().copied())? || defer_to_function(Unwanted::Nan) {
             return Ok(());
         }
-        return Err(made(op.name(), "NaN", count, index, output, &kept)?);
+        return Err(not_finite_error(op.name(), "NaN", count, index, output, &intact)?);
     }
     Ok(())
 }
 
-/// Runs `form`, the gradient of an op.
-pub(crate) fn in_gradient<T>(form: impl FnOnce() -> T) -> T {
-    /// Restores the state, also if `form` panics.
+/// Runs `compute`, the gradient of an op.
+pub(crate) fn in_gradient<T>(compute: impl FnOnce() -> T) -> T {
+    /// Restores the state, also if `compute` panics.
     struct Leave(bool);
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -251,21 +251,26 @@ pub(crate) fn in_gradient<T>(form: impl FnOnce() -> T) -> T {
         }
     }
     let _leave = Leave(IN_GRADIENT.replace(true));
-    form()
+    compute()
 }
 
-/// Checks the gradients that a node returned (`gave`), given the gradients of its outputs (`came`).
-pub(crate) fn after_gradient(node: &Node, came: &[Option<Tensor>], gave: &[Option<Tensor>]) -> Result<()> {
+/// Checks the gradients that a node returned (`grad_inputs`), given the gradients of its outputs
+/// (`grad_outputs`).
+pub(crate) fn after_gradient(
+    node: &Node,
+    grad_outputs: &[Option<Tensor>],
+    grad_inputs: &[Option<Tensor>],
+) -> Result<()> {
     if !IS_OPEN.get() {
         return Ok(());
     }
-    for (index, grad) in gave.iter().enumerate() {
+    for (index, grad) in grad_inputs.iter().enumerate() {
         let Some(grad) = grad else { continue };
         let count = nan_count(grad)?;
         if count == 0 {
             continue;
         }
-        if any_nan(came.iter().flatten())? {
+        if any_nan(grad_outputs.iter().flatten())? {
             return Ok(());
         }
         let function = RECORDED_IN.with_borrow(|known| known.get(&node.id()).copied());

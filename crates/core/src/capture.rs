@@ -1,7 +1,7 @@
 //! Capture of whole steps, which are recorded once and replayed without host work per op:
 //! [`Device::capture`].
 
-use crate::autograd::Forming;
+use crate::autograd::FusionMode;
 use crate::backend::{Buffer, Capture, Replay, WeakBuffer};
 use crate::device::RandomPosition;
 use crate::error::{Error, Result, Text};
@@ -26,33 +26,33 @@ thread_local! {
     /// Whether this thread runs a step that is to be recorded, and the buffers that were allocated
     /// since then, by address.
     static IS_TRACED: Cell<bool> = const { Cell::new(false) };
-    static MADE: RefCell<BTreeMap<usize, WeakBuffer>> = const { RefCell::new(BTreeMap::new()) };
+    static ALLOCATED: RefCell<BTreeMap<usize, WeakBuffer>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// Records newly allocated memory for an op: it belongs to the step that this thread runs.
 #[inline]
-pub(crate) fn note_made(buffer: &Buffer) {
+pub(crate) fn record_allocation(buffer: &Buffer) {
     if IS_TRACED.get() {
-        MADE.with_borrow_mut(|made| made.insert(buffer.address(), buffer.downgrade()));
+        ALLOCATED.with_borrow_mut(|allocated| allocated.insert(buffer.address(), buffer.downgrade()));
     }
 }
 
 /// Records allocations until it is dropped.
 struct Tracing {
     was_traced: bool,
-    made: BTreeMap<usize, WeakBuffer>,
+    allocated: BTreeMap<usize, WeakBuffer>,
 }
 
 impl Tracing {
     fn begin() -> Tracing {
-        Tracing { was_traced: IS_TRACED.replace(true), made: MADE.take() }
+        Tracing { was_traced: IS_TRACED.replace(true), allocated: ALLOCATED.take() }
     }
 }
 
 impl Drop for Tracing {
     fn drop(&mut self) {
         IS_TRACED.set(self.was_traced);
-        MADE.set(std::mem::take(&mut self.made));
+        ALLOCATED.set(std::mem::take(&mut self.allocated));
     }
 }
 
@@ -93,15 +93,15 @@ pub fn only_once<T>(f: impl FnOnce() -> T) -> T {
 }
 
 /// A step that can be replayed. See [`Device::capture`].
-pub struct CapturedStep<'f, T>(Form<'f, T>);
+pub struct CapturedStep<'f, T>(Replayable<'f, T>);
 
-enum Form<'f, T> {
+enum Replayable<'f, T> {
     /// The device does not support recording: the closure runs each time, with the precision and
     /// fusion switches of the first run.
     Closure {
         step: Box<dyn FnMut() -> Result<T> + 'f>,
         precision: Option<Precision>,
-        forming: Forming,
+        fusion_mode: FusionMode,
         output: T,
     },
     Recorded(RecordedStep<T>),
@@ -141,17 +141,17 @@ impl<T> CapturedStep<'_, T> {
     /// Returns the errors of the ops of the step.
     pub fn replay(&mut self) -> Result<&T> {
         match &mut self.0 {
-            Form::Closure { step, precision, forming, output } => {
-                *output = forming.apply(|| precision::apart(*precision, step))?;
+            Replayable::Closure { step, precision, fusion_mode, output } => {
+                *output = fusion_mode.apply(|| precision::with_separate_casts(*precision, step))?;
                 Ok(output)
             }
-            Form::Recorded(recorded) => recorded.replay(),
+            Replayable::Recorded(recorded) => recorded.replay(),
         }
     }
 
     /// Returns whether the device recorded the step. Otherwise each replay runs the closure.
     pub fn is_recorded(&self) -> bool {
-        matches!(self.0, Form::Recorded(_))
+        matches!(self.0, Replayable::Recorded(_))
     }
 }
 
@@ -189,7 +189,7 @@ impl Recorded {
 }
 
 /// The properties of an op in a step that a recording depends on.
-struct Called {
+struct CalledOp {
     name: &'static str,
     inputs: SmallVec<[(Shape, DType); 4]>,
     /// A digest of the op's settings.
@@ -217,11 +217,11 @@ impl Device {
     /// the same shapes, with the same settings and the same memory, each time.
     pub fn capture<'f, T>(&self, mut step: impl FnMut() -> Result<T> + 'f) -> Result<CapturedStep<'f, T>> {
         if let Some(recorded) = self.record(&mut step)? {
-            return Ok(CapturedStep(Form::Recorded(recorded)));
+            return Ok(CapturedStep(Replayable::Recorded(recorded)));
         }
-        let (precision, forming) = (precision::current(), Forming::current());
-        let output = precision::apart(precision, &mut step)?;
-        Ok(CapturedStep(Form::Closure { step: Box::new(step), precision, forming, output }))
+        let (precision, fusion_mode) = (precision::current(), FusionMode::current());
+        let output = precision::with_separate_casts(precision, &mut step)?;
+        Ok(CapturedStep(Replayable::Closure { step: Box::new(step), precision, fusion_mode, output }))
     }
 
     /// Same as [`capture`](Device::capture), for callers that run the step themselves if the device
@@ -231,7 +231,7 @@ impl Device {
     /// Same as [`capture`](Device::capture).
     pub fn record<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<Option<RecordedStep<T>>> {
         let Some(capture) = self.backend().capture() else { return Ok(None) };
-        let (first, output) = traced(self, &mut step);
+        let (first, output) = trace_step(self, &mut step);
         let output = output?;
         if is_recording_step() {
             return Err(Error::invalid("capture", "this thread records a step already"));
@@ -241,10 +241,11 @@ impl Device {
         // Recording begins first because it can fail: another thread may be recording and using
         // random numbers.
         let recording = Recording::begin(self, capture)?;
-        let drawing = Drawing { device: self, position: self.begin_random(&state), ended: false };
-        let (second, output) = traced(self, &mut step);
+        let random_guard =
+            RandomStateGuard { device: self, position: self.begin_random(&state), ended: false };
+        let (second, output) = trace_step(self, &mut step);
         let (replay, hooks) = recording.end(output.is_ok());
-        let (from, blocks) = drawing.end();
+        let (from, blocks) = random_guard.end();
         let output = output?;
         same_ops(&first.called, &second.called)?;
         same_memory(&first.called, &second.called, state.address())?;
@@ -257,13 +258,13 @@ impl Device {
 
 /// While a step is recorded, random numbers are counted, not generated. This restores the state at
 /// the end, also if the step panics.
-struct Drawing<'a> {
+struct RandomStateGuard<'a> {
     device: &'a Device,
     position: RandomPosition,
     ended: bool,
 }
 
-impl Drawing<'_> {
+impl RandomStateGuard<'_> {
     /// Returns the position of the step's first random numbers, and the number of blocks.
     fn end(mut self) -> (u64, u64) {
         self.ended = true;
@@ -271,7 +272,7 @@ impl Drawing<'_> {
     }
 }
 
-impl Drop for Drawing<'_> {
+impl Drop for RandomStateGuard<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.device.end_random(&mut self.position);
@@ -293,13 +294,13 @@ impl<'a> Recording<'a> {
         Ok(Recording { capture, ended: false })
     }
 
-    /// Returns the recorded step, if the recording is complete (`whole`), and its hooks.
-    fn end(mut self, whole: bool) -> (Result<Arc<dyn Replay>>, Vec<Hook>) {
+    /// Returns the recorded step, if the recording is complete (`is_complete`), and its hooks.
+    fn end(mut self, is_complete: bool) -> (Result<Arc<dyn Replay>>, Vec<Hook>) {
         self.ended = true;
         let hooks = RECORDING.take().unwrap_or_default();
         let replay = self.capture.end();
         let broken = || Err(Error::invalid("capture", "the step was not recorded to its end"));
-        (if whole { replay } else { replay.and_then(|_| broken()) }, hooks)
+        (if is_complete { replay } else { replay.and_then(|_| broken()) }, hooks)
     }
 }
 
@@ -315,7 +316,7 @@ impl Drop for Recording<'_> {
 /// The trace of a step.
 #[derive(Default)]
 struct Trace {
-    called: Vec<Called>,
+    called: Vec<CalledOp>,
     /// The outputs of its ops, each once.
     outputs: BTreeMap<usize, WeakBuffer>,
     /// The buffers that it read before it wrote to them. The weak handles keep their addresses from
@@ -328,7 +329,9 @@ impl Trace {
     /// the host.
     fn outside(&mut self, tensor: &Tensor) -> Option<usize> {
         let address = tensor.buffer().address();
-        if self.outputs.contains_key(&address) || MADE.with_borrow(|made| made.contains_key(&address)) {
+        if self.outputs.contains_key(&address)
+            || ALLOCATED.with_borrow(|allocated| allocated.contains_key(&address))
+        {
             return None;
         }
         self.outside.entry(address).or_insert_with(|| tensor.buffer().downgrade());
@@ -343,22 +346,22 @@ impl Trace {
 }
 
 /// Runs `step` on `device`, and returns its trace and its result.
-fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, Result<T>) {
+fn trace_step<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, Result<T>) {
     let trace: Rc<RefCell<Trace>> = Rc::default();
-    let (noted, recorded) = (trace.clone(), device.clone());
-    let note = move |call: &crate::OpCall<'_>| {
-        let mut noted = noted.borrow_mut();
-        let outside = call.inputs.iter().map(|tensor| noted.outside(tensor)).collect();
+    let (log, recorded) = (trace.clone(), device.clone());
+    let observer = move |call: &crate::OpCall<'_>| {
+        let mut log = log.borrow_mut();
+        let outside = call.inputs.iter().map(|tensor| log.outside(tensor)).collect();
         for output in call.outputs {
-            on(&recorded, call.op, output.device())?;
-            if !precision::is_found(call) {
-                noted.outputs.insert(output.buffer().address(), output.buffer().downgrade());
+            check_device(&recorded, call.op, output.device())?;
+            if !precision::is_elided_cast(call) {
+                log.outputs.insert(output.buffer().address(), output.buffer().downgrade());
             }
         }
         let inputs = call.inputs.iter().map(|tensor| (*tensor.shape(), tensor.dtype())).collect();
         let layouts =
             call.inputs.iter().copied().chain(call.outputs).map(|tensor| *tensor.layout()).collect();
-        noted.called.push(Called {
+        log.called.push(CalledOp {
             name: call.op.name(),
             inputs,
             settings: settings(call.op),
@@ -370,14 +373,14 @@ fn traced<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trace, R
     // Casts that a precision scope cached before are not used: the casts are part of the step and
     // are recorded with it.
     let tracing = Tracing::begin();
-    let output = precision::apart(precision::current(), || observe_ops(note, step));
+    let output = precision::with_separate_casts(precision::current(), || observe_ops(observer, step));
     drop(tracing);
     (trace.take(), output)
 }
 
 /// Checks that an op runs on the device whose step is recorded: on another device it would not be
 /// replayed.
-fn on(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
+fn check_device(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
     match device.is(recorded) {
         true => Ok(()),
         false => Err(Error::invalid(
@@ -395,13 +398,13 @@ fn on(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
 fn settings(op: &Op) -> u64 {
     let mut op = op.clone();
     match &mut op {
-        Op::RandomBits(drawn) => drawn.offset = 0,
-        Op::Uniform(drawn) => drawn.offset = 0,
-        Op::Normal(drawn) => drawn.offset = 0,
-        Op::Dropout(drawn) => drawn.offset = 0,
-        Op::Attention(attention) => forget_offset(&mut attention.config),
-        Op::AttentionGrad(attention) => forget_offset(&mut attention.config),
-        Op::AttentionGradMask(attention) => forget_offset(&mut attention.config),
+        Op::RandomBits(random) => random.offset = 0,
+        Op::Uniform(random) => random.offset = 0,
+        Op::Normal(random) => random.offset = 0,
+        Op::Dropout(random) => random.offset = 0,
+        Op::Attention(attention) => reset_offset(&mut attention.config),
+        Op::AttentionGrad(attention) => reset_offset(&mut attention.config),
+        Op::AttentionGradMask(attention) => reset_offset(&mut attention.config),
         _ => {}
     }
     let mut digest = DefaultHasher::new();
@@ -409,15 +412,15 @@ fn settings(op: &Op) -> u64 {
     digest.finish()
 }
 
-fn forget_offset(config: &mut AttentionConfig) {
-    if let Some(drawn) = &mut config.dropout {
-        drawn.offset = 0;
+fn reset_offset(config: &mut AttentionConfig) {
+    if let Some(dropout) = &mut config.dropout {
+        dropout.offset = 0;
     }
 }
 
-impl Called {
+impl CalledOp {
     /// Compares everything except the buffers and layouts of the inputs.
-    fn is_as(&self, other: &Called) -> bool {
+    fn is_same_call(&self, other: &CalledOp) -> bool {
         (self.name, &self.inputs, self.settings) == (other.name, &other.inputs, other.settings)
     }
 
@@ -430,13 +433,13 @@ impl Called {
 
 /// Checks that both runs call the same ops. Otherwise each replay would repeat what only one of the
 /// runs did.
-fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
+fn same_ops(first: &[CalledOp], second: &[CalledOp]) -> Result<()> {
     let differs = |detail: Text| {
         let rule =
             "; a recorded step must call the same ops on the same shapes with the same settings each time";
         Err(Error::invalid("capture", text![detail, rule]))
     };
-    let other = first.iter().zip(second).enumerate().find(|(_, (first, second))| !first.is_as(second));
+    let other = first.iter().zip(second).enumerate().find(|(_, (first, second))| !first.is_same_call(second));
     if let Some((at, (first, second))) = other {
         return differs(match (first.name, &first.inputs) == (second.name, &second.inputs) {
             true => text![
@@ -462,9 +465,9 @@ fn same_ops(first: &[Called], second: &[Called]) -> Result<()> {
 /// Checks that both runs use the same memory. A step that reads other tensors in the second run,
 /// such as a batch that it loads itself, would read those of the recording in each replay. While it
 /// is recorded, random numbers are read from `random`.
-fn same_memory(first: &[Called], second: &[Called], random: usize) -> Result<()> {
+fn same_memory(first: &[CalledOp], second: &[CalledOp], random: usize) -> Result<()> {
     for (at, (first, second)) in first.iter().zip(second).enumerate() {
-        let moved = first.outside.iter().zip(&second.outside).position(|places| match places {
+        let moved = first.outside.iter().zip(&second.outside).position(|addresses| match addresses {
             (Some(first), Some(second)) => first != second && *second != random,
             _ => false,
         });

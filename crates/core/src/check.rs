@@ -5,7 +5,7 @@
 use crate::decorators::{Comparison, Snapshot};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::observe::{Restore, watched};
+use crate::observe::{Restore, observe_scope};
 use crate::op::Op;
 use crate::tensor::Tensor;
 use crate::{no_grad, without_precision};
@@ -44,7 +44,7 @@ pub struct CheckReport {
 struct Opened {
     config: CheckConfig,
     report: CheckReport,
-    _watched: Restore,
+    _observing: Restore,
 }
 
 thread_local! {
@@ -86,7 +86,7 @@ pub fn open_check(config: CheckConfig) -> Result<()> {
         let detail = format!("factor {}, expected a finite number of at least 0", config.factor);
         return Err(Error::invalid("check", detail));
     }
-    let opened = Opened { config, report: CheckReport::default(), _watched: watched() };
+    let opened = Opened { config, report: CheckReport::default(), _observing: observe_scope() };
     OPENED.with_borrow_mut(|all| all.push(opened));
     Ok(())
 }

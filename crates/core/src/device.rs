@@ -35,7 +35,7 @@ struct RandomState {
 thread_local! {
     /// The device and the generator that this thread uses instead of the device's generator: see
     /// [`Device::with_random`].
-    static OWN_RANDOM: RefCell<Option<(Device, RandomState)>> = const { RefCell::new(None) };
+    static THREAD_RANDOM: RefCell<Option<(Device, RandomState)>> = const { RefCell::new(None) };
 }
 
 /// The state of the random numbers before a step was recorded.
@@ -96,14 +96,14 @@ impl Device {
     /// without this call. Memory that other threads use at the same time is included.
     pub fn peak_memory_of<T>(&self, f: impl FnOnce() -> T) -> (T, usize) {
         /// Restores the peak of the whole program, also if `f` panics.
-        struct Whole<'d>(&'d Device, usize);
-        impl Drop for Whole<'_> {
+        struct RestorePeak<'d>(&'d Device, usize);
+        impl Drop for RestorePeak<'_> {
             fn drop(&mut self) {
-                let own = self.0.memory().peak;
-                self.0.0.backend.restart_peak(self.1.max(own));
+                let own_peak = self.0.memory().peak;
+                self.0.0.backend.restart_peak(self.1.max(own_peak));
             }
         }
-        let _whole = Whole(self, self.memory().peak);
+        let _restore = RestorePeak(self, self.memory().peak);
         self.0.backend.restart_peak(0);
         let result = f();
         (result, self.memory().peak)
@@ -146,15 +146,15 @@ impl Device {
     /// Returns an error if there is no memory for the state, or if another thread records a step on
     /// this device.
     pub fn draw(&self, words: usize) -> Result<(Tensor, u64)> {
-        let own = OWN_RANDOM.with_borrow_mut(|own| match own {
+        let own = THREAD_RANDOM.with_borrow_mut(|own| match own {
             Some((device, random)) if device.is(self) => Some(self.draw_from(random, words)),
             _ => None,
         });
         let mut random = self.random();
-        if let Some(drawn) = own {
+        if let Some(position) = own {
             // They are not visible to a step that another thread records.
             return match random.recorder == Some(std::thread::current().id()) {
-                false => drawn,
+                false => position,
                 true => {
                     Err(Error::invalid("random numbers", "of a generator's own, in a step that is recorded"))
                 }
@@ -199,14 +199,14 @@ impl Device {
         struct Restore(Option<(Device, RandomState)>);
         impl Drop for Restore {
             fn drop(&mut self) {
-                OWN_RANDOM.replace(self.0.take());
+                THREAD_RANDOM.replace(self.0.take());
             }
         }
         let (seed, offset) = *position;
         let random = RandomState { seed, offset, ..RandomState::default() };
-        let restore = Restore(OWN_RANDOM.replace(Some((self.clone(), random))));
+        let restore = Restore(THREAD_RANDOM.replace(Some((self.clone(), random))));
         let result = f();
-        let moved = OWN_RANDOM.with_borrow(|own| own.as_ref().map_or(offset, |(_, random)| random.offset));
+        let moved = THREAD_RANDOM.with_borrow(|own| own.as_ref().map_or(offset, |(_, random)| random.offset));
         drop(restore);
         *position = (seed, moved);
         result

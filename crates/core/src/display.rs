@@ -52,7 +52,7 @@ fn shown_elements(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
     let long: Vec<usize> =
         (0..tensor.rank()).filter(|&axis| is_shortened(tensor.dims()[axis], shorten)).collect();
     if tensor.rank() + long.len() > MAX_RANK {
-        return rows_apart(tensor, shorten);
+        return read_rows(tensor, shorten);
     }
     // The ends of an axis are two windows of a view, so that only they are copied to the host.
     let mut ends = tensor.clone();
@@ -71,7 +71,7 @@ fn shown_elements(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
 
 /// Same as [`shown_elements`], but reads one row of the first axis after another, for tensors with
 /// too many axes for one view.
-fn rows_apart(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
+fn read_rows(tensor: &Tensor, shorten: bool) -> Result<Vec<Scalar>> {
     let mut elements = Vec::new();
     for row in shown_rows(tensor.dims()[0], shorten).flatten() {
         elements.extend(shown_elements(&tensor.select(0, row)?, shorten)?);
@@ -187,8 +187,8 @@ impl Page<'_> {
     fn row<'c>(&self, text: &mut String, cells: &mut impl Iterator<Item = &'c String>) -> fmt::Result {
         let indent = self.dims.len();
         let mut column = indent;
-        for (index, shown) in shown_rows(self.dims[indent - 1], self.shorten).enumerate() {
-            let cell = match shown {
+        for (index, entry) in shown_rows(self.dims[indent - 1], self.shorten).enumerate() {
+            let cell = match entry {
                 Some(_) => cells.next().map_or("", String::as_str),
                 None => "...",
             };

@@ -196,7 +196,7 @@ impl Scalar {
     }
 
     /// Creates an integer, which saturates at the minimum of i64 and the maximum of u64.
-    pub(crate) fn whole(value: i128) -> Scalar {
+    pub(crate) fn integer(value: i128) -> Scalar {
         match u64::try_from(value) {
             Ok(value) => Scalar::from(value),
             Err(_) if value > 0 => Scalar::UInt(u64::MAX),
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(Scalar::from(u64::MAX).bits(DType::U64), u64::MAX);
         assert_eq!(Scalar::from(u64::MAX).to_string(), "18446744073709551615");
         for number in [i128::from(i64::MIN), -1, 0, i128::from(i64::MAX), i128::from(u64::MAX)] {
-            assert_eq!(Scalar::whole(number).as_i128(), number);
+            assert_eq!(Scalar::integer(number).as_i128(), number);
         }
         // Values outside the range of a dtype become its minimum or maximum.
         assert_eq!(i64::from_scalar(Scalar::from(large)), i64::MAX);

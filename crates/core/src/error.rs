@@ -392,19 +392,19 @@ impl Error {
 
 thread_local! {
     /// The op name that index errors of this thread contain.
-    static INDEX_TELLER: Cell<Option<&'static str>> = const { Cell::new(None) };
+    static INDEX_ERROR_OP: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
 /// Runs `f`, in which index errors contain the name `op`, also if a device detects them later.
-pub(crate) fn index_told_as<T>(op: &'static str, f: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn with_index_error_op<T>(op: &'static str, f: impl FnOnce() -> Result<T>) -> Result<T> {
     struct Restore(Option<&'static str>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            INDEX_TELLER.set(self.0);
+            INDEX_ERROR_OP.set(self.0);
         }
     }
-    let outer = INDEX_TELLER.get();
-    INDEX_TELLER.set(outer.or(Some(op)));
+    let outer = INDEX_ERROR_OP.get();
+    INDEX_ERROR_OP.set(outer.or(Some(op)));
     let _restore = Restore(outer);
     f().map_err(|error| error.index_of(op))
 }
@@ -412,5 +412,5 @@ pub(crate) fn index_told_as<T>(op: &'static str, f: impl FnOnce() -> Result<T>) 
 /// Returns the op name for index errors that a backend detects later: that of the op that the user
 /// called, if `op` runs as part of another one.
 pub fn index_teller(op: &'static str) -> &'static str {
-    INDEX_TELLER.get().unwrap_or(op)
+    INDEX_ERROR_OP.get().unwrap_or(op)
 }

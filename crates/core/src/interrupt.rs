@@ -5,10 +5,10 @@ use crate::error::Result;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-type Look = Rc<dyn Fn() -> Result<()>>;
+type InterruptCheck = Rc<dyn Fn() -> Result<()>>;
 
 thread_local! {
-    static LOOK: RefCell<Option<Look>> = const { RefCell::new(None) };
+    static INTERRUPT_CHECK: RefCell<Option<InterruptCheck>> = const { RefCell::new(None) };
 }
 
 /// Runs `f`. During it, `look` is called on this thread between the ops of a captured step that is
@@ -16,13 +16,13 @@ thread_local! {
 /// an error, the replay or the op stops and returns this error; changes that a step has made so far
 /// are kept.
 pub fn interruptible<T>(look: impl Fn() -> Result<()> + 'static, f: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Look>);
+    struct Restore(Option<InterruptCheck>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            LOOK.set(self.0.take());
+            INTERRUPT_CHECK.set(self.0.take());
         }
     }
-    let _restore = Restore(LOOK.replace(Some(Rc::new(look))));
+    let _restore = Restore(INTERRUPT_CHECK.replace(Some(Rc::new(look))));
     f()
 }
 
@@ -32,7 +32,7 @@ pub fn interruptible<T>(look: impl Fn() -> Result<()> + 'static, f: impl FnOnce(
 /// Returns the error of the `look` function of [`interruptible`].
 #[inline]
 pub fn check_interrupt() -> Result<()> {
-    let look = LOOK.with_borrow(Option::clone);
+    let look = INTERRUPT_CHECK.with_borrow(Option::clone);
     look.map_or(Ok(()), |look| look())
 }
 

@@ -216,9 +216,9 @@ impl Layout {
     /// Returns an error if `order` does not contain every axis exactly once.
     pub fn permute(&self, order: &[usize]) -> Result<Layout> {
         let rank = self.shape.rank();
-        let mut seen = [false; MAX_RANK];
+        let mut is_listed = [false; MAX_RANK];
         let complete = order.len() == rank
-            && order.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
+            && order.iter().all(|&axis| axis < rank && !std::mem::replace(&mut is_listed[axis], true));
         if !complete {
             return Err(Error::invalid("permute", format!("order {order:?} on shape {:?}", self.shape)));
         }
@@ -303,11 +303,11 @@ impl Layout {
     /// Removes the axes of size 1 in `drop`.
     pub fn squeeze(&self, drop: crate::shape::AxisSet) -> Layout {
         let mut strides = [0; MAX_RANK];
-        let mut kept = 0;
+        let mut rank = 0;
         for axis in 0..self.shape.rank() {
             if !drop.contains(axis) {
-                strides[kept] = self.strides[axis];
-                kept += 1;
+                strides[rank] = self.strides[axis];
+                rank += 1;
             }
         }
         Layout::of(drop.drop_from(&self.shape), strides, self.offset)

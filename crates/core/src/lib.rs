@@ -42,24 +42,24 @@ pub use check::{CheckConfig, CheckReport, OnDifference, check_ops};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, Result};
-pub use functions::bags::{BagMode, EmbeddingBagOptions, EmbeddingBagParts};
 pub use functions::closeness::Closeness;
 pub use functions::convolutions::{Conv3dOptions, ConvTranspose1dOptions, ConvTranspose3dOptions};
 pub use functions::distances::CdistMode;
+pub use functions::embedding::EmbeddingOptions;
+pub use functions::embedding_bag::{BagMode, EmbeddingBagOptions, EmbeddingBagParts};
+pub use functions::gradient::Spacing;
 pub use functions::grid::{GridMode, GridPadding};
 pub use functions::indexing::ScatterReduction;
 pub use functions::joining::{MeshgridIndexing, broadcast_shapes};
 pub use functions::losses::{
     CtcOptions, GaussianNllOptions, MultiMarginOptions, PoissonNllOptions, TripletOptions,
 };
-pub use functions::orders::Repeats;
+pub use functions::permute::Repeats;
 pub use functions::quantiles::{HistogramBins, Interpolation};
 pub use functions::resize::{InterpolateMode, InterpolateSize};
 pub use functions::running::RunningStatistics;
 pub use functions::sequences::PadSequenceOptions;
-pub use functions::slopes::Spacing;
 pub use functions::splitting::Sections;
-pub use functions::tables::EmbeddingOptions;
 pub use functions::windows::SignalWindow;
 pub use layout::Layout;
 pub use nested::NestedValues;

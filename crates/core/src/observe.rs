@@ -23,7 +23,7 @@ pub struct OpCall<'a> {
 type Observer = Rc<dyn Fn(&OpCall<'_>) -> Result<()>>;
 
 thread_local! {
-    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static OBSERVED: Cell<bool> = const { Cell::new(false) };
     /// Each observer with the state to restore at its end, unless a closure does that.
     static OBSERVERS: RefCell<Vec<(Observer, Option<Restore>)>> = const { RefCell::new(Vec::new()) };
 }
@@ -34,7 +34,7 @@ pub(crate) struct Restore(bool);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        WATCHED.set(self.0);
+        OBSERVED.set(self.0);
     }
 }
 
@@ -53,15 +53,15 @@ pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f:
     }
     OBSERVERS.with_borrow_mut(|observers| observers.push((Rc::new(observer), None)));
     let _leave = Leave;
-    let _restore = watched();
+    let _restore = observe_scope();
     f()
 }
 
 /// Installs `observer` as [`observe_ops`] does, until [`close_op_observer`] is called, for bindings
 /// to languages whose scopes are not closures.
 pub fn open_op_observer(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static) {
-    let watched = watched();
-    OBSERVERS.with_borrow_mut(|observers| observers.push((Rc::new(observer), Some(watched))));
+    let restore = observe_scope();
+    OBSERVERS.with_borrow_mut(|observers| observers.push((Rc::new(observer), Some(restore))));
 }
 
 /// Removes the observer that [`open_op_observer`] installed last on this thread.
@@ -71,19 +71,19 @@ pub fn close_op_observer() {
 
 /// Runs `f` without notifying observers, for observers that compute something themselves.
 pub fn unobserved<T>(f: impl FnOnce() -> T) -> T {
-    let _restore = Restore(WATCHED.replace(false));
+    let _restore = Restore(OBSERVED.replace(false));
     f()
 }
 
 /// Turns on observation or tracing of ops on this thread until the returned value is dropped.
-pub(crate) fn watched() -> Restore {
-    Restore(WATCHED.replace(true))
+pub(crate) fn observe_scope() -> Restore {
+    Restore(OBSERVED.replace(true))
 }
 
 /// Returns whether there is an observer. This check is the only cost of an op without one.
 #[inline(always)]
-pub(crate) fn is_watched() -> bool {
-    WATCHED.get()
+pub(crate) fn is_observed() -> bool {
+    OBSERVED.get()
 }
 
 /// Runs `apply` unobserved, then notifies the observers once, for the whole op.
@@ -94,7 +94,7 @@ pub(crate) fn apply_observed<T>(
     apply: impl FnOnce() -> Result<T>,
     outputs: impl FnOnce(&T) -> &[Tensor],
 ) -> Result<T> {
-    let _restore = Restore(WATCHED.replace(false));
+    let _restore = Restore(OBSERVED.replace(false));
     let before = check::before(inputs)?;
     let applied = trace::in_span(SpanKind::Op, op.name(), "", apply)?;
     let outputs = outputs(&applied);

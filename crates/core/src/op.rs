@@ -357,13 +357,16 @@ pub(crate) mod check {
     /// Checks that indices below `size` fit i32, the dtype in which they are returned.
     #[inline]
     pub fn positions(op: &'static str, size: usize) -> Result<()> {
-        const MOST: u64 = 1 << 31;
-        if size as u64 <= MOST {
+        const MAX_ELEMENTS: u64 = 1 << 31;
+        if size as u64 <= MAX_ELEMENTS {
             Ok(())
         } else {
             Err(Error::invalid(
                 op,
-                crate::text![format!("{size} elements, expected at most {MOST}: positions are "), DType::I32],
+                crate::text![
+                    format!("{size} elements, expected at most {MAX_ELEMENTS}: positions are "),
+                    DType::I32
+                ],
             ))
         }
     }

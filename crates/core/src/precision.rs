@@ -76,7 +76,7 @@ mod casts;
 mod half_copy;
 
 pub use half_copy::{HalfCopy, half_copy_wanted};
-pub(crate) use half_copy::{HalfCopyOfLeaf, is_found};
+pub(crate) use half_copy::{HalfCopyOfLeaf, is_elided_cast};
 
 use crate::error::{Error, Result};
 use crate::op::Op;
@@ -157,8 +157,8 @@ impl FromStr for Precision {
 
     /// Returns the precision with that name.
     fn from_str(name: &str) -> Result<Precision> {
-        let found = Precision::ALL.into_iter().find(|precision| precision.name() == name);
-        found.ok_or_else(|| {
+        let precision = Precision::ALL.into_iter().find(|precision| precision.name() == name);
+        precision.ok_or_else(|| {
             Error::invalid("precision", format!("{name:?}, expected one of f32, ieee, tf32, bf16 and f16"))
         })
     }
@@ -224,7 +224,7 @@ pub fn close_scope() -> bool {
 
 /// Runs `f` in a scope (or none) with separate casts: code that runs again later must not depend on
 /// which casts are cached then.
-pub(crate) fn apart<T>(scope: Option<Precision>, f: impl FnOnce() -> T) -> T {
+pub(crate) fn with_separate_casts<T>(scope: Option<Precision>, f: impl FnOnce() -> T) -> T {
     let casts = Some(CASTS.take());
     let _leave = Leave { scope: SCOPE.replace(scope), casts };
     f()
@@ -251,7 +251,7 @@ pub(crate) fn cast(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// Casts `tensor` as for sums: to f32 if a scope is open.
-pub(crate) fn full(tensor: &Tensor) -> Result<Tensor> {
+pub(crate) fn cast_to_f32(tensor: &Tensor) -> Result<Tensor> {
     match current() {
         Some(_) => cast(tensor, DType::F32),
         None => Ok(tensor.clone()),
@@ -279,7 +279,7 @@ impl Precision {
     }
 
     /// Same as [`operand`](Precision::operand), in memory that is not shared with other uses.
-    pub(crate) fn own_operand(self, tensor: &Tensor) -> Result<Tensor> {
+    pub(crate) fn separate_operand(self, tensor: &Tensor) -> Result<Tensor> {
         if is_cast(tensor.dtype()) { tensor.to_dtype(self.dtype()) } else { Ok(tensor.clone()) }
     }
 
@@ -291,13 +291,13 @@ impl Precision {
     /// Casts the bias of a product. It stays f32 if a residual makes the product f32.
     pub(crate) fn bias(self, bias: Option<&Tensor>, residual: Option<&Tensor>) -> Result<Option<Tensor>> {
         match residual {
-            Some(residual) if self.widens(residual) => bias.map(|bias| cast(bias, DType::F32)).transpose(),
+            Some(residual) if self.makes_f32(residual) => bias.map(|bias| cast(bias, DType::F32)).transpose(),
             _ => self.optional(bias),
         }
     }
 
     /// Returns whether a residual makes the product to which it is added f32.
-    fn widens(self, residual: &Tensor) -> bool {
+    fn makes_f32(self, residual: &Tensor) -> bool {
         self.dtype().is_half() && residual.dtype() == DType::F32
     }
 
@@ -321,7 +321,7 @@ enum Kind {
     /// Casts them to the widest dtype among them.
     Widest,
     /// Does not cast them.
-    AsTheyAre,
+    Unchanged,
 }
 
 /// The table of ops. The match is exhaustive, so that a new op needs an entry.
@@ -342,11 +342,11 @@ fn kind(op: &Op) -> Kind {
             | ReduceOp::Norm
             | ReduceOp::LogSumExp => Kind::Full,
             ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::MaxAbs => {
-                Kind::AsTheyAre
+                Kind::Unchanged
             }
         },
         Op::Unary(unary) if unary.op.autocasts_to_f32() => Kind::Full,
-        Op::Unary(_) => Kind::AsTheyAre,
+        Op::Unary(_) => Kind::Unchanged,
         Op::BinaryScalar(binary) if binary.op == BinaryOp::Pow => Kind::Full,
         Op::Binary(binary) if binary.op == BinaryOp::Pow => Kind::Full,
         Op::Binary(_)
@@ -396,7 +396,7 @@ fn kind(op: &Op) -> Kind {
         | Op::SgdStep(_)
         | Op::AdamStep(_)
         | Op::MultiTensorNorm(_)
-        | Op::Custom(_) => Kind::AsTheyAre,
+        | Op::Custom(_) => Kind::Unchanged,
     }
 }
 
@@ -415,7 +415,7 @@ pub(crate) fn prepared(scope: Precision, op: &Op, inputs: &[&Tensor]) -> Result<
         Kind::Product => Some(scope.dtype()),
         Kind::Full => Some(DType::F32),
         Kind::Widest => widest(inputs),
-        Kind::AsTheyAre => None,
+        Kind::Unchanged => None,
     };
     let Some(dtype) = dtype else { return Ok(None) };
     let permitted = with_permissions(scope, op);

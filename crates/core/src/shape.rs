@@ -477,14 +477,14 @@ impl AxisSet {
 
     /// Returns `shape` without the axes of the set.
     pub fn drop_from(self, shape: &Shape) -> Shape {
-        let mut kept = Shape::SCALAR;
+        let mut result = Shape::SCALAR;
         for (axis, &dim) in shape.dims().iter().enumerate() {
             if !self.contains(axis) {
-                kept.dims[kept.rank as usize] = dim;
-                kept.rank += 1;
+                result.dims[result.rank as usize] = dim;
+                result.rank += 1;
             }
         }
-        kept
+        result
     }
 
     /// Returns the number of elements of `shape` along the set's axes.

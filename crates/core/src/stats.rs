@@ -84,17 +84,18 @@ impl Stats {
             zeros: self.zeros + other.zeros,
             ..*moments
         };
-        let (own, others) = (self.finite() as f64, other.finite() as f64);
-        if own == 0.0 || others == 0.0 {
-            return counted(if own > 0.0 { self } else { other });
+        let (weight, other_weight) = (self.finite() as f64, other.finite() as f64);
+        if weight == 0.0 || other_weight == 0.0 {
+            return counted(if weight > 0.0 { self } else { other });
         }
-        let (own, others) = (own / (own + others), others / (own + others));
+        let (weight, other_weight) =
+            (weight / (weight + other_weight), other_weight / (weight + other_weight));
         // Chan et al. 1983, eq. 2.1: the variance within both, and that between their means.
-        let variance = own * self.std.powi(2)
-            + others * other.std.powi(2)
-            + own * others * (self.mean - other.mean).powi(2);
+        let variance = weight * self.std.powi(2)
+            + other_weight * other.std.powi(2)
+            + weight * other_weight * (self.mean - other.mean).powi(2);
         counted(&Stats {
-            mean: own * self.mean + others * other.mean,
+            mean: weight * self.mean + other_weight * other.mean,
             std: variance.sqrt(),
             min: self.min.min(other.min),
             max: self.max.max(other.max),
@@ -135,17 +136,17 @@ impl DeviceStats {
     /// # Errors
     /// Returns an error if an earlier op failed on a device, or if a step is being recorded.
     pub fn read(of: &[DeviceStats]) -> Result<Vec<Stats>> {
-        let mut found: Vec<Option<Stats>> = of.iter().map(DeviceStats::of_nothing).collect();
-        while let Some(first) = of.iter().zip(&found).find(|(_, stats)| stats.is_none()) {
+        let mut results: Vec<Option<Stats>> = of.iter().map(DeviceStats::empty_stats).collect();
+        while let Some(first) = of.iter().zip(&results).find(|(_, stats)| stats.is_none()) {
             let Some(device) = first.0.row.as_ref().map(|row| row.device().clone()) else { break };
-            let there: Vec<usize> = (0..of.len()).filter(|&at| of[at].is_on(&device)).collect();
-            let rows: Vec<&Tensor> = there.iter().filter_map(|&at| of[at].row.as_ref()).collect();
+            let on_device: Vec<usize> = (0..of.len()).filter(|&at| of[at].is_on(&device)).collect();
+            let rows: Vec<&Tensor> = on_device.iter().filter_map(|&at| of[at].row.as_ref()).collect();
             let values = values_of(&rows)?;
-            for (&at, row) in there.iter().zip(values.chunks_exact(WIDTH)) {
-                found[at] = Some(of[at].told(row));
+            for (&at, row) in on_device.iter().zip(values.chunks_exact(WIDTH)) {
+                results[at] = Some(of[at].to_stats(row));
             }
         }
-        Ok(found.into_iter().flatten().collect())
+        Ok(results.into_iter().flatten().collect())
     }
 
     fn is_on(&self, device: &Device) -> bool {
@@ -153,11 +154,11 @@ impl DeviceStats {
     }
 
     /// Returns the statistics of an empty tensor, for which no device is needed.
-    fn of_nothing(&self) -> Option<Stats> {
+    fn empty_stats(&self) -> Option<Stats> {
         self.row.is_none().then(|| Stats::of(&[]))
     }
 
-    fn told(&self, row: &[f64]) -> Stats {
+    fn to_stats(&self, row: &[f64]) -> Stats {
         let count = |value: f64| value.round().max(0.0) as usize;
         let (finite, nan, zeros) = (count(row[0]), count(row[1]), count(row[2]));
         let number = |value: f64| if finite > 0 { value } else { f64::NAN };

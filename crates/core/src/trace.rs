@@ -91,7 +91,7 @@ pub fn with_sink<T>(sink: Rc<dyn SpanSink>, f: impl FnOnce() -> T) -> T {
     }
     SINKS.with_borrow_mut(|sinks| sinks.push(sink));
     let _leave = Leave(TRACED.replace(true));
-    let _restore = observe::watched();
+    let _restore = observe::observe_scope();
     f()
 }
 
@@ -104,11 +104,11 @@ pub fn is_traced() -> bool {
 /// Runs `f` as a span, if there is a sink.
 #[inline]
 pub fn in_span<T>(kind: SpanKind, name: &str, key: &str, f: impl FnOnce() -> T) -> T {
-    if is_traced() { told(&Span { kind, name, key }, f) } else { f() }
+    if is_traced() { with_span(&Span { kind, name, key }, f) } else { f() }
 }
 
 #[cold]
-fn told<T>(span: &Span<'_>, f: impl FnOnce() -> T) -> T {
+fn with_span<T>(span: &Span<'_>, f: impl FnOnce() -> T) -> T {
     /// Ends the span, also if `f` panics.
     struct End(Vec<Rc<dyn SpanSink>>);
     impl Drop for End {

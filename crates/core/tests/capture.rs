@@ -14,11 +14,11 @@ fn a_replay_changes_what_autograd_has_saved() -> Result<()> {
         w.sum(..)
     })?;
     let product = |other: &Tensor| untouched.mul(other)?.sum(..);
-    let (before, kept) = (product(&w)?, product(&untouched.detach())?);
+    let (before, unaffected) = (product(&w)?, product(&untouched.detach())?);
     let of_output = product(&step.replay()?.expand([2])?)?;
-    assert!(kept.backward().is_ok(), "the step does not write this");
-    let told = before.backward().map(drop).expect_err("w was changed").to_string();
-    assert!(told.contains("in place"), "{told}");
+    assert!(unaffected.backward().is_ok(), "the step does not write this");
+    let message = before.backward().map(drop).expect_err("w was changed").to_string();
+    assert!(message.contains("in place"), "{message}");
     assert!(of_output.backward().is_ok(), "since the replay");
     let of_output = product(&step.replay()?.expand([2])?)?;
     step.replay()?;
@@ -30,12 +30,12 @@ fn a_replay_changes_what_autograd_has_saved() -> Result<()> {
 fn a_step_on_two_devices_is_refused() -> Result<()> {
     let (device, other) = (recording(ternion_cpu::device()), ternion_cpu::device());
     let (x, y) = (Tensor::ones([2], DType::F32, &device)?, Tensor::ones([2], DType::F32, &other)?);
-    let told = device.capture(|| {
+    let message = device.capture(|| {
         y.add_scalar(1.0)?;
         x.add_scalar(1.0)
     });
     assert_eq!(
-        told.err().map(|error| error.to_string()).as_deref(),
+        message.err().map(|error| error.to_string()).as_deref(),
         Some(
             "capture: add_scalar runs on cpu: a step that is recorded on recording replays nothing elsewhere; name the device of its tensors"
         )
@@ -48,7 +48,7 @@ fn a_step_on_two_devices_is_refused() -> Result<()> {
 fn another_thread_draws_nothing_while_a_step_is_recorded() -> Result<()> {
     let device = recording(ternion_cpu::device());
     let mut runs = 0;
-    let mut told = None;
+    let mut message = None;
     let at = device.random_position();
     device.capture(|| {
         runs += 1;
@@ -56,11 +56,11 @@ fn another_thread_draws_nothing_while_a_step_is_recorded() -> Result<()> {
         if runs == 2 {
             let there = device.clone();
             let elsewhere = std::thread::spawn(move || Tensor::rand([8], DType::F32, &there).map(drop));
-            told = elsewhere.join().expect("no panic").err().map(|error| error.to_string());
+            message = elsewhere.join().expect("no panic").err().map(|error| error.to_string());
         }
         Ok(drawn)
     })?;
-    assert_eq!(told.as_deref(), Some("random numbers: another thread records a step on this device"));
+    assert_eq!(message.as_deref(), Some("random numbers: another thread records a step on this device"));
     assert_eq!(
         device.random_position().1 - at.1,
         2,

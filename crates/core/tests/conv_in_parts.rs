@@ -2,7 +2,7 @@
 //! maximum number of patches is global to the process.
 
 use std::sync::atomic::Ordering;
-use ternion_core::ops::conv::MOST_PATCHES;
+use ternion_core::ops::conv::MAX_PATCHES;
 use ternion_core::{Conv2dOptions, DType, Result, Tensor, decorators::Composed};
 
 /// Computes the convolution and its gradients, only with im2col and matrix products.
@@ -31,11 +31,11 @@ fn all(dtype: DType) -> Result<Vec<Vec<f64>>> {
 #[test]
 fn parts_of_the_images_give_what_all_of_them_give() -> Result<()> {
     for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 1e-5), (DType::BF16, 1e-2)] {
-        MOST_PATCHES.store(usize::MAX, Ordering::Relaxed);
+        MAX_PATCHES.store(usize::MAX, Ordering::Relaxed);
         let whole = all(dtype)?;
         // An image has 4 * 9 * 3 * 5 patch elements: parts of one, two and three images.
         for most in [1, 2 * 540 + 100, 3 * 540] {
-            MOST_PATCHES.store(most, Ordering::Relaxed);
+            MAX_PATCHES.store(most, Ordering::Relaxed);
             for (at, (parts, whole)) in all(dtype)?.iter().zip(&whole).enumerate() {
                 assert_eq!(parts.len(), whole.len());
                 for (part, whole) in parts.iter().zip(whole) {

@@ -466,7 +466,7 @@ fn a_scope_collects_and_the_program_goes_on() -> Result<()> {
 }
 
 #[test]
-fn a_scope_allows_what_it_is_told_to() -> Result<()> {
+fn a_scope_allows_what_it_is_configured_to() -> Result<()> {
     let cpu = ternion_cpu::device();
     let (faulty, _) = Faulty::device("sin", Fault::Adds(1e-6));
     let x = Tensor::full([4], 0.5f32, DType::F32, &faulty)?;
@@ -490,7 +490,7 @@ fn a_scope_allows_what_it_is_told_to() -> Result<()> {
 }
 
 #[test]
-fn a_copy_that_broadcasts_is_compared_as_it_lies() -> Result<()> {
+fn a_copy_that_broadcasts_is_compared_in_its_layout() -> Result<()> {
     let (faulty, _) = Faulty::device("copy", Fault::Adds(1.0));
     let ones = |device: &Device| Tensor::ones([3], DType::F32, device);
     let right = Composed::new(ternion_cpu::device());

@@ -17,9 +17,9 @@ fn from_one(count: usize) -> Tensor {
     Tensor::iota(count, DType::F32, 1.0, 1.0, &ternion_cpu::device()).unwrap()
 }
 
-fn backwards(count: i64, beside: &Tensor) -> Tensor {
-    let places: Vec<i64> = (0..count).rev().collect();
-    Tensor::from_slice(&places, [places.len()], beside.device()).unwrap()
+fn backwards(count: i64, like: &Tensor) -> Tensor {
+    let indices: Vec<i64> = (0..count).rev().collect();
+    Tensor::from_slice(&indices, [indices.len()], like.device()).unwrap()
 }
 
 #[test]
@@ -94,19 +94,22 @@ fn compare_aliased(call: &OpCall<'_>, compared: &Compared) -> Result<()> {
     let Some(reused) = reused(call) else { return Ok(()) };
     let model = call.inputs[reused];
     let fits = |at: usize| at != reused && is_like(call.inputs[at], model.shape(), model.dtype());
-    let places: Vec<usize> = (0..call.inputs.len()).filter(|&at| fits(at)).collect();
-    let mut choices: Vec<Vec<usize>> = places.iter().map(|&at| vec![at]).collect();
-    choices.push(places);
+    let indices: Vec<usize> = (0..call.inputs.len()).filter(|&at| fits(at)).collect();
+    let mut choices: Vec<Vec<usize>> = indices.iter().map(|&at| vec![at]).collect();
+    choices.push(indices);
     for choice in choices {
         let destination = model.copy()?;
-        let apart = |at: usize| if at == reused || choice.contains(&at) { model } else { call.inputs[at] };
-        let apart: Vec<Tensor> = (0..call.inputs.len()).map(|at| apart(at).copy()).collect::<Result<_>>()?;
+        let copies = |at: usize| if at == reused || choice.contains(&at) { model } else { call.inputs[at] };
+        let copies: Vec<Tensor> =
+            (0..call.inputs.len()).map(|at| copies(at).copy()).collect::<Result<_>>()?;
         // Values that are not valid indices, where an index is the destination, are errors in both
         // cases.
-        let Ok(expected) = apply_one(call.op.clone(), &apart.iter().collect::<Vec<_>>()) else { continue };
+        let Ok(expected) = apply_one(call.op.clone(), &copies.iter().collect::<Vec<_>>()) else { continue };
         let is_destination = |at: usize| at == reused || choice.contains(&at);
-        let inputs =
-            apart.iter().enumerate().map(|(at, input)| if is_destination(at) { &destination } else { input });
+        let inputs = copies
+            .iter()
+            .enumerate()
+            .map(|(at, input)| if is_destination(at) { &destination } else { input });
         apply_into(call.op.clone(), &inputs.collect::<Vec<_>>(), &destination)?;
         let (got, want) = (values_of(&destination)?.1, values_of(&expected)?.1);
         let same = got.data.iter().zip(&want.data).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()));
@@ -126,9 +129,9 @@ fn sweep(row: &OpCase, dtype: DType, compared: &Compared) {
         let inputs: Vec<Tensor> = inputs
             .map(|(input, array)| place(array, input.class.dtype(dtype), None, &device).unwrap())
             .collect();
-        let seen = compared.clone();
+        let count = compared.clone();
         let watched = || no_grad(|| run(&inputs, &device, dtype));
-        observe_ops(move |call| no_grad(|| compare_aliased(call, &seen)), watched).unwrap();
+        observe_ops(move |call| no_grad(|| compare_aliased(call, &count)), watched).unwrap();
     }
 }
 

@@ -40,10 +40,10 @@ fn bits(tensor: &Tensor) -> Result<Vec<u8>> {
 /// Returns the ops that `f` applies, in order, with their names.
 fn ops_of<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, Vec<(String, Op)>)> {
     let ops = Rc::new(RefCell::new(Vec::new()));
-    let seen = ops.clone();
+    let log = ops.clone();
     let result = observe_ops(
         move |call| {
-            seen.borrow_mut().push((call.op.name().to_owned(), call.op.clone()));
+            log.borrow_mut().push((call.op.name().to_owned(), call.op.clone()));
             Ok(())
         },
         f,
@@ -393,8 +393,8 @@ fn a_checkpointed_segment_runs_again_in_its_precision() -> Result<()> {
                     // runs again.
                     x.linear(&w, None)?;
                 }
-                let held = w.clone();
-                let outputs = checkpoint(move |inputs| Ok(vec![segment(&inputs[0], &held)?]), &[&x])?;
+                let weight = w.clone();
+                let outputs = checkpoint(move |inputs| Ok(vec![segment(&inputs[0], &weight)?]), &[&x])?;
                 outputs[0].square()?.sum(..)
             })?;
             let checkpointed = loss.backward()?;
@@ -540,12 +540,12 @@ fn parts_of_bf16_are_allowed_unless_a_scope_or_the_product_forbids_them() -> Res
 }
 
 #[test]
-fn a_wrong_call_is_told_as_outside() -> Result<()> {
+fn a_wrong_call_is_reported_as_outside() -> Result<()> {
     let device = device();
     let (x, w) = (numbers(&[4, 3], &device), numbers(&[4, 3], &device));
     let wrong = || -> Result<Vec<Option<String>>> {
-        let turned = w.t()?;
-        let results = [x.matmul(&w), x.add(&turned), x.linear(&turned, None), x.softmax(5)];
+        let transposed = w.t()?;
+        let results = [x.matmul(&w), x.add(&transposed), x.linear(&transposed, None), x.softmax(5)];
         Ok(results.into_iter().map(|result| result.err().map(|error| error.to_string())).collect())
     };
     let outside = wrong()?;
@@ -560,8 +560,8 @@ fn precisions_have_names() {
         assert_eq!(precision.name().parse::<Precision>().ok(), Some(precision));
         assert_eq!(precision.to_string(), precision.name());
     }
-    let told = "half".parse::<Precision>().expect_err("no such precision").to_string();
-    assert_eq!(told, "precision: \"half\", expected one of f32, ieee, tf32, bf16 and f16");
+    let message = "half".parse::<Precision>().expect_err("no such precision").to_string();
+    assert_eq!(message, "precision: \"half\", expected one of f32, ieee, tf32, bf16 and f16");
     assert_eq!(Precision::default(), Precision::F32);
     assert_eq!(Precision::ALL.map(Precision::needs_loss_scale), [false, false, false, false, true]);
 }

@@ -5,17 +5,17 @@
 //! the second run is traversed from the segment's outputs to its inputs, and no further: nodes
 //! before the segment, and their hooks, belong to the backward pass that requested the gradient.
 
+use super::backward::{Boundary, grad_within};
 use super::context::Context;
 use super::gradients::TensorId;
 use super::node::{External, Grads, next_node_id};
 use super::record::record_external;
-use super::walk::{Boundary, grad_within};
-use super::{Forming, GradOptions, enable_grad, mode, no_grad};
+use super::{FusionMode, GradOptions, enable_grad, mode, no_grad};
 use crate::backend::{Buffer, WeakBuffer};
 use crate::error::{Error, Result, Text};
 use crate::observe::{OpCall, observe_ops};
 use crate::op::Saves;
-use crate::precision::{self, Precision, is_found};
+use crate::precision::{self, Precision, is_elided_cast};
 use crate::tensor::Tensor;
 use crate::{DType, Shape, text};
 use smallvec::SmallVec;
@@ -35,7 +35,7 @@ struct Checkpoint {
     arguments: usize,
     random_position: (u64, u64),
     precision: Option<Precision>,
-    forming: Forming,
+    fusion_mode: FusionMode,
     first: Trace,
 }
 
@@ -77,8 +77,9 @@ pub fn checkpoint(
     let random_position = device.random_position();
     let start = next_node_id();
     let precision = precision::current();
-    let forming = Forming::current();
-    let Ran { outputs, mut trace, captured } = Ran::of(start, &f, &separate(&inputs, false)?, precision)?;
+    let fusion_mode = FusionMode::current();
+    let SegmentRun { outputs, mut trace, captured } =
+        SegmentRun::of(start, &f, &separate(&inputs, false)?, precision)?;
     let arguments = inputs.len();
     inputs.extend(captured);
     if !inputs.iter().any(Tensor::needs_grad) {
@@ -87,8 +88,15 @@ pub fn checkpoint(
     trace.reads.retain(Read::is_unchanged);
     let handles = inputs.clone();
     let handles: Vec<&Tensor> = handles.iter().collect();
-    let segment =
-        Checkpoint { f: Box::new(f), inputs, arguments, random_position, precision, forming, first: trace };
+    let segment = Checkpoint {
+        f: Box::new(f),
+        inputs,
+        arguments,
+        random_position,
+        precision,
+        fusion_mode,
+        first: trace,
+    };
     let outputs = outputs.into_iter().map(|tensor| tensor.detach()).collect();
     Ok(record_external(std::sync::Arc::new(segment), &handles, outputs, Saves::NOTHING))
 }
@@ -109,7 +117,7 @@ fn separate(arguments: &[Tensor], linked: bool) -> Result<Vec<Tensor>> {
 
 /// The outputs and the trace of a segment's run, and the tensors from outside that it used and that
 /// need a gradient.
-struct Ran {
+struct SegmentRun {
     outputs: Vec<Tensor>,
     trace: Trace,
     captured: Vec<Tensor>,
@@ -123,12 +131,12 @@ struct Trace {
     /// Buffers from outside the segment. Those that the segment changes itself (running statistics)
     /// are not checked.
     reads: Vec<Read>,
-    /// The indices of the buffers in `reads` and in `made`, in the order in which they occurred, by
-    /// address.
-    seen: HashMap<usize, usize>,
+    /// The indices of the buffers in `reads` and in `allocated`, in the order in which they
+    /// occurred, by address.
+    buffer_indices: HashMap<usize, usize>,
     /// Buffers that the segment allocated or wrote first. The weak handles keep their addresses
     /// from being reused.
-    made: Vec<WeakBuffer>,
+    allocated: Vec<WeakBuffer>,
     /// Tensors from outside that the segment changed in place.
     changed: Vec<Tensor>,
 }
@@ -168,8 +176,8 @@ fn kind(tensor: &Tensor) -> (Shape, DType) {
 impl Trace {
     /// Records that `tensor` is read from outside, unless it is known, and returns its index.
     fn read(&mut self, tensor: &Tensor) -> usize {
-        let next = self.seen.len();
-        match self.seen.entry(tensor.buffer().address()) {
+        let next = self.buffer_indices.len();
+        match self.buffer_indices.entry(tensor.buffer().address()) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let (memory, version) = (tensor.buffer().downgrade(), tensor.buffer().version());
@@ -179,7 +187,7 @@ impl Trace {
         }
     }
 
-    fn note(&mut self, call: &OpCall<'_>) {
+    fn record_call(&mut self, call: &OpCall<'_>) {
         let mut digest = DefaultHasher::new();
         format!("{:?}", call.op).hash(&mut digest);
         // An in-place op is observed after it has run: the buffer that it changed was not read from
@@ -192,36 +200,44 @@ impl Trace {
         let outputs = call.outputs.iter().map(kind).collect();
         self.steps.push(Step { op: call.op.name(), call: digest.finish(), outputs });
         for output in call.outputs {
-            if !is_found(call) {
-                self.note_change(output);
+            if !is_elided_cast(call) {
+                self.record_change(output);
             }
-            let next = self.seen.len();
-            if let Entry::Vacant(new) = self.seen.entry(output.buffer().address()) {
+            let next = self.buffer_indices.len();
+            if let Entry::Vacant(new) = self.buffer_indices.entry(output.buffer().address()) {
                 new.insert(next);
-                self.made.push(output.buffer().downgrade());
+                self.allocated.push(output.buffer().downgrade());
             }
         }
     }
 
     /// Records `output` if it is a tensor from outside that an op changed in place. A buffer that
     /// an op allocates has version 0.
-    fn note_change(&mut self, output: &Tensor) {
+    fn record_change(&mut self, output: &Tensor) {
         let buffer = output.buffer();
         if buffer.version() == 0 {
             return;
         }
-        let is_made = self.made.iter().any(|made| made.upgrade().is_some_and(|made| made.is(buffer)));
+        let is_allocated = self
+            .allocated
+            .iter()
+            .any(|allocated| allocated.upgrade().is_some_and(|allocated| allocated.is(buffer)));
         let is_known = |known: &Tensor| known.buffer().is(buffer) && known.layout() == output.layout();
-        if !is_made && !self.changed.iter().any(is_known) {
+        if !is_allocated && !self.changed.iter().any(is_known) {
             self.changed.push(output.detach());
         }
     }
 }
 
-impl Ran {
+impl SegmentRun {
     /// Runs the segment with recording. Nodes with ids from `start` on belong to the segment, and
     /// so do the casts of a precision scope, which both runs create.
-    fn of(start: u64, f: &SegmentFn, arguments: &[Tensor], precision: Option<Precision>) -> Result<Ran> {
+    fn of(
+        start: u64,
+        f: &SegmentFn,
+        arguments: &[Tensor],
+        precision: Option<Precision>,
+    ) -> Result<SegmentRun> {
         let trace: Rc<RefCell<Trace>> = Rc::default();
         // Arguments are recorded as read even if no op reads them, and have the first indices, so
         // that these are the same in both runs.
@@ -230,23 +246,24 @@ impl Ran {
         });
         let log = trace.clone();
         let observer = move |call: &OpCall<'_>| {
-            log.borrow_mut().note(call);
+            log.borrow_mut().record_call(call);
             Ok(())
         };
-        let watched = || precision::apart(precision, || observe_ops(observer, || f(arguments)));
-        let (outputs, mut captured) = mode::capture_inputs(start, || enable_grad(watched));
+        let observed_run =
+            || precision::with_separate_casts(precision, || observe_ops(observer, || f(arguments)));
+        let (outputs, mut captured) = mode::capture_inputs(start, || enable_grad(observed_run));
         let outputs = outputs?;
         // An output may be a tensor from outside, unchanged.
         let outside = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < start);
         captured.extend(outputs.iter().filter(outside).cloned());
-        let mut seen: HashSet<TensorId> = HashSet::new();
-        captured.retain(|tensor| tensor.id().is_some_and(|id| seen.insert(id)));
+        let mut known_ids: HashSet<TensorId> = HashSet::new();
+        captured.retain(|tensor| tensor.id().is_some_and(|id| known_ids.insert(id)));
         let mut trace = trace.take();
         trace.outputs = outputs.iter().map(kind).collect();
         // Indices and handles are needed only while the segment runs. A segment saves only its
         // inputs.
-        (trace.seen, trace.made) = Default::default();
-        Ok(Ran { outputs, trace, captured })
+        (trace.buffer_indices, trace.allocated) = Default::default();
+        Ok(SegmentRun { outputs, trace, captured })
     }
 }
 
@@ -261,22 +278,23 @@ impl External for Checkpoint {
         grad_outputs: &[Option<Tensor>],
         create_graph: bool,
     ) -> Result<Grads> {
-        self.must_be_unchanged()?;
+        self.check_unchanged()?;
         let device = self.inputs[0].device();
         let position = device.random_position();
         device.set_random_position(self.random_position);
         let start = next_node_id();
         let before =
             self.first.changed.iter().map(|tensor| no_grad(|| tensor.copy())).collect::<Result<Vec<_>>>()?;
-        let run =
-            |arguments: &[Tensor]| self.forming.apply(|| Ran::of(start, &*self.f, arguments, self.precision));
+        let run = |arguments: &[Tensor]| {
+            self.fusion_mode.apply(|| SegmentRun::of(start, &*self.f, arguments, self.precision))
+        };
         let rerun = separate(&self.inputs[..self.arguments], create_graph)
             .and_then(|arguments| Ok((run(&arguments)?, arguments)));
         device.set_random_position(position);
         let changed = self.first.changed.iter().zip(&before);
         no_grad(|| changed.into_iter().try_for_each(|(tensor, before)| tensor.copy_(before)))?;
         let (second, arguments) = rerun?;
-        self.must_repeat(&second)?;
+        self.check_repeats(&second)?;
         let edge = arguments.iter().chain(&self.inputs[self.arguments..]);
         let targets: Vec<Option<Tensor>> = edge
             .enumerate()
@@ -289,17 +307,18 @@ impl External for Checkpoint {
             .filter_map(|(output, grad)| Some((output, grad.clone()?)))
             .filter(|(output, _)| output.needs_grad())
             .unzip();
-        let wanted: Vec<Tensor> = targets.iter().flatten().cloned().collect();
+        let needed_tensors: Vec<Tensor> = targets.iter().flatten().cloned().collect();
         let options = GradOptions { create_graph, allow_unused: true, ..Default::default() };
         let boundary = Boundary::new(start, &arguments);
-        let mut found = grad_within(&boundary, &roots, &wanted, &cotangents, options)?.into_iter();
-        Ok(targets.iter().map(|target| target.as_ref().and_then(|_| found.next().flatten())).collect())
+        let mut input_grads =
+            grad_within(&boundary, &roots, &needed_tensors, &cotangents, options)?.into_iter();
+        Ok(targets.iter().map(|target| target.as_ref().and_then(|_| input_grads.next().flatten())).collect())
     }
 }
 
 impl Checkpoint {
     /// Checks that no tensor that the segment read was changed in place.
-    fn must_be_unchanged(&self) -> Result<()> {
+    fn check_unchanged(&self) -> Result<()> {
         for read in &self.first.reads {
             let Some(buffer) = read.changed() else { continue };
             let input = self.inputs.iter().position(|input| input.buffer().is(&buffer));
@@ -314,11 +333,11 @@ impl Checkpoint {
     }
 
     /// Returns an error if the trace of the second run differs from that of the first.
-    fn must_repeat(&self, second: &Ran) -> Result<()> {
+    fn check_repeats(&self, second: &SegmentRun) -> Result<()> {
         let differs = self
-            .captured_otherwise(&second.captured)
-            .or_else(|| self.first.other_outputs(&second.trace))
-            .or_else(|| self.first.other_steps(&second.trace));
+            .captured_difference(&second.captured)
+            .or_else(|| self.first.output_difference(&second.trace))
+            .or_else(|| self.first.step_difference(&second.trace));
         match differs {
             Some(detail) => Err(Error::autograd(text!["checkpoint: the segment ", detail])),
             None => Ok(()),
@@ -326,7 +345,7 @@ impl Checkpoint {
     }
 
     /// Describes how the tensors that the second run used differ from those of the first.
-    fn captured_otherwise(&self, second: &[Tensor]) -> Option<Text> {
+    fn captured_difference(&self, second: &[Tensor]) -> Option<Text> {
         let first = &self.inputs[self.arguments..];
         let among = |tensor: &Tensor, others: &[Tensor]| others.iter().any(|other| other.id() == tensor.id());
         let missing = first.iter().find(|tensor| !among(tensor, second));
@@ -347,7 +366,7 @@ impl Checkpoint {
 }
 
 impl Trace {
-    fn other_steps(&self, second: &Trace) -> Option<Text> {
+    fn step_difference(&self, second: &Trace) -> Option<Text> {
         let mut steps = self.steps.iter().zip(&second.steps).enumerate();
         if let Some((at, (one, two))) = steps.find(|(_, (one, two))| one != two) {
             return Some(match one.op == two.op && one.outputs == two.outputs {
@@ -366,7 +385,7 @@ impl Trace {
         (one != two).then(|| format!("ran {one} ops at first and {two} when it was run again").into())
     }
 
-    fn other_outputs(&self, second: &Trace) -> Option<Text> {
+    fn output_difference(&self, second: &Trace) -> Option<Text> {
         let (one, two) = (self.outputs.len(), second.outputs.len());
         if one != two {
             return Some(format!("gave {one} outputs at first and {two} when it was run again").into());

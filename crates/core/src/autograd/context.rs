@@ -39,10 +39,10 @@ impl Context<'_> {
         &self,
         what: &str,
         index: usize,
-        kept: Option<&'t Option<(Tensor, u64)>>,
+        saved_entry: Option<&'t Option<(Tensor, u64)>>,
     ) -> Result<&'t Tensor> {
         let op = self.node.function().name();
-        let Some(Some((tensor, saved))) = kept else {
+        let Some(Some((tensor, saved))) = saved_entry else {
             return Err(Error::autograd(format!("{op} did not save its {what} {index}")));
         };
         let now = tensor.buffer().version();
@@ -120,7 +120,7 @@ impl Context<'_> {
     /// Provides the gradient that the rule returns for input `index` in rounded form.
     pub fn give_rounded(&self, index: usize, rounded: Option<Tensor>) {
         if let Some(rounded) = rounded {
-            self.fusion.give(Extra::Rounded, index, rounded);
+            self.fusion.provide(Extra::Rounded, index, rounded);
         }
     }
 
@@ -136,7 +136,7 @@ impl Context<'_> {
     pub fn pre_activation(&self, index: usize) -> Option<PreActivation> {
         let (edge, op, output) = self.activated(index)?;
         let takes_column_sums = takes_column_sums(&edge.node);
-        edge.node.kept_output(output as usize).map(|z| PreActivation { op, z, takes_column_sums })
+        edge.node.saved_output(output as usize).map(|z| PreActivation { op, z, takes_column_sums })
     }
 
     /// Returns the activation that computed input `index`, and the output of its node from which
@@ -151,7 +151,7 @@ impl Context<'_> {
     /// accumulator dtype.
     pub fn give_column_sums(&self, index: usize, sums: Option<Tensor>) {
         if let Some(sums) = sums {
-            self.fusion.give(Extra::ColumnSums, index, sums);
+            self.fusion.provide(Extra::ColumnSums, index, sums);
         }
     }
 
@@ -168,7 +168,7 @@ impl Context<'_> {
         match self.activated(index) {
             Some((.., PRE_ACTIVATION)) => self.fusion.skip(index),
             Some(_) if self.fusion.of_input(index).is_none() => {
-                self.fusion.give(Extra::OfRelu, index, grad.clone());
+                self.fusion.provide(Extra::OfRelu, index, grad.clone());
             }
             _ => {}
         }

@@ -58,14 +58,14 @@ pub fn with_gradient(
 pub fn given_gradients(outputs: &[Tensor]) -> Vec<&'static str> {
     let mut stack: Vec<Arc<Node>> =
         outputs.iter().filter_map(|output| Some(output.0.edge.as_ref()?.node.clone())).collect();
-    let mut seen: HashSet<u64> = stack.iter().map(|node| node.id()).collect();
+    let mut visited: HashSet<u64> = stack.iter().map(|node| node.id()).collect();
     let mut names = Vec::new();
     while let Some(node) = stack.pop() {
         let is_given = matches!(node.function(), Function::Segment(_) | Function::Op(Op::Custom(_)));
         if is_given && !names.contains(&node.function().name()) {
             names.push(node.function().name());
         }
-        for edge in node.edges().iter().flatten().filter(|edge| seen.insert(edge.node.id())) {
+        for edge in node.edges().iter().flatten().filter(|edge| visited.insert(edge.node.id())) {
             stack.push(edge.node.clone());
         }
     }

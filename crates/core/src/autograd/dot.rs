@@ -39,23 +39,23 @@ impl Tensor {
         let Some(Edge { node: root, index }) = &self.0.edge else {
             return Err(Error::autograd("to_dot: nothing was recorded for this tensor"));
         };
-        let mut drawing = Drawing::new(options);
+        let mut writer = DotWriter::new(options);
         let mut result = format!("result\\n{:?} {}", self.shape(), self.dtype());
         if options.statistics {
             result.push_str(&format!("\\nvalues: {}", self.detach().stats()?));
         }
-        drawing.line(format_args!("  result [label=\"{result}\", shape=ellipse];"));
-        drawing.line(format_args!("  n{} -> result;", root.id()));
-        drawing.outputs.insert((root.id(), *index), format!("{:?} {}", self.shape(), self.dtype()));
-        let nodes = drawing.edges(root);
-        nodes.iter().try_for_each(|node| drawing.describe(node))?;
-        drawing.text.push_str("}\n");
-        Ok(drawing.text)
+        writer.line(format_args!("  result [label=\"{result}\", shape=ellipse];"));
+        writer.line(format_args!("  n{} -> result;", root.id()));
+        writer.outputs.insert((root.id(), *index), format!("{:?} {}", self.shape(), self.dtype()));
+        let nodes = writer.edges(root);
+        nodes.iter().try_for_each(|node| writer.describe(node))?;
+        writer.text.push_str("}\n");
+        Ok(writer.text)
     }
 }
 
 /// The state of a drawing that is being written.
-struct Drawing<'a> {
+struct DotWriter<'a> {
     text: String,
     options: DotOptions<'a>,
     names: HashMap<TensorId, &'a str>,
@@ -63,10 +63,10 @@ struct Drawing<'a> {
     outputs: BTreeMap<(u64, u32), String>,
 }
 
-impl<'a> Drawing<'a> {
-    fn new(options: DotOptions<'a>) -> Drawing<'a> {
+impl<'a> DotWriter<'a> {
+    fn new(options: DotOptions<'a>) -> DotWriter<'a> {
         let named = |(name, tensor): &'a (String, Tensor)| Some((tensor.id()?, name.as_str()));
-        Drawing {
+        DotWriter {
             text: "digraph ternion {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n".into(),
             options,
             names: options.names.iter().filter_map(named).collect(),
@@ -76,7 +76,7 @@ impl<'a> Drawing<'a> {
 
     /// Writes every edge of the graph of `root`, and returns its nodes.
     fn edges(&mut self, root: &Arc<Node>) -> Vec<Arc<Node>> {
-        let mut seen = HashSet::from([root.id()]);
+        let mut visited = HashSet::from([root.id()]);
         let (mut stack, mut nodes) = (vec![root.clone()], Vec::new());
         while let Some(node) = stack.pop() {
             for (index, edge) in node.edges().iter().enumerate() {
@@ -85,7 +85,7 @@ impl<'a> Drawing<'a> {
                 let kind = format!("{shape:?} {dtype}");
                 self.line(format_args!("  n{} -> n{} [label=\"{kind}\"];", edge.node.id(), node.id()));
                 self.outputs.insert((edge.node.id(), edge.index), kind);
-                if seen.insert(edge.node.id()) {
+                if visited.insert(edge.node.id()) {
                     stack.push(edge.node.clone());
                 }
             }
@@ -103,7 +103,7 @@ impl<'a> Drawing<'a> {
             label.push_str(&format!("\\n{name}{kind}"));
         }
         if self.options.statistics {
-            for (what, tensor) in node.kept() {
+            for (what, tensor) in node.saved_tensors() {
                 label.push_str(&format!("\\n{what}: {}", tensor.stats()?));
             }
             if node.is_freed() {

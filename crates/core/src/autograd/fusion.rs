@@ -41,9 +41,9 @@ pub(super) struct Fusion {
     /// column sums.
     is_offered: bool,
     /// What was provided with the gradient of an output.
-    came: Option<(Extra, Tensor)>,
+    received: Option<(Extra, Tensor)>,
     /// What the rule provided with the gradients of inputs.
-    given: RefCell<SmallVec<[(usize, (Extra, Tensor)); 1]>>,
+    provided: RefCell<SmallVec<[(usize, (Extra, Tensor)); 1]>>,
 }
 
 /// Data that can be provided with a gradient, computed in the same pass.
@@ -73,22 +73,22 @@ fn bit(index: usize) -> u64 {
 
 impl Fusion {
     /// Returns the offer for `node`. `partial` takes the sum that has arrived for an edge so far,
-    /// and `is_watched` returns whether the gradient of an output of a node is observed.
+    /// and `is_output_observed` returns whether the gradient of an output of a node is observed.
     pub(super) fn of(
         node: &Node,
         needs: &[bool],
-        came: Option<(Extra, Tensor)>,
+        received: Option<(Extra, Tensor)>,
         mut partial: impl FnMut(&Edge) -> Option<Partial>,
-        is_watched: impl Fn(&Node, u32) -> bool,
+        is_output_observed: impl Fn(&Node, u32) -> bool,
     ) -> Fusion {
-        let mut fusion = Fusion { is_offered: true, came, ..Fusion::default() };
+        let mut fusion = Fusion { is_offered: true, received, ..Fusion::default() };
         let partials = fusion.partials.get_mut();
         for (index, edge) in node.edges().iter().enumerate() {
             let edge = edge.as_ref().filter(|_| needs[index]);
             partials.push(edge.and_then(&mut partial));
-            let is_unwatched =
-                |node: &Node| ![ACTIVATED, PRE_ACTIVATION].iter().any(|&at| is_watched(node, at));
-            let skips = |node: &Node| node.activation().is_some() && is_unwatched(node);
+            let is_unobserved =
+                |node: &Node| ![ACTIVATED, PRE_ACTIVATION].iter().any(|&at| is_output_observed(node, at));
+            let skips = |node: &Node| node.activation().is_some() && is_unobserved(node);
             if edge.is_some_and(|edge| edge.index == ACTIVATED && skips(&edge.node)) {
                 fusion.may_skip |= bit(index);
             }
@@ -126,17 +126,17 @@ impl Fusion {
 
     /// Returns what was provided with the gradient of an output, if it is of this kind.
     pub(super) fn of_output(&self, extra: Extra) -> Option<Tensor> {
-        self.came.as_ref().filter(|(kind, _)| *kind == extra).map(|(_, tensor)| tensor.clone())
+        self.received.as_ref().filter(|(kind, _)| *kind == extra).map(|(_, tensor)| tensor.clone())
     }
 
-    pub(super) fn give(&self, extra: Extra, index: usize, tensor: Tensor) {
-        self.given.borrow_mut().push((index, (extra, tensor)));
+    pub(super) fn provide(&self, extra: Extra, index: usize, tensor: Tensor) {
+        self.provided.borrow_mut().push((index, (extra, tensor)));
     }
 
     /// Returns what the rule provided with the gradient of input `index`.
     pub(super) fn of_input(&self, index: usize) -> Option<(Extra, Tensor)> {
-        let given = self.given.borrow();
-        given.iter().find(|(at, _)| *at == index).map(|(_, extra)| extra.clone())
+        let provided = self.provided.borrow();
+        provided.iter().find(|(at, _)| *at == index).map(|(_, extra)| extra.clone())
     }
 
     /// Returns the partial sums that were not taken.

@@ -1,10 +1,11 @@
 //! The autograd graph and the backward pass.
 //!
 //! A [`Node`] is created for each op through which a gradient must flow. It contains edges to the
-//! nodes of its inputs and only those tensors that its gradient rule needs. `walk` visits each node
-//! once, from outputs to leaves. Nothing here is recursive, neither the backward pass nor dropping
-//! the graph.
+//! nodes of its inputs and only those tensors that its gradient rule needs. `run_backward` visits
+//! each node once, from outputs to leaves. Nothing here is recursive, neither the backward pass nor
+//! dropping the graph.
 
+mod backward;
 mod checkpoint;
 mod context;
 mod custom;
@@ -16,8 +17,8 @@ mod node;
 mod observe;
 mod record;
 mod view_op;
-mod walk;
 
+pub use backward::{GradOptions, grad};
 pub use checkpoint::checkpoint;
 pub use context::{Context, PreActivation};
 pub use custom::{given_gradients, with_gradient};
@@ -29,12 +30,11 @@ pub use mode::{
 };
 pub use node::{Edge, Function, Grads, Node, next_node_id};
 pub use observe::{BackwardCall, observe_backward, observe_backward_calls};
-pub use walk::{GradOptions, grad};
 
-pub(crate) use mode::Forming;
+pub(crate) use mode::FusionMode;
 pub(crate) use node::sum_to;
 pub use record::{HookHandle, Hooks};
 pub(crate) use record::{
-    Parts, edge, record, record_copy, record_transfer, record_view, record_views, wants_record,
+    OutputParts, edge, record, record_copy, record_transfer, record_view, record_views, wants_record,
 };
 pub(crate) use view_op::ViewOp;

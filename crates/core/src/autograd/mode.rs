@@ -10,7 +10,7 @@ const CAPTURING: u8 = 2;
 /// Epilogues of products run as separate ops.
 const UNFUSED: u8 = 4;
 /// Each layer computes its own output separately, because layers are observed.
-const LAYERS_APART: u8 = 8;
+const LAYER_FUSION_DISABLED: u8 = 8;
 
 thread_local! {
     /// One cell for all switches, so that recording an op reads only one.
@@ -111,17 +111,17 @@ pub fn without_fusion<T>(f: impl FnOnce() -> T) -> T {
 
 /// The fusion switches of this thread. Code that is rerun later uses the switches of its first run.
 #[derive(Clone, Copy)]
-pub(crate) struct Forming(u8);
+pub(crate) struct FusionMode(u8);
 
-impl Forming {
-    pub(crate) fn current() -> Forming {
-        Forming(MODE.get())
+impl FusionMode {
+    pub(crate) fn current() -> FusionMode {
+        FusionMode(MODE.get())
     }
 
     /// Runs `f` with these switches.
     pub(crate) fn apply<T>(self, f: impl FnOnce() -> T) -> T {
         let _fusion = Restore::after_setting(UNFUSED, self.0 & UNFUSED != 0);
-        let _layers = Restore::after_setting(LAYERS_APART, self.0 & LAYERS_APART != 0);
+        let _layers = Restore::after_setting(LAYER_FUSION_DISABLED, self.0 & LAYER_FUSION_DISABLED != 0);
         f()
     }
 }
@@ -131,12 +131,12 @@ impl Forming {
 /// [captured](crate::Device::capture) step use the value of their first run when they run again.
 #[inline]
 pub fn are_layers_apart() -> bool {
-    MODE.get() & LAYERS_APART != 0
+    MODE.get() & LAYER_FUSION_DISABLED != 0
 }
 
 /// Switches [`are_layers_apart`] for this thread.
 pub fn set_layers_apart(on: bool) {
-    MODE.set(if on { MODE.get() | LAYERS_APART } else { MODE.get() & !LAYERS_APART });
+    MODE.set(if on { MODE.get() | LAYER_FUSION_DISABLED } else { MODE.get() & !LAYER_FUSION_DISABLED });
 }
 
 /// Returns whether layers and gradient rules on this thread may fuse ops: false in
@@ -153,7 +153,7 @@ struct Captured {
 }
 
 impl Captured {
-    fn note<'t>(&mut self, tensors: impl Iterator<Item = &'t Tensor>) {
+    fn add<'t>(&mut self, tensors: impl Iterator<Item = &'t Tensor>) {
         let older = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < self.before);
         self.tensors.extend(tensors.filter(older).cloned());
     }
@@ -168,8 +168,8 @@ pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<T
             CAPTURED.replace(self.0.take());
         }
     }
-    let own = Captured { before, tensors: Vec::new() };
-    let mut reset = Reset(CAPTURED.replace(Some(own)));
+    let captured_here = Captured { before, tensors: Vec::new() };
+    let mut reset = Reset(CAPTURED.replace(Some(captured_here)));
     let result = {
         let _restore = Restore::after_setting(CAPTURING, true);
         f()
@@ -177,7 +177,7 @@ pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<T
     let captured = CAPTURED.take().map(|captured| captured.tensors).unwrap_or_default();
     // In a nested segment, the outer segment also uses the tensors that the inner one uses.
     if let Some(outer) = &mut reset.0 {
-        outer.note(captured.iter());
+        outer.add(captured.iter());
     }
     (result, captured)
 }
@@ -188,16 +188,16 @@ pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<T
 pub(super) fn records(inputs: &[&Tensor]) -> bool {
     let mode = MODE.get();
     if mode & CAPTURING != 0 {
-        note_inputs(inputs);
+        record_inputs(inputs);
     }
     mode & RECORDING != 0
 }
 
 #[cold]
-fn note_inputs(inputs: &[&Tensor]) {
+fn record_inputs(inputs: &[&Tensor]) {
     CAPTURED.with_borrow_mut(|captured| {
         if let Some(captured) = captured {
-            captured.note(inputs.iter().copied());
+            captured.add(inputs.iter().copied());
         }
     });
 }

@@ -76,13 +76,13 @@ impl Function {
 }
 
 /// A saved tensor, with the version that its buffer had.
-pub(super) struct Kept {
+pub(super) struct SavedTensor {
     pub(super) tensor: Tensor,
     pub(super) version: u64,
 }
 
 /// A saved output: its parts, so that the node does not own itself.
-pub(super) struct KeptOutput {
+pub(super) struct SavedOutput {
     pub(super) buffer: Buffer,
     pub(super) layout: Arc<Layout>,
     pub(super) dtype: DType,
@@ -115,8 +115,8 @@ impl Leaf {
 
 #[derive(Default)]
 pub(super) struct SavedTensors {
-    pub(super) inputs: SmallVec<[Option<Kept>; 2]>,
-    pub(super) outputs: Vec<Option<KeptOutput>>,
+    pub(super) inputs: SmallVec<[Option<SavedTensor>; 2]>,
+    pub(super) outputs: Vec<Option<SavedOutput>>,
     pub(super) leaf: Option<Box<Leaf>>,
     pub(super) freed: bool,
 }
@@ -285,10 +285,16 @@ impl Node {
     }
 
     /// Returns output `index`, without history, if it was saved and is unchanged.
-    pub(super) fn kept_output(&self, index: usize) -> Option<Tensor> {
+    pub(super) fn saved_output(&self, index: usize) -> Option<Tensor> {
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = saved.outputs.get(index)?.as_ref().filter(|kept| kept.buffer.version() == kept.version)?;
-        Some(Tensor::from_parts(kept.buffer.clone(), kept.layout.clone(), kept.dtype, kept.device.clone()))
+        let entry =
+            saved.outputs.get(index)?.as_ref().filter(|entry| entry.buffer.version() == entry.version)?;
+        Some(Tensor::from_parts(
+            entry.buffer.clone(),
+            entry.layout.clone(),
+            entry.dtype,
+            entry.device.clone(),
+        ))
     }
 
     pub(super) fn is_leaf(&self) -> bool {
@@ -308,18 +314,22 @@ impl Node {
     }
 
     /// Returns the saved tensors, inputs then outputs, and for a leaf its own values, for display.
-    pub(super) fn kept(&self) -> Vec<(String, Tensor)> {
+    pub(super) fn saved_tensors(&self) -> Vec<(String, Tensor)> {
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let inputs = saved
-            .inputs
-            .iter()
-            .enumerate()
-            .filter_map(|(index, kept)| Some((format!("input {index}"), kept.as_ref()?.tensor.detach())));
-        let outputs = saved.outputs.iter().enumerate().filter_map(|(index, kept)| {
-            let kept = kept.as_ref()?;
+        let inputs =
+            saved.inputs.iter().enumerate().filter_map(|(index, entry)| {
+                Some((format!("input {index}"), entry.as_ref()?.tensor.detach()))
+            });
+        let outputs = saved.outputs.iter().enumerate().filter_map(|(index, entry)| {
+            let entry = entry.as_ref()?;
             Some((
                 format!("output {index}"),
-                Tensor::from_parts(kept.buffer.clone(), kept.layout.clone(), kept.dtype, kept.device.clone()),
+                Tensor::from_parts(
+                    entry.buffer.clone(),
+                    entry.layout.clone(),
+                    entry.dtype,
+                    entry.device.clone(),
+                ),
             ))
         });
         let leaf = saved.leaf.as_ref().and_then(|leaf| Some(("values".to_string(), leaf.tensor()?)));
@@ -378,7 +388,7 @@ impl Node {
                 Differentiability::NonDifferentiable => Ok(Grads::from_elem(None, self.edges.len())),
             },
             Function::View(view) => view_backward(view, self.inputs[0].0.shape(), grads),
-            Function::Transfer(from) => one(&grads[0], |grad| grad.to_device(from)),
+            Function::Transfer(from) => single_grad(&grads[0], |grad| grad.to_device(from)),
             Function::Segment(segment) => self.complete(segment.0.backward(&context, grads, create_graph)?),
         }
     }
@@ -391,7 +401,7 @@ impl Node {
             return Ok(());
         };
         let below = view_backward(view, self.inputs[0].0.shape(), &[Some(rounded)])?;
-        below.into_iter().flatten().for_each(|rounded| fusion.give(Extra::Rounded, 0, rounded));
+        below.into_iter().flatten().for_each(|rounded| fusion.provide(Extra::Rounded, 0, rounded));
         Ok(())
     }
 
@@ -422,26 +432,26 @@ impl Node {
         let inputs = saved
             .inputs
             .iter()
-            .map(|kept| kept.as_ref().map(|kept| (kept.tensor.clone(), kept.version)))
+            .map(|entry| entry.as_ref().map(|entry| (entry.tensor.clone(), entry.version)))
             .collect();
         let outputs = saved
             .outputs
             .iter()
             .enumerate()
-            .map(|(index, kept)| {
-                kept.as_ref().map(|kept| {
+            .map(|(index, entry)| {
+                entry.as_ref().map(|entry| {
                     // Outputs that are not floating, such as indices, have no edge in the graph.
                     let edge =
-                        kept.dtype.is_float().then(|| Edge { node: self.clone(), index: index as u32 });
+                        entry.dtype.is_float().then(|| Edge { node: self.clone(), index: index as u32 });
                     (
                         Tensor::with_edge(
-                            kept.buffer.clone(),
-                            kept.layout.clone(),
-                            kept.dtype,
-                            kept.device.clone(),
+                            entry.buffer.clone(),
+                            entry.layout.clone(),
+                            entry.dtype,
+                            entry.device.clone(),
                             edge,
                         ),
-                        kept.version,
+                        entry.version,
                     )
                 })
             })
@@ -459,7 +469,7 @@ pub(super) struct Unpacked {
     pub(super) outputs: SmallVec<[Option<(Tensor, u64)>; 1]>,
 }
 
-fn one(grad: &Option<Tensor>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Grads> {
+fn single_grad(grad: &Option<Tensor>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Grads> {
     Ok(Grads::from_elem(grad.as_ref().map(f).transpose()?, 1))
 }
 
@@ -488,12 +498,12 @@ fn composition_backward(
                 cotangents.push(grad.clone());
             }
         }
-        let wanted: Vec<usize> = (0..aliases.len()).filter(|&index| context.needs(index)).collect();
-        let targets: Vec<Tensor> = wanted.iter().map(|&index| aliases[index].clone()).collect();
+        let needed: Vec<usize> = (0..aliases.len()).filter(|&index| context.needs(index)).collect();
+        let targets: Vec<Tensor> = needed.iter().map(|&index| aliases[index].clone()).collect();
         let options = super::GradOptions { create_graph, allow_unused: true, ..Default::default() };
-        let found = super::grad(&roots, &targets, &cotangents, options)?;
+        let input_grads = super::grad(&roots, &targets, &cotangents, options)?;
         let mut result = Grads::from_elem(None, aliases.len());
-        for (index, grad) in wanted.into_iter().zip(found) {
+        for (index, grad) in needed.into_iter().zip(input_grads) {
             result[index] = grad;
         }
         Ok(result)
@@ -502,29 +512,29 @@ fn composition_backward(
 
 fn view_backward(view: &ViewOp, shape: &Shape, grads: &[Option<Tensor>]) -> Result<Grads> {
     match view {
-        ViewOp::Reshape => one(&grads[0], |grad| grad.reshape(*shape)),
+        ViewOp::Reshape => single_grad(&grads[0], |grad| grad.reshape(*shape)),
         ViewOp::Permute(order) => {
             let mut inverse: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(0, order.len());
             for (to, &from) in order.iter().enumerate() {
                 inverse[from as usize] = to;
             }
-            one(&grads[0], |grad| grad.permute_axes(&inverse))
+            single_grad(&grads[0], |grad| grad.permute_axes(&inverse))
         }
         ViewOp::Slice { axis, start, end, step } => {
-            one(&grads[0], |grad| view::slice_adjoint(grad, shape, *axis, *start, *end, *step))
+            single_grad(&grads[0], |grad| view::slice_adjoint(grad, shape, *axis, *start, *end, *step))
         }
         ViewOp::Split { axis, sizes } => {
             Ok(Grads::from_elem(view::split_adjoint(grads, shape, *axis, sizes)?, 1))
         }
-        ViewOp::Expand => one(&grads[0], |grad| sum_to(grad, shape)),
+        ViewOp::Expand => single_grad(&grads[0], |grad| sum_to(grad, shape)),
         ViewOp::Unfold { axis, size, step } => {
-            one(&grads[0], |grad| view::unfold_adjoint(grad, shape, *axis, *size, *step))
+            single_grad(&grads[0], |grad| view::unfold_adjoint(grad, shape, *axis, *size, *step))
         }
         ViewOp::Diagonal { offset, first, second } => {
-            one(&grads[0], |grad| view::diagonal_adjoint(grad, shape, *offset, [*first, *second]))
+            single_grad(&grads[0], |grad| view::diagonal_adjoint(grad, shape, *offset, [*first, *second]))
         }
         ViewOp::Strided { strides, offset } => {
-            one(&grads[0], |grad| view::strided_adjoint(grad, shape, strides, *offset))
+            single_grad(&grads[0], |grad| view::strided_adjoint(grad, shape, strides, *offset))
         }
     }
 }
@@ -547,11 +557,11 @@ pub(crate) fn sum_to(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
 
 // ---- Dropping a graph
 
-type Remains = (SmallVec<[Option<Edge>; 2]>, SavedTensors);
+type DroppedParts = (SmallVec<[Option<Edge>; 2]>, SavedTensors);
 
 thread_local! {
     static DROPPING: Cell<bool> = const { Cell::new(false) };
-    static REMAINS: RefCell<Vec<Remains>> = const { RefCell::new(Vec::new()) };
+    static DROPPED_PARTS: RefCell<Vec<DroppedParts>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Drops a chain of nodes in a loop: nested drops leave their contents to the outermost one.
@@ -566,13 +576,13 @@ impl Drop for Node {
         match DROPPING.try_with(|dropping| dropping.replace(true)) {
             Ok(true) => {
                 let remains = (std::mem::take(&mut self.edges), std::mem::take(saved));
-                let _ = REMAINS.try_with(|list| list.borrow_mut().push(remains));
+                let _ = DROPPED_PARTS.try_with(|list| list.borrow_mut().push(remains));
             }
             Ok(false) => {
                 self.edges.clear();
                 saved.inputs.clear();
                 saved.outputs.clear();
-                while let Ok(Some(next)) = REMAINS.try_with(|list| list.borrow_mut().pop()) {
+                while let Ok(Some(next)) = DROPPED_PARTS.try_with(|list| list.borrow_mut().pop()) {
                     drop(next);
                 }
                 let _ = DROPPING.try_with(|dropping| dropping.set(false));

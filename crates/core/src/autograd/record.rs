@@ -2,7 +2,7 @@
 
 use super::mode;
 use super::node::{
-    Edge, External, Function, Hook, HookList, Kept, KeptOutput, Leaf, Node, SavedTensors, Segment,
+    Edge, External, Function, Hook, HookList, Leaf, Node, SavedOutput, SavedTensor, SavedTensors, Segment,
 };
 use super::view_op::ViewOp;
 use crate::backend::Buffer;
@@ -61,7 +61,7 @@ pub(crate) fn record(
     differentiability: Differentiability,
 ) -> Tensors {
     let node = {
-        let parts: SmallVec<[Parts<'_>; 1]> = outputs.iter().map(Parts::of).collect();
+        let parts: SmallVec<[OutputParts<'_>; 1]> = outputs.iter().map(OutputParts::of).collect();
         node_of(op, inputs, &parts, differentiability)
     };
     outputs
@@ -76,15 +76,15 @@ pub(crate) fn record(
 
 /// An output that a node may save.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct OutputParts<'a> {
     pub(crate) buffer: &'a Buffer,
     pub(crate) layout: &'a Arc<Layout>,
     pub(crate) dtype: DType,
 }
 
-impl Parts<'_> {
-    fn of(tensor: &Tensor) -> Parts<'_> {
-        Parts { buffer: &tensor.0.buffer, layout: &tensor.0.layout, dtype: tensor.0.dtype }
+impl OutputParts<'_> {
+    fn of(tensor: &Tensor) -> OutputParts<'_> {
+        OutputParts { buffer: &tensor.0.buffer, layout: &tensor.0.layout, dtype: tensor.0.dtype }
     }
 }
 
@@ -92,7 +92,7 @@ impl Parts<'_> {
 pub(crate) fn edge(
     op: Op,
     inputs: &[&Tensor],
-    output: &[Parts<'_>; 1],
+    output: &[OutputParts<'_>; 1],
     differentiability: Differentiability,
 ) -> Edge {
     Edge { node: node_of(op, inputs, output, differentiability), index: 0 }
@@ -104,32 +104,32 @@ pub(crate) fn edge(
 fn node_of(
     op: Op,
     inputs: &[&Tensor],
-    outputs: &[Parts<'_>],
+    outputs: &[OutputParts<'_>],
     differentiability: Differentiability,
 ) -> Arc<Node> {
     let saves = match differentiability {
         Differentiability::Stated(saves) => saves,
         _ => Saves::INPUTS,
     };
-    Node::new(Function::Op(op), inputs, outputs.len(), keeping(saves, inputs, outputs))
+    Node::new(Function::Op(op), inputs, outputs.len(), saving(saves, inputs, outputs))
 }
 
 /// Returns a function that saves in a node what its gradient needs.
 #[inline(always)]
-fn keeping(saves: Saves, inputs: &[&Tensor], outputs: &[Parts<'_>]) -> impl FnOnce(&mut SavedTensors) {
+fn saving(saves: Saves, inputs: &[&Tensor], outputs: &[OutputParts<'_>]) -> impl FnOnce(&mut SavedTensors) {
     move |saved| {
         if saves.inputs != 0 {
             for (index, &tensor) in inputs.iter().enumerate() {
                 saved.inputs.push(
                     saves
                         .has_input(index)
-                        .then(|| Kept { version: tensor.buffer().version(), tensor: tensor.clone() }),
+                        .then(|| SavedTensor { version: tensor.buffer().version(), tensor: tensor.clone() }),
                 );
             }
         }
         if saves.outputs != 0 {
-            let keep = |(index, output): (usize, &Parts<'_>)| {
-                saves.has_output(index).then(|| KeptOutput {
+            let keep = |(index, output): (usize, &OutputParts<'_>)| {
+                saves.has_output(index).then(|| SavedOutput {
                     buffer: output.buffer.clone(),
                     layout: output.layout.clone(),
                     dtype: output.dtype,
@@ -195,8 +195,8 @@ pub(super) fn record_external(
     saves: Saves,
 ) -> Vec<Tensor> {
     let node = {
-        let parts: SmallVec<[Parts<'_>; 1]> = outputs.iter().map(Parts::of).collect();
-        Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), keeping(saves, inputs, &parts))
+        let parts: SmallVec<[OutputParts<'_>; 1]> = outputs.iter().map(OutputParts::of).collect();
+        Node::new(Function::Segment(Segment(external)), inputs, outputs.len(), saving(saves, inputs, &parts))
     };
     let attach = |(index, tensor): (usize, Tensor)| match tensor.dtype().is_float() {
         true => tensor.attach(Edge { node: node.clone(), index: index as u32 }),

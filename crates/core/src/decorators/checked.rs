@@ -84,18 +84,18 @@ impl Comparison<'_> {
 
     /// Returns an error that describes the first output that differs, if any.
     pub(crate) fn compare(&self, op: &Op, inputs: &[Snapshot], outputs: &[View<'_>]) -> Result<()> {
-        let wanted = self.expected(op, inputs).map_err(|error| {
+        let expected = self.expected(op, inputs).map_err(|error| {
             self.mismatch(
                 op,
                 text!["the oracle failed where the device did not, on ", describe_all(inputs), ": ", error],
             )
         })?;
-        for (index, (view, want)) in outputs.iter().zip(&wanted).enumerate() {
+        for (index, (view, want)) in outputs.iter().zip(&expected).enumerate() {
             let got = Snapshot::dense(self.device.backend(), view)?;
             if self.differences(&got, want, 0.0).is_none() {
                 continue;
             }
-            let noise = self.noise(op, inputs, index, &wanted)?;
+            let noise = self.noise(op, inputs, index, &expected)?;
             let Some(differences) = self.differences(&got, want, noise) else { continue };
             let factors = tf32_factors(op);
             if !factors.is_empty() {
@@ -127,11 +127,11 @@ impl Comparison<'_> {
     }
 
     /// Returns the error that rounding inside the op may cause in output `index`.
-    fn noise(&self, op: &Op, inputs: &[Snapshot], index: usize, wanted: &[Snapshot]) -> Result<f64> {
-        let want = &wanted[index];
+    fn noise(&self, op: &Op, inputs: &[Snapshot], index: usize, expected: &[Snapshot]) -> Result<f64> {
+        let want = &expected[index];
         if let (Op::Attention(_), 2) = (op, index) {
             // This output is the rounding error of the log-sum-exp: any fraction of an ulp of it.
-            return Ok(want.dtype.epsilon() * wanted[1].largest());
+            return Ok(want.dtype.epsilon() * expected[1].largest());
         }
         match Rounding::of(op) {
             Rounding::Once => Ok(0.0),
@@ -222,7 +222,7 @@ impl Differences {
         }
         let (got_values, want_values) = (got_bits.values(), want_bits.values());
         let width = want_bits.shape.dims().last().copied().unwrap_or(1).max(1);
-        let mut found: Option<Differences> = None;
+        let mut differences: Option<Differences> = None;
         for (row, (got_row, want_row)) in got_values.chunks(width).zip(want_values.chunks(width)).enumerate()
         {
             let largest = want_row
@@ -236,11 +236,11 @@ impl Differences {
                 let same_integer = !got_bits.dtype.is_int() || got_bits.element(at) == want_bits.element(at);
                 if !(same_integer && agrees(got, want, allowed)) {
                     let first = Differences { count: 0, first: at, allowed };
-                    found.get_or_insert(first).count += 1;
+                    differences.get_or_insert(first).count += 1;
                 }
             }
         }
-        found
+        differences
     }
 
     fn report(&self, got: &Snapshot, want: &Snapshot) -> Text {

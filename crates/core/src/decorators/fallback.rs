@@ -45,7 +45,7 @@ impl Fallback {
         }))
     }
 
-    fn leaves(&self, op: &Op) -> bool {
+    fn falls_back(&self, op: &Op) -> bool {
         let name = op.name();
         self.ops.iter().any(|listed| match (op, listed.strip_prefix("custom.")) {
             (Op::Custom(_), listed) => listed == Some(name),
@@ -65,7 +65,7 @@ impl Backend for Fallback {
     }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        if !self.leaves(op) {
+        if !self.falls_back(op) {
             return self.inner.backend().plan(op, inputs);
         }
         // The other device composes ops without a kernel, so only a primitive can be unsupported
@@ -77,7 +77,7 @@ impl Backend for Fallback {
     }
 
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
-        if !self.leaves(op) {
+        if !self.falls_back(op) {
             return self.inner.backend().run(op, inputs, outputs);
         }
         let snapshots = Snapshot::of_all(self.inner.backend(), inputs)?;

@@ -17,7 +17,7 @@ pub use composed::Composed;
 pub use counting::{Counter, Counting, Counts, OpCounts};
 pub use fallback::{Fallback, known_names};
 pub use nan_check::NanCheck;
-pub(crate) use nan_check::asks_for;
+pub(crate) use nan_check::scalar_argument;
 pub(crate) use snapshot::Snapshot;
 
 use crate::device::Device;

@@ -1,7 +1,7 @@
 //! A device that stops at the first op that produces a NaN.
 
 use super::snapshot::{Snapshot, unravel};
-use crate::anomaly::{Unwanted, is_pending};
+use crate::anomaly::{Unwanted, defer_to_function};
 use crate::backend::{Backend, Meta, Plan, Unsupported, View};
 use crate::delegate_backend;
 use crate::device::Device;
@@ -63,15 +63,15 @@ impl NanCheck {
             let inputs = before
                 .into_iter()
                 .zip(inputs)
-                .map(|(kept, view)| kept.map_or_else(|| Snapshot::of(backend, view), Ok))
+                .map(|(snapshot, view)| snapshot.map_or_else(|| Snapshot::of(backend, view), Ok))
                 .collect::<Result<Vec<_>>>()?;
             if inputs.iter().any(|input| self.bad_values(input).is_some())
-                || asks_for(op).is_some_and(|value| self.is_bad(value))
+                || scalar_argument(op).is_some_and(|value| self.is_bad(value))
             {
                 return Ok(());
             }
             let unwanted = if self.infinity { Unwanted::NanOrInfinity } else { Unwanted::Nan };
-            if is_pending(unwanted) {
+            if defer_to_function(unwanted) {
                 return Ok(());
             }
             return Err(Error::NotFinite {
@@ -106,7 +106,7 @@ impl NanCheck {
 }
 
 /// Returns the scalar that the program passed as part of the op.
-pub(crate) fn asks_for(op: &Op) -> Option<f64> {
+pub(crate) fn scalar_argument(op: &Op) -> Option<f64> {
     match op {
         Op::Fill(fill) => Some(fill.value),
         Op::Pad(pad) => Some(pad.value),

@@ -25,7 +25,7 @@ pub(super) fn same_device(rule: &dyn Rule, device: &Device, inputs: &[&Tensor]) 
 
 /// Rejects ops that always change an input if the change would be recorded, or if it would affect
 /// another input.
-pub(super) fn refuse_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Result<()> {
+pub(super) fn reject_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Result<()> {
     if !specs.iter().any(|spec| matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_))) {
         return Ok(());
     }
@@ -87,7 +87,7 @@ const MAX_ELEMENTS: u64 = 1 << 44;
 /// Rejects an op that would read or copy an expanded view for days for a result that fits in
 /// memory. (If the result does not fit, the allocation fails.)
 #[inline]
-pub(super) fn refuse_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
+pub(super) fn reject_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
     match inputs.iter().find(|input| input.layout.elements() as u64 > MAX_ELEMENTS) {
         Some(input) if output.shape.elements() as u64 <= MAX_ELEMENTS => Err(Error::invalid(
             op.name(),

@@ -1,7 +1,7 @@
 //! The fast paths of ops with one output, which are most of the ops of a step.
 
 use super::{NewOutput, allocate, checks, general};
-use crate::autograd::{self, Parts};
+use crate::autograd::{self, OutputParts};
 use crate::backend::{Buffer, Meta, OutputOrder, Plan, View};
 use crate::error::Result;
 use crate::op::{Differentiability, Op, Output, Outputs, Role};
@@ -76,7 +76,7 @@ fn single_output<const N: usize>(
     if op.rule().broadcasts() && metas.iter().any(|meta| *meta.shape() != spec.shape) {
         return Ok(None);
     }
-    checks::refuse_endless(op, metas, spec)?;
+    checks::reject_endless(op, metas, spec)?;
     let (backend, dtype) = (inputs[0].device().backend(), *dtype);
     let new = plan_allocate_run!(
         backend.plan(op, metas),
@@ -112,7 +112,7 @@ pub(super) fn record_single(op: Op, inputs: &[&Tensor], new: NewOutput) -> Tenso
     let differentiability = op.rule().differentiability();
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
     let edge = (record && dtype.is_float()).then(|| {
-        let output = [Parts { buffer: &buffer, layout: &layout, dtype }];
+        let output = [OutputParts { buffer: &buffer, layout: &layout, dtype }];
         autograd::edge(op, inputs, &output, differentiability)
     });
     Tensor::with_edge(buffer, layout, dtype, inputs[0].device().clone(), edge)

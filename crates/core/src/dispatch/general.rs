@@ -5,7 +5,7 @@ use super::packed::packed;
 use super::{Metas, Tensors, allocate, checks, collect_inline};
 use crate::autograd;
 use crate::backend::{Meta, OutputOrder, Plan, View};
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule};
 use crate::precision;
 use crate::tensor::Tensor;
@@ -25,7 +25,7 @@ pub(super) fn run_and_record(
 ) -> Result<Tensors> {
     let differentiability = op.rule().differentiability();
     let record = differentiability != Differentiability::NonDifferentiable && autograd::wants_record(inputs);
-    checks::refuse_recorded_change(&op, inputs, specs)?;
+    checks::reject_recorded_change(&op, inputs, specs)?;
     let outputs = run_or_compose(&op, device, inputs, metas, specs)?;
     for (output, spec) in outputs.iter().zip(specs) {
         if matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_)) {
@@ -47,7 +47,7 @@ pub(super) fn run_or_compose(
     let expanded = expand(op.rule(), metas, &specs[0].shape)?;
     let with_expanded = expanded.as_ref().map(|layouts| with_layouts(metas, layouts));
     let planned = with_expanded.as_deref().unwrap_or(metas);
-    checks::refuse_endless(op, planned, &specs[0])?;
+    checks::reject_endless(op, planned, &specs[0])?;
     let outputs = plan_allocate_run!(
         backend.plan(op, planned),
         |plan| allocate_all(&plan, device, inputs, planned, specs),
@@ -129,7 +129,7 @@ fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
     // With the dtypes of the op's inputs, independent of the precision scope of the call.
     let composed = || autograd::no_grad(|| precision::without_precision(|| op.rule().compose(&detached)));
-    let outputs = index_told_as(op.name(), composed)?;
+    let outputs = with_index_error_op(op.name(), composed)?;
     Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
 }
 

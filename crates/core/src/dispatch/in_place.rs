@@ -22,10 +22,10 @@ use smallvec::SmallVec;
 /// an input needs a gradient.
 pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -> Result<()> {
     let op = op.into();
-    if observe::is_watched() {
-        let watched = op.clone();
+    if observe::is_observed() {
+        let observed_op = op.clone();
         let apply = || apply_into(op, inputs, destination).map(|()| destination.clone());
-        return observe::apply_observed(&watched, inputs, apply, std::slice::from_ref).map(drop);
+        return observe::apply_observed(&observed_op, inputs, apply, std::slice::from_ref).map(drop);
     }
     checks::same_device(op.rule(), destination.device(), inputs)?;
     check_destination(op.name(), inputs, destination)?;
@@ -129,16 +129,16 @@ fn run_into(
             backend.plan(op, planned),
             |_plan| Ok::<_, Error>(destination.view()),
             |output| backend.run(op, &general::views_of(inputs, planned), &[output]),
-            else |_unsupported| return form_and_copy(op, inputs, metas, spec, destination),
+            else |_unsupported| return compute_and_copy(op, inputs, metas, spec, destination),
         );
         return Ok(());
     }
-    form_and_copy(op, inputs, metas, spec, destination)
+    compute_and_copy(op, inputs, metas, spec, destination)
 }
 
 /// For an op without such a kernel, or one that would read what it has already written: computes
 /// the result in separate memory, then copies it.
-fn form_and_copy(
+fn compute_and_copy(
     op: &Op,
     inputs: &[&Tensor],
     metas: &[Meta<'_>],

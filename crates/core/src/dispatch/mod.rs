@@ -150,9 +150,14 @@ fn autocast_then<T>(
 
 /// The path of an op of which only the first output is needed.
 fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
-    if observe::is_watched() {
-        let watched = op.clone();
-        return observe::apply_observed(&watched, inputs, || dispatch_one(op, inputs), std::slice::from_ref);
+    if observe::is_observed() {
+        let observed_op = op.clone();
+        return observe::apply_observed(
+            &observed_op,
+            inputs,
+            || dispatch_one(op, inputs),
+            std::slice::from_ref,
+        );
     }
     let written = match *inputs {
         [a] => fast::elementwise(&op, [a])?,
@@ -175,10 +180,10 @@ fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
 
 /// The path of an op of which all outputs are needed.
 fn dispatch_on(op: Op, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
-    if observe::is_watched() {
-        let watched = op.clone();
+    if observe::is_observed() {
+        let observed_op = op.clone();
         let apply = || dispatch_on(op, device, inputs);
-        return observe::apply_observed(&watched, inputs, apply, |outputs| outputs);
+        return observe::apply_observed(&observed_op, inputs, apply, |outputs| outputs);
     }
     let rule = op.rule();
     checks::same_device(rule, device, inputs)?;
@@ -201,7 +206,7 @@ fn allocate(backend: &dyn Backend, layout: &Layout, dtype: DType) -> Result<Buff
         return Err(too_large(layout.shape()));
     };
     let buffer = backend.alloc(bytes)?;
-    crate::capture::note_made(&buffer);
+    crate::capture::record_allocation(&buffer);
     Ok(buffer)
 }
 

@@ -143,7 +143,7 @@ impl Tensor {
             let within = x.gt_scalar(-3)?.logical_and(&x.lt_scalar(3)?)?;
             within.to_dtype(x.dtype())?.div_scalar(6)
         };
-        unary("hardsigmoid", self, six_part, grad)
+        unary("hardsigmoid", self, relu6_of_shifted, grad)
     }
 
     /// Returns `x * hardsigmoid(x)` (Howard et al. 2019, Searching for MobileNetV3, section 5.2).
@@ -152,7 +152,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the dtype is not floating-point.
     pub fn hardswish(&self) -> Result<Tensor> {
-        unary("hardswish", self, |x| x.mul(&six_part(x)?), hardswish_grad)
+        unary("hardswish", self, |x| x.mul(&relu6_of_shifted(x)?), hardswish_grad)
     }
 
     /// Moves each element toward 0 by `lambda`. Elements within `lambda` of 0 become 0.
@@ -213,13 +213,13 @@ impl Tensor {
     pub fn glu(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let name = "glu";
         check_floating(name, self)?;
-        let given = axis.into();
-        let axis = given.resolve(self.shape(), name)?;
+        let axis_argument = axis.into();
+        let axis = axis_argument.resolve(self.shape(), name)?;
         let size = self.dims()[axis];
         if !size.is_multiple_of(2) {
             return Err(Error::invalid(
                 name,
-                format!("size {size} along axis {}, expected an even one", given.0),
+                format!("size {size} along axis {}, expected an even one", axis_argument.0),
             ));
         }
         let half = |index: usize| self.narrow(axis, index * (size / 2), size / 2);
@@ -274,11 +274,14 @@ impl Tensor {
         if !is_hard {
             return Ok(soft);
         }
-        let given = soft.detach();
-        let chosen = given.argmax_keep(axis)?;
-        let one =
-            given.zeros_like()?.scatter(axis, &chosen, &chosen.ones_like()?.to_dtype(given.dtype())?)?;
-        one.sub(&given)?.add(&soft)
+        let soft_values = soft.detach();
+        let chosen = soft_values.argmax_keep(axis)?;
+        let one = soft_values.zeros_like()?.scatter(
+            axis,
+            &chosen,
+            &chosen.ones_like()?.to_dtype(soft_values.dtype())?,
+        )?;
+        one.sub(&soft_values)?.add(&soft)
     }
 }
 
@@ -314,7 +317,7 @@ fn mish_grad(x: &Tensor) -> Result<Tensor> {
 }
 
 /// Returns `min(max(x + 3, 0), 6) / 6`.
-fn six_part(x: &Tensor) -> Result<Tensor> {
+fn relu6_of_shifted(x: &Tensor) -> Result<Tensor> {
     x.add_scalar(3)?.clamp(0.0, 6.0)?.div_scalar(6)
 }
 
@@ -329,7 +332,7 @@ fn gumbel(x: &Tensor) -> Result<Tensor> {
     no_grad(|| {
         // Keeps both logarithms finite: `u` can be 0, and where it is 1 its logarithm is 0.
         let tiny = 1e-38;
-        let drawn = Tensor::rand(*x.shape(), x.dtype(), x.device())?.clamp(tiny, 1.0)?;
-        drawn.log()?.neg()?.clamp(tiny, f64::INFINITY)?.log()?.neg()
+        let uniform = Tensor::rand(*x.shape(), x.dtype(), x.device())?.clamp(tiny, 1.0)?;
+        uniform.log()?.neg()?.clamp(tiny, f64::INFINITY)?.log()?.neg()
     })
 }

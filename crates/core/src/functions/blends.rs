@@ -45,10 +45,10 @@ impl Tensor {
         check_floats("lerp", self, &[end])?;
         check_broadcast("lerp", self, end)?;
         in_accumulator([self, end], |[start, end]| {
-            let way = end.sub(start)?;
+            let difference = end.sub(start)?;
             match weight.abs() < 0.5 {
-                true => start.add(&way.mul_scalar(weight)?),
-                false => end.sub(&way.mul_scalar(1.0 - weight)?),
+                true => start.add(&difference.mul_scalar(weight)?),
+                false => end.sub(&difference.mul_scalar(1.0 - weight)?),
             }
         })
     }
@@ -70,13 +70,14 @@ impl Tensor {
         let dtype = self.dtype().accumulator();
         let y = no_grad(|| {
             let [start, end, weight] = [self.to_dtype(dtype)?, end.to_dtype(dtype)?, weight.to_dtype(dtype)?];
-            between(&start, &end, &weight)?.to_dtype(self.dtype())
+            lerp_from_nearer(&start, &end, &weight)?.to_dtype(self.dtype())
         })?;
         let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
-            let mut found = Grads::from_elem(None, 3);
-            let Some(dy) = &grads[0] else { return Ok(found) };
+            let mut input_grads = Grads::from_elem(None, 3);
+            let Some(dy) = &grads[0] else { return Ok(input_grads) };
             let dy = dy.to_dtype(dtype)?;
-            for (index, grad) in found.iter_mut().enumerate().filter(|(index, _)| context.needs(*index)) {
+            for (index, grad) in input_grads.iter_mut().enumerate().filter(|(index, _)| context.needs(*index))
+            {
                 let factor = match index {
                     0 => context.input(2)?.to_dtype(dtype)?.rsub_scalar(1)?,
                     1 => context.input(2)?.to_dtype(dtype)?,
@@ -85,7 +86,7 @@ impl Tensor {
                 let full = sum_to(&dy.mul(&factor)?, context.shape(index))?;
                 *grad = Some(full.to_dtype(context.dtype(index))?);
             }
-            Ok(found)
+            Ok(input_grads)
         };
         Ok(with_gradient(name, &[self, end, weight], vec![y], Saves::INPUTS, rule)?.swap_remove(0))
     }
@@ -139,9 +140,9 @@ fn check_floats(name: &'static str, x: &Tensor, others: &[&Tensor]) -> Result<()
     others.iter().try_for_each(|other| check::same_dtype(name, &x.meta(), &other.meta()))
 }
 
-fn between(start: &Tensor, end: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let way = end.sub(start)?;
-    let from_start = start.add(&weight.mul(&way)?)?;
-    let from_end = end.sub(&way.mul(&weight.rsub_scalar(1)?)?)?;
+fn lerp_from_nearer(start: &Tensor, end: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let difference = end.sub(start)?;
+    let from_start = start.add(&weight.mul(&difference)?)?;
+    let from_end = end.sub(&difference.mul(&weight.rsub_scalar(1)?)?)?;
     weight.abs()?.lt_scalar(0.5)?.where_(&from_start, &from_end)
 }

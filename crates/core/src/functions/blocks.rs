@@ -34,9 +34,9 @@ impl Tensor {
         }
         let mut before = 0;
         for block in &mut blocks {
-            let own = block.dims()[1];
-            *block = block.pad(&[[0, 0], [before, width - before - own]], 0i64)?;
-            before += own;
+            let columns = block.dims()[1];
+            *block = block.pad(&[[0, 0], [before, width - before - columns]], 0i64)?;
+            before += columns;
         }
         Tensor::concat(&blocks.iter().collect::<Vec<_>>(), 0)
     }
@@ -60,10 +60,10 @@ impl Tensor {
             return Err(Error::Rank { op: name, expected, shape });
         }
         let sizes = [self, other].map(|x| [&vec![1; rank - x.rank()][..], x.dims()].concat());
-        let spread = |own: usize| -> Vec<usize> {
-            sizes[own].iter().flat_map(|&size| if own == 0 { [size, 1] } else { [1, size] }).collect()
+        let interleaved_dims = |operand: usize| -> Vec<usize> {
+            sizes[operand].iter().flat_map(|&size| if operand == 0 { [size, 1] } else { [1, size] }).collect()
         };
-        let (left, right) = (self.reshape(spread(0))?, other.reshape(spread(1))?);
+        let (left, right) = (self.reshape(interleaved_dims(0))?, other.reshape(interleaved_dims(1))?);
         let product = match self.dtype() {
             DType::Bool => left.logical_and(&right)?,
             _ => left.mul(&right)?,

@@ -122,8 +122,8 @@ impl Tensor {
     /// Returns an error if the probability is outside `0..=1`, if the rank is not one of these, or
     /// if the dtype is not floating-point.
     pub fn dropout1d(&self, p: f64) -> Result<Tensor> {
-        let kept = if self.rank() == 2 { 1 } else { 2 };
-        dropped("dropout1d", self, p, kept, [2, 3])
+        let mask_axes = if self.rank() == 2 { 1 } else { 2 };
+        feature_dropout("dropout1d", self, p, mask_axes, [2, 3])
     }
 
     /// Applies [`dropout`](Tensor::dropout) to whole channels of images (Tompson et al. 2015,
@@ -136,7 +136,7 @@ impl Tensor {
     /// Returns an error if the probability is outside `0..=1`, if the rank is not one of these, or
     /// if the dtype is not floating-point.
     pub fn dropout2d(&self, p: f64) -> Result<Tensor> {
-        dropped("dropout2d", self, p, 2, [3, 4])
+        feature_dropout("dropout2d", self, p, 2, [3, 4])
     }
 
     /// Interleaves the channels of `groups` groups: the first channel of each group, then the
@@ -150,7 +150,7 @@ impl Tensor {
     /// channels is not a multiple of it.
     pub fn channel_shuffle(&self, groups: usize) -> Result<Tensor> {
         let op = "channel_shuffle";
-        let channels = more_than_two(op, self)?;
+        let channels = channel_count(op, self)?;
         if groups == 0 || !channels.is_multiple_of(groups) {
             let detail = format!("{channels} channels in {groups} groups, expected a multiple");
             return Err(Error::invalid(op, detail));
@@ -174,7 +174,7 @@ impl Tensor {
     pub fn local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Tensor> {
         let op = "local_response_norm";
         check_floating(op, self)?;
-        let channels = more_than_two(op, self)?;
+        let channels = channel_count(op, self)?;
         if size == 0 {
             return Err(Error::invalid(op, "a size of 0, expected at least 1"));
         }
@@ -182,22 +182,22 @@ impl Tensor {
             return Ok(self.clone());
         }
         in_accumulator([self], |[x]| {
-            let squares = around(&x.square()?, channels, size / 2, (size - 1) / 2)?;
+            let squares = window_sums(&x.square()?, channels, size / 2, (size - 1) / 2)?;
             let activity = squares.mul_scalar(alpha / size as f64)?;
             x.div(&activity.add_scalar(k)?.powf(beta)?)
         })
     }
 }
 
-/// Returns, for each channel, the sum over itself, `before` channels before it and `behind`
+/// Returns, for each channel, the sum over itself, `before` channels before it and `after`
 /// channels after it. The sum is composed of sums over 2^i consecutive channels, which are computed
 /// by doubling.
-fn around(x: &Tensor, channels: usize, before: usize, behind: usize) -> Result<Tensor> {
-    let (before, behind) = (before.min(channels - 1), behind.min(channels - 1));
+fn window_sums(x: &Tensor, channels: usize, before: usize, after: usize) -> Result<Tensor> {
+    let (before, after) = (before.min(channels - 1), after.min(channels - 1));
     let mut border = vec![[0, 0]; x.rank()];
-    border[1] = [before, behind];
+    border[1] = [before, after];
     let mut runs = x.pad(&border, 0)?;
-    let length = before + behind + 1;
+    let length = before + after + 1;
     let mut sum = None::<Tensor>;
     for level in 0..=length.ilog2() {
         let width = 1usize << level;
@@ -225,15 +225,21 @@ fn images<'a>(op: &'static str, x: &'a Tensor) -> Result<(&'a [usize], [usize; 3
 }
 
 /// Returns the number of channels of a tensor with at least 3 axes.
-fn more_than_two(op: &'static str, x: &Tensor) -> Result<usize> {
+fn channel_count(op: &'static str, x: &Tensor) -> Result<usize> {
     match x.dims() {
         [_, channels, _, ..] => Ok(*channels),
         _ => Err(Error::Rank { op, expected: "at least 3".into(), shape: Box::new(*x.shape()) }),
     }
 }
 
-/// For each index of the first `kept` axes, drops either all elements or none.
-fn dropped(name: &'static str, x: &Tensor, p: f64, kept: usize, ranks: [usize; 2]) -> Result<Tensor> {
+/// For each index of the first `mask_axes` axes, drops either all elements or none.
+fn feature_dropout(
+    name: &'static str,
+    x: &Tensor,
+    p: f64,
+    mask_axes: usize,
+    ranks: [usize; 2],
+) -> Result<Tensor> {
     check_floating(name, x)?;
     check_probability(name, p)?;
     if !ranks.contains(&x.rank()) {
@@ -241,7 +247,7 @@ fn dropped(name: &'static str, x: &Tensor, p: f64, kept: usize, ranks: [usize; 2
         return Err(Error::Rank { op: name, expected, shape: Box::new(*x.shape()) });
     }
     let mut dims = vec![1; x.rank()];
-    dims[..kept].copy_from_slice(&x.dims()[..kept]);
+    dims[..mask_axes].copy_from_slice(&x.dims()[..mask_axes]);
     let mask = Tensor::ones(&dims[..], x.dtype(), x.device())?.dropout(p)?;
     x.mul(&mask)
 }

@@ -47,7 +47,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`isclose`](Tensor::isclose).
     pub fn allclose(&self, other: &Tensor, closeness: Closeness) -> Result<bool> {
-        are_all(&close("allclose", self, other, closeness)?)
+        is_all_true(&close("allclose", self, other, closeness)?)
     }
 
     /// Returns whether both tensors have the same shape and the same elements. NaN equals nothing.
@@ -60,7 +60,7 @@ impl Tensor {
         if self.shape() != other.shape() {
             return Ok(false);
         }
-        are_all(&self.eq(other)?)
+        is_all_true(&self.eq(other)?)
     }
 
     /// Returns a bool tensor that is true where elements are NaN.
@@ -94,8 +94,8 @@ impl Tensor {
     }
 }
 
-fn are_all(truths: &Tensor) -> Result<bool> {
-    Ok(truths.all(..)?.item_f64()? != 0.0)
+fn is_all_true(mask: &Tensor) -> Result<bool> {
+    Ok(mask.all(..)?.item_f64()? != 0.0)
 }
 
 fn close(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Result<Tensor> {

@@ -21,15 +21,15 @@ impl Tensor {
     pub fn inner(&self, other: &Tensor) -> Result<Tensor> {
         let name = "inner";
         check::same_dtype(name, &self.meta(), &other.meta())?;
-        let (Some(&own), Some(&others)) = (self.dims().last(), other.dims().last()) else {
+        let (Some(&inner), Some(&other_inner)) = (self.dims().last(), other.dims().last()) else {
             return self.mul(other);
         };
-        if own != others {
+        if inner != other_inner {
             let detail = format!("shapes {} and {}: the last sizes differ", self.shape(), other.shape());
             return Err(Error::invalid(name, detail));
         }
         let rows = |x: &Tensor| x.dims()[..x.rank() - 1].to_vec();
-        let matrix = |x: &Tensor| x.reshape([rows(x).iter().product(), own]);
+        let matrix = |x: &Tensor| x.reshape([rows(x).iter().product(), inner]);
         let y = matrix(self)?.matmul(&matrix(other)?.t()?)?;
         y.reshape(&[rows(self), rows(other)].concat()[..])
     }
@@ -83,21 +83,21 @@ impl Tensor {
     pub fn tensordot(&self, other: &Tensor, axes: &[isize], other_axes: &[isize]) -> Result<Tensor> {
         let name = "tensordot";
         check::same_dtype(name, &self.meta(), &other.meta())?;
-        let (own, others) = (resolved(self, axes)?, resolved(other, other_axes)?);
-        if own.len() != others.len() {
-            let detail = format!("{} axes and {} of the other tensor", own.len(), others.len());
+        let (axes, other_axes) = (resolve_axes(self, axes)?, resolve_axes(other, other_axes)?);
+        if axes.len() != other_axes.len() {
+            let detail = format!("{} axes and {} of the other tensor", axes.len(), other_axes.len());
             return Err(Error::invalid(name, detail));
         }
         let (mut a, mut b) = (self.clone(), other.clone());
-        for (&axis, &its) in own.iter().zip(&others) {
+        for (&axis, &its) in axes.iter().zip(&other_axes) {
             let (size, its_size) = (self.dims()[axis], other.dims()[its]);
             match (size, its_size) {
                 _ if size == its_size => {}
-                (_, 1) => a = sum_of(&a, axis)?,
-                (1, _) => b = sum_of(&b, its)?,
+                (_, 1) => a = sum_keep_dtype(&a, axis)?,
+                (1, _) => b = sum_keep_dtype(&b, its)?,
                 _ => {
                     let detail = format!(
-                        "axes {own:?} of shape {} and {others:?} of shape {}: sizes differ",
+                        "axes {axes:?} of shape {} and {other_axes:?} of shape {}: sizes differ",
                         self.shape(),
                         other.shape()
                     );
@@ -105,21 +105,21 @@ impl Tensor {
                 }
             }
         }
-        let (left, rows) = matrix(&a, &own, false)?;
-        let (right, columns) = matrix(&b, &others, true)?;
+        let (left, rows) = matrix(&a, &axes, false)?;
+        let (right, columns) = matrix(&b, &other_axes, true)?;
         left.matmul(&right)?.reshape(&[rows, columns].concat()[..])
     }
 }
 
 /// Returns the axes counted from the first one.
-fn resolved(x: &Tensor, axes: &[isize]) -> Result<Vec<usize>> {
+fn resolve_axes(x: &Tensor, axes: &[isize]) -> Result<Vec<usize>> {
     // `Axes` reports axes that are given twice.
     Axes::from(axes).resolve(x.shape(), "tensordot")?;
     axes.iter().map(|&axis| Axis(axis).resolve(x.shape(), "tensordot")).collect()
 }
 
 /// Returns the sum over an axis, which is kept with size 1, in the dtype of `x`.
-fn sum_of(x: &Tensor, axis: usize) -> Result<Tensor> {
+fn sum_keep_dtype(x: &Tensor, axis: usize) -> Result<Tensor> {
     x.sum_keep(axis)?.to_dtype(x.dtype())
 }
 

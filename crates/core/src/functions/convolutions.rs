@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::op::Rule;
-use crate::ops::conv::{Col2im, Conv2d, ConvConfig, Window, check_channels, divisible};
+use crate::ops::conv::{Col2im, Conv2d, ConvConfig, Window, check_channels, check_divisible};
 use crate::ops::conv_methods::{check_bias, check_operands, patches};
 use crate::precision;
 use crate::{Conv2dOptions, ConvTranspose2dOptions, Tensor};
@@ -124,7 +124,7 @@ impl Tensor {
         let op = "conv_transpose1d";
         let ([_, _, length], [_, _, kernel]) = (self.shape().to_array(op)?, weight.shape().to_array(op)?);
         let ConvTranspose1dOptions { stride, padding, output_padding, dilation, groups } = options;
-        let axis = Transposed { size: length, kernel, stride, padding, output_padding, dilation };
+        let axis = TransposedAxis { size: length, kernel, stride, padding, output_padding, dilation };
         check_transposed(op, self, weight, bias, groups, &[axis])?;
         let wide = |size: usize, other: usize| [other, size];
         let options = ConvTranspose2dOptions {
@@ -178,8 +178,8 @@ fn check_convolved(
     let [_, channels, depth, height, width] = x.shape().to_array(op)?;
     let [out_channels, _, kd, kh, kw] = weight.shape().to_array(op)?;
     check_operands(op, x, weight, bias)?;
-    divisible(op, channels, options.groups)?;
-    divisible(op, out_channels, options.groups)?;
+    check_divisible(op, channels, options.groups)?;
+    check_divisible(op, out_channels, options.groups)?;
     check_channels(op, &x.meta(), &weight.meta(), weight.shape().dim(1).saturating_mul(options.groups))?;
     check_bias(op, bias, out_channels)?;
     let (size, kernel) = ([depth, height, width], [kd, kh, kw]);
@@ -215,9 +215,9 @@ fn conv3d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &Conv3dOp
         depth => wide.pad(&[[0, 0], [0, 0], [depth, depth], [0, 0], [0, 0]], 0)?,
     };
     let span = (kd - 1) * dilation[0] + 1;
-    let shown = padded.unfold(2, span, stride[0])?.slice_axis(5, 0, span as isize, dilation[0] as isize)?;
-    let od = shown.shape().dim(2);
-    let planes = shown.permute([0, 2, 1, 5, 3, 4])?.to_dtype(x.dtype())?.reshape([
+    let windows = padded.unfold(2, span, stride[0])?.slice_axis(5, 0, span as isize, dilation[0] as isize)?;
+    let od = windows.shape().dim(2);
+    let planes = windows.permute([0, 2, 1, 5, 3, 4])?.to_dtype(x.dtype())?.reshape([
         batch * od,
         channels * kd,
         height,
@@ -235,7 +235,7 @@ fn conv3d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &Conv3dOp
 }
 
 /// One axis of a transposed convolution.
-struct Transposed {
+struct TransposedAxis {
     size: usize,
     kernel: usize,
     stride: usize,
@@ -244,7 +244,7 @@ struct Transposed {
     dilation: usize,
 }
 
-impl Transposed {
+impl TransposedAxis {
     /// Returns the size of the output before padding is removed and output padding is added.
     fn uncropped(&self) -> Option<usize> {
         let reach = self.size.checked_sub(1)?.checked_mul(self.stride)?;
@@ -264,15 +264,15 @@ fn check_transposed(
     weight: &Tensor,
     bias: Option<&Tensor>,
     groups: usize,
-    axes: &[Transposed],
+    axes: &[TransposedAxis],
 ) -> Result<()> {
     check_operands(op, x, weight, bias)?;
     let (channels, per_group) = (x.shape().dim(1), weight.shape().dim(1));
     check_channels(op, &x.meta(), &weight.meta(), weight.shape().dim(0))?;
-    divisible(op, channels, groups)?;
+    check_divisible(op, channels, groups)?;
     check_bias(op, bias, per_group.saturating_mul(groups))?;
     for axis in axes {
-        let &Transposed { size, kernel, stride, padding, output_padding, dilation } = axis;
+        let &TransposedAxis { size, kernel, stride, padding, output_padding, dilation } = axis;
         if [kernel, stride, dilation].contains(&0) {
             let detail =
                 format!("kernel {kernel}, stride {stride} and dilation {dilation} must be at least 1");
@@ -305,7 +305,7 @@ fn conv_transpose3d(
     let [_, per_group, kd, kh, kw] = weight.shape().to_array(op)?;
     let ConvTranspose3dOptions { stride, padding, output_padding, dilation, groups } = *options;
     let (size, kernel) = ([depth, height, width], [kd, kh, kw]);
-    let axes = [0, 1, 2].map(|axis| Transposed {
+    let axes = [0, 1, 2].map(|axis| TransposedAxis {
         size: size[axis],
         kernel: kernel[axis],
         stride: stride[axis],
@@ -329,7 +329,7 @@ fn conv_transpose3d(
     let parts = planes.conv_transpose2d(&weight, None, flat)?;
     let [_, rows, oh, ow] = parts.sizes()?;
     let columns = parts.reshape([batch, depth, rows, oh * ow])?.permute([0, 2, 1, 3])?;
-    let y = along_depth(&columns.reshape([batch, rows, depth * oh * ow])?, &axes[0], oh * ow)?;
+    let y = col2im_depth(&columns.reshape([batch, rows, depth * oh * ow])?, &axes[0], oh * ow)?;
     let out_channels = per_group * groups;
     let y = y.reshape([batch, out_channels, y.shape().dim(2), oh, ow])?;
     let y = match bias {
@@ -341,7 +341,7 @@ fn conv_transpose3d(
 
 /// Sums slices of `plane` elements at the positions of the windows of `axis`, and returns
 /// `[batch, channels, output, plane]`.
-fn along_depth(columns: &Tensor, axis: &Transposed, plane: usize) -> Result<Tensor> {
+fn col2im_depth(columns: &Tensor, axis: &TransposedAxis, plane: usize) -> Result<Tensor> {
     let (Some(full), Some(output)) = (axis.uncropped(), axis.output()) else {
         return Err(Error::invalid("conv_transpose3d", "no output"));
     };
@@ -351,21 +351,21 @@ fn along_depth(columns: &Tensor, axis: &Transposed, plane: usize) -> Result<Tens
         padding: [0, 0],
         dilation: [axis.dilation, 1],
     };
-    let y = folded(columns, window, [full, plane])?;
+    let y = fold_columns(columns, window, [full, plane])?;
     let missing = (axis.padding + output).saturating_sub(full);
     let y = if missing > 0 { y.pad(&[[0, 0], [0, 0], [0, missing], [0, 0]], 0)? } else { y };
     y.narrow(2, axis.padding, output)?.contiguous()
 }
 
 /// Sums columns into images (`col2im`), for floating-point and integer dtypes.
-fn folded(columns: &Tensor, window: Window, size: [usize; 2]) -> Result<Tensor> {
+fn fold_columns(columns: &Tensor, window: Window, size: [usize; 2]) -> Result<Tensor> {
     match columns.dtype().is_float() {
         true => columns.col2im(window, size),
-        false => first(Col2im { window, size }.compose(std::slice::from_ref(columns))?),
+        false => first_output(Col2im { window, size }.compose(std::slice::from_ref(columns))?),
     }
 }
 
-fn first(outputs: Vec<Tensor>) -> Result<Tensor> {
+fn first_output(outputs: Vec<Tensor>) -> Result<Tensor> {
     outputs.into_iter().next().ok_or_else(|| Error::invalid("conv2d", "no output"))
 }
 
@@ -384,7 +384,7 @@ pub(crate) fn conv2d_of_integers(
     let [batch, channels, kh, kw, oh, ow] = patches.sizes()?;
     let groups = op.config.groups;
     let columns = patches.reshape([batch, groups, channels / groups * kh * kw, oh * ow])?;
-    let y = op.config.by_group(weight)?.matmul(&columns)?.reshape(shape)?;
+    let y = op.config.group_weight(weight)?.matmul(&columns)?.reshape(shape)?;
     match bias {
         Some(bias) => y.add(&bias.reshape([bias.elements(), 1, 1])?),
         None => Ok(y),
@@ -403,9 +403,9 @@ pub(crate) fn transposed_of_integers(
     let Window { kernel, stride, padding, dilation } = config.window;
     let full = [(0, height), (1, width)]
         .map(|(axis, length)| (length - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1);
-    let patches = config.by_group(weight)?.t()?.matmul(&config.outputs_by_group(x)?)?;
+    let patches = config.group_weight(weight)?.t()?.matmul(&config.group_outputs(x)?)?;
     let columns = patches.reshape([batch, config.groups * per_group * kh * kw, height * width])?;
-    let y = folded(&columns, Window { padding: [0, 0], ..config.window }, full)?;
+    let y = fold_columns(&columns, Window { padding: [0, 0], ..config.window }, full)?;
     let missing = [0, 1].map(|axis| (padding[axis] + size[axis]).saturating_sub(full[axis]));
     let y = y.pad(&[[0, 0], [0, 0], [0, missing[0]], [0, missing[1]]], 0)?;
     y.narrow(2, padding[0], size[0])?.narrow(3, padding[1], size[1])?.contiguous()

@@ -48,7 +48,7 @@ impl Tensor {
             check_weights("aweights", aweights, observations)?;
         }
         let dtype = x.dtype().accumulator();
-        let cast = |given: Option<&Tensor>| given.map(|given| given.to_dtype(dtype)).transpose();
+        let cast = |tensor: Option<&Tensor>| tensor.map(|tensor| tensor.to_dtype(dtype)).transpose();
         let (fweights, aweights) = (cast(fweights)?, cast(aweights)?);
         let weights = match (&fweights, &aweights) {
             (Some(fweights), Some(aweights)) => Some(fweights.mul(aweights)?),
@@ -77,19 +77,19 @@ impl Tensor {
     pub fn corrcoef(&self) -> Result<Tensor> {
         let x = rows("corrcoef", self)?;
         let of_rows = |[x]: &[Tensor; 1]| -> Result<Tensor> {
-            let found = covariance(&in_own_units(x)?, 1.0, None, None)?;
-            if found.rank() == 0 {
-                return found.div(&found);
+            let covariances = covariance(&normalized_deviations(x)?, 1.0, None, None)?;
+            if covariances.rank() == 0 {
+                return covariances.div(&covariances);
             }
-            let count = found.dims()[0];
-            let diagonal = found.reshape([count * count])?.slice_axis(
+            let count = covariances.dims()[0];
+            let diagonal = covariances.reshape([count * count])?.slice_axis(
                 0,
                 0,
                 (count * count) as isize,
                 count as isize + 1,
             )?;
-            let spread = diagonal.sqrt()?;
-            let quotient = found.div(&spread.unsqueeze(1)?)?.div(&spread.unsqueeze(0)?)?;
+            let std = diagonal.sqrt()?;
+            let quotient = covariances.div(&std.unsqueeze(1)?)?.div(&std.unsqueeze(0)?)?;
             // Clamps rounding errors beyond 1 without an effect on the gradient.
             let rounded = no_grad(|| quotient.clamp(-1.0, 1.0)?.sub(&quotient))?;
             quotient.add(&rounded)
@@ -108,9 +108,9 @@ fn rows(name: &'static str, x: &Tensor) -> Result<Tensor> {
     }
 }
 
-fn check_weights(what: &'static str, given: &Tensor, observations: Shape) -> Result<()> {
-    check::shape("cov", what, &given.meta(), observations)?;
-    let is_negative = no_grad(|| given.lt_scalar(0)?.any(..)?.item_f64())? != 0.0;
+fn check_weights(what: &'static str, weights: &Tensor, observations: Shape) -> Result<()> {
+    check::shape("cov", what, &weights.meta(), observations)?;
+    let is_negative = no_grad(|| weights.lt_scalar(0)?.any(..)?.item_f64())? != 0.0;
     if is_negative { Err(Error::invalid("cov", format!("{what} below 0"))) } else { Ok(()) }
 }
 
@@ -122,7 +122,7 @@ fn covariance(
     weights: Option<&Tensor>,
     aweights: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let found = match weights {
+    let result = match weights {
         None => {
             let centered = x.sub(&x.mean_in_range(1.into(), true)?)?;
             let count = (x.dims()[1] as f64 - correction).max(0.0);
@@ -132,20 +132,20 @@ fn covariance(
             let total = weights.sum(..)?;
             // Normalized weights sum to 1, so the weighted sum cannot overflow.
             let centered = x.sub(&x.mul(&weights.div(&total)?)?.sum_keep(1)?)?;
-            let lost = match aweights {
+            let lost_freedom = match aweights {
                 None => total.detach().scalar_like(correction)?,
                 Some(aweights) => weights.mul(aweights)?.sum(..)?.mul_scalar(correction)?.div(&total)?,
             };
-            let count = total.sub(&lost)?.maximum_scalar(0)?;
+            let count = total.sub(&lost_freedom)?.maximum_scalar(0)?;
             products([&centered.mul(weights)?, &centered, &count])?
         }
     };
-    if x.dims()[0] == 1 { found.reshape(()) } else { Ok(found) }
+    if x.dims()[0] == 1 { result.reshape(()) } else { Ok(result) }
 }
 
 /// Returns sums of products of rows divided by a count. They are finite wherever the quotients are.
 fn products(inputs: [&Tensor; 3]) -> Result<Tensor> {
-    let found = no_grad(|| {
+    let quotients = no_grad(|| {
         let [weighted, centered, count] = inputs;
         let (weighted, down) = in_square_units(weighted, AxisSet::one(1))?;
         let (centered, across) = in_square_units(centered, AxisSet::one(1))?;
@@ -154,25 +154,25 @@ fn products(inputs: [&Tensor; 3]) -> Result<Tensor> {
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let (weighted, centered, count) = (context.input(0)?, context.input(1)?, context.input(2)?);
-        let share = dy.div(count)?;
+        let scaled_grad = dy.div(count)?;
         let of_count = match context.needs(2) {
-            true => Some(share.mul(context.output(0)?)?.sum(..)?.neg()?),
+            true => Some(scaled_grad.mul(context.output(0)?)?.sum(..)?.neg()?),
             false => None,
         };
-        let (of_weighted, of_centered) = (share.matmul(centered)?, share.t()?.matmul(weighted)?);
+        let (of_weighted, of_centered) = (scaled_grad.matmul(centered)?, scaled_grad.t()?.matmul(weighted)?);
         Ok([Some(of_weighted), Some(of_centered), of_count].into_iter().collect())
     };
-    Ok(with_gradient("cov", &inputs, vec![found], Saves::ALL, rule)?.swap_remove(0))
+    Ok(with_gradient("cov", &inputs, vec![quotients], Saves::ALL, rule)?.swap_remove(0))
 }
 
 /// Returns the deviations of rows from their means, divided by the largest magnitude of each row,
 /// of which a correlation is independent.
-fn in_own_units(x: &Tensor) -> Result<Tensor> {
+fn normalized_deviations(x: &Tensor) -> Result<Tensor> {
     if x.elements() == 0 {
         return Ok(x.clone());
     }
     let centered = x.sub(&x.mean_in_range(1.into(), true)?)?;
     let largest = centered.detach().max_abs_keep(1)?;
-    let is_useless = largest.eq_scalar(0)?.logical_or(&largest.eq_scalar(f64::INFINITY)?)?;
-    centered.div(&largest.masked_fill(&is_useless, 1)?)
+    let is_zero_or_infinite = largest.eq_scalar(0)?.logical_or(&largest.eq_scalar(f64::INFINITY)?)?;
+    centered.div(&largest.masked_fill(&is_zero_or_infinite, 1)?)
 }

@@ -2,7 +2,7 @@
 //! uniform random numbers for each element. They come from Philox with a key that is sampled on the
 //! device, so the seed of the device determines the result, and all devices return the same counts.
 
-use super::{check_floating, floats_of};
+use super::{check_floating, float_tensor};
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -27,8 +27,9 @@ impl Tensor {
             ));
         }
         let key = key(self.device())?;
-        let counts = rates.iter().zip(0..).map(|(&rate, place)| poisson(rate, &mut Numbers::of(key, place)));
-        floats_of(counts.collect(), *self.shape(), self.dtype(), self.device())
+        let counts =
+            rates.iter().zip(0..).map(|(&rate, index)| poisson(rate, &mut UniformNumbers::of(key, index)));
+        float_tensor(counts.collect(), *self.shape(), self.dtype(), self.device())
     }
 
     /// Samples binomial distributions: the number of successes among as many trials as each element
@@ -47,7 +48,7 @@ impl Tensor {
         check_floating(name, self)?;
         check::same_dtype(name, &self.meta(), &probability.meta())?;
         check::shape(name, "probability", &probability.meta(), *self.shape())?;
-        let (trials, shares) = (self.detach().to_vec_f64()?, probability.detach().to_vec_f64()?);
+        let (trials, probabilities) = (self.detach().to_vec_f64()?, probability.detach().to_vec_f64()?);
         let is_count = |trials: &f64| *trials >= 0.0 && *trials < 2f64.powi(53) && trials.fract() == 0.0;
         if let Some(wrong) = trials.iter().find(|trials| !is_count(trials)) {
             return Err(Error::invalid(
@@ -55,14 +56,14 @@ impl Tensor {
                 format!("{wrong} trials, expected a whole number of at least 0"),
             ));
         }
-        if let Some(wrong) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+        if let Some(wrong) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             return Err(Error::invalid(name, format!("probability {wrong}, expected 0 to 1")));
         }
         let key = key(self.device())?;
-        let pairs = trials.iter().zip(&shares).zip(0..);
+        let pairs = trials.iter().zip(&probabilities).zip(0..);
         let counts =
-            pairs.map(|((&trials, &share), place)| binomial(trials, share, &mut Numbers::of(key, place)));
-        floats_of(counts.collect(), *self.shape(), self.dtype(), self.device())
+            pairs.map(|((&trials, &p), index)| binomial(trials, p, &mut UniformNumbers::of(key, index)));
+        float_tensor(counts.collect(), *self.shape(), self.dtype(), self.device())
     }
 }
 
@@ -74,16 +75,16 @@ fn key(device: &Device) -> Result<u64> {
 }
 
 /// Uniform random numbers between 0 and 1, odd multiples of 2^-53, for one element.
-struct Numbers {
+struct UniformNumbers {
     key: u64,
     /// The index of the next Philox block. Each block yields two numbers.
     block: u64,
     second: Option<f64>,
 }
 
-impl Numbers {
-    fn of(key: u64, element: u64) -> Numbers {
-        Numbers { key, block: element << 24, second: None }
+impl UniformNumbers {
+    fn of(key: u64, element: u64) -> UniformNumbers {
+        UniformNumbers { key, block: element << 24, second: None }
     }
 
     fn next(&mut self) -> f64 {
@@ -92,12 +93,12 @@ impl Numbers {
         }
         let [a, b, c, d] = philox::block(self.key, self.block);
         self.block = self.block.wrapping_add(1);
-        let even = |high: u32, low: u32| {
+        let uniform = |high: u32, low: u32| {
             let bits = (u64::from(high) << 20) | u64::from(low >> 12);
             (bits as f64 + 0.5) * 2f64.powi(-52)
         };
-        self.second = Some(even(c, d));
-        even(a, b)
+        self.second = Some(uniform(c, d));
+        uniform(a, b)
     }
 }
 
@@ -115,7 +116,7 @@ fn log_factorial(n: f64) -> f64 {
 /// Samples a Poisson distribution: small rates by products of uniform random numbers (Knuth 3.4.1),
 /// others by Hörmann's transformed rejection (1993, The transformed rejection method for
 /// generating Poisson random variables, PTRS).
-fn poisson(rate: f64, numbers: &mut Numbers) -> f64 {
+fn poisson(rate: f64, numbers: &mut UniformNumbers) -> f64 {
     if rate < 10.0 {
         let (limit, mut product, mut count) = ((-rate).exp(), numbers.next(), 0.0);
         while product > limit {
@@ -148,28 +149,28 @@ fn poisson(rate: f64, numbers: &mut Numbers) -> f64 {
 /// Samples a binomial distribution: if few successes are expected, by the gaps between them,
 /// otherwise by Hörmann's transformed rejection (1993, The generation of binomial random variates,
 /// BTRS). For a probability above 1/2 the failures are counted.
-fn binomial(trials: f64, share: f64, numbers: &mut Numbers) -> f64 {
-    if share > 0.5 {
-        return trials - binomial(trials, 1.0 - share, numbers);
+fn binomial(trials: f64, p: f64, numbers: &mut UniformNumbers) -> f64 {
+    if p > 0.5 {
+        return trials - binomial(trials, 1.0 - p, numbers);
     }
-    if trials * share < 10.0 {
-        if share == 0.0 {
+    if trials * p < 10.0 {
+        if p == 0.0 {
             return 0.0;
         }
         let (mut last, mut count) = (0.0, -1.0);
         while last <= trials {
-            last += (numbers.next().ln() / (-share).ln_1p()).ceil().max(1.0);
+            last += (numbers.next().ln() / (-p).ln_1p()).ceil().max(1.0);
             count += 1.0;
         }
         return count;
     }
-    let spread = (trials * share * (1.0 - share)).sqrt();
-    let b = 1.15 + 2.53 * spread;
-    let a = -0.0873 + 0.0248 * b + 0.01 * share;
-    let center = trials * share + 0.5;
+    let std = (trials * p * (1.0 - p)).sqrt();
+    let b = 1.15 + 2.53 * std;
+    let a = -0.0873 + 0.0248 * b + 0.01 * p;
+    let center = trials * p + 0.5;
     let quick = 0.92 - 4.2 / b;
-    let alpha = (2.83 + 5.1 / b) * spread;
-    let (odds, mode) = ((share / (1.0 - share)).ln(), ((trials + 1.0) * share).floor());
+    let alpha = (2.83 + 5.1 / b) * std;
+    let (odds, mode) = ((p / (1.0 - p)).ln(), ((trials + 1.0) * p).floor());
     let highest = log_factorial(mode) + log_factorial(trials - mode);
     loop {
         let (u, v) = (numbers.next() - 0.5, numbers.next());
@@ -182,8 +183,9 @@ fn binomial(trials: f64, share: f64, numbers: &mut Numbers) -> f64 {
             return count;
         }
         let height = (v * alpha / (a / (side * side) + b)).ln();
-        let share = highest - log_factorial(count) - log_factorial(trials - count) + (count - mode) * odds;
-        if height <= share {
+        let log_ratio =
+            highest - log_factorial(count) - log_factorial(trials - count) + (count - mode) * odds;
+        if height <= log_ratio {
             return count;
         }
     }

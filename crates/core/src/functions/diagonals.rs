@@ -1,6 +1,6 @@
 //! Diagonals and triangles of matrices.
 
-use super::places_of;
+use super::index_tensor;
 use crate::error::{Error, Result};
 use crate::ops::view::diagonal_of;
 use crate::shape::Axis;
@@ -39,11 +39,13 @@ impl Tensor {
         }
         let matrices = Tensor::zeros(shape, self.dtype(), self.device())?;
         let rows = matrices.reshape(&[left, &[size * size]].concat()[..])?;
-        let (start, end) = span(offset, size, count);
+        let (start, end) = diagonal_range(offset, size, count);
         let slice = Slice::new(Some(start as isize), Some(end as isize), size as isize + 1);
-        let found = rows.slice_assign((Ellipsis, slice), self)?;
+        let filled = rows.slice_assign((Ellipsis, slice), self)?;
         let last = left.len();
-        found.reshape(shape)?.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
+        filled
+            .reshape(shape)?
+            .movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
     }
 
     /// Returns a diagonal of a matrix, or a matrix with the given vector on that diagonal and zeros
@@ -137,7 +139,7 @@ impl Tensor {
         let end = |row: usize| row.saturating_add(1).saturating_add_signed(offset).min(columns);
         // If the diagonal starts below the first row, the rows above it are empty.
         let first = if columns == 0 { rows } else { offset.min(0).unsigned_abs().min(rows) };
-        triangle("tril_indices", first..rows, |row| 0..end(row), device)
+        triangle_indices("tril_indices", first..rows, |row| 0..end(row), device)
     }
 
     /// Returns the row and column indices of the elements on and above a diagonal of a matrix, in
@@ -153,13 +155,13 @@ impl Tensor {
         // From this row on, the diagonal is beyond the last column.
         let end =
             if columns == 0 { 0 } else { columns.saturating_add_signed(offset.saturating_neg()).min(rows) };
-        triangle("triu_indices", 0..end, |row| start(row)..columns, device)
+        triangle_indices("triu_indices", 0..end, |row| start(row)..columns, device)
     }
 }
 
 /// Returns the range of the elements of a diagonal in the row-major order of a matrix; they are
 /// `columns + 1` apart.
-fn span(offset: isize, columns: usize, length: usize) -> (usize, usize) {
+fn diagonal_range(offset: isize, columns: usize, length: usize) -> (usize, usize) {
     let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
     match length {
         0 => (0, 0),
@@ -172,7 +174,7 @@ fn span(offset: isize, columns: usize, length: usize) -> (usize, usize) {
 
 /// Returns the row and column indices of the elements whose columns are in a range for each of
 /// `rows`. No range is empty.
-fn triangle(
+fn triangle_indices(
     name: &'static str,
     rows: Range<usize>,
     columns: impl Fn(usize) -> Range<usize>,
@@ -192,5 +194,5 @@ fn triangle(
     reserved(count)?;
     indices.extend(rows.clone().flat_map(|row| columns(row).map(move |_| row)));
     indices.extend(rows.flat_map(columns));
-    places_of(indices, [2, count], device)
+    index_tensor(indices, [2, count], device)
 }

@@ -56,8 +56,8 @@ impl Tensor {
         let [lead, other_lead] = [self, other].map(|x| &x.dims()[..x.rank() - 2]);
         let ([n, width], [m, other_width]) = (last_two(self), last_two(other));
         if width != other_width {
-            let told = format!("vectors of {width} and of {other_width} numbers");
-            return Err(Error::invalid(name, told));
+            let detail = format!("vectors of {width} and of {other_width} numbers");
+            return Err(Error::invalid(name, detail));
         }
         let lead = Shape::new(lead)?.broadcast(&Shape::new(other_lead)?, name)?;
         let batch = lead.elements();
@@ -67,11 +67,11 @@ impl Tensor {
             x.expand(&[lead.dims(), &[count, width]].concat()[..])?.reshape([batch, count, width])
         };
         let is_large = mode == CdistMode::Matmul || (mode == CdistMode::MatmulIfLarge && n.max(m) > LARGE);
-        let found = in_accumulator([&of(self, n)?, &of(other, m)?], |[x, y]| match p {
+        let distances = in_accumulator([&of(self, n)?, &of(other, m)?], |[x, y]| match p {
             2.0 if is_large => euclidean(x, y),
             _ => by_differences(x, y, p, Pairs::All),
         })?;
-        found.reshape(&dims[..])
+        distances.reshape(&dims[..])
     }
 
     /// Returns the `p`-norms of the differences of all pairs of rows, each pair once: the first row
@@ -91,11 +91,11 @@ impl Tensor {
         self.device().check_room(&[rows, rows], self.dtype().accumulator())?;
         let of_pairs = in_accumulator([self], |[x]| {
             let x = x.unsqueeze(0)?;
-            by_differences(&x, &x, p, Pairs::Behind)?.reshape([rows * rows])
+            by_differences(&x, &x, p, Pairs::Later)?.reshape([rows * rows])
         })?;
-        let place = Tensor::iota(rows, index_dtype(rows * rows), 0, 1, self.device())?;
-        let is_behind = place.unsqueeze(1)?.lt(&place)?.reshape([rows * rows])?;
-        of_pairs.index_select(0, &is_behind.true_positions()?)
+        let index = Tensor::iota(rows, index_dtype(rows * rows), 0, 1, self.device())?;
+        let is_later = index.unsqueeze(1)?.lt(&index)?.reshape([rows * rows])?;
+        of_pairs.index_select(0, &is_later.true_positions()?)
     }
 }
 
@@ -129,7 +129,7 @@ pub(super) fn norm_along(name: &'static str, x: &Tensor, p: f64, axis: usize) ->
 /// Returns the distances between `[batch, n, width]` and `[batch, m, width]`, computed by a matrix
 /// product.
 fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let found = no_grad(|| {
+    let distances = no_grad(|| {
         let lengths = x.sum_squares_keep(2)?.add(&y.sum_squares_keep(2)?.transpose(1, 2)?)?;
         lengths.sub(&x.matmul(&y.transpose(1, 2)?)?.mul_scalar(2)?)?.maximum_scalar(0)?.sqrt()
     })?;
@@ -137,14 +137,14 @@ fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let (x, y, distance) = (context.input(0)?, context.input(1)?, context.output(0)?);
         let is_zero = distance.eq_scalar(0)?;
-        let share = dy.div(&distance.masked_fill(&is_zero, 1)?)?.masked_fill(&is_zero, 0)?;
+        let ratio = dy.div(&distance.masked_fill(&is_zero, 1)?)?.masked_fill(&is_zero, 0)?;
         // The sum of `share * (x - y)` over the other side.
-        let of_x = x.mul(&share.sum_keep(2)?)?.sub(&share.matmul(y)?)?;
-        let share = share.transpose(1, 2)?;
-        let of_y = y.mul(&share.sum_keep(2)?)?.sub(&share.matmul(x)?)?;
+        let of_x = x.mul(&ratio.sum_keep(2)?)?.sub(&ratio.matmul(y)?)?;
+        let ratio = ratio.transpose(1, 2)?;
+        let of_y = y.mul(&ratio.sum_keep(2)?)?.sub(&ratio.matmul(x)?)?;
         Ok([Some(of_x), Some(of_y)].into_iter().collect())
     };
-    Ok(with_gradient("cdist", &[x, y], vec![found], Saves::ALL, rule)?.swap_remove(0))
+    Ok(with_gradient("cdist", &[x, y], vec![distances], Saves::ALL, rule)?.swap_remove(0))
 }
 
 /// The pairs whose distances are computed.
@@ -153,7 +153,7 @@ enum Pairs {
     All,
     /// Pairs whose second vector has the larger index. Other elements of the result are 0, or
     /// distances that were computed because they belong to the same block.
-    Behind,
+    Later,
 }
 
 /// Blocks of vectors on both sides, as (first, count).
@@ -191,7 +191,7 @@ fn differences(x: &Tensor, y: &Tensor, rows: (usize, usize), columns: (usize, us
 }
 
 fn by_differences(x: &Tensor, y: &Tensor, p: f64, pairs: Pairs) -> Result<Tensor> {
-    let found = no_grad(|| {
+    let distances = no_grad(|| {
         let blocks = Blocks::of(x, y, pairs);
         let none =
             |rows: usize, columns: usize| Tensor::zeros([x.dims()[0], rows, columns], x.dtype(), x.device());
@@ -201,7 +201,7 @@ fn by_differences(x: &Tensor, y: &Tensor, p: f64, pairs: Pairs) -> Result<Tensor
             for &columns in &blocks.columns {
                 check_interrupt()?;
                 part.push(match blocks.has(rows, columns) {
-                    true => length(&differences(x, y, rows, columns)?, p)?,
+                    true => norms(&differences(x, y, rows, columns)?, p)?,
                     false => none(rows.1, columns.1)?,
                 });
             }
@@ -212,10 +212,10 @@ fn by_differences(x: &Tensor, y: &Tensor, p: f64, pairs: Pairs) -> Result<Tensor
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let inputs = [context.input(0)?, context.input(1)?];
-        let found = gradients(inputs, context.output(0)?, dy, p, pairs)?;
-        Ok(found.map(Some).into_iter().collect())
+        let input_grads = gradients(inputs, context.output(0)?, dy, p, pairs)?;
+        Ok(input_grads.map(Some).into_iter().collect())
     };
-    Ok(with_gradient("cdist", &[x, y], vec![found], Saves::ALL, rule)?.swap_remove(0))
+    Ok(with_gradient("cdist", &[x, y], vec![distances], Saves::ALL, rule)?.swap_remove(0))
 }
 
 /// Returns the gradients of both sides. Each block of differences is recomputed.
@@ -241,10 +241,10 @@ fn gradients(
             check_interrupt()?;
             let part =
                 |of: &Tensor| of.narrow(1, rows.0, rows.1)?.narrow(2, columns.0, columns.1)?.unsqueeze(3);
-            let slope = slope(&differences(x, y, rows, columns)?, &part(distance)?, p)?;
-            let share = slope.mul(&part(dy)?)?;
-            sum = sum.add(&share.sum(2)?)?;
-            of_y[number + 1] = of_y[number + 1].sub(&share.sum(1)?)?;
+            let norm_grad = norm_grad(&differences(x, y, rows, columns)?, &part(distance)?, p)?;
+            let block_grad = norm_grad.mul(&part(dy)?)?;
+            sum = sum.add(&block_grad.sum(2)?)?;
+            of_y[number + 1] = of_y[number + 1].sub(&block_grad.sum(1)?)?;
         }
         of_x.push(sum);
     }
@@ -253,13 +253,13 @@ fn gradients(
 }
 
 /// Returns the norms of `[batch, rows, columns, width]` along the last axis, without a gradient.
-fn length(apart: &Tensor, p: f64) -> Result<Tensor> {
-    if matches!(p, 0.0 | 1.0 | 2.0 | f64::INFINITY) || apart.dims()[3] == 0 {
-        return norm_along("cdist", apart, p, 3)?.squeeze(3);
+fn norms(difference: &Tensor, p: f64) -> Result<Tensor> {
+    if matches!(p, 0.0 | 1.0 | 2.0 | f64::INFINITY) || difference.dims()[3] == 0 {
+        return norm_along("cdist", difference, p, 3)?.squeeze(3);
     }
     // Zeros need no special treatment: unlike in `norm`, no gradient is computed here.
-    let unit = unit(apart, &3.into())?;
-    power(&apart.abs()?.div(&unit)?, p)?.sum_keep(3)?.powf(1.0 / p)?.mul(&unit)?.squeeze(3)
+    let unit = unit(difference, &3.into())?;
+    power(&difference.abs()?.div(&unit)?, p)?.sum_keep(3)?.powf(1.0 / p)?.mul(&unit)?.squeeze(3)
 }
 
 /// Raises to a power; small integer powers are computed by products.
@@ -275,23 +275,23 @@ fn power(x: &Tensor, p: f64) -> Result<Tensor> {
 
 /// Returns the derivative of the norm with respect to each difference. For a difference of 0 it is
 /// 0, as in PyTorch.
-fn slope(apart: &Tensor, distance: &Tensor, p: f64) -> Result<Tensor> {
+fn norm_grad(difference: &Tensor, distance: &Tensor, p: f64) -> Result<Tensor> {
     match p {
-        0.0 => return apart.zeros_like(),
-        1.0 => return apart.sign(),
-        f64::INFINITY => return apart.sign()?.masked_fill(&apart.abs()?.ne(distance)?, 0),
+        0.0 => return difference.zeros_like(),
+        1.0 => return difference.sign(),
+        f64::INFINITY => return difference.sign()?.masked_fill(&difference.abs()?.ne(distance)?, 0),
         _ => {}
     }
     // A fraction of the distance, whose power neither overflows nor underflows.
-    let share = apart.div(&distance.masked_fill(&distance.eq_scalar(0)?, 1)?)?;
+    let ratio = difference.div(&distance.masked_fill(&distance.eq_scalar(0)?, 1)?)?;
     match p {
-        2.0 => Ok(share),
+        2.0 => Ok(ratio),
         // Its derivative at 0 is also 0.
-        3.0 => share.mul(&share.abs()?),
+        3.0 => ratio.mul(&ratio.abs()?),
         _ => {
-            let is_zero = share.eq_scalar(0)?;
-            let size = share.abs()?.masked_fill(&is_zero, 1)?;
-            power(&size, p - 1.0)?.mul(&share.sign()?)?.masked_fill(&is_zero, 0)
+            let is_zero = ratio.eq_scalar(0)?;
+            let size = ratio.abs()?.masked_fill(&is_zero, 1)?;
+            power(&size, p - 1.0)?.mul(&ratio.sign()?)?.masked_fill(&is_zero, 0)
         }
     }
 }

@@ -21,8 +21,8 @@ impl Tensor {
     /// floating-point, or if the allocation fails.
     pub fn exponential(rate: f64, shape: impl IntoShape, dtype: DType, device: &Device) -> Result<Tensor> {
         check_positive("exponential", "rate", rate)?;
-        let even = between_0_and_1("exponential", shape.into_shape()?, dtype, device)?;
-        even.log()?.div_scalar(-rate)?.to_dtype(dtype)
+        let uniform = open_uniform("exponential", shape.into_shape()?, dtype, device)?;
+        uniform.log()?.div_scalar(-rate)?.to_dtype(dtype)
     }
 
     /// Samples a log-normal distribution: the logarithms of the results are normal with this mean
@@ -59,8 +59,8 @@ impl Tensor {
     ) -> Result<Tensor> {
         check_positive("cauchy", "scale", scale)?;
         check_finite("cauchy", "median", median)?;
-        let even = between_0_and_1("cauchy", shape.into_shape()?, dtype, device)?;
-        let angle = even.sub_scalar(0.5)?.mul_scalar(PI)?;
+        let uniform = open_uniform("cauchy", shape.into_shape()?, dtype, device)?;
+        let angle = uniform.sub_scalar(0.5)?.mul_scalar(PI)?;
         angle.sin()?.div(&angle.cos()?)?.mul_scalar(scale)?.add_scalar(median)?.to_dtype(dtype)
     }
 
@@ -82,8 +82,8 @@ impl Tensor {
             return Err(Error::dtype("geometric", "output", dtype, "a number"));
         }
         let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-        let even = between_0_and_1("geometric", shape.into_shape()?, wide, device)?;
-        even.log()?.div_scalar((-p).ln_1p())?.ceil()?.maximum_scalar(1)?.to_dtype(dtype)
+        let uniform = open_uniform("geometric", shape.into_shape()?, wide, device)?;
+        uniform.log()?.div_scalar((-p).ln_1p())?.ceil()?.maximum_scalar(1)?.to_dtype(dtype)
     }
 
     /// Samples normal distributions with these means and standard deviations, with broadcasting.
@@ -110,7 +110,7 @@ impl Tensor {
     /// Returns an error if the probability is outside `0..=1`, or if the dtype is not
     /// floating-point.
     pub fn alpha_dropout(&self, p: f64) -> Result<Tensor> {
-        self_normalizing("alpha_dropout", self, p, *self.shape())
+        alpha_dropout_with_mask("alpha_dropout", self, p, *self.shape())
     }
 
     /// Applies [`alpha_dropout`](Tensor::alpha_dropout) to whole channels.
@@ -132,15 +132,15 @@ impl Tensor {
         }
         let mut dims = vec![1; self.rank()];
         dims[..2].copy_from_slice(&self.dims()[..2]);
-        self_normalizing(name, self, p, Shape::new(&dims)?)
+        alpha_dropout_with_mask(name, self, p, Shape::new(&dims)?)
     }
 }
 
 /// The negative limit of `selu` at -infinity: its scale times its alpha.
 const SATURATION: f64 = 1.758_099_340_847_376_6;
 
-/// Applies alpha dropout with a mask of shape `kept`, which is broadcast to `x`.
-fn self_normalizing(name: &'static str, x: &Tensor, p: f64, kept: Shape) -> Result<Tensor> {
+/// Applies alpha dropout with a mask of shape `mask_shape`, which is broadcast to `x`.
+fn alpha_dropout_with_mask(name: &'static str, x: &Tensor, p: f64, mask_shape: Shape) -> Result<Tensor> {
     check::float(name, "input", &x.meta())?;
     check_probability(name, p)?;
     if p == 0.0 || x.elements() == 0 {
@@ -149,17 +149,17 @@ fn self_normalizing(name: &'static str, x: &Tensor, p: f64, kept: Shape) -> Resu
     if p == 1.0 {
         return x.mul_scalar(0);
     }
-    let is_kept = Tensor::bernoulli_scalar(1.0 - p, kept, DType::Bool, x.device())?;
+    let is_retained = Tensor::bernoulli_scalar(1.0 - p, mask_shape, DType::Bool, x.device())?;
     let scale = 1.0 / ((SATURATION * SATURATION * p + 1.0) * (1.0 - p)).sqrt();
     in_accumulator([x], |[x]| {
-        let kept = x.mul_scalar(scale)?.add_scalar(SATURATION * scale * p)?;
-        is_kept.where_(&kept, &kept.scalar_like(SATURATION * scale * (p - 1.0))?)
+        let retained = x.mul_scalar(scale)?.add_scalar(SATURATION * scale * p)?;
+        is_retained.where_(&retained, &retained.scalar_like(SATURATION * scale * (p - 1.0))?)
     })
 }
 
 /// Samples odd multiples of 2^-24 between 0 and 1 uniformly; in f64 odd multiples of 2^-53. For
 /// half precision the result is f32.
-fn between_0_and_1(op: &'static str, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
+fn open_uniform(op: &'static str, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
     check_output(op, dtype)?;
     let bits = |bits: u8| {
         let (state, offset) = device.draw(shape.elements())?;

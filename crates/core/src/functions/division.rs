@@ -61,21 +61,21 @@ impl Tensor {
         // divisor gives the remainder with the other sign, which is still smaller than the divisor
         // in magnitude, so nothing overflows.
         let remainder = self.remainder(other)?;
-        let is_beyond = is_beyond(self, other, &remainder)?;
-        is_beyond.where_(&remainder.sub(other)?, &remainder)
+        let is_floor_lower = is_floor_lower(self, other, &remainder)?;
+        is_floor_lower.where_(&remainder.sub(other)?, &remainder)
     }
 }
 
 /// A function of two tensors.
-type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
+type BinaryFn = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
 /// Returns a quotient of integers, or of floats in their accumulation dtype. Its gradients are 0.
 fn quotient(
     name: &'static str,
     a: &Tensor,
     b: &Tensor,
-    of_integers: OfTwo,
-    of_floats: OfTwo,
+    of_integers: BinaryFn,
+    of_floats: BinaryFn,
 ) -> Result<Tensor> {
     check_number(name, a, b)?;
     check_broadcast(name, a, b)?;
@@ -90,15 +90,15 @@ fn quotient(
 
 /// Returns where the remainder is not 0 and dividend and divisor have different signs. There the
 /// floored quotient is one less than the quotient rounded toward zero.
-fn is_beyond(a: &Tensor, b: &Tensor, remainder: &Tensor) -> Result<Tensor> {
+fn is_floor_lower(a: &Tensor, b: &Tensor, remainder: &Tensor) -> Result<Tensor> {
     let differ = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
     remainder.ne_scalar(0)?.logical_and(&differ)
 }
 
 /// Integer division rounds toward zero. (`a - remainder` may overflow the dtype.)
 fn floor_of_integers(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let is_beyond = is_beyond(a, b, &a.remainder(b)?)?;
-    a.div(b)?.sub(&is_beyond.to_dtype(a.dtype())?)
+    let is_floor_lower = is_floor_lower(a, b, &a.remainder(b)?)?;
+    a.div(b)?.sub(&is_floor_lower.to_dtype(a.dtype())?)
 }
 
 /// The dividend minus its truncated remainder is a multiple of the divisor, so the quotient is
@@ -106,8 +106,8 @@ fn floor_of_integers(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 fn floor_of_floats(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let remainder = remainder_of_floats(a, b)?;
     let towards_zero = a.sub(&remainder)?.div(b)?.round()?;
-    let is_beyond = is_beyond(a, b, &remainder)?;
-    let floored = towards_zero.sub(&is_beyond.to_dtype(a.dtype())?)?;
+    let is_floor_lower = is_floor_lower(a, b, &remainder)?;
+    let floored = towards_zero.sub(&is_floor_lower.to_dtype(a.dtype())?)?;
     // A zero takes the sign of the quotient, which is finite there.
     let rounded = a.div(b)?;
     let floored = floored.eq_scalar(0)?.where_(&rounded.mul_scalar(0)?, &floored)?;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::{DType, Tensor};
 
 /// The smallest exponential time. It prevents a division by 0 where the random number is 0.
-const LEAST_TIME: f64 = 1e-37;
+const MIN_TIME: f64 = 1e-37;
 
 impl Tensor {
     /// Samples integers uniformly from `low..high`, with the shape, dtype and device of this
@@ -39,11 +39,11 @@ impl Tensor {
         let name = "multinomial";
         check_floating(name, self)?;
         if !matches!(self.rank(), 1 | 2) || count == 0 {
-            let told = format!(
+            let detail = format!(
                 "{count} samples of shape {:?}, expected at least 1 of one or two axes",
                 self.shape()
             );
-            return Err(Error::invalid(name, told));
+            return Err(Error::invalid(name, detail));
         }
         no_grad(|| {
             // The accumulation dtype is the same on every device, including those without f64, so
@@ -53,10 +53,10 @@ impl Tensor {
             if is_probability.all(..)?.item_f64()? == 0.0 {
                 return Err(Error::invalid(name, "a probability that is below 0, infinite or NaN"));
             }
-            let is_drawn = weights.gt_scalar(0.0)?;
+            let is_positive = weights.gt_scalar(0.0)?;
             let available = match weights.elements() {
                 0 => 0,
-                _ => is_drawn.sum(-1)?.min(..)?.item::<i64>()?,
+                _ => is_positive.sum(-1)?.min(..)?.item::<i64>()?,
             };
             let needed = if replacement { 1 } else { i64::try_from(count).unwrap_or(i64::MAX) };
             if available < needed {
@@ -67,32 +67,36 @@ impl Tensor {
                     ),
                 ));
             }
-            if replacement { repeatedly(&weights, &is_drawn, count) } else { once_each(&weights, count) }
+            if replacement {
+                with_replacement(&weights, &is_positive, count)
+            } else {
+                without_replacement(&weights, count)
+            }
         })
     }
 }
 
 /// Returns where uniform random numbers fall among the cumulative weights.
-fn repeatedly(weights: &Tensor, is_drawn: &Tensor, count: usize) -> Result<Tensor> {
+fn with_replacement(weights: &Tensor, is_positive: &Tensor, count: usize) -> Result<Tensor> {
     let axis = weights.rank() - 1;
     let categories = weights.dims()[axis];
     let sums = weights.cumsum(axis)?;
     let total = sums.narrow(axis, categories - 1, 1)?;
-    let even = Tensor::rand(
+    let uniform = Tensor::rand(
         weights.shape().resized(axis, count, "multinomial")?,
         weights.dtype(),
         weights.device(),
     )?;
     // The result is the index of the first sum above the random number.
-    let found = sums.searchsorted(&even.mul(&total)?, true, None)?;
+    let index = sums.searchsorted(&uniform.mul(&total)?, true, None)?;
     // Rounding can give an index beyond the last category with a weight above 0, so clamp to it.
-    let positions = Tensor::iota(categories, found.dtype(), 0, 1, weights.device())?;
-    let last = is_drawn.where_(&positions, &positions.scalar_like(0)?)?.max_keep(axis)?;
-    found.minimum(&last)
+    let positions = Tensor::iota(categories, index.dtype(), 0, 1, weights.device())?;
+    let last = is_positive.where_(&positions, &positions.scalar_like(0)?)?.max_keep(axis)?;
+    index.minimum(&last)
 }
 
-fn once_each(weights: &Tensor, count: usize) -> Result<Tensor> {
-    let even = Tensor::rand(*weights.shape(), weights.dtype(), weights.device())?;
-    let times = even.neg()?.log1p()?.neg()?.maximum_scalar(LEAST_TIME)?;
+fn without_replacement(weights: &Tensor, count: usize) -> Result<Tensor> {
+    let uniform = Tensor::rand(*weights.shape(), weights.dtype(), weights.device())?;
+    let times = uniform.neg()?.log1p()?.neg()?.maximum_scalar(MIN_TIME)?;
     Ok(weights.div(&times)?.topk(count, -1, true)?.1)
 }

@@ -112,10 +112,11 @@ fn base_grid(size: &[usize], align_corners: bool, like: &Tensor) -> Result<Tenso
         // `(2 i - (n - 1)) / (n - 1)`, or `/ n`.
         let numbers = Tensor::arange(0, count as f64, 1, like.dtype(), like.device())?;
         let parts = if align_corners { count - 1 } else { count }.max(1);
-        let places = numbers.mul_scalar(2.0)?.sub_scalar((count - 1) as f64)?.div_scalar(parts as f64)?;
+        let coordinates =
+            numbers.mul_scalar(2.0)?.sub_scalar((count - 1) as f64)?.div_scalar(parts as f64)?;
         let mut shape = vec![1; size.len()];
         shape[axis] = count;
-        columns.push(places.reshape(&shape[..])?.expand(size)?.reshape([elements, 1])?);
+        columns.push(coordinates.reshape(&shape[..])?.expand(size)?.reshape([elements, 1])?);
     }
     columns.push(Tensor::ones([elements, 1], like.dtype(), like.device())?);
     Tensor::concat(&columns.iter().collect::<Vec<_>>(), 1)
@@ -160,11 +161,11 @@ impl Sampler<'_> {
     fn sample(&self, x: &Tensor, grid: &Tensor) -> Result<Tensor> {
         let axes = self.sizes.len();
         let [batch, channels] = [x.dims()[0], x.dims()[1]];
-        let places: usize = grid.dims()[1..=axes].iter().product();
+        let points: usize = grid.dims()[1..=axes].iter().product();
         let rows = x.reshape([batch, channels, self.sizes.iter().product()])?;
         let taps: Result<Vec<Vec<Tap>>> = (0..axes)
             .map(|axis| {
-                let coordinates = grid.narrow(axes + 1, axes - 1 - axis, 1)?.reshape([batch, 1, places])?;
+                let coordinates = grid.narrow(axes + 1, axes - 1 - axis, 1)?.reshape([batch, 1, points])?;
                 self.taps(axis, &coordinates)
             })
             .collect();
@@ -190,7 +191,7 @@ impl Sampler<'_> {
     /// to 1.
     fn taps(&self, axis: usize, coordinates: &Tensor) -> Result<Vec<Tap>> {
         let size = self.sizes[axis] as f64;
-        let place = match self.align_corners {
+        let coordinate = match self.align_corners {
             true => coordinates.add_scalar(1.0)?.mul_scalar((size - 1.0) / 2.0)?,
             false => coordinates.add_scalar(1.0)?.mul_scalar(size)?.sub_scalar(1.0)?.div_scalar(2.0)?,
         };
@@ -198,25 +199,28 @@ impl Sampler<'_> {
             GridMode::Nearest => {
                 // A grid that requires a gradient gets zeros, including where it is NaN: the weight
                 // is 1.
-                let weight = match place.needs_grad() {
+                let weight = match coordinate.needs_grad() {
                     true => {
-                        let number = place.masked_fill(&place.ne(&place)?, 0.0)?;
+                        let number = coordinate.masked_fill(&coordinate.ne(&coordinate)?, 0.0)?;
                         Some(number.sign()?.mul_scalar(0.0)?.add_scalar(1.0)?)
                     }
                     false => None,
                 };
-                let place = self.padded(axis, &place.detach())?;
-                Ok(vec![(place.round()?, weight)])
+                let coordinate = self.padded(axis, &coordinate.detach())?;
+                Ok(vec![(coordinate.round()?, weight)])
             }
             GridMode::Bilinear => {
-                let place = self.padded(axis, &place)?;
-                let low = place.detach().floor()?;
-                let share = place.sub(&low)?;
-                Ok(vec![(low.clone(), Some(share.rsub_scalar(1.0)?)), (low.add_scalar(1.0)?, Some(share))])
+                let coordinate = self.padded(axis, &coordinate)?;
+                let low = coordinate.detach().floor()?;
+                let fraction = coordinate.sub(&low)?;
+                Ok(vec![
+                    (low.clone(), Some(fraction.rsub_scalar(1.0)?)),
+                    (low.add_scalar(1.0)?, Some(fraction)),
+                ])
             }
             GridMode::Bicubic => {
-                let low = place.detach().floor()?;
-                let weights = cubic_weights(&place.sub(&low)?)?;
+                let low = coordinate.detach().floor()?;
+                let weights = cubic_weights(&coordinate.sub(&low)?)?;
                 let tap = |(weight, by): (Tensor, f64)| {
                     Ok((self.padded(axis, &low.add_scalar(by)?)?.round()?, Some(weight)))
                 };
@@ -226,20 +230,20 @@ impl Sampler<'_> {
     }
 
     /// Maps positions outside the image into it, according to the padding.
-    fn padded(&self, axis: usize, place: &Tensor) -> Result<Tensor> {
+    fn padded(&self, axis: usize, coordinate: &Tensor) -> Result<Tensor> {
         let last = (self.sizes[axis] - 1) as f64;
         let of_nan = if self.sizes.len() == 2 { 0.0 } else { last };
         let inside = match self.padding {
-            GridPadding::Zeros => return Ok(place.clone()),
-            GridPadding::Border => place.clone(),
+            GridPadding::Zeros => return Ok(coordinate.clone()),
+            GridPadding::Border => coordinate.clone(),
             GridPadding::Reflection => {
-                let is_number = place.detach().abs()?.lt_scalar(f64::INFINITY)?;
-                let place = place.masked_fill(&is_number.logical_not()?, of_nan)?;
+                let is_number = coordinate.detach().abs()?.lt_scalar(f64::INFINITY)?;
+                let coordinate = coordinate.masked_fill(&is_number.logical_not()?, of_nan)?;
                 let (low, span) = if self.align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
                 if span == 0.0 {
-                    return place.mul_scalar(0.0);
+                    return coordinate.mul_scalar(0.0);
                 }
-                let distance = place.sub_scalar(low)?.abs()?;
+                let distance = coordinate.sub_scalar(low)?.abs()?;
                 let is_flipped =
                     distance.detach().div_scalar(span)?.floor()?.remainder_scalar(2.0)?.eq_scalar(1.0)?;
                 let rest = distance.remainder_scalar(span)?;
@@ -258,7 +262,7 @@ impl Sampler<'_> {
     fn part(&self, rows: &Tensor, taps: &[&Tap]) -> Result<Tensor> {
         let (mut is_inside, mut position, mut weight) = (None::<Tensor>, None::<Tensor>, None::<Tensor>);
         let dtype = index_dtype(rows.shape().dim(2));
-        for ((number, share), &size) in taps.iter().copied().zip(self.sizes) {
+        for ((number, tap_weight), &size) in taps.iter().copied().zip(self.sizes) {
             let last = (size - 1) as f64;
             let fits = number.ge_scalar(0.0)?.logical_and(&number.le_scalar(last)?)?;
             let zero = number.detach().scalar_like(0.0)?;
@@ -266,31 +270,31 @@ impl Sampler<'_> {
                 Some(inside) => inside.logical_and(&fits)?,
                 None => fits.clone(),
             });
-            let place = fits.where_(&number.detach(), &zero)?.to_dtype(dtype)?;
+            let index = fits.where_(&number.detach(), &zero)?.to_dtype(dtype)?;
             position = Some(match position {
-                Some(position) => position.mul_scalar(size as i64)?.add(&place)?,
-                None => place,
+                Some(position) => position.mul_scalar(size as i64)?.add(&index)?,
+                None => index,
             });
             // Where a position is NaN, the weights of an image are NaN, and those of a volume
             // are 0.
-            let share = match share {
-                Some(share) if self.sizes.len() == 3 => Some(fits.where_(share, &zero)?),
-                share => share.clone(),
+            let tap_weight = match tap_weight {
+                Some(tap_weight) if self.sizes.len() == 3 => Some(fits.where_(tap_weight, &zero)?),
+                tap_weight => tap_weight.clone(),
             };
-            weight = match (weight, share) {
-                (Some(weight), Some(share)) => Some(weight.mul(&share)?),
-                (weight, share) => weight.or(share),
+            weight = match (weight, tap_weight) {
+                (Some(weight), Some(tap_weight)) => Some(weight.mul(&tap_weight)?),
+                (weight, tap_weight) => weight.or(tap_weight),
             };
         }
         let (Some(is_inside), Some(position)) = (is_inside, position) else {
             return Err(Error::invalid("grid_sample", "no axes"));
         };
         let [batch, channels, _] = rows.sizes()?;
-        let places = position.shape().dim(2);
+        let points = position.shape().dim(2);
         let zero = rows.detach().scalar_like(0.0)?;
-        let picked = rows.gather(2, &position.expand([batch, channels, places])?)?;
-        let picked = is_inside.where_(&picked, &zero)?;
+        let values = rows.gather(2, &position.expand([batch, channels, points])?)?;
+        let values = is_inside.where_(&values, &zero)?;
         // Outside the image the product is 0, or NaN where the position is NaN.
-        if let Some(weight) = weight { picked.mul(&weight) } else { Ok(picked) }
+        if let Some(weight) = weight { values.mul(&weight) } else { Ok(values) }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::in_accumulator;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::{Saves, check};
 use crate::ops::create::exact_scalar;
-use crate::ops::index::{index_dtype, index_fits, spread};
+use crate::ops::index::{check_index_fits, expand_index, index_dtype};
 use crate::shape::Axis;
 use crate::{DType, Scalar, Shape, Tensor};
 
@@ -52,7 +52,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let name = "scatter_reduce";
         let axis = axis.into().resolve(self.shape(), name)?;
-        index_fits(name, axis, &self.meta(), &index.meta())?;
+        check_index_fits(name, axis, &self.meta(), &index.meta())?;
         let source = part_of(name, source, index.shape())?;
         Reducer { name, axis, index, reduction, include_self }.reduce(self, &source)
     }
@@ -80,7 +80,7 @@ impl Tensor {
         check::index(name, "index", &index.meta())?;
         let [count] = index.shape().to_array(name)?;
         check::shape(name, "source", &source.meta(), self.shape().resized(axis, count, name)?)?;
-        let index = &spread(index, axis, *source.shape())?;
+        let index = &expand_index(index, axis, *source.shape())?;
         Reducer { name, axis, index, reduction, include_self }.reduce(self, source)
     }
 
@@ -153,22 +153,22 @@ impl Tensor {
         };
         let is_row = last == 0;
         if !is_row && (values.rank() != self.rank() || values.dims()[..last] != self.dims()[..last]) {
-            let told =
+            let detail =
                 format!("values of shape {:?} beside a sequence of {:?}", values.shape(), self.shape());
-            return Err(Error::invalid(name, told));
+            return Err(Error::invalid(name, detail));
         }
         let sequence = match sorter {
             None => self.detach(),
             Some(sorter) => {
                 check::index(name, "sorter", &sorter.meta())?;
                 check::shape(name, "sorter", &sorter.meta(), *self.shape())?;
-                index_told_as(name, || self.detach().gather(last, sorter))?
+                with_index_error_op(name, || self.detach().gather(last, sorter))?
             }
         };
         match is_row {
-            true => found(&sequence, &values.detach().reshape([values.elements()])?, right)?
+            true => insertion_indices(&sequence, &values.detach().reshape([values.elements()])?, right)?
                 .reshape(*values.shape()),
-            false => found(&sequence, &values.detach(), right),
+            false => insertion_indices(&sequence, &values.detach(), right),
         }
     }
 
@@ -193,8 +193,8 @@ fn part_of(name: &'static str, source: &Tensor, shape: &Shape) -> Result<Tensor>
     let fits = source.rank() == shape.rank()
         && (0..shape.rank()).all(|axis| shape.dim(axis) <= source.shape().dim(axis));
     if !fits {
-        let told = format!("a source of shape {:?} for an index of {shape:?}", source.shape());
-        return Err(Error::invalid(name, told));
+        let detail = format!("a source of shape {:?} for an index of {shape:?}", source.shape());
+        return Err(Error::invalid(name, detail));
     }
     (0..shape.rank()).try_fold(source.clone(), |part, axis| part.narrow(axis, 0, shape.dim(axis)))
 }
@@ -215,7 +215,7 @@ impl Reducer<'_> {
         if base.dtype() == DType::Bool && self.reduction == ScatterReduction::Mean {
             return Err(Error::dtype(self.name, "base", DType::Bool, "a number"));
         }
-        index_told_as(self.name, || match self.reduction {
+        with_index_error_op(self.name, || match self.reduction {
             ScatterReduction::Sum if base.dtype() == DType::Bool => {
                 self.extreme(base, source, Tensor::maximum)
             }
@@ -235,13 +235,14 @@ impl Reducer<'_> {
     }
 
     /// Returns a mask of the positions for which an index exists.
-    fn named(&self, base: &Tensor) -> Result<Tensor> {
+    fn indexed_mask(&self, base: &Tensor) -> Result<Tensor> {
         let none = Tensor::zeros(*base.shape(), DType::Bool, base.device())?;
         none.scatter(self.axis, self.index, &Tensor::ones(*self.index.shape(), DType::Bool, base.device())?)
     }
 
     fn sum(&self, base: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let start = if self.include_self { base.clone() } else { base.masked_fill(&self.named(base)?, 0)? };
+        let start =
+            if self.include_self { base.clone() } else { base.masked_fill(&self.indexed_mask(base)?, 0)? };
         start.scatter_add(self.axis, self.index, source)
     }
 
@@ -251,7 +252,7 @@ impl Reducer<'_> {
         let dtype = if base.dtype().is_float() { base.dtype() } else { DType::I64 };
         let start = match self.include_self {
             true => Tensor::ones(*base.shape(), dtype, base.device())?,
-            false => self.named(base)?.logical_not()?.to_dtype(dtype)?,
+            false => self.indexed_mask(base)?.logical_not()?.to_dtype(dtype)?,
         };
         let ones = Tensor::ones(*self.index.shape(), dtype, base.device())?;
         let counts = start.scatter_add(self.axis, self.index, &ones)?;
@@ -264,7 +265,7 @@ impl Reducer<'_> {
 
     /// Returns the target positions of all source elements in the flattened `base`, sorted, and the
     /// indices of the elements in this order.
-    fn places(&self, base: &Tensor) -> Result<(Tensor, Tensor)> {
+    fn sorted_targets(&self, base: &Tensor) -> Result<(Tensor, Tensor)> {
         let count = base.elements();
         let numbers = Tensor::iota(count, index_dtype(count), 0, 1, base.device())?.reshape(*base.shape())?;
         numbers.gather(self.axis, self.index)?.reshape([self.index.elements()])?.sort(0, false)
@@ -274,14 +275,14 @@ impl Reducer<'_> {
     /// each position is stored.
     fn product(&self, base: &Tensor, source: &Tensor) -> Result<Tensor> {
         let y = no_grad(|| {
-            let (places, order) = self.places(base)?;
+            let (targets, order) = self.sorted_targets(base)?;
             let row = base.reshape([base.elements()])?;
             let values = source.reshape([source.elements()])?.index_select(0, &order)?;
-            let mut values = products_so_far(&values, &places)?;
+            let mut values = cumulative_products(&values, &targets)?;
             if self.include_self {
-                values = row.index_select(0, &places)?.mul(&values)?;
+                values = row.index_select(0, &targets)?.mul(&values)?;
             }
-            row.scatter(0, &places, &values)?.reshape(*base.shape())
+            row.scatter(0, &targets, &values)?.reshape(*base.shape())
         })?;
         self.with_rule(base, source, y)
     }
@@ -294,8 +295,8 @@ impl Reducer<'_> {
             let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
             let reducer = Reducer { name, axis, index: context.input(1)?, reduction, include_self };
             match reduction {
-                ScatterReduction::Prod => reducer.factors(context, dy),
-                _ => reducer.shares(context, dy),
+                ScatterReduction::Prod => reducer.product_grads(context, dy),
+                _ => reducer.extremum_grads(context, dy),
             }
         };
         Ok(with_gradient(name, &[base, self.index, source], vec![y], Saves::ALL, rule)?.swap_remove(0))
@@ -304,26 +305,27 @@ impl Reducer<'_> {
     /// Returns the gradient of a product: for each element the product of the other elements with
     /// the same target position, without a division. It is NaN for elements that are infinite or
     /// NaN, as for [`Tensor::prod`].
-    fn factors(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
+    fn product_grads(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
         let (base, source) = (context.input(0)?, context.input(2)?);
-        let (places, order) = self.places(base)?;
-        let count = places.elements();
+        let (targets, order) = self.sorted_targets(base)?;
+        let count = targets.elements();
         let values = source.reshape([count])?.index_select(0, &order)?;
-        let so_far = products_so_far(&values, &places)?;
-        let before = shifted(&so_far, &places)?;
-        let (values, backwards) = (values.flip(0)?, places.flip(0)?);
-        let behind = shifted(&products_so_far(&values, &backwards)?, &backwards)?.flip(0)?;
-        let others = numbers_only(&before.mul(&behind)?, &values.flip(0)?)?;
-        let mut others = others.mul(&dy.reshape([dy.elements()])?.index_select(0, &places)?)?;
+        let cumulative = cumulative_products(&values, &targets)?;
+        let before = previous_or_one(&cumulative, &targets)?;
+        let (values, backwards) = (values.flip(0)?, targets.flip(0)?);
+        let after = previous_or_one(&cumulative_products(&values, &backwards)?, &backwards)?.flip(0)?;
+        let others = nan_where_nonfinite(&before.mul(&after)?, &values.flip(0)?)?;
+        let mut others = others.mul(&dy.reshape([dy.elements()])?.index_select(0, &targets)?)?;
         let of_base = match self.include_self {
             true => {
-                others = others.mul(&base.reshape([base.elements()])?.index_select(0, &places)?)?;
+                others = others.mul(&base.reshape([base.elements()])?.index_select(0, &targets)?)?;
                 let ones = Tensor::ones([base.elements()], dy.dtype(), dy.device())?;
-                let factors = ones.scatter(0, &places, &so_far)?.reshape(*base.shape())?;
-                let factors = self.named(base)?.where_(&numbers_only(&factors, base)?, &factors)?;
+                let factors = ones.scatter(0, &targets, &cumulative)?.reshape(*base.shape())?;
+                let factors =
+                    self.indexed_mask(base)?.where_(&nan_where_nonfinite(&factors, base)?, &factors)?;
                 dy.mul(&factors)?
             }
-            false => dy.masked_fill(&self.named(base)?, 0)?,
+            false => dy.masked_fill(&self.indexed_mask(base)?, 0)?,
         };
         let of_source = others.zeros_like()?.scatter(0, &order, &others)?.reshape(*source.shape())?;
         Ok([Some(of_base), None, Some(of_source)].into_iter().collect())
@@ -337,69 +339,75 @@ impl Reducer<'_> {
         better: fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let y = no_grad(|| {
-            let (places, order) = self.places(base)?;
+            let (targets, order) = self.sorted_targets(base)?;
             let row = base.reshape([base.elements()])?;
             let mut values = source.reshape([source.elements()])?.index_select(0, &order)?;
-            for reach in reaches(places.elements()) {
-                let (before, now, is_same) = neighbors(&values, &places, reach)?;
-                let grown = is_same.where_(&better(&before, &now)?, &now)?;
-                values = Tensor::concat(&[&values.narrow(0, 0, reach)?, &grown], 0)?;
+            for distance in scan_steps(targets.elements()) {
+                let (before, now, is_same) = neighbors(&values, &targets, distance)?;
+                let reduced = is_same.where_(&better(&before, &now)?, &now)?;
+                values = Tensor::concat(&[&values.narrow(0, 0, distance)?, &reduced], 0)?;
             }
             if self.include_self {
-                values = better(&row.index_select(0, &places)?, &values)?;
+                values = better(&row.index_select(0, &targets)?, &values)?;
             }
-            row.scatter(0, &places, &values)?.reshape(*base.shape())
+            row.scatter(0, &targets, &values)?.reshape(*base.shape())
         })?;
         self.with_rule(base, source, y)
     }
 
     /// Returns the gradient of a maximum or minimum, which is shared evenly by the elements that
     /// equal it. NaN equals nothing, so where the result is NaN all elements get NaN.
-    fn shares(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
+    fn extremum_grads(&self, context: &Context<'_>, dy: &Tensor) -> Result<Grads> {
         let (base, source, y) = (context.input(0)?, context.input(2)?, context.output(0)?);
-        let is_free = self.named(base)?.logical_not()?;
-        let is_own = if self.include_self { base.eq(y)?.logical_or(&is_free)? } else { is_free };
-        let is_found = source.eq(&y.gather(self.axis, self.index)?)?;
+        let is_unindexed = self.indexed_mask(base)?.logical_not()?;
+        let equals_in_base =
+            if self.include_self { base.eq(y)?.logical_or(&is_unindexed)? } else { is_unindexed };
+        let equals_in_source = source.eq(&y.gather(self.axis, self.index)?)?;
         let dtype = dy.dtype().accumulator();
-        let counts =
-            is_own.to_dtype(dtype)?.scatter_add(self.axis, self.index, &is_found.to_dtype(dtype)?)?;
+        let counts = equals_in_base.to_dtype(dtype)?.scatter_add(
+            self.axis,
+            self.index,
+            &equals_in_source.to_dtype(dtype)?,
+        )?;
         let is_nan = counts.eq_scalar(0)?;
-        let share = dy.to_dtype(dtype)?.div(&counts)?.masked_fill(&is_nan, f64::NAN)?;
-        let is_own = if self.include_self { is_own.logical_or(&is_nan)? } else { is_own };
-        let is_found = is_found.logical_or(&is_nan.gather(self.axis, self.index)?)?;
-        let of_base = share.masked_fill(&is_own.logical_not()?, 0)?.to_dtype(dy.dtype())?;
-        let of_source = share.gather(self.axis, self.index)?.masked_fill(&is_found.logical_not()?, 0)?;
+        let shared_grad = dy.to_dtype(dtype)?.div(&counts)?.masked_fill(&is_nan, f64::NAN)?;
+        let equals_in_base =
+            if self.include_self { equals_in_base.logical_or(&is_nan)? } else { equals_in_base };
+        let equals_in_source = equals_in_source.logical_or(&is_nan.gather(self.axis, self.index)?)?;
+        let of_base = shared_grad.masked_fill(&equals_in_base.logical_not()?, 0)?.to_dtype(dy.dtype())?;
+        let of_source =
+            shared_grad.gather(self.axis, self.index)?.masked_fill(&equals_in_source.logical_not()?, 0)?;
         Ok([Some(of_base), None, Some(of_source.to_dtype(dy.dtype())?)].into_iter().collect())
     }
 }
 
 /// Returns 1, 2, 4, .. below `count`: the distances of the steps of a scan.
-pub(super) fn reaches(count: usize) -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(1), |reach: &usize| reach.checked_mul(2))
-        .take_while(move |&reach| reach < count)
+pub(super) fn scan_steps(count: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(1), |distance: &usize| distance.checked_mul(2))
+        .take_while(move |&distance| distance < count)
 }
 
 /// Returns the running products of the elements with the same target position.
-fn products_so_far(values: &Tensor, places: &Tensor) -> Result<Tensor> {
+fn cumulative_products(values: &Tensor, targets: &Tensor) -> Result<Tensor> {
     let mut values = values.clone();
     let one = values.detach().scalar_like(1)?;
-    for reach in reaches(places.elements()) {
-        let (before, now, is_same) = neighbors(&values, places, reach)?;
-        let grown = now.mul(&is_same.where_(&before, &one)?)?;
-        values = Tensor::concat(&[&values.narrow(0, 0, reach)?, &grown], 0)?;
+    for distance in scan_steps(targets.elements()) {
+        let (before, now, is_same) = neighbors(&values, targets, distance)?;
+        let reduced = now.mul(&is_same.where_(&before, &one)?)?;
+        values = Tensor::concat(&[&values.narrow(0, 0, distance)?, &reduced], 0)?;
     }
     Ok(values)
 }
 
 /// Returns `factors`, with NaN where `x` is infinite or NaN.
-fn numbers_only(factors: &Tensor, x: &Tensor) -> Result<Tensor> {
+fn nan_where_nonfinite(factors: &Tensor, x: &Tensor) -> Result<Tensor> {
     factors.masked_fill(&x.abs()?.lt_scalar(f64::INFINITY)?.logical_not()?, f64::NAN)
 }
 
 /// Returns the previous element of each element if it has the same target position, otherwise 1.
-fn shifted(values: &Tensor, places: &Tensor) -> Result<Tensor> {
-    let Some(rest) = places.elements().checked_sub(1) else { return Ok(values.clone()) };
-    let (before, _, is_same) = neighbors(values, places, 1)?;
+fn previous_or_one(values: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    let Some(rest) = targets.elements().checked_sub(1) else { return Ok(values.clone()) };
+    let (before, _, is_same) = neighbors(values, targets, 1)?;
     let one = Tensor::ones([1], values.dtype(), values.device())?;
     match rest {
         0 => Ok(one),
@@ -407,29 +415,29 @@ fn shifted(values: &Tensor, places: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Returns the elements that are `reach` before another one, those that are `reach` after one, and
-/// a mask of the pairs with the same target position. Positions are sorted, so all elements between
-/// such a pair have the same one.
-fn neighbors(values: &Tensor, places: &Tensor, reach: usize) -> Result<(Tensor, Tensor, Tensor)> {
-    let rest = places.elements() - reach;
-    let is_same = places.narrow(0, 0, rest)?.eq(&places.narrow(0, reach, rest)?)?;
-    Ok((values.narrow(0, 0, rest)?, values.narrow(0, reach, rest)?, is_same))
+/// Returns the elements that are `distance` before another one, those that are `distance` after
+/// one, and a mask of the pairs with the same target position. Positions are sorted, so all
+/// elements between such a pair have the same one.
+fn neighbors(values: &Tensor, targets: &Tensor, distance: usize) -> Result<(Tensor, Tensor, Tensor)> {
+    let rest = targets.elements() - distance;
+    let is_same = targets.narrow(0, 0, rest)?.eq(&targets.narrow(0, distance, rest)?)?;
+    Ok((values.narrow(0, 0, rest)?, values.narrow(0, distance, rest)?, is_same))
 }
 
 /// Finds the insertion indices of `values` along the last axis of `sequence`, by one binary search
 /// for all values together.
-fn found(sequence: &Tensor, values: &Tensor, right: bool) -> Result<Tensor> {
+fn insertion_indices(sequence: &Tensor, values: &Tensor, right: bool) -> Result<Tensor> {
     let axis = sequence.rank() - 1;
     let size = sequence.shape().dim(axis);
     let mut low = Tensor::zeros(*values.shape(), index_dtype(size), values.device())?;
     let mut high = low.add_scalar(size as i64)?;
     for _ in 0..usize::BITS - size.leading_zeros() {
         let middle = high.sub(&low)?.div_scalar(2)?.add(&low)?;
-        let there = sequence.gather(axis, &middle.minimum_scalar(size as i64 - 1)?)?;
-        let is_behind = if right { there.gt(values)? } else { there.ge(values)? };
-        let is_later = is_behind.logical_not()?.logical_and(&low.lt(&high)?)?;
-        low = is_later.where_(&middle.add_scalar(1)?, &low)?;
-        high = is_later.where_(&high, &middle)?;
+        let probe = sequence.gather(axis, &middle.minimum_scalar(size as i64 - 1)?)?;
+        let is_left = if right { probe.gt(values)? } else { probe.ge(values)? };
+        let is_right = is_left.logical_not()?.logical_and(&low.lt(&high)?)?;
+        low = is_right.where_(&middle.add_scalar(1)?, &low)?;
+        high = is_right.where_(&high, &middle)?;
     }
     Ok(low)
 }

@@ -19,7 +19,7 @@ impl Tensor {
         check_integers("gcd", self, other)?;
         let shape = self.shape().broadcast(other.shape(), "gcd")?;
         let (mut a, mut b) = (magnitude(self)?.expand(shape)?, magnitude(other)?.expand(shape)?);
-        for _ in 0..steps_of_euclid(self.dtype()) {
+        for _ in 0..euclid_steps(self.dtype()) {
             let is_done = b.eq_scalar(0)?;
             // Integers modulo 0 are 0.
             (a, b) = (is_done.where_(&a, &b)?, a.remainder(&b)?);
@@ -88,7 +88,7 @@ impl Tensor {
         match self.dtype() {
             DType::Bool => self.logical_not(),
             dtype if dtype.is_unsigned() => {
-                self.rsub_scalar(Scalar::whole(integer_range(dtype).map_or(0, |(_, most)| most)))
+                self.rsub_scalar(Scalar::integer(integer_range(dtype).map_or(0, |(_, most)| most)))
             }
             dtype if dtype.is_int() => self.rsub_scalar(-1),
             dtype => Err(Error::dtype("bitwise_not", "input", dtype, "an integer dtype or bool")),
@@ -155,7 +155,7 @@ fn bits(dtype: DType) -> i64 {
 
 /// Returns a number of steps that suffices for any two numbers of the dtype. The worst case are
 /// neighboring Fibonacci numbers, which grow by a factor of 1.618 = 2^0.694 (Lamé).
-fn steps_of_euclid(dtype: DType) -> usize {
+fn euclid_steps(dtype: DType) -> usize {
     (8.0 * dtype.size() as f64 / 0.694).ceil() as usize + 1
 }
 
@@ -173,8 +173,8 @@ fn common_bits(name: &'static str, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     for digit in 0..2 * dtype.size() {
         let (low, other) = (a.remainder_scalar(16)?, b.remainder_scalar(16)?);
         let pair = low.to_dtype(DType::I32)?.mul_scalar(16)?.add(&other.to_dtype(DType::I32)?)?;
-        let found = table.index_select(0, &pair)?;
-        common = common.add(&found.mul_scalar(1_i64 << (4 * digit))?)?;
+        let result = table.index_select(0, &pair)?;
+        common = common.add(&result.mul_scalar(1_i64 << (4 * digit))?)?;
         (a, b) = (a.sub(&low)?.div_scalar(16)?, b.sub(&other)?.div_scalar(16)?);
     }
     common.reshape(shape)

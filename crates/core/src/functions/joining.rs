@@ -70,9 +70,9 @@ impl Tensor {
     /// # Errors
     /// Returns an error if there are no tensors, or if dtypes or other sizes differ.
     pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        let parts = each(tensors, Tensor::atleast_1d)?;
+        let parts = try_map_each(tensors, Tensor::atleast_1d)?;
         let axis = usize::from(parts.first().is_some_and(|first| first.rank() > 1));
-        joined("hstack", &parts, axis)
+        concat_named("hstack", &parts, axis)
     }
 
     /// Concatenates tensors along the first axis. A tensor with one axis counts as one row.
@@ -83,7 +83,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`hstack`](Tensor::hstack).
     pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        joined("vstack", &each(tensors, Tensor::atleast_2d)?, 0)
+        concat_named("vstack", &try_map_each(tensors, Tensor::atleast_2d)?, 0)
     }
 
     /// Concatenates tensors along the third axis, after adding missing axes as in
@@ -95,7 +95,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`hstack`](Tensor::hstack).
     pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        joined("dstack", &each(tensors, Tensor::atleast_3d)?, 2)
+        concat_named("dstack", &try_map_each(tensors, Tensor::atleast_3d)?, 2)
     }
 
     /// Concatenates tensors along the second axis. A tensor with one axis counts as one column.
@@ -110,7 +110,7 @@ impl Tensor {
             0 | 1 => tensor.reshape([tensor.elements(), 1]),
             _ => Ok(tensor.clone()),
         };
-        joined("column_stack", &each(tensors, column)?, 1)
+        concat_named("column_stack", &try_map_each(tensors, column)?, 1)
     }
 
     /// Expands all tensors to their common broadcast shape, without copies.
@@ -124,7 +124,7 @@ impl Tensor {
         let together = tensors.iter().try_fold(Shape::new(&[])?, |together, tensor| {
             together.broadcast(tensor.shape(), "broadcast_tensors")
         })?;
-        each(tensors, |tensor| tensor.expand(together))
+        try_map_each(tensors, |tensor| tensor.expand(together))
     }
 
     /// Returns the coordinates of a grid: each tensor repeated along the axes of the others,
@@ -157,9 +157,9 @@ impl Tensor {
             shape[axis] = tensor.elements();
         }
         let grid = |(&axis, tensor): (&usize, &&Tensor)| {
-            let mut own = vec![1; count];
-            own[axis] = tensor.elements();
-            tensor.reshape(own)?.expand(&shape)
+            let mut dims = vec![1; count];
+            dims[axis] = tensor.elements();
+            tensor.reshape(dims)?.expand(&shape)
         };
         axes.iter().zip(tensors).map(grid).collect()
     }
@@ -190,13 +190,13 @@ impl Tensor {
     }
 }
 
-fn each(tensors: &[&Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+fn try_map_each(tensors: &[&Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
     tensors.iter().map(|tensor| f(tensor)).collect()
 }
 
 /// Concatenates parts along `axis`; errors contain `name`. Parts of shape `[0]` are skipped if
 /// others have more axes, as in PyTorch.
-fn joined(name: &'static str, parts: &[Tensor], axis: usize) -> Result<Tensor> {
+fn concat_named(name: &'static str, parts: &[Tensor], axis: usize) -> Result<Tensor> {
     let others: Vec<&Tensor> = parts.iter().filter(|part| part.dims() != [0]).collect();
     let parts = if others.iter().any(|part| part.rank() != 1) { others } else { parts.iter().collect() };
     let parts = precision::widened(&parts)?;

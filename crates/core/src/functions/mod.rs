@@ -6,7 +6,6 @@
 //! f32, and the result is rounded once.
 
 mod activations;
-pub(crate) mod bags;
 mod blends;
 mod blocks;
 mod bounds;
@@ -21,14 +20,16 @@ pub(crate) mod distances;
 mod distributions;
 mod division;
 mod drawing;
+pub(crate) mod embedding;
+pub(crate) mod embedding_bag;
+pub(crate) mod gradient;
 pub(crate) mod grid;
 pub(crate) mod indexing;
 mod integers;
 pub(crate) mod joining;
 pub(crate) mod losses;
-pub(crate) mod orders;
 mod pads;
-mod placing;
+pub(crate) mod permute;
 pub(crate) mod pools;
 mod products;
 pub(crate) mod quantiles;
@@ -40,13 +41,12 @@ mod scaling;
 pub(crate) mod sequences;
 mod sets;
 mod signs;
-pub(crate) mod slopes;
+mod slice_scatter;
 mod special;
 pub(crate) mod splitting;
 mod statistics;
 mod sums_of_powers;
-pub(crate) mod tables;
-mod taking;
+mod take;
 mod unique;
 pub(crate) mod windows;
 
@@ -81,7 +81,7 @@ pub(crate) fn unary(
 }
 
 /// A function of two tensors.
-type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
+type BinaryFn = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
 /// Returns `value(x, y)` with broadcasting. The gradients are `grads[0](x, y)` and `grads[1](x, y)`
 /// times that of the result, summed over broadcast axes. Otherwise the same as [`unary`].
@@ -92,8 +92,8 @@ type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 pub(crate) fn binary(
     name: &'static str,
     [x, y]: [&Tensor; 2],
-    value: OfTwo,
-    grads: [OfTwo; 2],
+    value: BinaryFn,
+    grads: [BinaryFn; 2],
 ) -> Result<Tensor> {
     check_floating(name, x)?;
     check::same_dtype(name, &x.meta(), &y.meta())?;
@@ -102,16 +102,17 @@ pub(crate) fn binary(
     let compute = || no_grad(|| value(&x.to_dtype(dtype)?, &y.to_dtype(dtype)?)?.to_dtype(x.dtype()));
     let result = in_function(name, &[x, y], compute)?;
     let rule = move |context: &Context<'_>, outer: &[Option<Tensor>]| {
-        let mut found = Grads::from_elem(None, 2);
-        let Some(dy) = &outer[0] else { return Ok(found) };
+        let mut input_grads = Grads::from_elem(None, 2);
+        let Some(dy) = &outer[0] else { return Ok(input_grads) };
         let (x, y) = (context.input(0)?.to_dtype(dtype)?, context.input(1)?.to_dtype(dtype)?);
         for (index, grad) in grads.iter().enumerate() {
             if context.needs(index) {
                 let full = dy.to_dtype(dtype)?.mul(&grad(&x, &y)?)?;
-                found[index] = Some(sum_to(&full, context.shape(index))?.to_dtype(context.dtype(index))?);
+                input_grads[index] =
+                    Some(sum_to(&full, context.shape(index))?.to_dtype(context.dtype(index))?);
             }
         }
-        Ok(found)
+        Ok(input_grads)
     };
     Ok(with_gradient(name, &[x, y], vec![result], Saves::INPUTS, rule)?.swap_remove(0))
 }
@@ -166,7 +167,7 @@ pub(crate) fn in_accumulator<const N: usize>(
 
 /// Creates a floating-point tensor from values on the host. Values of other dtypes than f64 are
 /// uploaded as f32, because not every device supports f64.
-pub(crate) fn floats_of(
+pub(crate) fn float_tensor(
     values: Vec<f64>,
     shape: impl IntoShape,
     dtype: DType,
@@ -181,7 +182,7 @@ pub(crate) fn floats_of(
 
 /// Creates a tensor of indices or counts from values on the host, as i32 or, if they exceed its
 /// range, as i64.
-pub(crate) fn places_of(values: Vec<usize>, shape: impl IntoShape, device: &Device) -> Result<Tensor> {
+pub(crate) fn index_tensor(values: Vec<usize>, shape: impl IntoShape, device: &Device) -> Result<Tensor> {
     match index_dtype(values.iter().copied().max().unwrap_or(0)) {
         DType::I32 => Tensor::from_vec(values.into_iter().map(|value| value as i32).collect(), shape, device),
         _ => Tensor::from_vec(values.into_iter().map(|value| value as i64).collect(), shape, device),

@@ -15,18 +15,18 @@ impl Tensor {
     /// size of its axis, or if nothing is left of an axis.
     pub fn reflection_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
         let op = "reflection_pad";
-        padded(op, self, amounts, |x, axis, [before, behind]| {
+        pad_then_crop(op, self, amounts, |x, axis, [before, after]| {
             let size = x.shape().dim(axis);
-            if before.max(behind) >= size {
+            if before.max(after) >= size {
                 let detail =
-                    format!("{before} and {behind} elements around axis {axis} of {size}, expected fewer");
+                    format!("{before} and {after} elements around axis {axis} of {size}, expected fewer");
                 return Err(Error::invalid(op, detail));
             }
-            joined(
+            concat_parts(
                 [
                     x.narrow(axis, 1, before)?.flip(axis)?,
                     x.clone(),
-                    x.narrow(axis, size - 1 - behind, behind)?.flip(axis)?,
+                    x.narrow(axis, size - 1 - after, after)?.flip(axis)?,
                 ],
                 axis,
             )
@@ -42,12 +42,12 @@ impl Tensor {
     /// Returns an error if the number of amounts is not the rank, if an axis is empty, if nothing
     /// is left of an axis, or if the allocation fails.
     pub fn replication_pad(&self, amounts: &[[isize; 2]]) -> Result<Tensor> {
-        padded("replication_pad", self, amounts, |x, axis, [before, behind]| {
+        pad_then_crop("replication_pad", self, amounts, |x, axis, [before, after]| {
             let size = x.shape().dim(axis);
             let repeated = |at: usize, count: usize| {
                 x.narrow(axis, at, 1)?.expand(x.shape().resized(axis, count, "replication_pad")?)
             };
-            joined([repeated(0, before)?, x.clone(), repeated(size - 1, behind)?], axis)
+            concat_parts([repeated(0, before)?, x.clone(), repeated(size - 1, after)?], axis)
         })
     }
 
@@ -65,26 +65,26 @@ impl Tensor {
         let mut x = self.clone();
         let positive = check_amounts(op, self, amounts)?;
         for (axis, sides) in amounts.iter().enumerate() {
-            let [off_before, off_behind] = sides.map(|amount| amount.min(0).unsigned_abs());
+            let [off_before, off_after] = sides.map(|amount| amount.min(0).unsigned_abs());
             let size = x.shape().dim(axis);
-            let left = off_before.checked_add(off_behind).and_then(|off| size.checked_sub(off));
+            let left = off_before.checked_add(off_after).and_then(|off| size.checked_sub(off));
             x = match left {
-                Some(left) if left > 0 || (off_before, off_behind) == (0, 0) => {
+                Some(left) if left > 0 || (off_before, off_after) == (0, 0) => {
                     x.narrow(axis, off_before, left)?
                 }
-                _ => return Err(nothing_left(op, axis, size, *sides)),
+                _ => return Err(empty_axis_error(op, axis, size, *sides)),
             };
         }
-        for (axis, [before, behind]) in positive.into_iter().enumerate() {
+        for (axis, [before, after]) in positive.into_iter().enumerate() {
             let size = x.shape().dim(axis);
-            if before.max(behind) > size {
+            if before.max(after) > size {
                 let detail =
-                    format!("{before} and {behind} elements around axis {axis} of {size}, expected no more");
+                    format!("{before} and {after} elements around axis {axis} of {size}, expected no more");
                 return Err(Error::invalid(op, detail));
             }
-            if before + behind > 0 {
-                x = joined(
-                    [x.narrow(axis, size - before, before)?, x.clone(), x.narrow(axis, 0, behind)?],
+            if before + after > 0 {
+                x = concat_parts(
+                    [x.narrow(axis, size - before, before)?, x.clone(), x.narrow(axis, 0, after)?],
                     axis,
                 )?;
             }
@@ -93,12 +93,12 @@ impl Tensor {
     }
 }
 
-fn joined(parts: [Tensor; 3], axis: usize) -> Result<Tensor> {
+fn concat_parts(parts: [Tensor; 3], axis: usize) -> Result<Tensor> {
     let parts: Vec<&Tensor> = parts.iter().filter(|part| part.shape().dim(axis) > 0).collect();
     Tensor::concat(&parts, axis)
 }
 
-fn nothing_left(op: &'static str, axis: usize, size: usize, sides: [isize; 2]) -> Error {
+fn empty_axis_error(op: &'static str, axis: usize, size: usize, sides: [isize; 2]) -> Error {
     Error::invalid(op, format!("{sides:?} around axis {axis} of {size} leave nothing of it"))
 }
 
@@ -117,7 +117,7 @@ fn check_amounts(op: &'static str, x: &Tensor, amounts: &[[isize; 2]]) -> Result
 }
 
 /// Pads each axis with `border`, then crops it.
-fn padded(
+fn pad_then_crop(
     op: &'static str,
     x: &Tensor,
     amounts: &[[isize; 2]],
@@ -130,16 +130,16 @@ fn padded(
             continue;
         }
         if size == 0 {
-            return Err(nothing_left(op, axis, size, sides));
+            return Err(empty_axis_error(op, axis, size, sides));
         }
         if positive != [0, 0] {
             y = border(&y, axis, positive)?;
         }
-        let [before, behind] = sides.map(|amount| amount.min(0).unsigned_abs());
+        let [before, after] = sides.map(|amount| amount.min(0).unsigned_abs());
         let size = y.shape().dim(axis);
-        y = match before.checked_add(behind).and_then(|off| size.checked_sub(off)) {
+        y = match before.checked_add(after).and_then(|off| size.checked_sub(off)) {
             Some(left) if left > 0 => y.narrow(axis, before, left)?,
-            _ => return Err(nothing_left(op, axis, size, sides)),
+            _ => return Err(empty_axis_error(op, axis, size, sides)),
         };
     }
     Ok(y)

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::op::check;
-use crate::ops::matmul::{add_scaled, same_numbers, whole_factor};
+use crate::ops::matmul::{add_scaled, check_integer_factor, check_same_numeric_dtype};
 use crate::precision;
 use crate::{Shape, Tensor};
 
@@ -64,7 +64,7 @@ impl Tensor {
     /// Same as [`addmv`](Tensor::addmv).
     pub fn addr(&self, left: &Tensor, right: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let ([rows], [columns]) = (left.shape().to_array::<1>("addr")?, right.shape().to_array::<1>("addr")?);
-        same_numbers("addr", &[left, right])?;
+        check_same_numeric_dtype("addr", &[left, right])?;
         Shape::unchecked(&[rows, 1]).resized(1, columns, "addr")?;
         let operands = [&left.unsqueeze(1)?, &right.unsqueeze(0)?];
         add_product("addr", self, operands, &[rows, columns], [beta, alpha])
@@ -73,9 +73,9 @@ impl Tensor {
 
 /// Returns `[batch, m, n]` for products of pairs of matrices.
 fn batched_sizes(name: &'static str, a: &Tensor, b: &Tensor) -> Result<[usize; 3]> {
-    let ([batch, rows, inner], [again, other, columns]) =
+    let ([batch, rows, inner], [other_inner, other, columns]) =
         (a.shape().to_array::<3>(name)?, b.shape().to_array::<3>(name)?);
-    if batch != again {
+    if batch != other_inner {
         let expected = Shape::unchecked(&[batch, inner, columns]);
         return check::shape(name, "right operand", &b.meta(), expected).map(|()| [0; 3]);
     }
@@ -119,9 +119,9 @@ fn in_one_dtype(
     [beta, alpha]: [f64; 2],
 ) -> Result<Tensor> {
     let dtype = summand.dtype();
-    same_numbers(name, &[a, b, summand])?;
-    whole_factor(name, "beta", beta, dtype)?;
-    whole_factor(name, "alpha", alpha, dtype)?;
+    check_same_numeric_dtype(name, &[a, b, summand])?;
+    check_integer_factor(name, "beta", beta, dtype)?;
+    check_integer_factor(name, "alpha", alpha, dtype)?;
     let shape = Shape::new(sizes)?;
     if !summand.shape().broadcasts_to(&shape) {
         let got = Box::new(*summand.shape());

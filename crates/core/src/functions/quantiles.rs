@@ -104,21 +104,21 @@ impl Tensor {
             let count = limits.elements() - 1;
             let last = limits.narrow(0, count, 1)?;
             let is_inside = x.ge(&limits.narrow(0, 0, 1)?)?.logical_and(&x.le(&last)?)?;
-            let place =
+            let index =
                 limits.searchsorted(&x, true, None)?.sub_scalar(1)?.minimum_scalar(count as i64 - 1)?;
             // Ignored elements go into one additional interval, which is dropped.
-            let place = is_inside.where_(&place, &place.scalar_like(count as i64)?)?;
+            let index = is_inside.where_(&index, &index.scalar_like(count as i64)?)?;
             let weight = match weight {
                 None => x.ones_like()?,
                 Some(weight) => weight.reshape([x.elements()])?.to_dtype(wide)?,
             };
-            let sums = Tensor::zeros([count + 1], wide, self.device())?.scatter_add(0, &place, &weight)?;
-            let mut found = sums.narrow(0, 0, count)?;
+            let sums = Tensor::zeros([count + 1], wide, self.device())?.scatter_add(0, &index, &weight)?;
+            let mut histogram = sums.narrow(0, 0, count)?;
             if density {
                 let widths = limits.narrow(0, 1, count)?.sub(&limits.narrow(0, 0, count)?)?;
-                found = found.div(&found.sum_all()?)?.div(&widths)?;
+                histogram = histogram.div(&histogram.sum_all()?)?.div(&widths)?;
             }
-            Ok((found.contiguous()?.to_dtype(self.dtype())?, edges))
+            Ok((histogram.contiguous()?.to_dtype(self.dtype())?, edges))
         })
     }
 }
@@ -150,12 +150,12 @@ fn edges(name: &'static str, x: &Tensor, bins: HistogramBins<'_>) -> Result<Tens
     Tensor::linspace(low, high, count + 1, x.dtype(), x.device())
 }
 
-fn check_shares(name: &'static str, q: &Tensor) -> Result<()> {
+fn check_quantiles(name: &'static str, q: &Tensor) -> Result<()> {
     if q.rank() > 1 {
         return Err(Error::Rank { op: name, expected: "0 or 1".into(), shape: Box::new(*q.shape()) });
     }
-    match q.detach().to_vec_f64()?.into_iter().find(|share| !(0.0..=1.0).contains(share)) {
-        Some(share) => Err(Error::invalid(name, format!("q of {share}, expected 0 to 1"))),
+    match q.detach().to_vec_f64()?.into_iter().find(|level| !(0.0..=1.0).contains(level)) {
+        Some(level) => Err(Error::invalid(name, format!("q of {level}, expected 0 to 1"))),
         None => Ok(()),
     }
 }
@@ -181,33 +181,35 @@ fn quantile(
     if x.elements() == 0 {
         return Err(Error::invalid(name, format!("no elements in shape {:?}", x.shape())));
     }
-    check_shares(name, q)?;
+    check_quantiles(name, q)?;
     let wide = x.dtype().accumulator();
-    let shares = q.to_dtype(wide)?.reshape([q.elements()])?;
-    let found = at_shares(&rows.to_dtype(wide)?, &shares, skips_nan, interpolation)?;
+    let levels = q.to_dtype(wide)?.reshape([q.elements()])?;
+    let quantiles = sorted_quantiles(&rows.to_dtype(wide)?, &levels, skips_nan, interpolation)?;
     // The axis of the quantiles replaces the axis of the elements; move it to the front.
-    let last = found.rank() - 1;
-    let mut found = found.unsqueeze(0)?.transpose(0, last + 1)?;
+    let last = quantiles.rank() - 1;
+    let mut quantiles = quantiles.unsqueeze(0)?.transpose(0, last + 1)?;
     match axis {
-        None if keep => found = found.reshape(&[&[q.elements()], &vec![1; x.rank()][..]].concat()[..])?,
-        None => found = found.squeeze(1)?,
-        Some(_) if x.rank() == 0 => found = found.squeeze(1)?,
+        None if keep => {
+            quantiles = quantiles.reshape(&[&[q.elements()], &vec![1; x.rank()][..]].concat()[..])?
+        }
+        None => quantiles = quantiles.squeeze(1)?,
+        Some(_) if x.rank() == 0 => quantiles = quantiles.squeeze(1)?,
         Some(axis) => {
             let axis = axis.resolve(x.shape(), name)?;
-            found = found.transpose(axis + 1, last + 1)?;
+            quantiles = quantiles.transpose(axis + 1, last + 1)?;
             if !keep {
-                found = found.squeeze(axis + 1)?;
+                quantiles = quantiles.squeeze(axis + 1)?;
             }
         }
     }
-    if q.rank() == 0 { found.squeeze(0)? } else { found }.to_dtype(x.dtype())
+    if q.rank() == 0 { quantiles.squeeze(0)? } else { quantiles }.to_dtype(x.dtype())
 }
 
 /// Returns the quantiles along the last axis.
-fn at_shares(
+fn sorted_quantiles(
     x: &Tensor,
-    shares: &Tensor,
-    is_nan_left_out: bool,
+    levels: &Tensor,
+    skips_nan: bool,
     interpolation: Interpolation,
 ) -> Result<Tensor> {
     let axis = x.rank() - 1;
@@ -215,9 +217,9 @@ fn at_shares(
     let order = known.argsort(axis, false)?;
     let sorted = x.gather(axis, &order)?;
     let is_unknown = known.ne(&known)?;
-    let places = no_grad(|| {
+    let last_index = no_grad(|| {
         // NaN is last in sorted order.
-        let last = match is_nan_left_out {
+        let last = match skips_nan {
             true => is_unknown
                 .logical_not()?
                 .to_dtype(DType::I32)?
@@ -235,16 +237,16 @@ fn at_shares(
     })?;
     // The positions have a gradient with respect to the quantiles. If there is a NaN, which is last
     // in sorted order, every quantile is that NaN and its gradient goes there.
-    let ranks = shares.mul(&places)?;
-    let ranks = match is_nan_left_out {
+    let ranks = levels.mul(&last_index)?;
+    let ranks = match skips_nan {
         true => ranks,
         false => {
             let is_known = is_unknown.any_keep(axis)?.logical_not()?.expand(*ranks.shape())?;
-            is_known.where_(&ranks, &places.expand(*ranks.shape())?)?
+            is_known.where_(&ranks, &last_index.expand(*ranks.shape())?)?
         }
     };
-    let place = |rank: Tensor| rank.detach().to_dtype(order.dtype());
-    let at = |rank: Tensor| sorted.gather(axis, &place(rank)?);
+    let index = |rank: Tensor| rank.detach().to_dtype(order.dtype());
+    let at = |rank: Tensor| sorted.gather(axis, &index(rank)?);
     match interpolation {
         Interpolation::Lower => at(ranks.floor()?),
         Interpolation::Higher => at(ranks.ceil()?),
@@ -252,20 +254,21 @@ fn at_shares(
         Interpolation::Linear | Interpolation::Midpoint => {
             let floor = ranks.detach().floor()?;
             let (low, high) = (at(floor.clone())?, at(ranks.ceil()?)?);
-            let part = match interpolation {
+            let fraction = match interpolation {
                 Interpolation::Linear => ranks.sub(&floor)?,
                 _ => floor.full_like(0.5)?,
             };
-            between(&low, &high, &part)
+            lerp_from_nearer(&low, &high, &fraction)
         }
     }
 }
 
 /// Returns `low + part * (high - low)`, computed from the nearer end. For equal infinities it
 /// returns them.
-fn between(low: &Tensor, high: &Tensor, part: &Tensor) -> Result<Tensor> {
+fn lerp_from_nearer(low: &Tensor, high: &Tensor, fraction: &Tensor) -> Result<Tensor> {
     let is_same = low.eq(high)?.logical_and(&low.abs()?.eq_scalar(f64::INFINITY)?)?;
-    let apart = high.sub(low)?.masked_fill(&is_same, 0)?;
-    let (from_low, from_high) = (low.add(&part.mul(&apart)?)?, high.sub(&part.rsub_scalar(1)?.mul(&apart)?)?);
-    part.lt_scalar(0.5)?.where_(&from_low, &from_high)
+    let difference = high.sub(low)?.masked_fill(&is_same, 0)?;
+    let (from_low, from_high) =
+        (low.add(&fraction.mul(&difference)?)?, high.sub(&fraction.rsub_scalar(1)?.mul(&difference)?)?);
+    fraction.lt_scalar(0.5)?.where_(&from_low, &from_high)
 }

@@ -1,7 +1,7 @@
 //! Reductions that skip NaN, counts, pairs of reductions, cumulative products, and differences of
 //! neighbors.
 
-use super::indexing::reaches;
+use super::indexing::scan_steps;
 use super::{check_floating, in_accumulator};
 use crate::error::Result;
 use crate::shape::Axis;
@@ -111,11 +111,11 @@ impl Tensor {
         let y = in_accumulator([&x], |[x]| {
             let size = x.shape().dim(axis);
             let mut products = x.clone();
-            // Each step multiplies by the product that ends `reach` elements before.
-            for reach in reaches(size) {
-                let rest = size - reach;
-                let grown = products.narrow(axis, reach, rest)?.mul(&products.narrow(axis, 0, rest)?)?;
-                products = Tensor::concat(&[&products.narrow(axis, 0, reach)?, &grown], axis)?;
+            // Each step multiplies by the product that ends `distance` elements before.
+            for distance in scan_steps(size) {
+                let rest = size - distance;
+                let grown = products.narrow(axis, distance, rest)?.mul(&products.narrow(axis, 0, rest)?)?;
+                products = Tensor::concat(&[&products.narrow(axis, 0, distance)?, &grown], axis)?;
             }
             Ok(products)
         })?;

@@ -63,7 +63,7 @@ impl Tensor {
     /// ones.
     pub fn interpolate(&self, size: InterpolateSize<'_>, mode: InterpolateMode) -> Result<Tensor> {
         let op = "interpolate";
-        let axes = resized(op, self, size)?;
+        let axes = resized_axes(op, self, size)?;
         let shape: Vec<usize> =
             self.dims()[..2].iter().copied().chain(axes.iter().map(|axis| axis.outputs)).collect();
         if self.dims()[1..].contains(&0) || shape[2..].contains(&0) {
@@ -82,8 +82,8 @@ impl Tensor {
         match mode {
             InterpolateMode::Area => area(self, &shape[2..]),
             // A half-precision gradient would be rounded after each axis.
-            _ if picks && !(self.dtype().is_half() && self.needs_grad()) => along_all(self, &axes, mode),
-            _ => in_accumulator([self], |[x]| along_all(x, &axes, mode)),
+            _ if picks && !(self.dtype().is_half() && self.needs_grad()) => resize_axes(self, &axes, mode),
+            _ => in_accumulator([self], |[x]| resize_axes(x, &axes, mode)),
         }
     }
 }
@@ -99,7 +99,7 @@ fn area(x: &Tensor, size: &[usize]) -> Result<Tensor> {
 
 /// An axis with its sizes in the input and in the output.
 #[derive(Clone, Copy)]
-struct Resized {
+struct ResizedAxis {
     inputs: usize,
     outputs: usize,
     /// The distance between elements of the output, in elements of the input, if corners are not
@@ -108,22 +108,22 @@ struct Resized {
 }
 
 /// Returns all axes except batch and channels.
-fn resized(op: &'static str, x: &Tensor, size: InterpolateSize<'_>) -> Result<Vec<Resized>> {
+fn resized_axes(op: &'static str, x: &Tensor, size: InterpolateSize<'_>) -> Result<Vec<ResizedAxis>> {
     let inputs = match x.dims() {
         [_, _, inputs @ ..] if (1..=3).contains(&inputs.len()) => inputs,
         _ => return Err(Error::Rank { op, expected: "3 to 5".into(), shape: Box::new(*x.shape()) }),
     };
-    let given = match size {
+    let count = match size {
         InterpolateSize::To(sizes) => sizes.len(),
         InterpolateSize::Times(factors) => factors.len(),
     };
-    if given != inputs.len() {
-        let detail = format!("{given} sizes or factors for the {} axes of {inputs:?}", inputs.len());
+    if count != inputs.len() {
+        let detail = format!("{count} sizes or factors for the {} axes of {inputs:?}", inputs.len());
         return Err(Error::invalid(op, detail));
     }
     let axis = |(at, &inputs): (usize, &usize)| match size {
         InterpolateSize::To(sizes) => {
-            Ok(Resized { inputs, outputs: sizes[at], distance: inputs as f64 / sizes[at] as f64 })
+            Ok(ResizedAxis { inputs, outputs: sizes[at], distance: inputs as f64 / sizes[at] as f64 })
         }
         InterpolateSize::Times(factors) => {
             let factor = factors[at];
@@ -132,47 +132,47 @@ fn resized(op: &'static str, x: &Tensor, size: InterpolateSize<'_>) -> Result<Ve
                 return Err(Error::invalid(op, detail));
             }
             // A product beyond the range becomes the largest size, for which the allocation fails.
-            Ok(Resized { inputs, outputs: (inputs as f64 * factor) as usize, distance: factor.recip() })
+            Ok(ResizedAxis { inputs, outputs: (inputs as f64 * factor) as usize, distance: factor.recip() })
         }
     };
     inputs.iter().enumerate().map(axis).collect()
 }
 
-fn along_all(x: &Tensor, axes: &[Resized], mode: InterpolateMode) -> Result<Tensor> {
-    axes.iter().enumerate().try_fold(x.clone(), |x, (at, axis)| along(&x, 2 + at, *axis, mode))
+fn resize_axes(x: &Tensor, axes: &[ResizedAxis], mode: InterpolateMode) -> Result<Tensor> {
+    axes.iter().enumerate().try_fold(x.clone(), |x, (at, axis)| resize_axis(&x, 2 + at, *axis, mode))
 }
 
 /// Returns the elements of the output along `axis`.
-fn along(input: &Tensor, axis: usize, resized: Resized, mode: InterpolateMode) -> Result<Tensor> {
-    let Resized { inputs, outputs, distance } = resized;
-    let (stays, is_image) = (inputs == outputs, input.rank() == 4);
+fn resize_axis(input: &Tensor, axis: usize, resized: ResizedAxis, mode: InterpolateMode) -> Result<Tensor> {
+    let ResizedAxis { inputs, outputs, distance } = resized;
+    let (is_same_size, is_image) = (inputs == outputs, input.rank() == 4);
     match mode {
-        InterpolateMode::Nearest if stays && is_image => Ok(input.clone()),
-        InterpolateMode::Linear { .. } if stays => Ok(input.clone()),
+        InterpolateMode::Nearest if is_same_size && is_image => Ok(input.clone()),
+        InterpolateMode::Linear { .. } if is_same_size => Ok(input.clone()),
         InterpolateMode::Nearest | InterpolateMode::NearestExact => {
             // In f32 for every dtype, as in PyTorch: a difference in rounding would select another
             // element.
             let is_exact = mode == InterpolateMode::NearestExact;
             let distance =
                 if outputs == 2 * inputs && !is_exact && is_image { 0.5 } else { f64::from(distance as f32) };
-            let numbers = numbers(outputs, DType::F32, input.device())?;
-            let numbers = if is_exact { numbers.add_scalar(0.5)? } else { numbers };
-            input.index_select(axis, &whole(&numbers.mul_scalar(distance)?, 0, inputs)?)
+            let positions = index_range(outputs, DType::F32, input.device())?;
+            let positions = if is_exact { positions.add_scalar(0.5)? } else { positions };
+            input.index_select(axis, &floor_indices(&positions.mul_scalar(distance)?, 0, inputs)?)
         }
         InterpolateMode::Linear { align_corners } => {
-            let places =
-                places(resized, align_corners, input.dtype(), input.device())?.maximum_scalar(0.0)?;
-            let low = whole(&places, 0, inputs)?;
-            let share = places.sub(&low.to_dtype(places.dtype())?)?;
+            let positions = source_positions(resized, align_corners, input.dtype(), input.device())?
+                .maximum_scalar(0.0)?;
+            let low = floor_indices(&positions, 0, inputs)?;
+            let fraction = positions.sub(&low.to_dtype(positions.dtype())?)?;
             let high = low.add_scalar(1)?.minimum_scalar((inputs - 1) as i64)?;
-            weighted(input, axis, &[(low, share.rsub_scalar(1.0)?), (high, share)])
+            weighted(input, axis, &[(low, fraction.rsub_scalar(1.0)?), (high, fraction)])
         }
         InterpolateMode::Cubic { align_corners } => {
-            let places = places(resized, align_corners, input.dtype(), input.device())?;
-            let share = places.sub(&places.floor()?)?;
-            let taps = cubic_weights(&share)?.into_iter().zip(-1_i64..);
+            let positions = source_positions(resized, align_corners, input.dtype(), input.device())?;
+            let fraction = positions.sub(&positions.floor()?)?;
+            let taps = cubic_weights(&fraction)?.into_iter().zip(-1_i64..);
             let taps: Result<Vec<_>> =
-                taps.map(|(weight, by)| Ok((whole(&places, by, inputs)?, weight))).collect();
+                taps.map(|(weight, by)| Ok((floor_indices(&positions, by, inputs)?, weight))).collect();
             weighted(input, axis, &taps?)
         }
         InterpolateMode::Area => Err(Error::invalid("interpolate", "areas have no axes")),
@@ -181,21 +181,26 @@ fn along(input: &Tensor, axis: usize, resized: Resized, mode: InterpolateMode) -
 
 /// Returns 0, 1, 2 and so on. Positions are computed on the device: nothing is uploaded, so they
 /// can be part of a captured step.
-fn numbers(count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+fn index_range(count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     Tensor::arange(0, count as f64, 1, dtype, device)
 }
 
 /// Rounds positions down, shifts them by `by` and clamps them to the `inputs` elements.
-fn whole(places: &Tensor, by: i64, inputs: usize) -> Result<Tensor> {
-    let moved = places.floor()?.add_scalar(by as f64)?;
-    moved.maximum_scalar(0.0)?.minimum_scalar((inputs - 1) as f64)?.to_dtype(index_dtype(inputs))
+fn floor_indices(positions: &Tensor, by: i64, inputs: usize) -> Result<Tensor> {
+    let shifted = positions.floor()?.add_scalar(by as f64)?;
+    shifted.maximum_scalar(0.0)?.minimum_scalar((inputs - 1) as f64)?.to_dtype(index_dtype(inputs))
 }
 
 /// Returns the positions of the output elements in the input; negative before its first element.
-fn places(resized: Resized, align_corners: bool, dtype: DType, device: &Device) -> Result<Tensor> {
-    let Resized { inputs, outputs, distance } = resized;
+fn source_positions(
+    resized: ResizedAxis,
+    align_corners: bool,
+    dtype: DType,
+    device: &Device,
+) -> Result<Tensor> {
+    let ResizedAxis { inputs, outputs, distance } = resized;
     let rounded = |number: f64| if dtype == DType::F64 { number } else { f64::from(number as f32) };
-    let at = numbers(outputs, dtype, device)?;
+    let at = index_range(outputs, dtype, device)?;
     if align_corners {
         let ratio = if outputs > 1 { (inputs - 1) as f64 / (outputs - 1) as f64 } else { 0.0 };
         return at.mul_scalar(rounded(ratio));
@@ -204,8 +209,8 @@ fn places(resized: Resized, align_corners: bool, dtype: DType, device: &Device) 
 }
 
 /// Returns the weights of the elements one before, at, one after and two after a position that is
-/// at the fraction `share` behind an element (Keys 1981, equation 4, with `a = -0.75`).
-pub(super) fn cubic_weights(share: &Tensor) -> Result<[Tensor; 4]> {
+/// at the fraction `fraction` behind an element (Keys 1981, equation 4, with `a = -0.75`).
+pub(super) fn cubic_weights(fraction: &Tensor) -> Result<[Tensor; 4]> {
     const A: f64 = -0.75;
     // For distances up to 1: `(a + 2) d^3 - (a + 3) d^2 + 1`; up to 2:
     // `a d^3 - 5a d^2 + 8a d - 4a`.
@@ -213,8 +218,8 @@ pub(super) fn cubic_weights(share: &Tensor) -> Result<[Tensor; 4]> {
     let far = |d: &Tensor| {
         d.mul_scalar(A)?.sub_scalar(5.0 * A)?.mul(d)?.add_scalar(8.0 * A)?.mul(d)?.sub_scalar(4.0 * A)
     };
-    let rest = share.rsub_scalar(1.0)?;
-    Ok([far(&share.add_scalar(1.0)?)?, near(share)?, near(&rest)?, far(&rest.add_scalar(1.0)?)?])
+    let rest = fraction.rsub_scalar(1.0)?;
+    Ok([far(&fraction.add_scalar(1.0)?)?, near(fraction)?, near(&rest)?, far(&rest.add_scalar(1.0)?)?])
 }
 
 /// Returns the sum of elements along `axis`, each selected by indices and multiplied by the weights

@@ -14,7 +14,7 @@ impl Tensor {
     /// Returns an error if the dtype is not floating-point.
     pub fn trunc(&self) -> Result<Tensor> {
         check_floating("trunc", self)?;
-        let y = no_grad(|| whole_part(self))?;
+        let y = no_grad(|| integer_part(self))?;
         with_zero_gradient("trunc", &[self], y)
     }
 
@@ -26,7 +26,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the dtype is not floating-point.
     pub fn frac(&self) -> Result<Tensor> {
-        unary("frac", self, |x| x.sub(&whole_part(x)?), |x| x.detach().ones_like())
+        unary("frac", self, |x| x.sub(&integer_part(x)?), |x| x.detach().ones_like())
     }
 
     /// Rounds each element to this number of decimals, ties to even; a negative number rounds to a
@@ -59,6 +59,6 @@ impl Tensor {
 }
 
 /// Rounds up below 0 and down otherwise. NaN is not below 0.
-fn whole_part(x: &Tensor) -> Result<Tensor> {
+fn integer_part(x: &Tensor) -> Result<Tensor> {
     x.lt_scalar(0)?.where_(&x.ceil()?, &x.floor()?)
 }

@@ -42,7 +42,7 @@ impl<'a> RunningStatistics<'a> {
     /// written.
     pub fn follow(&self, batch: [&Tensor; 2], count: usize, momentum: f64) -> Result<()> {
         no_grad(|| {
-            for (running, batch, scale) in self.beside(batch, count) {
+            for (running, batch, scale) in self.updates(batch, count) {
                 running.mul_scalar_(1.0 - momentum)?;
                 running.add_(&batch.mul_scalar(momentum * scale)?.to_dtype(running.dtype())?)?;
             }
@@ -58,11 +58,11 @@ impl<'a> RunningStatistics<'a> {
     /// Same as [`follow`](RunningStatistics::follow).
     pub fn follow_evenly(&self, batch: [&Tensor; 2], count: usize, batches: &Tensor) -> Result<()> {
         no_grad(|| {
-            for (running, batch, scale) in self.beside(batch, count) {
+            for (running, batch, scale) in self.updates(batch, count) {
                 let batches = batches.to_dtype(running.dtype())?;
-                let share = batch.mul_scalar(scale)?.to_dtype(running.dtype())?.div(&batches)?;
-                let kept = running.mul(&batches.sub_scalar(1)?.div(&batches)?)?;
-                running.copy_(&kept.add(&share)?)?;
+                let contribution = batch.mul_scalar(scale)?.to_dtype(running.dtype())?.div(&batches)?;
+                let decayed = running.mul(&batches.sub_scalar(1)?.div(&batches)?)?;
+                running.copy_(&decayed.add(&contribution)?)?;
             }
             Ok(())
         })
@@ -70,7 +70,7 @@ impl<'a> RunningStatistics<'a> {
 
     /// Returns each statistic, the value of the batch, and the factor that makes the latter
     /// unbiased.
-    fn beside<'b>(&self, [mean, var]: [&'b Tensor; 2], count: usize) -> [(&'a Tensor, &'b Tensor, f64); 2] {
+    fn updates<'b>(&self, [mean, var]: [&'b Tensor; 2], count: usize) -> [(&'a Tensor, &'b Tensor, f64); 2] {
         let unbiased = count as f64 / (count as f64 - 1.0);
         [(self.mean, mean, 1.0), (self.var, var, unbiased)]
     }

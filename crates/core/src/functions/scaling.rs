@@ -27,7 +27,7 @@ impl Tensor {
             return Err(Error::dtype(name, "exponent", exponent.dtype(), expected));
         }
         check_broadcast(name, self, exponent)?;
-        let product = |[x, exponent]: &[Tensor; 2]| times_power(x, &exponent.to_dtype(x.dtype())?);
+        let product = |[x, exponent]: &[Tensor; 2]| mul_power_of_2(x, &exponent.to_dtype(x.dtype())?);
         in_function(name, &[self, exponent], || in_accumulator([self, exponent], product))
     }
 
@@ -94,21 +94,21 @@ impl Tensor {
     /// Returns an error if the dtypes differ or are not floating-point, or if the shapes do not
     /// broadcast.
     pub fn hypot(&self, other: &Tensor) -> Result<Tensor> {
-        let grads = [|x: &Tensor, y: &Tensor| share(x, y), |x: &Tensor, y: &Tensor| share(y, x)];
-        binary("hypot", [self, other], length, grads)
+        let grads = [|x: &Tensor, y: &Tensor| hypot_grad(x, y), |x: &Tensor, y: &Tensor| hypot_grad(y, x)];
+        binary("hypot", [self, other], hypot_value, grads)
     }
 }
 
 /// Returns the largest exponent such that the dtype can represent the power of 2 and its
 /// reciprocal.
-fn largest_exponent(dtype: DType) -> f64 {
+fn max_exponent(dtype: DType) -> f64 {
     if dtype == DType::F64 { 1022.0 } else { 126.0 }
 }
 
 /// Returns `x * 2^exponent` by multiplying with three powers, the first one as large as the dtype
 /// allows, so that a subnormal result is rounded once.
-fn times_power(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
-    let most = largest_exponent(x.dtype());
+fn mul_power_of_2(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    let most = max_exponent(x.dtype());
     let (mut y, mut rest) = (x.clone(), exponent.clone());
     for _ in 0..3 {
         let part = rest.clamp(-most, most)?;
@@ -125,7 +125,7 @@ fn exponents(x: &Tensor) -> Result<Tensor> {
     let is_plain = size.gt_scalar(0)?.logical_and(&size.lt_scalar(f64::INFINITY)?)?;
     let size = is_plain.where_(&size, &size.scalar_like(1)?)?;
     let exponent = size.log()?.div_scalar(LN_2)?.floor()?.add_scalar(1)?;
-    let mantissa = times_power(&size, &exponent.neg()?)?;
+    let mantissa = mul_power_of_2(&size, &exponent.neg()?)?;
     let above = mantissa.ge_scalar(1)?.to_dtype(x.dtype())?;
     let below = mantissa.lt_scalar(0.5)?.to_dtype(x.dtype())?;
     exponent.add(&above)?.sub(&below)?.masked_fill(&is_plain.logical_not()?, 0)
@@ -135,11 +135,11 @@ fn exponents(x: &Tensor) -> Result<Tensor> {
 /// Where it is 0 or infinite, returns 1.
 fn unit(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let size = x.detach().abs()?.maximum(&y.detach().abs()?)?;
-    let is_useless = size.eq_scalar(0)?.logical_or(&size.eq_scalar(f64::INFINITY)?)?;
-    size.masked_fill(&is_useless, 1)
+    let is_zero_or_infinite = size.eq_scalar(0)?.logical_or(&size.eq_scalar(f64::INFINITY)?)?;
+    size.masked_fill(&is_zero_or_infinite, 1)
 }
 
-fn length(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn hypot_value(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let unit = unit(x, y)?;
     let ratio = x.div(&unit)?.square()?.add(&y.div(&unit)?.square()?)?.sqrt()?;
     let is_infinite = is_infinite(x)?.logical_or(&is_infinite(y)?)?;
@@ -147,7 +147,7 @@ fn length(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 /// Returns `x / length(x, y)`, and 0 at the origin.
-fn share(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn hypot_grad(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let unit = unit(x, y)?;
     let ratio = x.div(&unit)?;
     let square = ratio.square()?.add(&y.div(&unit)?.square()?)?;

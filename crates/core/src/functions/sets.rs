@@ -1,6 +1,6 @@
 //! Membership tests and combinations of elements.
 
-use super::places_of;
+use super::index_tensor;
 use crate::error::{Error, Result};
 use crate::op::check;
 use crate::{DType, Tensor};
@@ -23,11 +23,11 @@ impl Tensor {
         }
         let (x, others) = (self.detach(), others.detach().reshape([count])?);
         let sorted = others.sort(0, false)?.0;
-        let places = sorted
+        let indices = sorted
             .searchsorted(&x.reshape([x.elements()])?, false, None)?
             .minimum_scalar(count as i64 - 1)?;
-        let found = sorted.index_select(0, &places)?.reshape(*x.shape())?.eq(&x)?;
-        if invert { found.logical_not() } else { Ok(found) }
+        let is_member = sorted.index_select(0, &indices)?.reshape(*x.shape())?.eq(&x)?;
+        if invert { is_member.logical_not() } else { Ok(is_member) }
     }
 
     /// Returns all combinations of `r` elements, in the order of this tensor. With
@@ -42,8 +42,8 @@ impl Tensor {
     pub fn combinations(&self, r: usize, with_replacement: bool) -> Result<Tensor> {
         let name = "combinations";
         let [count] = self.shape().to_array(name)?;
-        let rows = choices(count, r, with_replacement)
-            .filter(|rows| rows.checked_mul(r.max(1)).is_some_and(|places| places < 1 << 31));
+        let rows = combination_count(count, r, with_replacement)
+            .filter(|rows| rows.checked_mul(r.max(1)).is_some_and(|indices| indices < 1 << 31));
         let Some(rows) = rows else {
             return Err(Error::invalid(
                 name,
@@ -54,21 +54,21 @@ impl Tensor {
             let nothing = self.narrow(0, 0, 0)?;
             return if r == 0 { Ok(nothing) } else { nothing.reshape([0, r]) };
         }
-        let mut places = Vec::new();
-        if places.try_reserve_exact(rows * r).is_err() {
+        let mut indices = Vec::new();
+        if indices.try_reserve_exact(rows * r).is_err() {
             return Err(Error::host_memory(rows.saturating_mul(r * size_of::<usize>())));
         }
         let mut row: Vec<usize> = if with_replacement { vec![0; r] } else { (0..r).collect() };
         for _ in 0..rows {
-            places.extend(&row);
-            advance(&mut row, count, with_replacement);
+            indices.extend(&row);
+            next_combination(&mut row, count, with_replacement);
         }
-        self.index_select(0, &places_of(places, [rows * r], self.device())?)?.reshape([rows, r])
+        self.index_select(0, &index_tensor(indices, [rows * r], self.device())?)?.reshape([rows, r])
     }
 }
 
 /// Returns the number of combinations, or `None` if it is too large.
-fn choices(count: usize, r: usize, with_replacement: bool) -> Option<usize> {
+fn combination_count(count: usize, r: usize, with_replacement: bool) -> Option<usize> {
     let of = match with_replacement {
         true if count == 0 => return Some(usize::from(r == 0)),
         true => count.checked_add(r)? - 1,
@@ -84,12 +84,12 @@ fn choices(count: usize, r: usize, with_replacement: bool) -> Option<usize> {
 }
 
 /// Advances to the next combination.
-fn advance(row: &mut [usize], count: usize, with_replacement: bool) {
+fn next_combination(row: &mut [usize], count: usize, with_replacement: bool) {
     let r = row.len();
     let last = |at: usize| if with_replacement { count - 1 } else { count - r + at };
     let Some(at) = (0..r).rev().find(|&at| row[at] < last(at)) else { return };
     let value = row[at] + 1;
-    for (further, place) in row[at..].iter_mut().enumerate() {
-        *place = if with_replacement { value } else { value + further };
+    for (further, element) in row[at..].iter_mut().enumerate() {
+        *element = if with_replacement { value } else { value + further };
     }
 }

@@ -94,7 +94,7 @@ impl Tensor {
         if !self.dtype().is_float() {
             return self.copy();
         }
-        let most = largest(self.dtype());
+        let most = max_finite(self.dtype());
         let x = self.detach();
         self.masked_fill(&x.ne(&x)?, nan)?
             .masked_fill(&x.eq_scalar(f64::INFINITY)?, posinf.unwrap_or(most))?
@@ -116,7 +116,7 @@ fn is_infinity(x: &Tensor, infinity: f64) -> Result<Tensor> {
 }
 
 /// Returns the largest finite number of a floating-point dtype.
-fn largest(dtype: DType) -> f64 {
+fn max_finite(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 65504.0,
         // 8 bits of precision, and the exponent range of f32.

@@ -48,7 +48,7 @@ impl Tensor {
         let axis = axis.into().resolve(self.shape(), name)?;
         let size = self.dims()[axis];
         let count = match sections.into() {
-            Sections::At(indices) => return between(self, axis, indices),
+            Sections::At(indices) => return split_at_indices(self, axis, indices),
             Sections::Count(0) => return Err(Error::invalid(name, "0 parts, expected at least 1")),
             Sections::Count(count) => count,
         };
@@ -68,7 +68,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error if there are no axes, or if the number of parts does not divide the axis.
     pub fn hsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
-        even("hsplit", self, sections.into(), usize::from(self.rank() > 1), 1)
+        split_evenly("hsplit", self, sections.into(), usize::from(self.rank() > 1), 1)
     }
 
     /// Splits the first axis. A number of parts must divide it into equal sizes.
@@ -80,7 +80,7 @@ impl Tensor {
     /// Returns an error if there are fewer than 2 axes, or if the number of parts does not divide
     /// the first.
     pub fn vsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
-        even("vsplit", self, sections.into(), 0, 2)
+        split_evenly("vsplit", self, sections.into(), 0, 2)
     }
 
     /// Splits the third axis. A number of parts must divide it into equal sizes.
@@ -92,35 +92,35 @@ impl Tensor {
     /// Returns an error if there are fewer than 3 axes, or if the number of parts does not divide
     /// the third.
     pub fn dsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
-        even("dsplit", self, sections.into(), 2, 3)
+        split_evenly("dsplit", self, sections.into(), 2, 3)
     }
 }
 
 /// Returns the parts between indices, which may be in any order. A part whose end is before its
 /// start is empty.
-fn between(x: &Tensor, axis: usize, indices: &[isize]) -> Result<Vec<Tensor>> {
+fn split_at_indices(x: &Tensor, axis: usize, indices: &[isize]) -> Result<Vec<Tensor>> {
     let size = x.dims()[axis];
-    let place = |&index: &isize| {
+    let offset = |&index: &isize| {
         let from_front = if index < 0 { index.saturating_add_unsigned(size) } else { index };
         usize::try_from(from_front).unwrap_or(0).min(size)
     };
-    let ends: Vec<usize> = indices.iter().map(place).chain([size]).collect();
+    let ends: Vec<usize> = indices.iter().map(offset).chain([size]).collect();
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(&ends).map(|(start, &end)| x.narrow(axis, start, end.saturating_sub(start))).collect()
 }
 
-/// Splits `axis` by `tensor_split`. The tensor must have at least `least` axes, and a number of
+/// Splits `axis` by `tensor_split`. The tensor must have at least `min_rank` axes, and a number of
 /// parts must divide the axis into equal sizes.
-fn even(
+fn split_evenly(
     name: &'static str,
     x: &Tensor,
     sections: Sections<'_>,
     axis: usize,
-    least: usize,
+    min_rank: usize,
 ) -> Result<Vec<Tensor>> {
-    if x.rank() < least {
+    if x.rank() < min_rank {
         let shape = Box::new(*x.shape());
-        return Err(Error::Rank { op: name, expected: format!("at least {least}"), shape });
+        return Err(Error::Rank { op: name, expected: format!("at least {min_rank}"), shape });
     }
     match sections {
         Sections::Count(count) if count == 0 || !x.dims()[axis].is_multiple_of(count) => Err(Error::invalid(

@@ -1,7 +1,7 @@
 //! Order statistics, cumulative maxima and minima, and modes, each with the indices of the selected
 //! elements, and the limiting of norms.
 
-use super::indexing::reaches;
+use super::indexing::scan_steps;
 use super::{check_floating, in_accumulator};
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result};
@@ -45,12 +45,12 @@ impl Tensor {
             let changes = sorted.narrow(axis, 1, rest)?.ne(&sorted.narrow(axis, 0, rest)?)?;
             let one = Tensor::ones(self.shape().with_dim(axis, 1), DType::Bool, self.device())?;
             let begins = Tensor::concat(&[&one, &changes], axis)?;
-            let places = places_along(self, axis)?;
-            let start = places.masked_fill(&begins.logical_not()?, 0)?.cummax(axis)?.0;
+            let indices = axis_indices(self, axis)?;
+            let start = indices.masked_fill(&begins.logical_not()?, 0)?.cummax(axis)?.0;
             // The last element of the first of the longest runs: the sort is stable.
-            order.gather(axis, &places.sub(&start)?.argmax_keep(axis)?)
+            order.gather(axis, &indices.sub(&start)?.argmax_keep(axis)?)
         })?;
-        picked(self, axis, &position)
+        gather_and_squeeze(self, axis, &position)
     }
 
     /// Returns the `k`-th smallest element (counted from 1) along `axis`, which is removed, and its
@@ -64,7 +64,7 @@ impl Tensor {
         if !(1..=size).contains(&k) {
             return Err(Error::invalid("kthvalue", format!("k of {k}, expected 1 to {size}")));
         }
-        picked(self, axis, &self.argsort(axis, false)?.narrow(axis, k - 1, 1)?)
+        gather_and_squeeze(self, axis, &self.argsort(axis, false)?.narrow(axis, k - 1, 1)?)
     }
 
     /// Returns the median along `axis`, which is removed, and its index (i32). Of two middle
@@ -77,11 +77,11 @@ impl Tensor {
         let x = self.detach();
         let middle = x.argsort(axis, false)?.narrow(axis, (self.shape().dim(axis) - 1) / 2, 1)?;
         if !self.dtype().is_float() {
-            return picked(self, axis, &middle);
+            return gather_and_squeeze(self, axis, &middle);
         }
         let unknown = x.ne(&x)?;
         let first = unknown.to_dtype(DType::I32)?.argmax_keep(axis)?.to_dtype(middle.dtype())?;
-        picked(self, axis, &unknown.any_keep(axis)?.where_(&first, &middle)?)
+        gather_and_squeeze(self, axis, &unknown.any_keep(axis)?.where_(&first, &middle)?)
     }
 
     /// Same as [`median`](Tensor::median), but ignores NaN. The result is NaN where all elements
@@ -96,7 +96,7 @@ impl Tensor {
         let known = x.eq(&x)?.to_dtype(DType::I32)?.sum_keep(axis)?;
         // NaN is last in sorted order.
         let middle = known.sub_scalar(1)?.maximum_scalar(0)?.div_scalar(2)?.to_dtype(order.dtype())?;
-        picked(self, axis, &order.gather(axis, &middle)?)
+        gather_and_squeeze(self, axis, &order.gather(axis, &middle)?)
     }
 
     /// Returns the median of all elements. Of two middle elements it is the smaller one; if there
@@ -106,7 +106,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error for integers if there are no elements.
     pub fn median_all(&self) -> Result<Tensor> {
-        middle_of_all("median", self, |row| Ok(row.median(0)?.0))
+        median_of_flattened("median", self, |row| Ok(row.median(0)?.0))
     }
 
     /// Returns the median of all elements that are not NaN, and NaN if there are none. Of two
@@ -116,7 +116,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error for integers if there are no elements.
     pub fn nanmedian_all(&self) -> Result<Tensor> {
-        middle_of_all("nanmedian", self, |row| Ok(row.nanmedian(0)?.0))
+        median_of_flattened("nanmedian", self, |row| Ok(row.nanmedian(0)?.0))
     }
 
     /// Scales each slice along `axis` whose `p`-norm is above `max_norm` down to that norm, by the
@@ -195,12 +195,12 @@ fn nonempty(name: &'static str, x: &Tensor, axis: Axis) -> Result<usize> {
 
 /// Returns the elements of `x` at these positions along `axis`, which is removed, and the
 /// positions.
-fn picked(x: &Tensor, axis: usize, positions: &Tensor) -> Result<(Tensor, Tensor)> {
+fn gather_and_squeeze(x: &Tensor, axis: usize, positions: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((x.gather(axis, positions)?.squeeze(axis)?, positions.squeeze(axis)?))
 }
 
 /// Returns the index along `axis` of each element of `x`.
-fn places_along(x: &Tensor, axis: usize) -> Result<Tensor> {
+fn axis_indices(x: &Tensor, axis: usize) -> Result<Tensor> {
     let size = x.shape().dim(axis);
     let mut dims = vec![1; x.rank()];
     dims[axis] = size;
@@ -217,28 +217,33 @@ fn running_extreme(
     let axis = axis.resolve(x.shape(), name)?;
     let size = x.shape().dim(axis);
     let positions = no_grad(|| {
-        let (mut values, mut places) = (x.detach(), places_along(x, axis)?);
-        // Each step compares with the result that ends `reach` elements before.
-        for reach in reaches(size) {
-            let rest = size - reach;
-            let (before, now) = (values.narrow(axis, 0, rest)?, values.narrow(axis, reach, rest)?);
+        let (mut values, mut indices) = (x.detach(), axis_indices(x, axis)?);
+        // Each step compares with the result that ends `distance` elements before.
+        for distance in scan_steps(size) {
+            let rest = size - distance;
+            let (before, now) = (values.narrow(axis, 0, rest)?, values.narrow(axis, distance, rest)?);
             let mut is_new = wins(&now, &before)?;
             if x.dtype().is_float() {
                 is_new = is_new.logical_or(&now.ne(&now)?)?;
             }
             let put = |all: &Tensor| {
-                let chosen = is_new.where_(&all.narrow(axis, reach, rest)?, &all.narrow(axis, 0, rest)?)?;
-                Tensor::concat(&[&all.narrow(axis, 0, reach)?, &chosen], axis)
+                let chosen =
+                    is_new.where_(&all.narrow(axis, distance, rest)?, &all.narrow(axis, 0, rest)?)?;
+                Tensor::concat(&[&all.narrow(axis, 0, distance)?, &chosen], axis)
             };
-            (values, places) = (put(&values)?, put(&places)?);
+            (values, indices) = (put(&values)?, put(&indices)?);
         }
-        places.contiguous()
+        indices.contiguous()
     })?;
     Ok((x.gather(axis, &positions)?, positions))
 }
 
 /// Applies `middle` to the flattened tensor.
-fn middle_of_all(name: &'static str, x: &Tensor, middle: fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+fn median_of_flattened(
+    name: &'static str,
+    x: &Tensor,
+    middle: fn(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     let y = match x.elements() {
         0 if x.dtype().is_float() => Tensor::full((), f64::NAN, x.dtype(), x.device())?,
         0 => return Err(Error::invalid(name, format!("no elements in shape {:?}", x.shape()))),
@@ -250,8 +255,9 @@ fn middle_of_all(name: &'static str, x: &Tensor, middle: fn(&Tensor) -> Result<T
         let is_unknown = x.ne(x)?.logical_and(&y.ne(y)?)?;
         let is_middle = x.eq(y)?.logical_or(&is_unknown)?;
         let dtype = dy.dtype().accumulator();
-        let share = dy.to_dtype(dtype)?.div(&is_middle.to_dtype(dtype)?.sum_all()?)?.to_dtype(dy.dtype())?;
-        Ok(Grads::from_elem(Some(is_middle.where_(&share, &share.detach().scalar_like(0)?)?), 1))
+        let shared_grad =
+            dy.to_dtype(dtype)?.div(&is_middle.to_dtype(dtype)?.sum_all()?)?.to_dtype(dy.dtype())?;
+        Ok(Grads::from_elem(Some(is_middle.where_(&shared_grad, &shared_grad.detach().scalar_like(0)?)?), 1))
     };
     Ok(with_gradient(name, &[x], vec![y], Saves::ALL, rule)?.swap_remove(0))
 }

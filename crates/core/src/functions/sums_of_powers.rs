@@ -1,7 +1,7 @@
 //! Logarithms of sums of powers. Their gradients of every order are those of the formula, even
 //! where numbers are equal.
 
-use super::indexing::reaches;
+use super::indexing::scan_steps;
 use super::{binary, check_floating, in_accumulator};
 use crate::{Axis, Result, Tensor};
 use std::f64::consts::LN_2;
@@ -13,12 +13,14 @@ impl Tensor {
     /// Returns an error if the shapes do not broadcast, or if the dtypes differ or are not
     /// floating-point.
     pub fn logaddexp(&self, other: &Tensor) -> Result<Tensor> {
-        let grads =
-            [|x: &Tensor, y: &Tensor| gap(x, y)?.sigmoid(), |x: &Tensor, y: &Tensor| gap(y, x)?.sigmoid()];
+        let grads = [
+            |x: &Tensor, y: &Tensor| difference(x, y)?.sigmoid(),
+            |x: &Tensor, y: &Tensor| difference(y, x)?.sigmoid(),
+        ];
         binary(
             "logaddexp",
             [self, other],
-            |x, y| x.maximum(y)?.add(&gap(x, y)?.abs()?.neg()?.exp()?.log1p()?),
+            |x, y| x.maximum(y)?.add(&difference(x, y)?.abs()?.neg()?.exp()?.log1p()?),
             grads,
         )
     }
@@ -30,8 +32,8 @@ impl Tensor {
     /// floating-point.
     pub fn logaddexp2(&self, other: &Tensor) -> Result<Tensor> {
         let grads = [
-            |x: &Tensor, y: &Tensor| gap(x, y)?.mul_scalar(LN_2)?.sigmoid(),
-            |x: &Tensor, y: &Tensor| gap(y, x)?.mul_scalar(LN_2)?.sigmoid(),
+            |x: &Tensor, y: &Tensor| difference(x, y)?.mul_scalar(LN_2)?.sigmoid(),
+            |x: &Tensor, y: &Tensor| difference(y, x)?.mul_scalar(LN_2)?.sigmoid(),
         ];
         binary("logaddexp2", [self, other], of_powers_of_2, grads)
     }
@@ -47,11 +49,11 @@ impl Tensor {
         in_accumulator([self], |[x]| {
             let size = x.shape().dim(axis);
             let mut sums = x.clone();
-            // Each step adds the sum that ends `reach` elements before.
-            for reach in reaches(size) {
-                let rest = size - reach;
-                let grown = sums.narrow(axis, reach, rest)?.logaddexp(&sums.narrow(axis, 0, rest)?)?;
-                sums = Tensor::concat(&[&sums.narrow(axis, 0, reach)?, &grown], axis)?;
+            // Each step adds the sum that ends `distance` elements before.
+            for distance in scan_steps(size) {
+                let rest = size - distance;
+                let grown = sums.narrow(axis, distance, rest)?.logaddexp(&sums.narrow(axis, 0, rest)?)?;
+                sums = Tensor::concat(&[&sums.narrow(axis, 0, distance)?, &grown], axis)?;
             }
             // With a single element no sum was computed, and `sums` aliases the input.
             if sums.buffer().is(self.buffer()) { sums.copy() } else { Ok(sums) }
@@ -60,11 +62,11 @@ impl Tensor {
 }
 
 /// Returns `x - y`, and 0 for equal infinities.
-fn gap(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn difference(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     x.sub(y)?.masked_fill(&x.eq(y)?.logical_and(&x.abs()?.eq_scalar(f64::INFINITY)?)?, 0)
 }
 
 fn of_powers_of_2(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let smaller = gap(x, y)?.abs()?.neg()?.rpow_scalar(2)?;
+    let smaller = difference(x, y)?.abs()?.neg()?.rpow_scalar(2)?;
     x.maximum(y)?.add(&smaller.log1p()?.div_scalar(LN_2)?)
 }

@@ -52,11 +52,11 @@ fn rows(name: &'static str, x: &Tensor, axis: Option<isize>) -> Result<(Tensor, 
             format!("slices along axis {axis} of shape {:?} have no elements", x.shape()),
         ));
     }
-    Ok((first(&x, axis)?.reshape([x.shape().dim(axis), width])?, Some(axis)))
+    Ok((move_to_front(&x, axis)?.reshape([x.shape().dim(axis), width])?, Some(axis)))
 }
 
 /// Moves this axis before the others.
-fn first(x: &Tensor, axis: usize) -> Result<Tensor> {
+fn move_to_front(x: &Tensor, axis: usize) -> Result<Tensor> {
     let order: Vec<usize> =
         std::iter::once(axis).chain((0..x.rank()).filter(|&other| other != axis)).collect();
     x.permute(&order[..])
@@ -82,11 +82,13 @@ fn groups(x: &Tensor, axis: Option<usize>, rows: &Tensor, order: &Tensor) -> Res
         0 => starts.clone(),
         groups => Tensor::concat(&[&starts.narrow(0, 1, groups - 1)?, &end], 0)?.sub(&starts)?,
     };
-    let picked = order.index_select(0, &starts)?;
+    let first_indices = order.index_select(0, &starts)?;
     Ok(match axis {
-        None => {
-            (x.detach().reshape([count])?.index_select(0, &picked)?, inverse.reshape(*x.shape())?, counts)
-        }
-        Some(axis) => (x.detach().index_select(axis, &picked)?, inverse, counts),
+        None => (
+            x.detach().reshape([count])?.index_select(0, &first_indices)?,
+            inverse.reshape(*x.shape())?,
+            counts,
+        ),
+        Some(axis) => (x.detach().index_select(axis, &first_indices)?, inverse, counts),
     })
 }

@@ -1,7 +1,7 @@
 //! Window functions for signals (Harris 1978, On the use of windows for harmonic analysis). They
 //! are computed on the host in f64 and rounded once.
 
-use super::floats_of;
+use super::float_tensor;
 use crate::{DType, Device, Error, Result, Tensor};
 use std::f64::consts::PI;
 
@@ -79,7 +79,7 @@ impl SignalWindow {
                 values.extend((0..length).map(|at| self.at(at as f64, count as f64)));
             }
         }
-        floats_of(values, [length], dtype, device)
+        float_tensor(values, [length], dtype, device)
     }
 
     fn name(&self) -> &'static str {
@@ -124,34 +124,34 @@ impl SignalWindow {
     fn at(&self, n: f64, count: f64) -> f64 {
         let last = count - 1.0;
         // Measured from the middle, so that both sides of the window are bit-identical.
-        let apart = n - last / 2.0;
+        let offset = n - last / 2.0;
         match self {
-            SignalWindow::Bartlett => 1.0 - apart.abs() / (last / 2.0),
-            SignalWindow::Blackman => cosines(&BLACKMAN, apart, last),
-            SignalWindow::Cosine => (PI * apart / count).cos(),
+            SignalWindow::Bartlett => 1.0 - offset.abs() / (last / 2.0),
+            SignalWindow::Blackman => cosines(&BLACKMAN, offset, last),
+            SignalWindow::Cosine => (PI * offset / count).cos(),
             SignalWindow::Exponential { center, tau } => {
-                (-center.map_or(apart, |center| n - center).abs() / tau).exp()
+                (-center.map_or(offset, |center| n - center).abs() / tau).exp()
             }
-            SignalWindow::Gaussian { std } => (-0.5 * (apart / std).powi(2)).exp(),
-            SignalWindow::GeneralCosine(coefficients) => cosines(coefficients, apart, last),
-            SignalWindow::GeneralHamming { alpha } => cosines(&[*alpha, 1.0 - alpha], apart, last),
-            SignalWindow::Hamming => cosines(&[0.54, 0.46], apart, last),
-            SignalWindow::Hann => cosines(&[0.5, 0.5], apart, last),
+            SignalWindow::Gaussian { std } => (-0.5 * (offset / std).powi(2)).exp(),
+            SignalWindow::GeneralCosine(coefficients) => cosines(coefficients, offset, last),
+            SignalWindow::GeneralHamming { alpha } => cosines(&[*alpha, 1.0 - alpha], offset, last),
+            SignalWindow::Hamming => cosines(&[0.54, 0.46], offset, last),
+            SignalWindow::Hann => cosines(&[0.5, 0.5], offset, last),
             SignalWindow::Kaiser { beta } => {
-                let share = 2.0 * apart / last;
-                let inner = beta * ((1.0 - share) * (1.0 + share)).max(0.0).sqrt();
+                let ratio = 2.0 * offset / last;
+                let inner = beta * ((1.0 - ratio) * (1.0 + ratio)).max(0.0).sqrt();
                 (inner - beta).exp() * scaled_i0(inner) / scaled_i0(*beta)
             }
-            SignalWindow::Nuttall => cosines(&NUTTALL, apart, last),
+            SignalWindow::Nuttall => cosines(&NUTTALL, offset, last),
         }
     }
 }
 
-/// Returns the sum of `(-1)^k a[k] cos(2 pi k x)` at `x = apart / last + 1/2`. The shift by 1/2
+/// Returns the sum of `(-1)^k a[k] cos(2 pi k x)` at `x = offset / last + 1/2`. The shift by 1/2
 /// cancels the signs.
-fn cosines(coefficients: &[f64], apart: f64, last: f64) -> f64 {
+fn cosines(coefficients: &[f64], offset: f64, last: f64) -> f64 {
     let terms = coefficients.iter().enumerate();
-    terms.map(|(k, a)| a * (2.0 * PI * k as f64 * apart / last).cos()).sum()
+    terms.map(|(k, a)| a * (2.0 * PI * k as f64 * offset / last).cos()).sum()
 }
 
 /// Returns `e^-x` times the modified Bessel function of the first kind of order 0 (DLMF 10.25.2)

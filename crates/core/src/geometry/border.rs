@@ -39,7 +39,7 @@ impl PaddedAxis {
 pub fn padded_axes(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[PaddedAxis; MAX_RANK]> {
     let mut axes: SmallVec<[PaddedAxis; MAX_RANK]> = SmallVec::new();
     for (axis, &[before, _]) in amounts.iter().enumerate() {
-        let own = PaddedAxis {
+        let merged_axis = PaddedAxis {
             padded: y.shape().dim(axis),
             before,
             inner: x.shape().dim(axis),
@@ -47,12 +47,12 @@ pub fn padded_axes(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[
             y_stride: y.strides()[axis],
         };
         match axes.last_mut() {
-            _ if own.padded == 1 && own.inner == 1 => {}
-            Some(outer) => match outer.merged(&own) {
+            _ if merged_axis.padded == 1 && merged_axis.inner == 1 => {}
+            Some(outer) => match outer.merged(&merged_axis) {
                 Some(both) => *outer = both,
-                None => axes.push(own),
+                None => axes.push(merged_axis),
             },
-            None => axes.push(own),
+            None => axes.push(merged_axis),
         }
     }
     if axes.is_empty() {

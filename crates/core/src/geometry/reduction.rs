@@ -89,10 +89,10 @@ mod tests {
     fn outputs_may_keep_or_lack_reduced_axes() {
         let input = row_major(&[2, 3, 4]);
         for output in [row_major(&[2, 4]), row_major(&[2, 1, 4])] {
-            let found = ReductionAxes::<isize>::new(&input, &output, axes(&[1]), ReductionOrder::Memory);
-            assert_eq!(found.kept[..], [(2, [4, 12]), (4, [1, 1])]);
-            assert_eq!(found.reduced[..], [(3, [4])]);
-            assert_eq!((found.results(), found.elements_of_each()), (8, 3));
+            let result = ReductionAxes::<isize>::new(&input, &output, axes(&[1]), ReductionOrder::Memory);
+            assert_eq!(result.kept[..], [(2, [4, 12]), (4, [1, 1])]);
+            assert_eq!(result.reduced[..], [(3, [4])]);
+            assert_eq!((result.results(), result.elements_of_each()), (8, 3));
         }
         let all =
             ReductionAxes::<i64>::new(&input, &row_major(&[]), axes(&[0, 1, 2]), ReductionOrder::Memory);

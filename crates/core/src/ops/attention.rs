@@ -199,11 +199,11 @@ fn check_mask(op: &'static str, mask: &Meta<'_>, query: &Meta<'_>, scores: &Shap
     if mask.shape().rank() == 4 && mask.shape().broadcasts_to(scores) {
         Ok(())
     } else {
-        Err(misshaped(op, mask.shape(), scores))
+        Err(mask_shape_error(op, mask.shape(), scores))
     }
 }
 
-fn misshaped(op: &'static str, mask: &Shape, scores: &Shape) -> Error {
+fn mask_shape_error(op: &'static str, mask: &Shape, scores: &Shape) -> Error {
     Error::Shape { op, what: "mask", got: Box::new(*mask), expected: Box::new(*scores) }
 }
 
@@ -237,11 +237,11 @@ impl Rule for Attention {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let heads = Heads::of(inputs)?;
-        let extras = self.config.split(&inputs[3..]);
+        let extras = self.config.split_extras(&inputs[3..]);
         let mask = extras.mask;
         let scores = self.config.scores(&heads, &extras)?;
         let (weights, log_sum) = weights_of(&scores)?;
-        let weights = self.config.dropped(weights, extras.state)?;
+        let weights = self.config.apply_dropout(weights, extras.state)?;
         let mut outputs =
             vec![heads.outputs(&self.config, &weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?];
         if mask.is_some_and(|mask| mask.dtype() != DType::Bool) {
@@ -276,7 +276,7 @@ impl Rule for Attention {
             dy = dy.to_dtype(factor.dtype())?.mul(&factor.unsqueeze(-1)?)?;
         }
         let of_mask = is_additive && context.needs(3);
-        let found = match &dlog_sum {
+        let input_grads = match &dlog_sum {
             Some(dlog_sum) => {
                 let results = Results { y, log_sum, dy: &dy, dlog_sum: Some(dlog_sum) };
                 self.config.composed_gradients(&inputs, results, of_mask)?
@@ -288,7 +288,7 @@ impl Rule for Attention {
             }
         };
         let mut grads = Grads::from_elem(None, context.inputs());
-        for (index, grad) in found.into_iter().enumerate() {
+        for (index, grad) in input_grads.into_iter().enumerate() {
             if let Some(grad) = grad.filter(|_| context.needs(index)) {
                 grads[index] = Some(grad);
             }
@@ -309,8 +309,8 @@ impl AttentionConfig {
         let heads = Heads::of(&owned)?;
         let scores = self.score_gradients(&heads, &owned, results)?;
         let mask = of_mask.then(|| scores.of_mask(inputs[3])).transpose()?;
-        let mut found = self.gradients(&heads, &owned, &scores)?.into_iter();
-        Ok([found.next(), found.next(), found.next(), mask])
+        let mut grads = self.gradients(&heads, &owned, &scores)?.into_iter();
+        Ok([grads.next(), grads.next(), grads.next(), mask])
     }
 
     /// Computes the gradients of q, k, v and the mask with the fused gradient ops, each if
@@ -329,8 +329,8 @@ impl AttentionConfig {
         if !of_operands {
             return Ok([None, None, None, mask]);
         }
-        let mut found = apply(AttentionGrad { config: *self }, &all)?.into_iter();
-        Ok([found.next(), found.next(), found.next(), mask])
+        let mut grads = apply(AttentionGrad { config: *self }, &all)?.into_iter();
+        Ok([grads.next(), grads.next(), grads.next(), mask])
     }
 }
 
@@ -500,8 +500,8 @@ impl Tensor {
         let scores = Shape::new(&[batch, heads, queries, positions])?;
         let mask = mask.map(|mask| with_four_axes(name, mask, scores)).transpose()?;
         // The dropout mask is indexed over all keys, and shape errors report all keys.
-        let is_whole = window.is_some() || dropout != 0.0 || values.dims().get(2) != Some(&positions);
-        if causal == Causal::UpperLeft && queries < positions && !is_whole {
+        let needs_all_keys = window.is_some() || dropout != 0.0 || values.dims().get(2) != Some(&positions);
+        if causal == Causal::UpperLeft && queries < positions && !needs_all_keys {
             let options = AttentionOptions { mask: mask.as_ref(), ..options };
             return self.attend_to_first_keys(keys, values, options, product, apply);
         }
@@ -518,7 +518,7 @@ impl Tensor {
             causal => (mask, causal != Causal::Off),
         };
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
-        let permitted = AttentionConfig::permitted_as(product);
+        let permitted = AttentionConfig::with_permissions_of(product);
         let config = AttentionConfig { scale, causal, window, mask: mask.is_some(), ..permitted };
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[self, keys, values]);
         inputs.extend(&mask);
@@ -573,13 +573,14 @@ impl AttentionConfig {
 fn upper_left(mask: Option<Tensor>, scores: Shape, device: &Device) -> Result<Tensor> {
     let [_, _, queries, keys] = scores.to_array("attention")?;
     let query = Tensor::iota(queries, DType::I32, 0, 1, device)?.unsqueeze(1)?;
-    let seen = Tensor::iota(keys, DType::I32, 0, 1, device)?.le(&query)?;
+    let is_attended = Tensor::iota(keys, DType::I32, 0, 1, device)?.le(&query)?;
     match mask {
-        None => seen.reshape([1, 1, queries, keys]),
-        Some(mask) if mask.dtype() == DType::Bool => mask.logical_and(&seen),
+        None => is_attended.reshape([1, 1, queries, keys]),
+        Some(mask) if mask.dtype() == DType::Bool => mask.logical_and(&is_attended),
         Some(mask) => {
             let [batch, heads, _, _] = mask.sizes()?;
-            mask.expand([batch, heads, queries, keys])?.masked_fill(&seen.logical_not()?, f64::NEG_INFINITY)
+            mask.expand([batch, heads, queries, keys])?
+                .masked_fill(&is_attended.logical_not()?, f64::NEG_INFINITY)
         }
     }
 }
@@ -587,7 +588,7 @@ fn upper_left(mask: Option<Tensor>, scores: Shape, device: &Device) -> Result<Te
 /// Reshapes a mask that broadcasts to the scores to rank 4, with leading axes of size 1.
 fn with_four_axes(op: &'static str, mask: &Tensor, scores: Shape) -> Result<Tensor> {
     if !mask.shape().broadcasts_to(&scores) {
-        return Err(misshaped(op, mask.shape(), &scores));
+        return Err(mask_shape_error(op, mask.shape(), &scores));
     }
     let mut dims = [1; 4];
     dims[4 - mask.rank()..].copy_from_slice(mask.dims());

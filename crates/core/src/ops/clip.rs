@@ -20,10 +20,10 @@ pub fn grad_norm(gradients: &Gradients, parameters: &[&Tensor]) -> Result<Tensor
     let Some(first) = parameters.first() else {
         return Err(Error::invalid("grad_norm", "expected at least 1 parameter"));
     };
-    let found = each_once(gradients, parameters);
-    no_grad(|| match found.is_empty() {
+    let gradients_found = unique_gradients(gradients, parameters);
+    no_grad(|| match gradients_found.is_empty() {
         true => Tensor::zeros((), DType::F32, first.device()),
-        false => total_norm(&found.iter().map(|(_, grad)| grad).collect::<Vec<_>>()),
+        false => total_norm(&gradients_found.iter().map(|(_, grad)| grad).collect::<Vec<_>>()),
     })
 }
 
@@ -41,8 +41,8 @@ pub fn clip_grad_norm(gradients: &mut Gradients, parameters: &[&Tensor], max_nor
     let norm = grad_norm(gradients, parameters)?;
     no_grad(|| {
         let factor = norm.add_scalar(1e-6)?.rdiv_scalar(max_norm)?.minimum_scalar(1.0)?;
-        for (parameter, grad) in each_once(gradients, parameters) {
-            let scaled = wide(&grad)?;
+        for (parameter, grad) in unique_gradients(gradients, parameters) {
+            let scaled = widen(&grad)?;
             let scaled = scaled.mul(&factor.to_dtype(scaled.dtype())?)?.to_dtype(grad.dtype())?;
             gradients.insert(parameter, scaled)?;
         }
@@ -57,7 +57,7 @@ pub fn clip_grad_norm(gradients: &mut Gradients, parameters: &[&Tensor], max_nor
 pub fn clip_grad_value(gradients: &mut Gradients, parameters: &[&Tensor], limit: f64) -> Result<()> {
     check_limit("clip_grad_value", "value", limit)?;
     no_grad(|| {
-        for (parameter, grad) in each_once(gradients, parameters) {
+        for (parameter, grad) in unique_gradients(gradients, parameters) {
             gradients.insert(parameter, grad.clamp(-limit, limit)?)?;
         }
         Ok(())
@@ -65,15 +65,15 @@ pub fn clip_grad_value(gradients: &mut Gradients, parameters: &[&Tensor], limit:
 }
 
 /// Converts a gradient to its accumulator dtype.
-fn wide(grad: &Tensor) -> Result<Tensor> {
+fn widen(grad: &Tensor) -> Result<Tensor> {
     grad.to_dtype(grad.dtype().accumulator())
 }
 
 /// Returns the parameters that have a gradient, with the gradient. Tied parameters are listed once.
-fn each_once<'a>(gradients: &Gradients, parameters: &[&'a Tensor]) -> Vec<(&'a Tensor, Tensor)> {
-    let mut seen = HashSet::new();
-    let unseen = parameters.iter().filter(|parameter| parameter.id().is_some_and(|id| seen.insert(id)));
-    unseen.filter_map(|&parameter| Some((parameter, gradients.get(parameter)?.clone()))).collect()
+fn unique_gradients<'a>(gradients: &Gradients, parameters: &[&'a Tensor]) -> Vec<(&'a Tensor, Tensor)> {
+    let mut known_ids = HashSet::new();
+    let unique = parameters.iter().filter(|parameter| parameter.id().is_some_and(|id| known_ids.insert(id)));
+    unique.filter_map(|&parameter| Some((parameter, gradients.get(parameter)?.clone()))).collect()
 }
 
 fn check_limit(op: &'static str, what: &str, limit: f64) -> Result<()> {

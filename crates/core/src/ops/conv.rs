@@ -157,7 +157,7 @@ pub struct Conv2dGradWeight {
     pub config: ConvConfig,
 }
 
-pub(crate) fn divisible(op: &'static str, channels: usize, groups: usize) -> Result<usize> {
+pub(crate) fn check_divisible(op: &'static str, channels: usize, groups: usize) -> Result<usize> {
     if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(Error::invalid(op, format!("{channels} channels are no multiple of {groups} groups")));
     }
@@ -235,7 +235,7 @@ impl Rule for Col2im {
         let [batch, rows, _] = inputs[0].shape().to_array("col2im")?;
         let [oh, ow] = self.window.output_size("col2im", self.size)?;
         let [kh, kw] = self.window.kernel;
-        let channels = divisible("col2im", rows, kh.saturating_mul(kw))?;
+        let channels = check_divisible("col2im", rows, kh.saturating_mul(kw))?;
         check::shape("col2im", "columns", &inputs[0], Shape::new(&[batch, rows, oh.saturating_mul(ow)])?)?;
         let shape = Shape::new(&[batch, channels, self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
@@ -251,8 +251,8 @@ impl Rule for Col2im {
         let padded = [batch, rows / (kh * kw), height + 2 * top, width + 2 * left];
         let dtype = columns.dtype().accumulator();
         let sum = Tensor::zeros(padded, dtype, columns.device())?;
-        for (i, j) in (0..kh * kw).map(|place| (place / kw, place % kw)) {
-            let pixels = self.every_pixel(&self.every_pixel(&sum, 0, i, oh)?, 1, j, ow)?;
+        for (i, j) in (0..kh * kw).map(|tap| (tap / kw, tap % kw)) {
+            let pixels = self.pixels_at_tap(&self.pixels_at_tap(&sum, 0, i, oh)?, 1, j, ow)?;
             let part = patches.select(3, j)?.select(2, i)?.to_dtype(dtype)?;
             apply_into(Binary { op: BinaryOp::Add }, &[&pixels, &part], &pixels)?;
         }
@@ -268,10 +268,10 @@ impl Rule for Col2im {
 }
 
 impl Col2im {
-    /// Returns the view of the pixels along spatial `axis` that are at position `place` of a
+    /// Returns the view of the pixels along spatial `axis` that are at position `tap` of a
     /// window.
-    fn every_pixel(&self, padded: &Tensor, axis: usize, place: usize, count: usize) -> Result<Tensor> {
-        let start = place * self.window.dilation[axis];
+    fn pixels_at_tap(&self, padded: &Tensor, axis: usize, tap: usize, count: usize) -> Result<Tensor> {
+        let start = tap * self.window.dilation[axis];
         let stride = self.window.stride[axis];
         let end = start + (count - 1) * stride + 1;
         padded.slice_axis(2 + axis, start, end as isize, stride as isize)
@@ -293,12 +293,13 @@ impl Rule for Conv2d {
         let (x, weight) = (&inputs[0], &inputs[1]);
         let [batch, channels, height, width] = x.sizes()?;
         let [out_channels, _, _, _] = weight.sizes()?;
-        if let Some(images) = self.config.images_at_once(batch, channels, [height, width])? {
-            let some = |from, count| self.config.convolved(&x.narrow(0, from, count)?, weight, inputs.get(2));
-            return Ok(vec![joined(&in_parts(batch, images, some)?)?]);
+        if let Some(images) = self.config.images_per_chunk(batch, channels, [height, width])? {
+            let some = |from, count| self.config.convolve(&x.narrow(0, from, count)?, weight, inputs.get(2));
+            return Ok(vec![concat_batches(&in_batches(batch, images, some)?)?]);
         }
         let [oh, ow] = self.config.window.output_size("conv2d", [height, width])?;
-        let y = self.config.wide_product(&self.config.by_group(weight)?, &self.config.patches(x)?)?;
+        let y =
+            self.config.accumulator_product(&self.config.group_weight(weight)?, &self.config.patches(x)?)?;
         let y = y.reshape([batch, out_channels, oh, ow])?;
         let y = match inputs.get(2) {
             Some(bias) => y.add(&bias.to_dtype(y.dtype())?.reshape([out_channels, 1, 1])?)?,
@@ -333,8 +334,8 @@ impl Conv2d {
         }
         let [batch, channels, height, width] = inputs[0].shape().to_array(name)?;
         let [out_channels, _, _, _] = inputs[1].shape().to_array(name)?;
-        let per_group = divisible(name, channels, self.config.groups)?;
-        divisible(name, out_channels, self.config.groups)?;
+        let per_group = check_divisible(name, channels, self.config.groups)?;
+        check_divisible(name, out_channels, self.config.groups)?;
         let [kh, kw] = self.config.window.kernel;
         check_channels(
             name,
@@ -354,10 +355,10 @@ impl Conv2d {
 /// The maximum number of patch elements in memory at a time: 2 GiB at 4 bytes each, and below the
 /// limit of an op on a GPU. Tests set a smaller value.
 #[doc(hidden)]
-pub static MOST_PATCHES: AtomicUsize = AtomicUsize::new(1 << 29);
+pub static MAX_PATCHES: AtomicUsize = AtomicUsize::new(1 << 29);
 
 /// Calls `some(start, count)` for consecutive parts of at most `at_once` images.
-fn in_parts(
+fn in_batches(
     batch: usize,
     at_once: usize,
     some: impl Fn(usize, usize) -> Result<Tensor>,
@@ -366,7 +367,7 @@ fn in_parts(
 }
 
 /// Concatenates the images of all parts.
-fn joined(parts: &[Tensor]) -> Result<Tensor> {
+fn concat_batches(parts: &[Tensor]) -> Result<Tensor> {
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)
 }
 
@@ -378,13 +379,13 @@ impl ConvConfig {
 
     /// Computes the matrix product in the accumulator's dtype, so that the result of the following
     /// ops is rounded to half precision only once.
-    fn wide_product(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    fn accumulator_product(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let out_dtype = a.dtype().is_half().then(|| a.dtype().accumulator());
         a.matmul_with(b, MatmulOptions { out_dtype, tf32: self.tf32, ..MatmulOptions::default() })
     }
 
     /// Reshapes weights `[out, in / groups, kh, kw]` to matrices `[groups, out / groups, patch]`.
-    pub(crate) fn by_group(&self, weight: &Tensor) -> Result<Tensor> {
+    pub(crate) fn group_weight(&self, weight: &Tensor) -> Result<Tensor> {
         let [out_channels, per_group, kh, kw] = weight.sizes()?;
         weight.reshape([self.groups, out_channels / self.groups, per_group * kh * kw])
     }
@@ -392,22 +393,22 @@ impl ConvConfig {
     /// Returns the patches of images as matrices `[batch, groups, patch, oh * ow]`.
     fn patches(&self, x: &Tensor) -> Result<Tensor> {
         let columns = apply_one(Im2col { window: self.window }, &[x])?;
-        let [batch, rows, places] = columns.sizes()?;
-        columns.reshape([batch, self.groups, rows / self.groups, places])
+        let [batch, rows, positions] = columns.sizes()?;
+        columns.reshape([batch, self.groups, rows / self.groups, positions])
     }
 
-    /// Returns the number of images whose patches have at most [`MOST_PATCHES`] elements in total,
+    /// Returns the number of images whose patches have at most [`MAX_PATCHES`] elements in total,
     /// if that is less than the batch size.
-    fn images_at_once(&self, batch: usize, channels: usize, size: [usize; 2]) -> Result<Option<usize>> {
+    fn images_per_chunk(&self, batch: usize, channels: usize, size: [usize; 2]) -> Result<Option<usize>> {
         let [kh, kw] = self.window.kernel;
         let [oh, ow] = self.window.output_size("conv2d", size)?;
         let image = channels.saturating_mul(kh * kw).saturating_mul(oh * ow).max(1);
-        let images = (MOST_PATCHES.load(Ordering::Relaxed) / image).max(1);
+        let images = (MAX_PATCHES.load(Ordering::Relaxed) / image).max(1);
         Ok((images < batch).then_some(images))
     }
 
     /// Applies the convolution with its bias.
-    fn convolved(&self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    fn convolve(&self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let op = Conv2d { config: *self, bias: bias.is_some() };
         match bias {
             Some(bias) => apply_one(op, &[x, weight, bias]),
@@ -416,17 +417,17 @@ impl ConvConfig {
     }
 
     /// Computes the gradient with respect to the weight; `product` multiplies matrices.
-    fn slopes_of_weight(
+    fn weight_grad(
         &self,
         x: &Tensor,
         dy: &Tensor,
         product: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
-        let (patches, dy) = (self.patches(x)?, self.outputs_by_group(dy)?);
-        let [batch, groups, patch, places] = patches.sizes()?;
+        let (patches, dy) = (self.patches(x)?, self.group_outputs(dy)?);
+        let [batch, groups, patch, positions] = patches.sizes()?;
         let [_, _, out_per_group, _] = dy.sizes()?;
-        let patches = patches.permute([1, 2, 0, 3])?.reshape([groups, patch, batch * places])?;
-        let dy = dy.permute([1, 2, 0, 3])?.reshape([groups, out_per_group, batch * places])?;
+        let patches = patches.permute([1, 2, 0, 3])?.reshape([groups, patch, batch * positions])?;
+        let dy = dy.permute([1, 2, 0, 3])?.reshape([groups, out_per_group, batch * positions])?;
         let [kh, kw] = self.window.kernel;
         let weight = product(&dy, &patches.t()?)?;
         weight.reshape([groups * out_per_group, patch / (kh * kw), kh, kw])
@@ -434,7 +435,7 @@ impl ConvConfig {
 
     /// Reshapes outputs `[batch, out, oh, ow]` to matrices
     /// `[batch, groups, out / groups, oh * ow]`.
-    pub(crate) fn outputs_by_group(&self, dy: &Tensor) -> Result<Tensor> {
+    pub(crate) fn group_outputs(&self, dy: &Tensor) -> Result<Tensor> {
         let [batch, out_channels, oh, ow] = dy.sizes()?;
         dy.reshape([batch, self.groups, out_channels / self.groups, oh * ow])
     }
@@ -467,7 +468,7 @@ impl Rule for Conv2dGradInput {
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         let [out_channels, per_group, kh, kw] = inputs[0].shape().to_array(name)?;
         let [batch, _, _, _] = inputs[1].shape().to_array(name)?;
-        divisible(name, out_channels, self.config.groups)?;
+        check_divisible(name, out_channels, self.config.groups)?;
         if [kh, kw] != self.config.window.kernel {
             return Err(Error::invalid(
                 name,
@@ -485,16 +486,16 @@ impl Rule for Conv2dGradInput {
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (weight, dy) = (&inputs[0], &inputs[1]);
         let channels = weight.dims()[1] * self.config.groups;
-        if let Some(images) = self.config.images_at_once(dy.dims()[0], channels, self.size)? {
+        if let Some(images) = self.config.images_per_chunk(dy.dims()[0], channels, self.size)? {
             let shape = |count: usize| Shape::new(&[count, channels, self.size[0], self.size[1]]);
             let some =
                 |from, count| self.config.grad_input(weight, &dy.narrow(0, from, count)?, &shape(count)?);
-            return Ok(vec![joined(&in_parts(dy.dims()[0], images, some)?)?]);
+            return Ok(vec![concat_batches(&in_batches(dy.dims()[0], images, some)?)?]);
         }
-        let dy = self.config.outputs_by_group(dy)?;
-        let patches = self.config.wide_product(&self.config.by_group(weight)?.t()?, &dy)?;
-        let [batch, groups, patch, places] = patches.sizes()?;
-        let columns = patches.reshape([batch, groups * patch, places])?;
+        let dy = self.config.group_outputs(dy)?;
+        let patches = self.config.accumulator_product(&self.config.group_weight(weight)?.t()?, &dy)?;
+        let [batch, groups, patch, positions] = patches.sizes()?;
+        let columns = patches.reshape([batch, groups * patch, positions])?;
         let dx = apply_one(Col2im { window: self.config.window, size: self.size }, &[&columns])?;
         Ok(vec![dx.to_dtype(weight.dtype())?])
     }
@@ -527,8 +528,8 @@ impl Rule for Conv2dGradWeight {
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         let [batch, channels, height, width] = inputs[0].shape().to_array(name)?;
         let [_, out_channels, _, _] = inputs[1].shape().to_array(name)?;
-        let per_group = divisible(name, channels, self.config.groups)?;
-        divisible(name, out_channels, self.config.groups)?;
+        let per_group = check_divisible(name, channels, self.config.groups)?;
+        check_divisible(name, out_channels, self.config.groups)?;
         let [oh, ow] = self.config.window.output_size(name, [height, width])?;
         check::shape(name, "grad_output", &inputs[1], Shape::new(&[batch, out_channels, oh, ow])?)?;
         let [kh, kw] = self.config.window.kernel;
@@ -541,15 +542,15 @@ impl Rule for Conv2dGradWeight {
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, dy) = (&inputs[0], &inputs[1]);
         let [batch, channels, height, width] = x.sizes()?;
-        let Some(images) = self.config.images_at_once(batch, channels, [height, width])? else {
-            return Ok(vec![self.config.slopes_of_weight(x, dy, |a, b| self.config.product(a, b))?]);
+        let Some(images) = self.config.images_per_chunk(batch, channels, [height, width])? else {
+            return Ok(vec![self.config.weight_grad(x, dy, |a, b| self.config.product(a, b))?]);
         };
         let some = |from, count| {
             let (x, dy) = (x.narrow(0, from, count)?, dy.narrow(0, from, count)?);
             // The sum of all parts is rounded once.
-            self.config.slopes_of_weight(&x, &dy, |a, b| self.config.wide_product(a, b))
+            self.config.weight_grad(&x, &dy, |a, b| self.config.accumulator_product(a, b))
         };
-        let parts = in_parts(batch, images, some)?;
+        let parts = in_batches(batch, images, some)?;
         let sum = parts[1..].iter().try_fold(parts[0].clone(), |sum, part| sum.add(part))?;
         Ok(vec![sum.to_dtype(x.dtype())?])
     }

@@ -1,6 +1,8 @@
 //! Public methods for convolutions. The ops are in `conv`.
 
-use super::conv::{Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, check_channels, divisible};
+use super::conv::{
+    Col2im, Conv2d, Conv2dGradInput, ConvConfig, Im2col, Window, check_channels, check_divisible,
+};
 use crate::dispatch::apply_one;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
@@ -63,8 +65,8 @@ impl Conv1dOptions {
         let [_, channels, length] = x.shape().to_array(op)?;
         let [out_channels, _, kernel] = weight.shape().to_array(op)?;
         check_operands(op, x, weight, bias)?;
-        divisible(op, channels, self.groups)?;
-        divisible(op, out_channels, self.groups)?;
+        check_divisible(op, channels, self.groups)?;
+        check_divisible(op, out_channels, self.groups)?;
         check_channels(op, &x.meta(), &weight.meta(), weight.shape().dim(1).saturating_mul(self.groups))?;
         check_bias(op, bias, out_channels)?;
         let Conv1dOptions { stride, padding, dilation, .. } = *self;
@@ -173,15 +175,15 @@ impl Tensor {
     /// padded input.
     pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv1dOptions) -> Result<Tensor> {
         match precision::current() {
-            None => self.conv1d_as_it_is(weight, bias, options),
+            None => self.conv1d_uncast(weight, bias, options),
             Some(scope) => {
                 let (x, weight, bias) = (scope.operand(self)?, scope.operand(weight)?, scope.optional(bias)?);
-                x.conv1d_as_it_is(&weight, bias.as_ref(), options)
+                x.conv1d_uncast(&weight, bias.as_ref(), options)
             }
         }
     }
 
-    fn conv1d_as_it_is(
+    fn conv1d_uncast(
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,
@@ -215,15 +217,15 @@ impl Tensor {
         options: ConvTranspose2dOptions,
     ) -> Result<Tensor> {
         match precision::current() {
-            None => self.conv_transpose2d_as_it_is(weight, bias, options),
+            None => self.conv_transpose2d_uncast(weight, bias, options),
             Some(scope) => {
                 let (x, weight, bias) = (scope.operand(self)?, scope.operand(weight)?, scope.optional(bias)?);
-                x.conv_transpose2d_as_it_is(&weight, bias.as_ref(), options)
+                x.conv_transpose2d_uncast(&weight, bias.as_ref(), options)
             }
         }
     }
 
-    fn conv_transpose2d_as_it_is(
+    fn conv_transpose2d_uncast(
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,
@@ -234,7 +236,7 @@ impl Tensor {
         let [_, per_group, kh, kw] = weight.shape().to_array(op)?;
         check_operands(op, self, weight, bias)?;
         check_channels(op, &self.meta(), &weight.meta(), weight.shape().dim(0))?;
-        divisible(op, channels, options.groups)?;
+        check_divisible(op, channels, options.groups)?;
         let out_channels = per_group.saturating_mul(options.groups);
         check_bias(op, bias, out_channels)?;
         let size = transposed_size([height, width], [kh, kw], &options)?;

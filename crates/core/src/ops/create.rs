@@ -3,8 +3,8 @@
 use crate::backend::Meta;
 use crate::dispatch::{apply_on, apply_one};
 use crate::dtype::Scalar;
-use crate::error::{Error, Result, Text, index_told_as};
-use crate::functions::floats_of;
+use crate::error::{Error, Result, Text, with_index_error_op};
+use crate::functions::float_tensor;
 use crate::op::{Differentiability, Output, Outputs, Rule, check};
 use crate::ops::index::{Scatter, ScatterMode};
 use crate::tensor::Tensor;
@@ -93,13 +93,13 @@ pub(crate) fn integer_range(dtype: DType) -> Option<(i128, i128)> {
 /// Returns `count` evenly spaced numbers from `start` to `end` in f64. The upper half is computed
 /// from the end, so that the last number is exact. For an integer dtype, both ends are first
 /// truncated to integers, which the dtype must be able to represent.
-fn spaced(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) -> Result<Vec<f64>> {
+fn linspace_values(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) -> Result<Vec<f64>> {
     if dtype == DType::Bool {
         return Err(Error::dtype(op, "output", dtype, "a number"));
     }
     let (start, end) = if dtype.is_float() { (start, end) } else { (start.trunc(), end.trunc()) };
-    if let Some(&beyond) = [start, end].iter().find(|&&end| !holds(dtype, end)) {
-        return Err(Error::invalid(op, text![format!("{beyond} does not fit "), dtype]));
+    if let Some(&outside) = [start, end].iter().find(|&&end| !is_representable(dtype, end)) {
+        return Err(Error::invalid(op, text![format!("{outside} does not fit "), dtype]));
     }
     let mut numbers = Vec::new();
     if numbers.try_reserve_exact(count).is_err() {
@@ -115,15 +115,15 @@ fn spaced(op: &'static str, start: f64, end: f64, count: usize, dtype: DType) ->
 
 /// Returns whether a dtype can represent a number without its fraction. True for all dtypes that
 /// are not integers.
-fn holds(dtype: DType, number: f64) -> bool {
+fn is_representable(dtype: DType, number: f64) -> bool {
     // The maxima of i64 and u64 are not representable in f64; the next f64 is larger by one.
     integer_range(dtype)
         .is_none_or(|(low, high)| number.trunc() >= low as f64 && number.trunc() < high as f64 + 1.0)
 }
 
 /// Returns a tensor of the truncated numbers.
-fn integers_of(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &Device) -> Result<Tensor> {
-    if let Some(number) = numbers.iter().find(|&&number| !holds(dtype, number)) {
+fn integer_tensor(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &Device) -> Result<Tensor> {
+    if let Some(number) = numbers.iter().find(|&&number| !is_representable(dtype, number)) {
         return Err(Error::invalid(op, text![format!("{number} does not fit "), dtype]));
     }
     let count = numbers.len();
@@ -156,7 +156,7 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
 }
 
 /// Returns the number of steps from `start` up (or down) to `end`, which is excluded.
-fn steps(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize> {
+fn step_count(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<usize> {
     let fail =
         |what: Text| Err(Error::invalid("arange", text![format!("from {start} to {end} by {step}: "), what]));
     if dtype == DType::Bool {
@@ -230,7 +230,7 @@ impl Tensor {
         device: &Device,
     ) -> Result<Tensor> {
         let (start, end, step) = (start.into(), end.into(), step.into());
-        Tensor::iota(steps(start, end, step, dtype)?, dtype, start, step, device)
+        Tensor::iota(step_count(start, end, step, dtype)?, dtype, start, step, device)
     }
 
     /// Creates a tensor of `count` evenly spaced numbers from `start` to `end`, both exact and
@@ -241,13 +241,18 @@ impl Tensor {
     /// enough memory.
     pub fn linspace(start: f64, end: f64, count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         if !dtype.is_float() {
-            return integers_of("linspace", spaced("linspace", start, end, count, dtype)?, dtype, device);
+            return integer_tensor(
+                "linspace",
+                linspace_values("linspace", start, end, count, dtype)?,
+                dtype,
+                device,
+            );
         }
         // Each end is divided separately, because the difference of finite ends may be infinite.
-        let steps = (count.max(2) - 1) as f64;
+        let step_count = (count.max(2) - 1) as f64;
         let step = match end - start {
-            span if span.is_finite() => span / steps,
-            _ => end / steps - start / steps,
+            span if span.is_finite() => span / step_count,
+            _ => end / step_count - start / step_count,
         };
         let line = Tensor::iota(count, dtype, start, step, device)?;
         // The upper half is computed from the end, so that the last number is exactly `end`.
@@ -274,12 +279,12 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Tensor> {
-        let mut powers = spaced("logspace", start, end, count, dtype)?;
+        let mut powers = linspace_values("logspace", start, end, count, dtype)?;
         powers.iter_mut().for_each(|exponent| *exponent = base.powf(*exponent));
         if dtype.is_float() {
-            return floats_of(powers, [count], dtype, device);
+            return float_tensor(powers, [count], dtype, device);
         }
-        integers_of("logspace", powers, dtype, device)
+        integer_tensor("logspace", powers, dtype, device)
     }
 
     /// Creates a tensor filled with one value.
@@ -414,6 +419,6 @@ impl Tensor {
         let zeros = Tensor::zeros(self.shape().with_axis(self.rank(), classes)?, dtype, self.device())?;
         let one = Tensor::ones((), dtype, self.device())?.expand(*index.shape())?;
         let scatter = Scatter { axis: self.rank(), mode: ScatterMode::Set };
-        index_told_as("one_hot", || apply_one(scatter, &[&zeros, &index, &one]))
+        with_index_error_op("one_hot", || apply_one(scatter, &[&zeros, &index, &one]))
     }
 }

@@ -1,6 +1,6 @@
 //! Einstein summation, reduced to matrix products.
 
-use super::matmul::{Matmul, same_numbers};
+use super::matmul::{Matmul, check_same_numeric_dtype};
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
 use crate::op::check;
@@ -34,9 +34,10 @@ use crate::{DType, Shape, Tensor};
 pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     let Some(scope) = precision::current() else { return products(equation, operands, Matmul::PLAIN) };
     // With one operand the result may be a view. It must not alias a cast that the scope caches.
-    let own = |operand: &Tensor| scope.own_operand(operand);
-    let kept = |operand: &Tensor| scope.operand(operand);
-    let cast = |operand: &&Tensor| if operands.len() == 1 { own(operand) } else { kept(operand) };
+    let separate_cast = |operand: &Tensor| scope.separate_operand(operand);
+    let shared_cast = |operand: &Tensor| scope.operand(operand);
+    let cast =
+        |operand: &&Tensor| if operands.len() == 1 { separate_cast(operand) } else { shared_cast(operand) };
     let operands = operands.iter().map(cast).collect::<Result<Vec<_>>>()?;
     let operands: Vec<&Tensor> = operands.iter().collect();
     // Everything is computed in the scope's dtype, including sums and products that are not matrix
@@ -57,8 +58,8 @@ fn products(equation: &str, operands: &[&Tensor], product: Matmul) -> Result<Ten
         return Err(Error::invalid("einsum", "expected at least 1 operand"));
     };
     for (index, term) in terms {
-        let wanted = equation.wanted_after(index);
-        result = result.combine(term, &wanted, &product)?;
+        let needed = equation.labels_needed_after(index);
+        result = result.combine(term, &needed, &product)?;
     }
     let result = result.sum_others(&equation.output)?;
     result.tensor.permute_axes(&result.positions(&equation.output))
@@ -94,10 +95,10 @@ impl Equation {
             inputs.push(labels(part, rest).map_err(&fail)?);
         }
         let ellipsis = inputs.iter().flatten().filter(|label| label.is_ascii_digit()).max();
-        let hidden = ellipsis.map_or(0, |&label| label as usize - '0' as usize + 1);
+        let ellipsis_axes = ellipsis.map_or(0, |&label| label as usize - '0' as usize + 1);
         let output = match right {
-            Some(right) => labels(right, hidden).map_err(&fail)?,
-            None => implicit_output(&inputs, hidden),
+            Some(right) => labels(right, ellipsis_axes).map_err(&fail)?,
+            None => implicit_output(&inputs, ellipsis_axes),
         };
         for (index, label) in output.iter().enumerate() {
             if output[..index].contains(label) {
@@ -146,14 +147,14 @@ impl Equation {
     }
 
     /// Returns the labels of the output and of the operands after `index`.
-    fn wanted_after(&self, index: usize) -> Labels {
+    fn labels_needed_after(&self, index: usize) -> Labels {
         self.output.iter().chain(self.inputs[index + 1..].iter().flatten()).copied().collect()
     }
 }
 
 /// Parses the labels of `part`, with `rest` axes for its ellipsis.
 fn labels(part: &str, rest: usize) -> Result<Labels, String> {
-    let hidden = (0..rest as u8).rev().map(|from_last| (b'0' + from_last) as char);
+    let ellipsis_axes = (0..rest as u8).rev().map(|from_last| (b'0' + from_last) as char);
     let (before, after) = match part.split_once("...") {
         Some((before, after)) => (before, Some(after)),
         None => (part, None),
@@ -162,19 +163,19 @@ fn labels(part: &str, rest: usize) -> Result<Labels, String> {
         return Err(format!("{other:?} is no letter"));
     }
     Ok(match after {
-        Some(after) => before.chars().chain(hidden).chain(after.chars()).collect(),
+        Some(after) => before.chars().chain(ellipsis_axes).chain(after.chars()).collect(),
         None => before.chars().collect(),
     })
 }
 
 /// Returns the axes of ellipses, then the letters that occur exactly once, in alphabetical order.
-fn implicit_output(inputs: &[Labels], hidden: usize) -> Labels {
+fn implicit_output(inputs: &[Labels], ellipsis_axes: usize) -> Labels {
     let all: Labels = inputs.iter().flatten().copied().collect();
     let once = |label: &&char| all.iter().filter(|other| other == label).count() == 1;
     let mut letters: Labels =
         all.iter().filter(|label| label.is_ascii_alphabetic()).filter(once).copied().collect();
     letters.sort_unstable();
-    (0..hidden as u8).rev().map(|from_last| (b'0' + from_last) as char).chain(letters).collect()
+    (0..ellipsis_axes as u8).rev().map(|from_last| (b'0' + from_last) as char).chain(letters).collect()
 }
 
 /// A tensor with labeled axes.
@@ -185,7 +186,10 @@ struct Term {
 
 impl Term {
     fn positions(&self, labels: &[char]) -> Vec<usize> {
-        labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect()
+        labels
+            .iter()
+            .filter_map(|label| self.labels.iter().position(|own_label| own_label == label))
+            .collect()
     }
 
     /// Returns the product of the sizes of `labels`.
@@ -209,26 +213,26 @@ impl Term {
         Ok(self)
     }
 
-    /// Sums over every axis that is not in `wanted`.
-    fn sum_others(self, wanted: &[char]) -> Result<Term> {
-        let others = (0..self.labels.len()).filter(|&axis| !wanted.contains(&self.labels[axis]));
+    /// Sums over every axis that is not in `needed`.
+    fn sum_others(self, needed: &[char]) -> Result<Term> {
+        let others = (0..self.labels.len()).filter(|&axis| !needed.contains(&self.labels[axis]));
         let axes = others.fold(AxisSet::EMPTY, AxisSet::with);
         if axes.is_empty() {
             return Ok(self);
         }
-        let labels = self.labels.iter().filter(|label| wanted.contains(label)).copied().collect();
+        let labels = self.labels.iter().filter(|label| needed.contains(label)).copied().collect();
         // Integers and bool are summed in i64, as in `sum`.
         Ok(Term { tensor: self.tensor.sum_widened(axes)?, labels })
     }
 
-    /// Computes the product of two terms, summed over the labels that are not in `wanted`.
-    fn combine(self, other: Term, wanted: &[char], product: &Matmul) -> Result<Term> {
-        let keep = |labels: &Labels| wanted.iter().chain(labels).copied().collect::<Labels>();
+    /// Computes the product of two terms, summed over the labels that are not in `needed`.
+    fn combine(self, other: Term, needed: &[char], product: &Matmul) -> Result<Term> {
+        let keep = |labels: &Labels| needed.iter().chain(labels).copied().collect::<Labels>();
         let left = self.sum_others(&keep(&other.labels))?;
         let right = other.sum_others(&keep(&left.labels))?;
         let both = |label: &&char| right.labels.contains(label);
         let (shared, rows): (Labels, Labels) = left.labels.iter().partition(both);
-        let (batch, inner): (Labels, Labels) = shared.into_iter().partition(|label| wanted.contains(label));
+        let (batch, inner): (Labels, Labels) = shared.into_iter().partition(|label| needed.contains(label));
         let columns: Labels =
             right.labels.iter().filter(|label| !left.labels.contains(label)).copied().collect();
         let labels: Labels = batch.iter().chain(&rows).chain(&columns).copied().collect();
@@ -262,7 +266,7 @@ fn multiplied(a: &Tensor, b: &Tensor, matrices: Option<&Matmul>) -> Result<Tenso
     };
     match matrices {
         Some(product) => {
-            same_numbers("einsum", &[&a, &b])?;
+            check_same_numeric_dtype("einsum", &[&a, &b])?;
             apply_one(product.clone(), &[&a, &b])
         }
         None if a.dtype() == DType::Bool => a.logical_and(&b),

@@ -4,7 +4,7 @@
 use crate::autograd::{Context, Grads, is_recording};
 use crate::backend::Meta;
 use crate::dispatch::{apply_into, apply_one};
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::{Differentiability, Op, Output, Outputs, Rule, Saves, check};
 use crate::shape::{Axis, MAX_RANK};
 use crate::tensor::Tensor;
@@ -30,7 +30,7 @@ impl Rule for Gather {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("gather", inputs, 2)?;
-        index_fits("gather", self.axis, &inputs[0], &inputs[1])?;
+        check_index_fits("gather", self.axis, &inputs[0], &inputs[1])?;
         Ok(Outputs::from_buf([Output::fresh(*inputs[1].shape(), inputs[0].dtype)]))
     }
     fn is_primitive(&self) -> bool {
@@ -44,7 +44,7 @@ impl Rule for Gather {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(dy), true) = (&grad_outputs[0], context.needs(0)) {
             let op = Scatter { axis: self.axis, mode: ScatterMode::Add };
-            grads[0] = Some(added_to_zeros(op, context.shape(0), context.input(1)?, dy)?);
+            grads[0] = Some(add_into_zeros(op, context.shape(0), context.input(1)?, dy)?);
         }
         Ok(grads)
     }
@@ -82,7 +82,7 @@ impl Rule for Scatter {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = self.name();
         check::count(name, inputs, 3)?;
-        index_fits(name, self.axis, &inputs[0], &inputs[1])?;
+        check_index_fits(name, self.axis, &inputs[0], &inputs[1])?;
         check::shape(name, "source", &inputs[2], *inputs[1].shape())?;
         check::same_dtype(name, &inputs[0], &inputs[2])?;
         if self.mode == ScatterMode::Add && inputs[0].dtype == DType::Bool {
@@ -112,13 +112,13 @@ impl Rule for Scatter {
             });
         }
         if context.needs(2) {
-            let picked = dy.gather(axis, index)?;
+            let gathered = dy.gather(axis, index)?;
             grads[2] = Some(match self.mode {
                 ScatterMode::Set => {
                     let zero = Tensor::zeros((), dy.dtype(), dy.device())?;
-                    stays(axis, index, dy.shape())?.where_(&picked, &zero)?
+                    last_write_mask(axis, index, dy.shape())?.where_(&gathered, &zero)?
                 }
-                ScatterMode::Add => picked,
+                ScatterMode::Add => gathered,
             });
         }
         Ok(grads)
@@ -127,7 +127,7 @@ impl Rule for Scatter {
 
 /// Returns the mask of source elements that are kept after all are set at `index` in a base of this
 /// shape.
-fn stays(axis: usize, index: &Tensor, base: &Shape) -> Result<Tensor> {
+fn last_write_mask(axis: usize, index: &Tensor, base: &Shape) -> Result<Tensor> {
     let number = Tensor::iota(index.elements(), index_dtype(index.elements()), 0, 1, index.device())?
         .reshape(*index.shape())?;
     let last = Tensor::zeros(*base, number.dtype(), index.device())?.scatter(axis, index, &number)?;
@@ -164,8 +164,8 @@ impl Rule for IndexSelect {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, index) = (&inputs[0], &inputs[1]);
-        let picked = x.shape().with_dim(self.axis, index.elements());
-        Ok(vec![x.gather(self.axis, &spread(index, self.axis, picked)?)?])
+        let shape = x.shape().with_dim(self.axis, index.elements());
+        Ok(vec![x.gather(self.axis, &expand_index(index, self.axis, shape)?)?])
     }
     fn differentiability(&self) -> Differentiability {
         SAVES_INDEX
@@ -178,8 +178,8 @@ impl Rule for IndexSelect {
             // Added to the partial gradient from other uses of the table, such as a tied output
             // layer: in place if it has no other owner.
             grads[0] = Some(match context.take_partial(0, dy.dtype()) {
-                Some(partial) => added_to(op, partial, context.input(1)?, dy)?,
-                None => added_to_zeros(op, context.shape(0), context.input(1)?, dy)?,
+                Some(partial) => index_add_into(op, partial, context.input(1)?, dy)?,
+                None => add_into_zeros(op, context.shape(0), context.input(1)?, dy)?,
             });
         }
         Ok(grads)
@@ -189,7 +189,7 @@ impl Rule for IndexSelect {
 /// Returns zeros of `shape` to which `op` adds `source` at `index`. The addition is in place unless
 /// it is recorded for a gradient of `source`, because a copy of a large table would take longer
 /// than the addition.
-pub(crate) fn added_to_zeros(
+pub(crate) fn add_into_zeros(
     op: impl Into<Op>,
     shape: &Shape,
     index: &Tensor,
@@ -205,7 +205,7 @@ pub(crate) fn added_to_zeros(
 
 /// Adds `source` at `index` to `base` with `op`, in place if `base` has no other owner and nothing
 /// is recorded.
-fn added_to(op: IndexAdd, base: Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+fn index_add_into(op: IndexAdd, base: Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
     if !base.is_sole_owner() || is_recording() {
         return apply_one(op, &[&base, index, source]);
     }
@@ -214,7 +214,7 @@ fn added_to(op: IndexAdd, base: Tensor, index: &Tensor, source: &Tensor) -> Resu
 }
 
 /// Expands `index[i]` to every `[.., i, ..]` of `shape`, without a copy.
-pub(crate) fn spread(index: &Tensor, axis: usize, shape: Shape) -> Result<Tensor> {
+pub(crate) fn expand_index(index: &Tensor, axis: usize, shape: Shape) -> Result<Tensor> {
     let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::from_elem(1, shape.rank());
     dims[axis] = index.elements();
     index.reshape(dims.as_slice())?.expand(shape)
@@ -249,7 +249,7 @@ impl Rule for IndexAdd {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (base, index, source) = (&inputs[0], &inputs[1], &inputs[2]);
-        Ok(vec![base.scatter_add(self.axis, &spread(index, self.axis, *source.shape())?, source)?])
+        Ok(vec![base.scatter_add(self.axis, &expand_index(index, self.axis, *source.shape())?, source)?])
     }
     fn differentiability(&self) -> Differentiability {
         SAVES_INDEX
@@ -310,7 +310,12 @@ impl Rule for Sort {
     }
 }
 
-pub(crate) fn index_fits(op: &'static str, axis: usize, base: &Meta<'_>, index: &Meta<'_>) -> Result<()> {
+pub(crate) fn check_index_fits(
+    op: &'static str,
+    axis: usize,
+    base: &Meta<'_>,
+    index: &Meta<'_>,
+) -> Result<()> {
     check::axis(op, axis, base.shape())?;
     check::index(op, "index", index)?;
     let (from, to): (&Shape, &Shape) = (base.shape(), index.shape());
@@ -430,7 +435,7 @@ impl Tensor {
         let [_, width] = self.shape().to_array("embedding")?;
         check::index("embedding", "indices", &indices.meta())?;
         let flat = indices.reshape([indices.elements()])?;
-        let rows = index_told_as("embedding", || self.index_select(0, &flat))?;
+        let rows = with_index_error_op("embedding", || self.index_select(0, &flat))?;
         let mut dims: SmallVec<[usize; MAX_RANK]> = indices.dims().into();
         dims.push(width);
         rows.reshape(dims.as_slice())

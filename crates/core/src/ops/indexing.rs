@@ -8,7 +8,7 @@ use crate::Shape;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::MAX_RANK;
 use crate::tensor::Tensor;
@@ -81,44 +81,44 @@ impl Slice {
 macro_rules! index_from_numbers {
     ($($int:ty),*) => {$(
         impl From<$int> for IndexItem {
-            fn from(at: $int) -> Self { IndexItem::At(whole(at)) }
+            fn from(at: $int) -> Self { IndexItem::At(to_isize(at)) }
         }
         impl From<Range<$int>> for IndexItem {
-            fn from(range: Range<$int>) -> Self { between(Some(whole(range.start)), Some(whole(range.end))) }
+            fn from(range: Range<$int>) -> Self { slice_item(Some(to_isize(range.start)), Some(to_isize(range.end))) }
         }
         impl From<RangeFrom<$int>> for IndexItem {
-            fn from(range: RangeFrom<$int>) -> Self { between(Some(whole(range.start)), None) }
+            fn from(range: RangeFrom<$int>) -> Self { slice_item(Some(to_isize(range.start)), None) }
         }
         impl From<RangeTo<$int>> for IndexItem {
-            fn from(range: RangeTo<$int>) -> Self { between(None, Some(whole(range.end))) }
+            fn from(range: RangeTo<$int>) -> Self { slice_item(None, Some(to_isize(range.end))) }
         }
         impl From<RangeInclusive<$int>> for IndexItem {
-            fn from(range: RangeInclusive<$int>) -> Self { between(Some(whole(*range.start())), after(whole(*range.end()))) }
+            fn from(range: RangeInclusive<$int>) -> Self { slice_item(Some(to_isize(*range.start())), end_after(to_isize(*range.end()))) }
         }
         impl From<RangeToInclusive<$int>> for IndexItem {
-            fn from(range: RangeToInclusive<$int>) -> Self { between(None, after(whole(range.end))) }
+            fn from(range: RangeToInclusive<$int>) -> Self { slice_item(None, end_after(to_isize(range.end))) }
         }
     )*};
 }
 index_from_numbers!(i32, i64, isize, usize);
 
 /// Converts to `isize`. A number too large for `isize` is outside every axis.
-fn whole(number: impl TryInto<isize>) -> isize {
+fn to_isize(number: impl TryInto<isize>) -> isize {
     number.try_into().unwrap_or(isize::MAX)
 }
 
 /// Returns the exclusive end of a range that includes `last`; -1 is the last element.
-fn after(last: isize) -> Option<isize> {
+fn end_after(last: isize) -> Option<isize> {
     if last == -1 { None } else { Some(last.saturating_add(1)) }
 }
 
-fn between(start: Option<isize>, end: Option<isize>) -> IndexItem {
+fn slice_item(start: Option<isize>, end: Option<isize>) -> IndexItem {
     IndexItem::Slice(Slice { start, end, step: 1 })
 }
 
 impl From<RangeFull> for IndexItem {
     fn from(_: RangeFull) -> Self {
-        between(None, None)
+        slice_item(None, None)
     }
 }
 impl From<Slice> for IndexItem {
@@ -153,7 +153,7 @@ pub struct Single;
 
 /// Type parameter of an index that is a list of items.
 #[derive(Debug)]
-pub struct Listed;
+pub struct IndexList;
 
 /// A type that can index a tensor: one item, a tuple of up to eight, or a list of [`IndexItem`]s.
 /// `Kind` distinguishes them and is inferred.
@@ -167,12 +167,12 @@ impl<Item: Into<IndexItem>> IntoIndex<Single> for Item {
         vec![self.into()]
     }
 }
-impl IntoIndex<Listed> for &[IndexItem] {
+impl IntoIndex<IndexList> for &[IndexItem] {
     fn into_index(self) -> Vec<IndexItem> {
         self.to_vec()
     }
 }
-impl IntoIndex<Listed> for Vec<IndexItem> {
+impl IntoIndex<IndexList> for Vec<IndexItem> {
     fn into_index(self) -> Vec<IndexItem> {
         self
     }
@@ -211,9 +211,9 @@ impl Tensor {
     pub fn i<Kind>(&self, index: impl IntoIndex<Kind>) -> Result<Tensor> {
         let items = complete(self.shape(), index.into_index())?;
         if items.iter().any(|item| matches!(item, IndexItem::Tensor(_))) {
-            return pick(self, items);
+            return index_with_tensors(self, items);
         }
-        basic(self, &items)
+        index_basic(self, &items)
     }
 
     /// Returns this tensor with `source`, broadcast, assigned to the elements that `index` selects
@@ -226,7 +226,7 @@ impl Tensor {
         let items = complete(self.shape(), index.into_index())?;
         let (op, shape) = SliceAssign::of(self.shape(), &items)?;
         if !source.shape().broadcasts_to(&shape) {
-            return Err(assigned(source.shape(), &shape));
+            return Err(assign_error(source.shape(), &shape));
         }
         // The op has no removed or new axes: the source is reshaped to the region in the base.
         let source = source.expand(shape)?.reshape(op.region(self.shape()))?;
@@ -242,20 +242,20 @@ impl Tensor {
     pub fn slice_assign_<Kind>(&self, index: impl IntoIndex<Kind>, source: &Tensor) -> Result<()> {
         let items = complete(self.shape(), index.into_index())?;
         SliceAssign::of(self.shape(), &items)?;
-        let place = basic(self, &items)?;
-        if !source.shape().broadcasts_to(place.shape()) {
-            return Err(assigned(source.shape(), place.shape()));
+        let target = index_basic(self, &items)?;
+        if !source.shape().broadcasts_to(target.shape()) {
+            return Err(assign_error(source.shape(), target.shape()));
         }
-        place.copy_(source)
+        target.copy_(source)
     }
 }
 
-fn assigned(source: &Shape, place: &Shape) -> Error {
-    Error::invalid("slice_assign", format!("a source of shape {source:?} into {place:?}"))
+fn assign_error(source: &Shape, target: &Shape) -> Error {
+    Error::invalid("slice_assign", format!("a source of shape {source:?} into {target:?}"))
 }
 
 /// Returns the number of axes that an item indexes.
-fn axes_taken(item: &IndexItem) -> Result<usize> {
+fn indexed_axes(item: &IndexItem) -> Result<usize> {
     match item {
         IndexItem::At(_) | IndexItem::Slice(_) => Ok(1),
         IndexItem::NewAxis | IndexItem::Ellipsis => Ok(0),
@@ -280,9 +280,9 @@ fn complete(shape: &Shape, mut items: Vec<IndexItem>) -> Result<Vec<IndexItem>> 
     if items.iter().filter(|item| is_ellipsis(item)).count() > 1 {
         return Err(Error::invalid("index", "more than one ellipsis"));
     }
-    let taken = items.iter().map(axes_taken).sum::<Result<usize>>()?;
-    let Some(left) = shape.rank().checked_sub(taken) else {
-        return Err(Error::invalid("index", format!("{taken} axes of shape {shape:?}")));
+    let axis_count = items.iter().map(indexed_axes).sum::<Result<usize>>()?;
+    let Some(left) = shape.rank().checked_sub(axis_count) else {
+        return Err(Error::invalid("index", format!("{axis_count} axes of shape {shape:?}")));
     };
     let at = items.iter().position(is_ellipsis);
     let at = at.unwrap_or(items.len());
@@ -300,7 +300,7 @@ fn position(at: isize, size: usize) -> Result<usize> {
 }
 
 /// Applies integers, slices and new axes in order, as views.
-fn basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
+fn index_basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
     let mut view = x.clone();
     let mut axis = 0;
     for item in items {
@@ -325,7 +325,7 @@ fn basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
 }
 
 /// Axes of a tensor that one index tensor selects from, as if they were one axis.
-struct Picker {
+struct TensorIndex {
     /// The first of the axes.
     axis: usize,
     /// The number of axes.
@@ -335,58 +335,66 @@ struct Picker {
     /// Indices in `0..size` along them.
     index: Tensor,
     /// The indices as the caller passed them, if they were a tensor of integers.
-    written: Option<Tensor>,
+    original: Option<Tensor>,
 }
 
 /// Indexes with tensors: first slices, as views, then one selection along the indexed axes, which
 /// are merged.
-fn pick(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
-    let mut kept = Vec::new();
-    let mut pickers = Vec::new();
-    let mut is_picked = Vec::new();
+fn index_with_tensors(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
+    let mut view_items = Vec::new();
+    let mut tensor_indices = Vec::new();
+    let mut is_indexed = Vec::new();
     let (mut source_axis, mut axis) = (0, 0);
     for item in items {
-        let taken = axes_taken(&item)?;
-        let dims = &x.dims()[source_axis..source_axis + taken];
-        source_axis += taken;
-        let written = match &item {
+        let axis_count = indexed_axes(&item)?;
+        let dims = &x.dims()[source_axis..source_axis + axis_count];
+        source_axis += axis_count;
+        let original = match &item {
             IndexItem::Tensor(index) if index.dtype() != DType::Bool => Some(index.clone()),
             _ => None,
         };
-        let part = picked(item, dims, x)?;
-        is_picked.push(matches!(part, Part::Picked(_)));
+        let part = to_part(item, dims, x)?;
+        is_indexed.push(matches!(part, Part::Indices(_)));
         match part {
-            Part::Kept(IndexItem::Ellipsis) => {}
-            Part::Kept(item) => {
-                kept.push(item);
+            Part::View(IndexItem::Ellipsis) => {}
+            Part::View(item) => {
+                view_items.push(item);
                 axis += 1;
             }
-            Part::Picked(index) => {
-                kept.extend(std::iter::repeat_n(IndexItem::from(..), taken));
-                pickers.push(Picker { axis, axes: taken, size: dims.iter().product(), index, written });
-                axis += taken;
+            Part::Indices(index) => {
+                view_items.extend(std::iter::repeat_n(IndexItem::from(..), axis_count));
+                tensor_indices.push(TensorIndex {
+                    axis,
+                    axes: axis_count,
+                    size: dims.iter().product(),
+                    index,
+                    original,
+                });
+                axis += axis_count;
             }
         }
     }
-    let together = is_picked.split(|&picked| !picked).filter(|run| !run.is_empty()).count() == 1;
-    let basic = basic(x, &kept)?;
-    index_told_as("index", || select_at(&basic, &pickers, together)).map_err(|error| match error {
-        Error::IndexOutOfRange { .. } => as_written(&pickers, error),
-        other => other,
-    })
+    let together = is_indexed.split(|&indexed| !indexed).filter(|run| !run.is_empty()).count() == 1;
+    let view = index_basic(x, &view_items)?;
+    with_index_error_op("index", || select_at(&view, &tensor_indices, together)).map_err(
+        |error| match error {
+            Error::IndexOutOfRange { .. } => original_index_error(&tensor_indices, error),
+            other => other,
+        },
+    )
 }
 
 /// Returns the first index out of range as the caller passed it, before negative indices are
 /// converted.
-fn as_written(pickers: &[Picker], error: Error) -> Error {
-    for picker in pickers {
-        let values = picker
-            .written
+fn original_index_error(tensor_indices: &[TensorIndex], error: Error) -> Error {
+    for tensor_index in tensor_indices {
+        let values = tensor_index
+            .original
             .as_ref()
-            .and_then(|written| written.to_dtype(DType::I64).ok()?.to_vec::<i64>().ok());
-        let size = picker.size as i64;
+            .and_then(|original| original.to_dtype(DType::I64).ok()?.to_vec::<i64>().ok());
+        let size = tensor_index.size as i64;
         if let Some(&index) = values.iter().flatten().find(|&&index| !(-size..size).contains(&index)) {
-            return Error::IndexOutOfRange { op: "index", index, size: picker.size };
+            return Error::IndexOutOfRange { op: "index", index, size: tensor_index.size };
         }
     }
     error.index_of("index")
@@ -395,17 +403,17 @@ fn as_written(pickers: &[Picker], error: Error) -> Error {
 /// How an item of an index with tensors is handled.
 enum Part {
     /// A slice or new axis, applied as a view.
-    Kept(IndexItem),
+    View(IndexItem),
     /// Indices along the axes that the item indexes.
-    Picked(Tensor),
+    Indices(Tensor),
 }
 
 /// Converts integers and tensors to indices along the axes (of sizes `dims`) that they index.
-fn picked(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
+fn to_part(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
     Ok(match item {
         IndexItem::At(at) => {
             let at = position(at, dims[0])? as i64;
-            Part::Picked(Tensor::full((), at, index_dtype(dims[0]), x.device())?)
+            Part::Indices(Tensor::full((), at, index_dtype(dims[0]), x.device())?)
         }
         IndexItem::Tensor(mask) if mask.dtype() == DType::Bool => {
             if mask.dims() != dims {
@@ -414,16 +422,16 @@ fn picked(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
                     format!("a mask of shape {:?} on axes of sizes {dims:?}", mask.shape()),
                 ));
             }
-            Part::Picked(mask.true_positions()?)
+            Part::Indices(mask.true_positions()?)
         }
-        IndexItem::Tensor(index) => Part::Picked(from_front(&index, dims[0])?),
-        other => Part::Kept(other),
+        IndexItem::Tensor(index) => Part::Indices(wrap_negative(&index, dims[0])?),
+        other => Part::View(other),
     })
 }
 
 /// Converts negative indices, which count from the end. Indices out of range stay out of range; the
 /// gather reports them.
-fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
+fn wrap_negative(index: &Tensor, size: usize) -> Result<Tensor> {
     let index =
         if index.dtype() == index_dtype(size) { index.clone() } else { index.to_dtype(DType::I64)? };
     index.lt_scalar(0)?.where_(&index.add_scalar(size as i64)?, &index)
@@ -431,20 +439,23 @@ fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
 
 /// Selects the elements of `view` at the indices of all pickers, which are broadcast against each
 /// other.
-fn select_at(view: &Tensor, pickers: &[Picker], together: bool) -> Result<Tensor> {
+fn select_at(view: &Tensor, tensor_indices: &[TensorIndex], together: bool) -> Result<Tensor> {
     let mut shape = Shape::SCALAR;
-    for picker in pickers {
-        shape = shape.broadcast(picker.index.shape(), "index")?;
+    for tensor_index in tensor_indices {
+        shape = shape.broadcast(tensor_index.index.shape(), "index")?;
     }
-    let target = if together { pickers[0].axis } else { 0 };
-    let is_picked =
-        |axis: usize| pickers.iter().any(|picker| (picker.axis..picker.axis + picker.axes).contains(&axis));
-    let mut order: SmallVec<[usize; MAX_RANK]> = (0..view.rank()).filter(|&axis| !is_picked(axis)).collect();
-    let picked: SmallVec<[usize; MAX_RANK]> = (0..view.rank()).filter(|&axis| is_picked(axis)).collect();
-    let (first, last) = (target, target + picked.len() - 1);
-    order.insert_many(target, picked);
+    let target = if together { tensor_indices[0].axis } else { 0 };
+    let is_indexed = |axis: usize| {
+        tensor_indices
+            .iter()
+            .any(|tensor_index| (tensor_index.axis..tensor_index.axis + tensor_index.axes).contains(&axis))
+    };
+    let mut order: SmallVec<[usize; MAX_RANK]> = (0..view.rank()).filter(|&axis| !is_indexed(axis)).collect();
+    let indexed: SmallVec<[usize; MAX_RANK]> = (0..view.rank()).filter(|&axis| is_indexed(axis)).collect();
+    let (first, last) = (target, target + indexed.len() - 1);
+    order.insert_many(target, indexed);
     let merged = view.permute_axes(&order)?.flatten(first, last)?;
-    let flat = joint_index(pickers, &shape)?;
+    let flat = joint_index(tensor_indices, &shape)?;
     let chosen = merged.index_select(target, &flat.reshape([shape.elements()])?)?;
     let mut dims: Vec<usize> = merged.dims()[..target].to_vec();
     dims.extend(shape.dims());
@@ -454,23 +465,23 @@ fn select_at(view: &Tensor, pickers: &[Picker], together: bool) -> Result<Tensor
 
 /// Returns the index of each element along all indexed axes merged into one, row-major over the
 /// pickers. Each picker reports indices outside its own axes here.
-fn joint_index(pickers: &[Picker], shape: &Shape) -> Result<Tensor> {
-    if let [only] = pickers {
+fn joint_index(tensor_indices: &[TensorIndex], shape: &Shape) -> Result<Tensor> {
+    if let [only] = tensor_indices {
         return Ok(only.index.clone());
     }
-    let dtype = index_dtype(pickers.iter().map(|picker| picker.size).product());
-    let mut joint = Tensor::zeros((), dtype, pickers[0].index.device())?;
-    for (at, picker) in pickers.iter().enumerate() {
-        let step = pickers[at + 1..].iter().map(|later| later.size).product::<usize>() as i64;
-        joint = joint.add(&picker.in_steps(step, dtype)?)?;
+    let dtype = index_dtype(tensor_indices.iter().map(|tensor_index| tensor_index.size).product());
+    let mut joint = Tensor::zeros((), dtype, tensor_indices[0].index.device())?;
+    for (at, tensor_index) in tensor_indices.iter().enumerate() {
+        let step = tensor_indices[at + 1..].iter().map(|later| later.size).product::<usize>() as i64;
+        joint = joint.add(&tensor_index.scaled(step, dtype)?)?;
     }
     joint.expand(*shape)
 }
 
-impl Picker {
+impl TensorIndex {
     /// Returns the indices times `step`, as `dtype`.
-    fn in_steps(&self, step: i64, dtype: DType) -> Result<Tensor> {
-        if self.written.is_none() {
+    fn scaled(&self, step: i64, dtype: DType) -> Result<Tensor> {
+        if self.original.is_none() {
             return self.index.to_dtype(dtype)?.mul_scalar(step);
         }
         // Looked up in a table of all multiples. Otherwise an asynchronous device would report an
@@ -494,7 +505,7 @@ impl SliceAssign {
     /// Returns the slice that `items` select from `shape`, and the shape of the indexed result.
     fn of(shape: &Shape, items: &[IndexItem]) -> Result<(SliceAssign, Shape)> {
         let mut slices = Vec::new();
-        let mut shown: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
+        let mut result_dims: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
         for item in items {
             let size = shape.dims().get(slices.len()).copied().unwrap_or(1);
             match item {
@@ -505,9 +516,9 @@ impl SliceAssign {
                 IndexItem::Slice(slice) => {
                     let (start, end, step) = slice.resolve(size)?;
                     slices.push((start, end, step));
-                    shown.push(slice_length(start, end, step));
+                    result_dims.push(slice_length(start, end, step));
                 }
-                IndexItem::NewAxis => shown.push(1),
+                IndexItem::NewAxis => result_dims.push(1),
                 IndexItem::Ellipsis => {}
                 IndexItem::Tensor(_) => {
                     return Err(Error::invalid(
@@ -517,7 +528,7 @@ impl SliceAssign {
                 }
             }
         }
-        Ok((SliceAssign { slices: slices.into() }, Shape::new(&shown)?))
+        Ok((SliceAssign { slices: slices.into() }, Shape::new(&result_dims)?))
     }
 
     /// Returns the shape of the slice, with all axes of the base.

@@ -4,7 +4,7 @@ use crate::anomaly::in_function;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::shape::AxisSet;
 use crate::{DType, Shape, Tensor};
@@ -75,8 +75,8 @@ impl Rule for CrossEntropy {
         let shifted = x.sub(&shift(&x)?)?;
         let log_sum = shifted.exp()?.sum(1)?.log()?;
         let (counts, class) = split_ignored(target, self.ignore_index)?;
-        let picked = index_told_as(self.name(), || shifted.gather(1, &class.unsqueeze(1)?))?;
-        let mut loss = log_sum.sub(&picked.squeeze(1)?.mul_scalar(1.0 - self.label_smoothing)?)?;
+        let target_logits = with_index_error_op(self.name(), || shifted.gather(1, &class.unsqueeze(1)?))?;
+        let mut loss = log_sum.sub(&target_logits.squeeze(1)?.mul_scalar(1.0 - self.label_smoothing)?)?;
         if self.label_smoothing != 0.0 {
             loss = loss.sub(&shifted.sum(1)?.mul_scalar(self.label_smoothing / x.dims()[1] as f64)?)?;
         }
@@ -107,19 +107,19 @@ impl CrossEntropy {
             sum = Some(apply_one(op, &[logits, target, log_sum, dloss])?);
         }
         if let Some(grad) = dlog_sum {
-            let slope = probabilities(logits, log_sum)?.sub(&shift_slope(logits)?)?;
-            let share = slope.mul(&grad.unsqueeze(1)?)?.to_dtype(logits.dtype())?;
-            sum = plus(sum, share)?;
+            let derivative = probabilities(logits, log_sum)?.sub(&shift_grad(logits)?)?;
+            let term = derivative.mul(&grad.unsqueeze(1)?)?.to_dtype(logits.dtype())?;
+            sum = add_optional(sum, term)?;
         }
         Ok(sum)
     }
 }
 
-/// Adds `share` to `sum`, which may be `None`.
-fn plus(sum: Option<Tensor>, share: Tensor) -> Result<Option<Tensor>> {
+/// Adds `term` to `sum`, which may be `None`.
+fn add_optional(sum: Option<Tensor>, term: Tensor) -> Result<Option<Tensor>> {
     match sum {
-        Some(sum) => sum.add(&share).map(Some),
-        None => Ok(Some(share)),
+        Some(sum) => sum.add(&term).map(Some),
+        None => Ok(Some(term)),
     }
 }
 
@@ -140,7 +140,7 @@ fn shift(x: &Tensor) -> Result<Tensor> {
 
 /// Computes the derivative of each row's [`shift`] with respect to its elements, in the accumulator
 /// dtype. Equal maxima share the derivative of 1.
-fn shift_slope(logits: &Tensor) -> Result<Tensor> {
+fn shift_grad(logits: &Tensor) -> Result<Tensor> {
     let x = logits.detach().to_dtype(logits.dtype().accumulator())?;
     let max = x.max_keep(1)?;
     let largest = x.eq(&max)?.logical_and(&max.abs()?.lt_scalar(f64::INFINITY)?)?.to_dtype(x.dtype())?;
@@ -173,16 +173,22 @@ impl Rule for CrossEntropyGrad {
         // This gather only checks the class indices. Below they are compared, not used as indices,
         // so that an index out of range would not be reported.
         let class = split_ignored(target, self.ignore_index)?.1.unsqueeze(1)?;
-        index_told_as(self.name(), || logits.gather(1, &class))?;
-        let wanted = wanted(target, logits.dims()[1], self.label_smoothing, log_sum.dtype())?;
-        let grad = probabilities(logits, log_sum)?.sub(&wanted)?.mul(&dloss.unsqueeze(1)?)?;
+        with_index_error_op(self.name(), || logits.gather(1, &class))?;
+        let distribution =
+            target_distribution(target, logits.dims()[1], self.label_smoothing, log_sum.dtype())?;
+        let grad = probabilities(logits, log_sum)?.sub(&distribution)?.mul(&dloss.unsqueeze(1)?)?;
         let ignored = target.eq_scalar(self.ignore_index)?.unsqueeze(1)?;
         Ok(vec![grad.masked_fill(&ignored, 0.0)?.to_dtype(logits.dtype())?])
     }
 }
 
 /// Returns the target distribution: `[rows, classes]`.
-fn wanted(target: &Tensor, classes: usize, label_smoothing: f64, dtype: DType) -> Result<Tensor> {
+fn target_distribution(
+    target: &Tensor,
+    classes: usize,
+    label_smoothing: f64,
+    dtype: DType,
+) -> Result<Tensor> {
     let class = Tensor::iota(classes, target.dtype(), 0, 1, target.device())?;
     let is_target = target.unsqueeze(1)?.eq(&class)?.to_dtype(dtype)?;
     is_target.mul_scalar(1.0 - label_smoothing)?.add_scalar(label_smoothing / classes.max(1) as f64)
@@ -333,7 +339,9 @@ impl Tensor {
         let (rows, shape) = class_rows(name, self, target)?;
         let target = target.reshape([rows.dims()[0]])?;
         let count = match options.reduction {
-            Reduction::Mean => Some(counted(&target, options.ignore_index, rows.dtype().accumulator())?),
+            Reduction::Mean => {
+                Some(count_targets(&target, options.ignore_index, rows.dtype().accumulator())?)
+            }
             _ => None,
         };
         let losses = with_grad::losses(&rows, &target, &options, count.as_ref())?.reshape(shape)?;
@@ -366,15 +374,15 @@ impl Tensor {
         check::float(name, "input", &self.meta())?;
         let (rows, shape) = class_rows(name, self, target)?;
         let (counts, class) = split_ignored(&target.reshape([rows.dims()[0], 1])?, ignore_index)?;
-        let picked = index_told_as(name, || rows.gather(1, &class))?;
-        let losses = picked.to_dtype(rows.dtype().accumulator())?.neg()?;
+        let target_log_probs = with_index_error_op(name, || rows.gather(1, &class))?;
+        let losses = target_log_probs.to_dtype(rows.dtype().accumulator())?.neg()?;
         let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
         if let Some(weight) = weight {
             let classes = rows.dims()[1];
             return weighted::reduce(name, &losses, (weight, classes), (target, ignore_index), reduction);
         }
         let count = match reduction {
-            Reduction::Mean => Some(counted(target, ignore_index, losses.dtype())?),
+            Reduction::Mean => Some(count_targets(target, ignore_index, losses.dtype())?),
             _ => None,
         };
         reduce_counted(name, &losses, count, reduction)
@@ -442,8 +450,8 @@ impl Tensor {
         let capped = residual.hardtanh(-beta, beta)?;
         // With a tiny beta, residual / beta could overflow. The quotient of the clamped residual is
         // at most 1.
-        let slope = capped.div_scalar(beta)?;
-        reduction.apply(name, &slope.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)
+        let clipped = capped.div_scalar(beta)?;
+        reduction.apply(name, &clipped.mul(&residual.sub(&capped.mul_scalar(0.5)?)?)?)
     }
 
     /// Computes the binary cross-entropy of logits x and probabilities:
@@ -519,9 +527,9 @@ impl Tensor {
         let (rows, _) = class_rows("accuracy", self, target)?;
         let target = target.reshape([rows.dims()[0]])?;
         // The result of this gather is not used: it checks the indices.
-        index_told_as("accuracy", || rows.detach().gather(1, &target.unsqueeze(1)?))?;
-        let found = rows.argmax(1)?.to_dtype(target.dtype())?;
-        found.eq(&target)?.to_dtype(DType::F32)?.mean(..)
+        with_index_error_op("accuracy", || rows.detach().gather(1, &target.unsqueeze(1)?))?;
+        let predicted = rows.argmax(1)?.to_dtype(target.dtype())?;
+        predicted.eq(&target)?.to_dtype(DType::F32)?.mean(..)
     }
 }
 
@@ -551,10 +559,10 @@ fn class_last(tensor: &Tensor, axis: usize) -> Result<Tensor> {
 }
 
 /// Counts the targets that are not `ignore_index`.
-fn counted(target: &Tensor, ignore_index: i64, dtype: DType) -> Result<Tensor> {
+fn count_targets(target: &Tensor, ignore_index: i64, dtype: DType) -> Result<Tensor> {
     // Counted in integers: a sum of f32 ones would stop increasing at 2^24.
-    let counted = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?;
-    counted.sum_as_is(AxisSet::first(counted.rank()))?.to_dtype(dtype)
+    let is_counted = target.ne_scalar(ignore_index)?.to_dtype(DType::I32)?;
+    is_counted.sum_as_is(AxisSet::first(is_counted.rank()))?.to_dtype(dtype)
 }
 
 /// Reduces the losses. With a `count`, the result is their sum divided by `count`.
@@ -576,8 +584,8 @@ fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpt
     let axis = class_axis("cross_entropy", logits)?;
     let (x, mut target) = loss_pair("cross_entropy", logits, target)?;
     if options.label_smoothing != 0.0 {
-        let share = options.label_smoothing / logits.dims()[axis].max(1) as f64;
-        target = target.mul_scalar(1.0 - options.label_smoothing)?.add_scalar(share)?;
+        let smoothing = options.label_smoothing / logits.dims()[axis].max(1) as f64;
+        target = target.mul_scalar(1.0 - options.label_smoothing)?.add_scalar(smoothing)?;
     }
     if let Some(weight) = options.weight {
         target = weighted::of_probabilities(&target, weight, axis)?;

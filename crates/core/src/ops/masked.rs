@@ -36,14 +36,14 @@ impl Tensor {
         let (x, source) = (&both[0], &both[1]);
         check::same_dtype("masked_scatter", &x.meta(), &source.meta())?;
         let positions = mask.expand(*self.shape())?.true_positions()?;
-        let (count, given) = (positions.elements(), source.elements());
-        if given < count {
+        let (count, available) = (positions.elements(), source.elements());
+        if available < count {
             return Err(Error::invalid(
                 "masked_scatter",
-                format!("a source of {given} elements for {count} places"),
+                format!("a source of {available} elements for {count} places"),
             ));
         }
-        let source = source.reshape([given])?.narrow(0, 0, count)?;
+        let source = source.reshape([available])?.narrow(0, 0, count)?;
         x.reshape([x.elements()])?.scatter(0, &positions, &source)?.reshape(*x.shape())
     }
 

@@ -83,7 +83,7 @@ impl Rule for Matmul {
             );
             return Err(Error::invalid(name, detail));
         }
-        whole_factor(name, "alpha", self.epilogue.alpha, dtype)?;
+        check_integer_factor(name, "alpha", self.epilogue.alpha, dtype)?;
         if let Some(problem) = self.epilogue.problem() {
             return Err(Error::invalid(name, problem));
         }
@@ -212,7 +212,7 @@ impl Rule for Matmul {
         let dtype = context.dtype(0);
         let operand_grad = || context.rounded_grad(dtype).map_or_else(|| grad.to_dtype(dtype), Ok);
         let shared = (context.needs(0) || context.needs(1)).then(operand_grad).transpose()?;
-        let mut bias_grad = self.bias_grad_that_came(context)?;
+        let mut bias_grad = self.received_bias_grad(context)?;
         if let (true, Some(grad)) = (context.needs(0), &shared) {
             grads[0] = Some(self.grad_of(context, 0, grad, &context.input(1)?.t()?)?);
         }
@@ -240,12 +240,12 @@ impl Matmul {
 }
 
 /// Checks that a factor of integers is an integer: rounding it silently would give another product.
-pub(crate) fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Result<()> {
+pub(crate) fn check_integer_factor(op: &'static str, what: &str, factor: f64, dtype: DType) -> Result<()> {
     if dtype.is_float() || factor.fract() == 0.0 {
         return Ok(());
     }
-    let given = format!("{what} {factor} for operands of ");
-    Err(Error::invalid(op, text![given, dtype, ", expected a whole number"]))
+    let prefix = format!("{what} {factor} for operands of ");
+    Err(Error::invalid(op, text![prefix, dtype, ", expected a whole number"]))
 }
 
 /// Returns the shape of `[.., m, k] x [.., k, n]`: `[.., m, n]`.
@@ -253,12 +253,12 @@ pub(crate) fn whole_factor(op: &'static str, what: &str, factor: f64, dtype: DTy
 pub(crate) fn product_shape(op: &'static str, left: &Shape, right: &Shape) -> Result<Shape> {
     // Fast path for two matrices, the most frequent case.
     match (left.dims(), right.dims()) {
-        (&[rows, inner], &[again, columns]) if inner == again => Shape::new(&[rows, columns]),
-        _ => product_shape_of_stacks(op, left, right),
+        (&[rows, inner], &[other_inner, columns]) if inner == other_inner => Shape::new(&[rows, columns]),
+        _ => batched_product_shape(op, left, right),
     }
 }
 
-fn product_shape_of_stacks(op: &'static str, left: &Shape, right: &Shape) -> Result<Shape> {
+fn batched_product_shape(op: &'static str, left: &Shape, right: &Shape) -> Result<Shape> {
     let fail = |detail: String| Err(Error::invalid(op, format!("{left:?} x {right:?}: {detail}")));
     if left.rank() < 2 || right.rank() < 2 {
         return fail("operands need at least 2 axes".into());
@@ -352,8 +352,8 @@ impl Tensor {
 
     fn product(&self, other: &Tensor, options: MatmulOptions<'_>) -> Result<Tensor> {
         // Fast path for two matrices, the most frequent case: no operand needs to be reshaped.
-        if let (&[rows, inner], &[again, columns]) = (self.dims(), other.dims())
-            && inner == again
+        if let (&[rows, inner], &[other_inner, columns]) = (self.dims(), other.dims())
+            && inner == other_inner
             && options.residual.is_none_or(|residual| *residual.dims() == [rows, columns])
         {
             return run(self, other, options.residual, Shape::unchecked(&[rows, columns]), options);
@@ -405,22 +405,22 @@ impl Tensor {
     /// Returns an error if shapes are incompatible, or if dtypes differ.
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         match precision::current() {
-            None => self.linear_as_it_is(weight, bias),
+            None => self.linear_uncast(weight, bias),
             // Cast before the weight is transposed: the cast of a parameter is cached, that of its
             // view is not.
             Some(scope) => {
                 let bias = scope.optional(bias)?;
-                scope.operand(self)?.linear_as_it_is(&scope.operand(weight)?, bias.as_ref())
+                scope.operand(self)?.linear_uncast(&scope.operand(weight)?, bias.as_ref())
             }
         }
     }
 
-    fn linear_as_it_is(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-        self.linear_and(weight, bias, None)
+    fn linear_uncast(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        self.linear_with_residual(weight, bias, None)
     }
 
     /// Computes `x weightT + bias`, plus a residual of the result's shape.
-    fn linear_and(
+    fn linear_with_residual(
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,
@@ -429,7 +429,7 @@ impl Tensor {
         if weight.rank() == 1 && bias.is_none_or(|bias| bias.rank() == 0) {
             let bias = bias.map(|bias| bias.reshape([1])).transpose()?;
             let residual = residual.map(|residual| residual.unsqueeze(-1)).transpose()?;
-            let y = self.linear_and(&weight.unsqueeze(0)?, bias.as_ref(), residual.as_ref())?;
+            let y = self.linear_with_residual(&weight.unsqueeze(0)?, bias.as_ref(), residual.as_ref())?;
             return y.squeeze(y.rank() - 1);
         }
         let [outputs, inputs] = weight.shape().to_array("linear")?;
@@ -448,11 +448,11 @@ impl Tensor {
             );
             return Err(Error::invalid("linear", detail));
         }
-        same_numbers("linear", &[self, weight])?;
+        check_same_numeric_dtype("linear", &[self, weight])?;
         if let Some(bias) = bias {
             // If the residual is wider than the operands, the bias may have its dtype.
             let is_wide = residual.is_some_and(|residual| residual.dtype() == bias.dtype());
-            same_numbers("linear", &[if is_wide { bias } else { self }, bias])?;
+            check_same_numeric_dtype("linear", &[if is_wide { bias } else { self }, bias])?;
             check::shape("linear", "bias", &bias.meta(), Shape::unchecked(&[outputs]))?;
         }
         let rows: usize = leading.iter().product();
@@ -482,15 +482,15 @@ impl Tensor {
     /// Returns an error if shapes are incompatible, or if dtypes differ.
     pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         match precision::current() {
-            None => self.addmm_as_it_is(a, b, beta, alpha),
+            None => self.addmm_uncast(a, b, beta, alpha),
             Some(scope) => {
                 let [summand, a, b] = [scope.operand(self)?, scope.operand(a)?, scope.operand(b)?];
-                summand.addmm_as_it_is(&a, &b, beta, alpha)
+                summand.addmm_uncast(&a, &b, beta, alpha)
             }
         }
     }
 
-    fn addmm_as_it_is(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
+    fn addmm_uncast(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let shape = self.addmm_shape(a, b, beta, alpha)?;
         if !self.shape().broadcasts_to(&shape) {
             return Err(Error::Shape {
@@ -540,7 +540,7 @@ impl Tensor {
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("outer")?, other.shape().to_array::<1>("outer")?);
         let both = precision::widened(&[self, other])?;
-        same_numbers("outer", &[&both[0], &both[1]])?;
+        check_same_numeric_dtype("outer", &[&both[0], &both[1]])?;
         Shape::unchecked(&[self.elements(), 1]).resized(1, other.elements(), "outer")?;
         in_function("outer", &[&both[0], &both[1]], || both[0].unsqueeze(1)?.mul(&both[1].unsqueeze(0)?))
     }
@@ -555,7 +555,7 @@ impl Tensor {
     pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("dot")?, other.shape().to_array::<1>("dot")?);
         if precision::current().is_none() {
-            same_numbers("dot", &[self, other])?;
+            check_same_numeric_dtype("dot", &[self, other])?;
         }
         check::shape("dot", "right operand", &other.meta(), *self.shape())?;
         self.matmul(other)
@@ -564,9 +564,9 @@ impl Tensor {
     /// Returns the shape `[m, n]` of the product that is added to this tensor.
     fn addmm_shape(&self, a: &Tensor, b: &Tensor, beta: f64, alpha: f64) -> Result<Shape> {
         let (_, _): ([usize; 2], [usize; 2]) = (a.shape().to_array("addmm")?, b.shape().to_array("addmm")?);
-        same_numbers("addmm", &[a, b, self])?;
-        whole_factor("addmm", "beta", beta, self.dtype())?;
-        whole_factor("addmm", "alpha", alpha, self.dtype())?;
+        check_same_numeric_dtype("addmm", &[a, b, self])?;
+        check_integer_factor("addmm", "beta", beta, self.dtype())?;
+        check_integer_factor("addmm", "alpha", alpha, self.dtype())?;
         product_shape("addmm", a.shape(), b.shape())
     }
 }
@@ -595,7 +595,7 @@ pub(crate) fn add_scaled(summand: &Tensor, a: &Tensor, b: &Tensor, factors: [f64
 
 /// Checks that all tensors have one numeric dtype. The error contains the name of the method that
 /// the user called, not of the product in it.
-pub(crate) fn same_numbers(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
+pub(crate) fn check_same_numeric_dtype(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
     for tensor in tensors {
         check::same_dtype(op, &tensors[0].meta(), &tensor.meta())?;
         if tensor.dtype() == DType::Bool {

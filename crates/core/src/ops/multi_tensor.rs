@@ -79,12 +79,14 @@ pub fn total_norm(tensors: &[&Tensor]) -> Result<Tensor> {
     }
     let double = tensors.iter().any(|tensor| tensor.dtype() == DType::F64);
     let dtype = if double { DType::F64 } else { DType::F32 };
-    let norms = alike(tensors).into_iter().map(|group| apply_one(MultiTensorNorm, &group)?.to_dtype(dtype));
+    let norms = group_by_device_and_dtype(tensors)
+        .into_iter()
+        .map(|group| apply_one(MultiTensorNorm, &group)?.to_dtype(dtype));
     norm_of_norms(norms.collect::<Result<_>>()?)
 }
 
 /// Groups `tensors` by device and dtype.
-fn alike<'a>(tensors: &[&'a Tensor]) -> SmallVec<[Vec<&'a Tensor>; 1]> {
+fn group_by_device_and_dtype<'a>(tensors: &[&'a Tensor]) -> SmallVec<[Vec<&'a Tensor>; 1]> {
     let mut groups: SmallVec<[Vec<&Tensor>; 1]> = SmallVec::new();
     for &tensor in tensors {
         let fits = |group: &&mut Vec<&Tensor>| {

@@ -99,7 +99,13 @@ fn rows_and_width(op: &'static str, x: &Meta<'_>) -> Result<(Shape, Shape)> {
     }
 }
 
-fn vector(op: &'static str, what: &'static str, meta: &Meta<'_>, dtype: DType, shape: Shape) -> Result<()> {
+fn check_vector(
+    op: &'static str,
+    what: &'static str,
+    meta: &Meta<'_>,
+    dtype: DType,
+    shape: Shape,
+) -> Result<()> {
     check::dtype(op, what, meta, dtype)?;
     check::shape(op, what, meta, shape)
 }
@@ -119,7 +125,7 @@ fn normal_dtype(op: &'static str, dtype: DType, out_dtype: Option<DType>) -> Res
 /// Checks dy: it has x's dtype, or half precision if an f32 output was rounded.
 fn output_grad(op: &'static str, meta: &Meta<'_>, x: &Meta<'_>) -> Result<()> {
     let is_rounded = x.dtype == DType::F32 && meta.dtype.is_half();
-    vector(op, "grad_output", meta, if is_rounded { meta.dtype } else { x.dtype }, *x.shape())
+    check_vector(op, "grad_output", meta, if is_rounded { meta.dtype } else { x.dtype }, *x.shape())
 }
 
 /// Takes the partial gradient of x from other uses, if it can be added in f32 or f64.
@@ -135,7 +141,7 @@ fn residual_grad(op: &'static str, meta: &Meta<'_>, x: &Meta<'_>) -> Result<()> 
         let expected = crate::text![DType::F32, " or ", DType::F64, ", where a residual's gradient is added"];
         return Err(Error::dtype(op, "input", x.dtype, expected));
     }
-    vector(op, "residual's gradient", meta, x.dtype, *x.shape())
+    check_vector(op, "residual's gradient", meta, x.dtype, *x.shape())
 }
 
 /// Returns the output for dx in the half precision of dy, if requested.
@@ -194,14 +200,14 @@ impl Rule for LayerNorm {
         let dtype = inputs[0].dtype;
         for (position, meta) in inputs.iter().enumerate().skip(1) {
             let what = if self.weight && position == 1 { "weight" } else { "bias" };
-            vector(name, what, meta, dtype, width)?;
+            check_vector(name, what, meta, dtype, width)?;
         }
         let statistic = Output::fresh(rows, dtype.accumulator());
         let y = Output::fresh(*inputs[0].shape(), normal_dtype(name, dtype, self.out_dtype)?);
         Ok([y, statistic, statistic].into_iter().collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (x, dtype) = (wide(&inputs[0])?, inputs[0].dtype());
+        let (x, dtype) = (widen(&inputs[0])?, inputs[0].dtype());
         if let Some(out_dtype) = self.out_dtype.filter(|&out_dtype| out_dtype != dtype) {
             return rounded(LayerNorm { out_dtype: None, ..*self }, inputs, out_dtype);
         }
@@ -224,8 +230,8 @@ impl Rule for LayerNorm {
         if let Some(dy) = &grad_outputs[0] {
             let bias = self.bias && context.needs(context.inputs() - 1);
             let residual = partial_of(context, x.dtype());
-            let is_whole = grad_outputs[1..].iter().all(Option::is_none);
-            let rounds = is_whole && context.takes_rounded(0, dy.dtype());
+            let has_only_output_grad = grad_outputs[1..].iter().all(Option::is_none);
+            let rounds = has_only_output_grad && context.takes_rounded(0, dy.dtype());
             let op = LayerNormGrad { weight: self.weight, bias, residual: residual.is_some(), rounds };
             let mut inputs: SmallVec<[&Tensor; 6]> = SmallVec::from_slice(&[x, mean, rstd, dy]);
             if self.weight {
@@ -242,31 +248,31 @@ impl Rule for LayerNorm {
         }
         let [mean, rstd] = [mean.unsqueeze(-1)?, rstd.unsqueeze(-1)?];
         if let Some(grad) = &grad_outputs[1] {
-            let share = grad.unsqueeze(-1)?.div_scalar(width_of(x))?.expand(*x.shape())?;
-            add_share(&mut grads[0], share, x.dtype())?;
+            let term = grad.unsqueeze(-1)?.div_scalar(width_of(x))?.expand(*x.shape())?;
+            add_to_grad(&mut grads[0], term, x.dtype())?;
         }
         if let Some(grad) = &grad_outputs[2] {
             let factor = grad.unsqueeze(-1)?.mul(&rstd.square()?)?.mul_scalar(-1.0 / width_of(x))?;
-            let normal = wide(x)?.sub(&mean)?.mul(&rstd)?;
-            add_share(&mut grads[0], normal.mul(&factor)?, x.dtype())?;
+            let normal = widen(x)?.sub(&mean)?.mul(&rstd)?;
+            add_to_grad(&mut grads[0], normal.mul(&factor)?, x.dtype())?;
         }
         Ok(grads)
     }
 }
 
 /// Converts to the accumulator dtype.
-fn wide(x: &Tensor) -> Result<Tensor> {
+fn widen(x: &Tensor) -> Result<Tensor> {
     x.to_dtype(x.dtype().accumulator())
 }
 
 /// Computes `normal * weight + bias`, in the dtype of `normal`.
 fn affine(normal: Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
     let scaled = match weight {
-        Some(weight) => normal.mul(&wide(weight)?)?,
+        Some(weight) => normal.mul(&widen(weight)?)?,
         None => normal,
     };
     match bias {
-        Some(bias) => scaled.add(&wide(bias)?),
+        Some(bias) => scaled.add(&widen(bias)?),
         None => Ok(scaled),
     }
 }
@@ -276,12 +282,12 @@ fn width_of(x: &Tensor) -> f64 {
     x.dims()[x.rank() - 1] as f64
 }
 
-/// Adds `share`, converted to `dtype`, to a gradient.
-fn add_share(grad: &mut Option<Tensor>, share: Tensor, dtype: DType) -> Result<()> {
-    let share = share.to_dtype(dtype)?;
+/// Adds `term`, converted to `dtype`, to a gradient.
+fn add_to_grad(grad: &mut Option<Tensor>, term: Tensor, dtype: DType) -> Result<()> {
+    let term = term.to_dtype(dtype)?;
     *grad = Some(match grad.take() {
-        Some(sum) => sum.add(&share)?,
-        None => share,
+        Some(sum) => sum.add(&term)?,
+        None => term,
     });
     Ok(())
 }
@@ -295,11 +301,11 @@ impl Rule for LayerNormGrad {
         check::count(name, inputs, 4 + usize::from(self.weight) + usize::from(self.residual))?;
         let (rows, width) = rows_and_width(name, &inputs[0])?;
         let dtype = inputs[0].dtype;
-        vector(name, "mean", &inputs[1], dtype.accumulator(), rows)?;
-        vector(name, "rstd", &inputs[2], dtype.accumulator(), rows)?;
+        check_vector(name, "mean", &inputs[1], dtype.accumulator(), rows)?;
+        check_vector(name, "rstd", &inputs[2], dtype.accumulator(), rows)?;
         output_grad(name, &inputs[3], &inputs[0])?;
         if self.weight {
-            vector(name, "weight", &inputs[4], dtype, width)?;
+            check_vector(name, "weight", &inputs[4], dtype, width)?;
         }
         if self.residual {
             residual_grad(name, &inputs[inputs.len() - 1], &inputs[0])?;
@@ -315,7 +321,7 @@ impl Rule for LayerNormGrad {
             let plain = LayerNormGrad { residual: false, rounds: false, ..*self };
             return composed_grad(plain, inputs, 3, [self.residual, self.rounds]);
         }
-        let (x, dy, dtype) = (wide(&inputs[0])?, wide(&inputs[3])?, inputs[0].dtype());
+        let (x, dy, dtype) = (widen(&inputs[0])?, widen(&inputs[3])?, inputs[0].dtype());
         let (mean, rstd) = (inputs[1].unsqueeze(-1)?, inputs[2].unsqueeze(-1)?);
         let normal = x.sub(&mean)?.mul(&rstd)?;
         let dnormal = affine(dy.clone(), self.weight.then(|| &inputs[4]), None)?;
@@ -343,13 +349,13 @@ impl Rule for RmsNorm {
         let (rows, width) = rows_and_width(name, &inputs[0])?;
         let dtype = inputs[0].dtype;
         if self.weight {
-            vector(name, "weight", &inputs[1], dtype, width)?;
+            check_vector(name, "weight", &inputs[1], dtype, width)?;
         }
         let y = Output::fresh(*inputs[0].shape(), normal_dtype(name, dtype, self.out_dtype)?);
         Ok([y, Output::fresh(rows, dtype.accumulator())].into_iter().collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (x, dtype) = (wide(&inputs[0])?, inputs[0].dtype());
+        let (x, dtype) = (widen(&inputs[0])?, inputs[0].dtype());
         if let Some(out_dtype) = self.out_dtype.filter(|&out_dtype| out_dtype != dtype) {
             return rounded(RmsNorm { out_dtype: None, ..*self }, inputs, out_dtype);
         }
@@ -367,8 +373,8 @@ impl Rule for RmsNorm {
         let (x, rrms) = (context.input(0)?, context.output(1)?);
         if let Some(dy) = &grad_outputs[0] {
             let residual = partial_of(context, x.dtype());
-            let is_whole = grad_outputs[1..].iter().all(Option::is_none);
-            let rounds = is_whole && context.takes_rounded(0, dy.dtype());
+            let has_only_output_grad = grad_outputs[1..].iter().all(Option::is_none);
+            let rounds = has_only_output_grad && context.takes_rounded(0, dy.dtype());
             let op = RmsNormGrad { weight: self.weight, residual: residual.is_some(), rounds };
             let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[x, rrms, dy]);
             if self.weight {
@@ -382,7 +388,7 @@ impl Rule for RmsNorm {
         if let (Some(grad), true) = (&grad_outputs[1], context.needs(0)) {
             let cube = rrms.square()?.mul(rrms)?.unsqueeze(-1)?;
             let factor = grad.unsqueeze(-1)?.mul(&cube)?.mul_scalar(-1.0 / width_of(x))?;
-            add_share(&mut grads[0], wide(x)?.mul(&factor)?, x.dtype())?;
+            add_to_grad(&mut grads[0], widen(x)?.mul(&factor)?, x.dtype())?;
         }
         Ok(grads)
     }
@@ -397,14 +403,14 @@ impl Rule for RmsNormGrad {
         check::count(name, inputs, 3 + usize::from(self.weight) + usize::from(self.residual))?;
         let (rows, width) = rows_and_width(name, &inputs[0])?;
         let dtype = inputs[0].dtype;
-        vector(name, "rrms", &inputs[1], dtype.accumulator(), rows)?;
+        check_vector(name, "rrms", &inputs[1], dtype.accumulator(), rows)?;
         output_grad(name, &inputs[2], &inputs[0])?;
         if self.residual {
             residual_grad(name, &inputs[inputs.len() - 1], &inputs[0])?;
         }
         let mut outputs: Outputs = [Output::fresh(*inputs[0].shape(), dtype)].into_iter().collect();
         if self.weight {
-            vector(name, "weight", &inputs[3], dtype, width)?;
+            check_vector(name, "weight", &inputs[3], dtype, width)?;
             outputs.push(Output::fresh(width, dtype));
         }
         outputs.extend(rounded_output(name, self.rounds, &inputs[2], &inputs[0])?);
@@ -415,7 +421,7 @@ impl Rule for RmsNormGrad {
             let plain = RmsNormGrad { residual: false, rounds: false, ..*self };
             return composed_grad(plain, inputs, 2, [self.residual, self.rounds]);
         }
-        let (x, dy, dtype) = (wide(&inputs[0])?, wide(&inputs[2])?, inputs[0].dtype());
+        let (x, dy, dtype) = (widen(&inputs[0])?, widen(&inputs[2])?, inputs[0].dtype());
         let rrms = inputs[1].unsqueeze(-1)?;
         let normal = x.mul(&rrms)?;
         let dnormal = affine(dy.clone(), self.weight.then(|| &inputs[3]), None)?;
@@ -532,7 +538,7 @@ impl Tensor {
             check::shape(name, what, &statistic.meta(), expected)?;
         }
         let parameters = scale_and_shift(name, self, weight, bias)?;
-        let x = wide(self)?;
+        let x = widen(self)?;
         let rstd = var.to_dtype(x.dtype())?.add_scalar(eps)?.rsqrt()?;
         let normal =
             x.sub(&per_channel(&mean.to_dtype(x.dtype())?, self)?)?.mul(&per_channel(&rstd, self)?)?;
@@ -557,7 +563,7 @@ impl Tensor {
         eps: f64,
     ) -> Result<Tensor> {
         let name = "group_norm";
-        let x = &precision::full(self)?;
+        let x = &precision::cast_to_f32(self)?;
         let channels = channels(name, &x.meta())?.dim(0);
         if groups == 0 || channels % groups != 0 {
             return Err(Error::invalid(
@@ -572,7 +578,7 @@ impl Tensor {
         }
         let batch = x.dims()[0];
         let width = x.dims()[2..].iter().product::<usize>() * (channels / groups);
-        let normal = wide(x)?.reshape([batch, groups, width])?.layer_norm(None, None, eps)?;
+        let normal = widen(x)?.reshape([batch, groups, width])?.layer_norm(None, None, eps)?;
         channel_affine(normal.reshape(*x.shape())?, parameters)?.to_dtype(x.dtype())
     }
 }
@@ -592,7 +598,7 @@ fn scale_and_shift(
     let (weight, bias) = (as_x(weight)?, as_x(bias)?);
     for (what, parameter) in [("weight", &weight), ("bias", &bias)] {
         if let Some(parameter) = parameter {
-            vector(op, what, &parameter.meta(), x.dtype(), channels)?;
+            check_vector(op, what, &parameter.meta(), x.dtype(), channels)?;
         }
     }
     if weight.is_none() && bias.is_none() {

@@ -57,14 +57,14 @@ pub struct AvgPool2dGrad {
     pub size: [usize; 2],
 }
 
-fn pooled(op: &'static str, x: &Meta<'_>, window: &Window) -> Result<Shape> {
+fn infer_pool(op: &'static str, x: &Meta<'_>, window: &Window) -> Result<Shape> {
     check::float(op, "input", x)?;
     let [batch, channels, height, width] = x.shape().to_array(op)?;
     let [oh, ow] = output_size(op, window, [height, width])?;
     Shape::new(&[batch, channels, oh, ow])
 }
 
-fn at_most_half(op: &'static str, window: &Window) -> Result<()> {
+fn check_padding(op: &'static str, window: &Window) -> Result<()> {
     if (0..2).any(|axis| window.padding[axis] > window.kernel[axis] / 2) {
         let Window { padding, kernel, .. } = window;
         return Err(Error::invalid(
@@ -76,13 +76,13 @@ fn at_most_half(op: &'static str, window: &Window) -> Result<()> {
 }
 
 fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
-    at_most_half(op, window)?;
+    check_padding(op, window)?;
     let output = window.output_size(op, size)?;
     // Of the windows that do not start in the padding before the image, the last one starts
     // farthest, so that it is sufficient to check that one.
     let all_in_padding = (0..2).any(|axis| {
         let in_padding = window.padding[axis].div_ceil(window.stride[axis]).min(output[axis]);
-        (0..in_padding).chain([output[axis] - 1]).any(|at| !sees_image(window, axis, at, size[axis]))
+        (0..in_padding).chain([output[axis] - 1]).any(|at| !overlaps_image(window, axis, at, size[axis]))
     });
     if all_in_padding {
         return Err(Error::invalid(
@@ -94,7 +94,7 @@ fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[u
 }
 
 /// Returns whether window `at` along `axis` contains an element of the image.
-fn sees_image(window: &Window, axis: usize, at: usize, size: usize) -> bool {
+fn overlaps_image(window: &Window, axis: usize, at: usize, size: usize) -> bool {
     let start = at * window.stride[axis];
     let padding = window.padding[axis];
     // Number of window elements before the image's first element.
@@ -108,7 +108,7 @@ impl Rule for MaxPool2d {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("max_pool2d", inputs, 1)?;
-        let shape = pooled("max_pool2d", &inputs[0], &self.window)?;
+        let shape = infer_pool("max_pool2d", &inputs[0], &self.window)?;
         Ok([Output::fresh(shape, inputs[0].dtype), Output::fresh(shape, DType::I32)].into_iter().collect())
     }
     /// Computes the index of the largest element in its window, then its index in the image, then
@@ -117,18 +117,18 @@ impl Rule for MaxPool2d {
         let x = &inputs[0];
         let windows = self.window.views(x, f64::NEG_INFINITY)?;
         let [batch, channels, oh, ow, kh, kw] = windows.sizes()?;
-        let place = apply_one(arg_max(), &[&windows])?;
-        let seen = self.positions(x)?.contiguous()?.reshape([1, 1, oh, ow, kh * kw])?;
-        let position = seen
+        let argmax = apply_one(argmax_op(), &[&windows])?;
+        let window_positions = self.positions(x)?.contiguous()?.reshape([1, 1, oh, ow, kh * kw])?;
+        let position = window_positions
             .expand([batch, channels, oh, ow, kh * kw])?
-            .gather(4, &place.reshape([batch, channels, oh, ow, 1])?)?
+            .gather(4, &argmax.reshape([batch, channels, oh, ow, 1])?)?
             .squeeze(4)?;
         // If all elements are -infinity, the first of the equal maxima may be padding. In this case
         // the first element of the image is selected.
-        let first = seen.gather(4, &first_inside(&seen)?)?.squeeze(4)?;
+        let first = window_positions.gather(4, &first_inside(&window_positions)?)?.squeeze(4)?;
         let position = position.ge_scalar(0)?.where_(&position, &first)?;
         Ok(vec![
-            in_planes(x)?.gather(2, &in_planes(&position)?)?.reshape([batch, channels, oh, ow])?,
+            flatten_planes(x)?.gather(2, &flatten_planes(&position)?)?.reshape([batch, channels, oh, ow])?,
             position,
         ])
     }
@@ -154,18 +154,18 @@ impl MaxPool2d {
 }
 
 /// Returns the argmax over each window of a view with six axes.
-fn arg_max() -> Reduce {
+fn argmax_op() -> Reduce {
     Reduce { op: ReduceOp::ArgMax, axes: AxisSet::one(4).with(5), keep: false }
 }
 
 /// Returns the index in each window of its first element that is not padding: `[1, 1, oh, ow, 1]`.
-fn first_inside(seen: &Tensor) -> Result<Tensor> {
-    let inside = seen.ge_scalar(0)?.to_dtype(DType::I32)?;
+fn first_inside(window_positions: &Tensor) -> Result<Tensor> {
+    let inside = window_positions.ge_scalar(0)?.to_dtype(DType::I32)?;
     apply_one(Reduce { op: ReduceOp::ArgMax, axes: AxisSet::one(4), keep: true }, &[&inside])
 }
 
 /// Flattens each image plane to one axis: `[batch, channels, height * width]`.
-fn in_planes(x: &Tensor) -> Result<Tensor> {
+fn flatten_planes(x: &Tensor) -> Result<Tensor> {
     let [batch, channels, height, width] = x.sizes()?;
     x.reshape([batch, channels, height * width])
 }
@@ -187,7 +187,7 @@ impl Rule for MaxPool2dGrad {
         let [batch, channels, _, _] = dy.sizes()?;
         let [height, width] = self.size;
         let zeros = Tensor::zeros([batch, channels, height * width], dy.dtype(), dy.device())?;
-        let dx = zeros.scatter_add(2, &in_planes(position)?, &in_planes(dy)?)?;
+        let dx = zeros.scatter_add(2, &flatten_planes(position)?, &flatten_planes(dy)?)?;
         Ok(vec![dx.reshape([batch, channels, height, width])?])
     }
     fn differentiability(&self) -> Differentiability {
@@ -197,8 +197,8 @@ impl Rule for MaxPool2dGrad {
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, 2);
         if let (Some(grad), true) = (&grad_outputs[0], context.needs(1)) {
-            let position = in_planes(context.input(0)?)?;
-            grads[1] = Some(in_planes(grad)?.gather(2, &position)?.reshape(*context.shape(1))?);
+            let position = flatten_planes(context.input(0)?)?;
+            grads[1] = Some(flatten_planes(grad)?.gather(2, &position)?.reshape(*context.shape(1))?);
         }
         Ok(grads)
     }
@@ -210,8 +210,8 @@ impl Rule for AvgPool2d {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("avg_pool2d", inputs, 1)?;
-        undilated("avg_pool2d", &self.window)?;
-        let shape = pooled("avg_pool2d", &inputs[0], &self.window)?;
+        check_undilated("avg_pool2d", &self.window)?;
+        let shape = infer_pool("avg_pool2d", &inputs[0], &self.window)?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -232,7 +232,7 @@ impl Rule for AvgPool2d {
     }
 }
 
-fn undilated(op: &'static str, window: &Window) -> Result<()> {
+fn check_undilated(op: &'static str, window: &Window) -> Result<()> {
     match window.dilation {
         [1, 1] => Ok(()),
         dilation => Err(Error::invalid(op, format!("dilation {dilation:?}, expected [1, 1]"))),
@@ -256,7 +256,7 @@ impl Rule for AvgPool2dGrad {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("avg_pool2d_grad", inputs, 1)?;
-        undilated("avg_pool2d_grad", &self.window)?;
+        check_undilated("avg_pool2d_grad", &self.window)?;
         grad("avg_pool2d_grad", &inputs[0], &self.window, self.size)
     }
     /// Every element of a window gets the same value: columns that repeat it are summed into the
@@ -265,8 +265,8 @@ impl Rule for AvgPool2dGrad {
         let dy = inputs[0].to_dtype(inputs[0].dtype().accumulator())?;
         let [batch, channels, oh, ow] = dy.sizes()?;
         let [kh, kw] = self.window.kernel;
-        let share = dy.div(&divisor(&self.window, self.count_include_pad, self.size, &dy)?)?;
-        let columns = share
+        let scaled = dy.div(&divisor(&self.window, self.count_include_pad, self.size, &dy)?)?;
+        let columns = scaled
             .reshape([batch, channels, 1, oh * ow])?
             .expand([batch, channels, kh * kw, oh * ow])?
             .reshape([batch, channels * kh * kw, oh * ow])?;

@@ -82,7 +82,7 @@ pub(super) fn check_state(op: &'static str, state: &Meta<'_>) -> Result<()> {
     check::shape(op, "state", state, Shape::unchecked(&[2]))
 }
 
-fn real(op: &'static str, inputs: &[Meta<'_>], shape: Shape, dtype: DType) -> Result<Outputs> {
+fn infer_float(op: &'static str, inputs: &[Meta<'_>], shape: Shape, dtype: DType) -> Result<Outputs> {
     check::count(op, inputs, 1)?;
     check_state(op, &inputs[0])?;
     if !matches!(dtype, DType::F32 | DType::F64) {
@@ -116,7 +116,7 @@ impl Rule for Uniform {
         "uniform"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        real("uniform", inputs, self.shape, self.dtype)
+        infer_float("uniform", inputs, self.shape, self.dtype)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let bits = RandomBits { shape: self.shape, bits: 24, offset: self.offset };
@@ -132,7 +132,7 @@ impl Rule for Normal {
         "normal"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        real("normal", inputs, self.shape, self.dtype)
+        infer_float("normal", inputs, self.shape, self.dtype)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let pairs = Shape::new(&[self.shape.elements(), 2])?;
@@ -330,14 +330,14 @@ fn below_one(dtype: DType) -> f64 {
 /// Returns the number of values in `low..high`.
 fn check_range(low: i64, high: i64, dtype: DType) -> Result<i64> {
     let fail = |detail: Text| Err(Error::invalid("randint", detail));
-    let Some((least, most)) = integer_range(dtype) else {
+    let Some((min, max)) = integer_range(dtype) else {
         return Err(Error::dtype("randint", "output", dtype, "an integer dtype"));
     };
     if low >= high {
         return fail(format!("no integer from {low} up to, not including, {high}").into());
     }
     // The maximum of i64 is the only value that no range can contain.
-    if i128::from(low) < least || i128::from(high) > most + 1 {
+    if i128::from(low) < min || i128::from(high) > max + 1 {
         return fail(text![format!("{low}..{high} does not fit "), dtype]);
     }
     match high.checked_sub(low) {

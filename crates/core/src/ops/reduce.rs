@@ -129,9 +129,9 @@ impl Rule for Reduce {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let input = &inputs[0];
-        let kept = formulas::compose(self.op, &input.to_accumulator()?, self.axes)?;
+        let with_axes = formulas::compose(self.op, &input.to_accumulator()?, self.axes)?;
         let shape = reduced(input.shape(), self.axes, self.keep);
-        Ok(vec![kept.reshape(shape)?.to_dtype(input.dtype())?])
+        Ok(vec![with_axes.reshape(shape)?.to_dtype(input.dtype())?])
     }
     fn differentiability(&self) -> Differentiability {
         match self.op {
@@ -146,8 +146,8 @@ impl Rule for Reduce {
     }
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let Some(dy) = &grad_outputs[0] else { return Ok(Grads::new()) };
-        let kept = self.axes.keep(context.shape(0));
-        let dy = dy.reshape(kept)?;
+        let kept_shape = self.axes.keep(context.shape(0));
+        let dy = dy.reshape(kept_shape)?;
         let grad = match self.op {
             ReduceOp::Sum => dy,
             ReduceOp::Mean => dy.div_scalar(self.axes.elements(context.shape(0)) as f64)?,
@@ -161,7 +161,7 @@ impl Rule for Reduce {
                     ReduceOp::LogSumExp if context.dtype(0).is_half() => {
                         Some(formulas::compose(op, &x, self.axes)?)
                     }
-                    _ => Some(context.output(0)?.reshape(kept)?.to_accumulator()?),
+                    _ => Some(context.output(0)?.reshape(kept_shape)?.to_accumulator()?),
                 };
                 formulas::gradient(op, self.axes, &x, y.as_ref(), &dy)?
             }

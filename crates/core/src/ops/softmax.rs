@@ -58,7 +58,7 @@ fn gradient(op: &'static str, axis: usize, inputs: &[Meta<'_>]) -> Result<Output
 }
 
 /// Computes `x - max x` in the accumulator dtype; `None` if there are no elements.
-fn shifted(x: &Tensor, axis: usize) -> Result<Option<Tensor>> {
+fn subtract_max(x: &Tensor, axis: usize) -> Result<Option<Tensor>> {
     if x.elements() == 0 {
         return Ok(None);
     }
@@ -68,7 +68,7 @@ fn shifted(x: &Tensor, axis: usize) -> Result<Option<Tensor>> {
 }
 
 /// Converts the output and its gradient to the accumulator dtype.
-fn wide(inputs: &[Tensor]) -> Result<[Tensor; 2]> {
+fn widen(inputs: &[Tensor]) -> Result<[Tensor; 2]> {
     let dtype = inputs[0].dtype().accumulator();
     Ok([inputs[0].to_dtype(dtype)?, inputs[1].to_dtype(dtype)?])
 }
@@ -81,7 +81,7 @@ impl Rule for Softmax {
         forward("softmax", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let Some(shifted) = shifted(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
+        let Some(shifted) = subtract_max(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
         let exp = shifted.exp()?;
         Ok(vec![exp.div(&exp.sum_keep(self.axis)?)?.to_dtype(inputs[0].dtype())?])
     }
@@ -102,7 +102,7 @@ impl Rule for SoftmaxGrad {
         gradient("softmax_grad", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let [y, dy] = wide(inputs)?;
+        let [y, dy] = widen(inputs)?;
         let inner = y.mul(&dy)?.sum_keep(self.axis)?;
         Ok(vec![y.mul(&dy.sub(&inner)?)?.to_dtype(inputs[0].dtype())?])
     }
@@ -116,7 +116,7 @@ impl Rule for LogSoftmax {
         forward("log_softmax", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let Some(shifted) = shifted(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
+        let Some(shifted) = subtract_max(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
         let log_sum = shifted.exp()?.sum_keep(self.axis)?.log()?;
         Ok(vec![shifted.sub(&log_sum)?.to_dtype(inputs[0].dtype())?])
     }
@@ -137,7 +137,7 @@ impl Rule for LogSoftmaxGrad {
         gradient("log_softmax_grad", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let [y, dy] = wide(inputs)?;
+        let [y, dy] = widen(inputs)?;
         let total = dy.sum_keep(self.axis)?;
         Ok(vec![dy.sub(&y.exp()?.mul(&total)?)?.to_dtype(inputs[0].dtype())?])
     }

@@ -72,7 +72,7 @@ pub struct AdamStep {
 }
 
 /// The number of required inputs of a parameter: the parameter, its gradient, hyper.
-const FIRST: usize = 3;
+const REQUIRED_INPUTS: usize = 3;
 
 /// The layout of the inputs of one parameter.
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ struct Group {
 impl Group {
     /// Returns the number of inputs per parameter.
     fn width(self) -> usize {
-        FIRST + self.states + usize::from(self.half_copy)
+        REQUIRED_INPUTS + self.states + usize::from(self.half_copy)
     }
 
     fn outputs(self, inputs: &[Meta<'_>]) -> Result<Outputs> {
@@ -122,7 +122,7 @@ impl Group {
             role: Role::Aliases(first + index),
         };
         outputs.push(aliases(0, parameter.dtype));
-        for index in FIRST..FIRST + self.states {
+        for index in REQUIRED_INPUTS..REQUIRED_INPUTS + self.states {
             check::dtype(op, "state", &inputs[index], dtype)?;
             check::shape(op, "state", &inputs[index], *parameter.shape())?;
             outputs.push(aliases(index, dtype));
@@ -170,10 +170,10 @@ impl SgdStep {
         if self.weight_decay != 0.0 {
             g = p.scale_add(self.weight_decay, &g)?;
         }
-        let (states, half_copy) = inputs[FIRST..].split_at(self.states());
+        let (states, half_copy) = inputs[REQUIRED_INPUTS..].split_at(self.states());
         if let Some(velocity) = states.first() {
-            let kept = velocity.mul_scalar(self.momentum)?;
-            let blended = g.scale_add(1.0 - self.dampening, &kept)?;
+            let decayed = velocity.mul_scalar(self.momentum)?;
+            let blended = g.scale_add(1.0 - self.dampening, &decayed)?;
             velocity.copy_(&hyper(2)?.ne_scalar(0.0)?.where_(&g, &blended)?)?;
             g = if self.nesterov { velocity.scale_add(self.momentum, &g)? } else { velocity.clone() };
         }
@@ -216,7 +216,7 @@ impl AdamStep {
         let denominator = v.sqrt()?.div(&hyper(3)?)?.add_scalar(self.eps)?;
         let rate = hyper(0)?.div(&hyper(2)?)?;
         inputs[0].copy_(&p.sub(&m.div(&denominator)?.mul(&rate)?)?)?;
-        inputs.get(FIRST + AdamStep::STATES).map_or(Ok(()), |half| half.copy_(&inputs[0]))
+        inputs.get(REQUIRED_INPUTS + AdamStep::STATES).map_or(Ok(()), |half| half.copy_(&inputs[0]))
     }
 }
 

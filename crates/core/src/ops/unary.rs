@@ -316,7 +316,7 @@ impl Rule for Unary {
         let dtype = inputs[0].dtype;
         match self.op {
             UnaryOp::Not => check::dtype("logical_not", "input", &inputs[0], DType::Bool)?,
-            UnaryOp::Clamp { low, high } if dtype.is_int() => whole_bounds(low, high, dtype)?,
+            UnaryOp::Clamp { low, high } if dtype.is_int() => check_integer_bounds(low, high, dtype)?,
             op if op.takes_integers() && dtype.is_int() => {}
             op if op.takes_integers() && !dtype.is_float() => {
                 return Err(Error::dtype(op.name(), "input", dtype, "a number"));
@@ -360,7 +360,7 @@ impl Rule for Unary {
     }
 }
 
-fn whole_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
+fn check_integer_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
     match [low, high].into_iter().find(|bound| bound.is_nan() || (bound.is_finite() && bound.fract() != 0.0))
     {
         Some(bound) => {
@@ -418,7 +418,7 @@ impl Tensor {
             return Err(Error::invalid("softplus", format!("beta {beta}, expected a finite number above 0")));
         }
         // In the accumulator dtype: half precision is rounded once, at the end.
-        let input = precision::full(self)?;
+        let input = precision::cast_to_f32(self)?;
         let x = input.to_dtype(input.dtype().accumulator())?;
         let scaled = x.mul_scalar(beta)?;
         let y = scaled.softplus()?.div_scalar(beta)?;

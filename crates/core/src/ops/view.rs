@@ -1,6 +1,6 @@
 //! Views: other layouts of the same buffer. They run no kernel, except that reshape may copy.
 
-use super::index::{IndexAdd, added_to_zeros, index_dtype};
+use super::index::{IndexAdd, add_into_zeros, index_dtype};
 use super::sort::positions;
 use crate::autograd::{ViewOp, record_view, record_views};
 use crate::error::{Error, Result};
@@ -301,7 +301,7 @@ pub(crate) fn split_adjoint(
     let zeros = |size| Tensor::zeros(shape.with_dim(axis, size), first.dtype(), first.device());
     let part = |(grad, &size): (&Option<Tensor>, &usize)| grad.clone().map_or_else(|| zeros(size), Ok);
     let parts = grads.iter().zip(sizes).map(part).collect::<Result<Vec<_>>>()?;
-    if let Some(whole) = joined(&parts, shape, axis)? {
+    if let Some(whole) = merge_adjacent(&parts, shape, axis)? {
         return Ok(Some(whole));
     }
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
@@ -309,7 +309,7 @@ pub(crate) fn split_adjoint(
 
 /// Returns the tensor of `shape` whose parts along `axis` these are, if they are adjacent in one
 /// buffer and need no gradient.
-fn joined(parts: &[Tensor], shape: &Shape, axis: usize) -> Result<Option<Tensor>> {
+fn merge_adjacent(parts: &[Tensor], shape: &Shape, axis: usize) -> Result<Option<Tensor>> {
     let [first, ..] = parts else { return Ok(None) };
     let (strides, mut start) = (first.layout().strides(), first.layout().offset() as isize);
     for part in parts {
@@ -345,7 +345,7 @@ pub(crate) fn unfold_adjoint(
     let mut order: SmallVec<[usize; MAX_RANK]> = (0..shape.rank()).collect();
     order.insert(axis + 1, shape.rank());
     let source = grad.permute_axes(&order)?.flatten(axis, axis + 1)?;
-    added_to_zeros(IndexAdd { axis }, shape, &index, &source)
+    add_into_zeros(IndexAdd { axis }, shape, &index, &source)
 }
 
 /// Returns the diagonal of two axes as the last axis; `name` is the op for errors.
@@ -375,7 +375,7 @@ pub(crate) fn diagonal_adjoint(
     let (rows, columns) = (shape.dim(first), shape.dim(second));
     let lines = grad.shape().with_dim(last, rows * columns);
     let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
-    let found = match length {
+    let diagonal = match length {
         0 => slice_adjoint(grad, &lines, last, 0, 0, 1)?,
         _ => {
             let (start, step) = (below * columns + above, columns + 1);
@@ -383,7 +383,7 @@ pub(crate) fn diagonal_adjoint(
             slice_adjoint(grad, &lines, last, start, end as isize, step as isize)?
         }
     };
-    let matrices = found.reshape(&[left, &[rows, columns]].concat()[..])?;
+    let matrices = diagonal.reshape(&[left, &[rows, columns]].concat()[..])?;
     matrices.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
 }
 
@@ -401,29 +401,29 @@ pub(crate) fn strided_shape(
         sum.checked_add(size.saturating_sub(1).checked_mul(stride)?)
     });
     if shape.elements() > 0 && reach.is_none_or(|last| last >= count) {
-        let told =
+        let detail =
             format!("size {size:?}, strides {strides:?} and offset {offset} reach beyond {count} elements");
-        return Err(Error::invalid(name, told));
+        return Err(Error::invalid(name, detail));
     }
     Ok(shape)
 }
 
 /// Returns the indices of the strided elements in a tensor of `count` elements, in the strided
 /// shape.
-pub(crate) fn strided_places(
+pub(crate) fn strided_indices(
     count: usize,
     (shape, strides, offset): (Shape, &[usize], usize),
     device: &Device,
 ) -> Result<Tensor> {
     let offset = if shape.elements() > 0 { offset as i64 } else { 0 };
-    let mut places = Tensor::full((), offset, index_dtype(count), device)?;
+    let mut indices = Tensor::full((), offset, index_dtype(count), device)?;
     for (&size, &stride) in shape.dims().iter().zip(strides) {
         // The stride of an axis of size 1 is ignored; it may be out of range.
         let stride = if size > 1 { stride as i64 } else { 0 };
-        let along = Tensor::iota(size, places.dtype(), 0, stride, device)?;
-        places = places.unsqueeze(places.rank())?.add(&along)?;
+        let along = Tensor::iota(size, indices.dtype(), 0, stride, device)?;
+        indices = indices.unsqueeze(indices.rank())?.add(&along)?;
     }
-    Ok(places)
+    Ok(indices)
 }
 
 /// Returns zeros of `shape` to which each element of `grad` is added at its original index.
@@ -434,7 +434,7 @@ pub(crate) fn strided_adjoint(
     offset: usize,
 ) -> Result<Tensor> {
     let (count, part) = (shape.elements(), [grad.elements()]);
-    let places = strided_places(count, (*grad.shape(), strides, offset), grad.device())?.reshape(part)?;
+    let indices = strided_indices(count, (*grad.shape(), strides, offset), grad.device())?.reshape(part)?;
     let row = Shape::unchecked(&[count]);
-    added_to_zeros(IndexAdd { axis: 0 }, &row, &places, &grad.reshape(part)?)?.reshape(*shape)
+    add_into_zeros(IndexAdd { axis: 0 }, &row, &indices, &grad.reshape(part)?)?.reshape(*shape)
 }

@@ -10,14 +10,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// The number of cached casts above which casts of tensors that no longer exist are removed.
-const FEW: usize = 64;
+const MIN_PRUNED: usize = 64;
 
 /// The casts of one outermost scope.
 #[derive(Default)]
 pub(super) struct Casts {
-    kept: HashMap<(TensorId, DType), Cast>,
+    entries: HashMap<(TensorId, DType), Cast>,
     /// The number of casts above which outdated ones are removed.
-    most: usize,
+    prune_above: usize,
 }
 
 struct Cast {
@@ -36,14 +36,14 @@ impl Cast {
 
 impl Casts {
     fn find(&self, id: TensorId, dtype: DType) -> Option<Tensor> {
-        self.kept.get(&(id, dtype)).filter(|cast| cast.is_current()).map(|cast| cast.values.clone())
+        self.entries.get(&(id, dtype)).filter(|cast| cast.is_current()).map(|cast| cast.values.clone())
     }
 
     fn keep(&mut self, id: TensorId, dtype: DType, cast: Cast) {
-        self.kept.insert((id, dtype), cast);
-        if self.kept.len() > self.most.max(FEW) {
-            self.kept.retain(|_, cast| cast.is_current());
-            self.most = 2 * self.kept.len();
+        self.entries.insert((id, dtype), cast);
+        if self.entries.len() > self.prune_above.max(MIN_PRUNED) {
+            self.entries.retain(|_, cast| cast.is_current());
+            self.prune_above = 2 * self.entries.len();
         }
     }
 }
@@ -62,10 +62,10 @@ pub(super) fn cast(
     // Read before the cast: if the values are changed during the cast, it is outdated.
     let version = tensor.buffer().version();
     let result = match half_copy::find(tensor, dtype)? {
-        Some(found) => found,
+        Some(values) => values,
         None => tensor.to_dtype(dtype)?,
     };
-    let kept = Cast { source: tensor.buffer().downgrade(), version, values: result.detach() };
-    casts.with_borrow_mut(|casts| casts.keep(id, dtype, kept));
+    let cast = Cast { source: tensor.buffer().downgrade(), version, values: result.detach() };
+    casts.with_borrow_mut(|casts| casts.keep(id, dtype, cast));
     Ok(result)
 }

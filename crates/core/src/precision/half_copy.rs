@@ -79,25 +79,25 @@ impl HalfCopy {
 
     /// Records that the copy now has the values of `leaf`. Scopes use it from now on.
     pub fn written(self: &Arc<Self>, leaf: &Tensor) {
-        self.lead.store(self.lead_now(leaf.buffer()), Ordering::Release);
+        self.lead.store(self.current_lead(leaf.buffer()), Ordering::Release);
         if let Some(node) = leaf.node() {
             node.with_half_copy(|of_leaf| of_leaf.copy = Arc::downgrade(self));
         }
     }
 
-    fn lead_now(&self, source: &Buffer) -> u64 {
+    fn current_lead(&self, source: &Buffer) -> u64 {
         source.version().wrapping_sub(self.values.buffer().version())
     }
 
     fn is_current(&self, source: &Buffer) -> bool {
-        self.lead.load(Ordering::Acquire) == self.lead_now(source) && !source.is_shared_outside()
+        self.lead.load(Ordering::Acquire) == self.current_lead(source) && !source.is_shared_outside()
     }
 
     /// Casts `leaf` again if other code has changed it.
     fn refresh(self: &Arc<Self>, leaf: &Tensor) -> Result<()> {
         if !self.is_current(leaf.buffer()) {
             unobserved(|| no_grad(|| without_precision(|| self.values.copy_(leaf))))?;
-            self.lead.store(self.lead_now(leaf.buffer()), Ordering::Release);
+            self.lead.store(self.current_lead(leaf.buffer()), Ordering::Release);
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
         true => record_copy(leaf, values),
         false => values,
     };
-    let cast = match observe::is_watched() {
+    let cast = match observe::is_observed() {
         // Observers see the same ops with a copy as without.
         true => apply_observed(&Op::Copy(Copy { dtype }), &[leaf], || Ok(cast()), std::slice::from_ref)?,
         false => cast(),
@@ -186,7 +186,7 @@ pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
 }
 
 /// Returns whether a call represents a cast that an existing copy replaced: it wrote nothing.
-pub(crate) fn is_found(call: &OpCall<'_>) -> bool {
+pub(crate) fn is_elided_cast(call: &OpCall<'_>) -> bool {
     let ([leaf], [output]) = (call.inputs, call.outputs) else { return false };
     if !matches!(call.op, Op::Copy(_)) || !output.dtype().is_half() || !leaf.is_leaf() {
         return false;

@@ -24,7 +24,7 @@ fn gradients_have_the_dtype_of_their_parameters() -> Result<()> {
 }
 
 #[test]
-fn the_gradient_of_a_weight_is_not_rounded_to_the_half() -> Result<()> {
+fn the_gradient_of_a_weight_is_not_rounded_to_half_precision() -> Result<()> {
     let device = device();
     let (x, w) = (leaf(&[7, 8], &device)?, leaf(&[6, 8], &device)?);
     let cotangent = numbers(&[7, 6], &device).to_dtype(BF16)?;

@@ -1,7 +1,7 @@
 //! Margin losses between classes.
 
-use super::weight_of;
-use crate::error::{Error, Result, index_told_as};
+use super::checked_weight;
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::check;
 use crate::ops::loss::loss_pair;
 use crate::{Reduction, Shape, Tensor};
@@ -64,8 +64,8 @@ impl Tensor {
         check::shape(name, "target", &target.meta(), shape)?;
         let [rows, classes] = x.sizes()?;
         let target = target.reshape([rows, 1])?;
-        let wanted = index_told_as(name, || x.gather(1, &target))?;
-        let mut parts = x.sub(&wanted)?.add_scalar(margin)?.relu()?;
+        let target_scores = with_index_error_op(name, || x.gather(1, &target))?;
+        let mut parts = x.sub(&target_scores)?.add_scalar(margin)?.relu()?;
         if p == 2 {
             parts = parts.square()?;
         }
@@ -99,19 +99,20 @@ impl Tensor {
         let target = target.reshape(*x.shape())?;
         let ends = target.eq_scalar(-1)?.cumsum(1)?;
         let counts = ends.eq_scalar(0)?;
-        let most = match x.elements() {
+        let max_targets = match x.elements() {
             0 => 0,
             _ => counts.sum(1)?.max_all()?.item_f64()? as usize,
         };
-        let (counts, classes) = (counts.narrow(1, 0, most)?, x.dims()[1]);
-        let labels = target.narrow(1, 0, most)?.masked_fill(&counts.logical_not()?, 0)?;
+        let (counts, classes) = (counts.narrow(1, 0, max_targets)?, x.dims()[1]);
+        let labels = target.narrow(1, 0, max_targets)?.masked_fill(&counts.logical_not()?, 0)?;
         let marks = x.detach().zeros_like()?;
-        let is_target = index_told_as(name, || marks.scatter_add(1, &labels, &counts.to_dtype(x.dtype())?))?;
-        let wanted = x.gather(1, &labels)?.unsqueeze(2)?;
+        let is_target =
+            with_index_error_op(name, || marks.scatter_add(1, &labels, &counts.to_dtype(x.dtype())?))?;
+        let target_scores = x.gather(1, &labels)?.unsqueeze(2)?;
         // All pairs of a target and a class, for the maximum number of targets of a row.
-        let parts = x.unsqueeze(1)?.sub(&wanted)?.add_scalar(1)?.relu()?;
-        let is_apart = counts.unsqueeze(2)?.logical_and(&is_target.eq_scalar(0)?.unsqueeze(1)?)?;
-        let parts = parts.masked_fill(&is_apart.logical_not()?, 0)?;
+        let parts = x.unsqueeze(1)?.sub(&target_scores)?.add_scalar(1)?.relu()?;
+        let is_pair = counts.unsqueeze(2)?.logical_and(&is_target.eq_scalar(0)?.unsqueeze(1)?)?;
+        let parts = parts.masked_fill(&is_pair.logical_not()?, 0)?;
         let losses = parts.sum([1, 2])?.div_scalar(classes as f64)?;
         reduction.apply(name, &losses.reshape(shape)?)
     }
@@ -138,7 +139,7 @@ impl Tensor {
         };
         let mut losses = x.softplus()?.sub(&x.mul(&target)?)?;
         if let Some(weight) = weight {
-            losses = losses.mul(&weight_of(name, weight, &losses)?)?;
+            losses = losses.mul(&checked_weight(name, weight, &losses)?)?;
         }
         reduction.apply(name, &losses.mean(last)?)
     }

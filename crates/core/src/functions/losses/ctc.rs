@@ -1,7 +1,7 @@
 //! Connectionist temporal classification.
 
-use crate::error::{Error, Result, index_told_as};
-use crate::functions::{floats_of, places_of};
+use crate::error::{Error, Result, with_index_error_op};
+use crate::functions::{float_tensor, index_tensor};
 use crate::op::check;
 use crate::ops::loss::Reduction;
 use crate::{DType, Tensor};
@@ -52,7 +52,7 @@ impl Tensor {
         }
         if options.reduction == Reduction::Mean {
             let lengths: Vec<f64> = target_lengths.iter().map(|&length| length.max(1) as f64).collect();
-            losses = losses.div(&floats_of(lengths, *losses.shape(), losses.dtype(), self.device())?)?;
+            losses = losses.div(&float_tensor(lengths, *losses.shape(), losses.dtype(), self.device())?)?;
         }
         options.reduction.apply("ctc_loss", &losses)
     }
@@ -76,19 +76,19 @@ fn checked(x: &Tensor, targets: &Tensor, lengths: Lengths<'_>, blank: usize) -> 
         (2, 1) => (x.unsqueeze(1)?, targets.unsqueeze(0)?),
         (3, 1 | 2) => (x.clone(), targets.clone()),
         _ => {
-            let told = format!("log_probs of shape {:?} and targets of {:?}", x.shape(), targets.shape());
-            return Err(Error::invalid(NAME, told));
+            let detail = format!("log_probs of shape {:?} and targets of {:?}", x.shape(), targets.shape());
+            return Err(Error::invalid(NAME, detail));
         }
     };
     let [time, batch, classes] = x.sizes()?;
     if blank >= classes {
         return Err(Error::invalid(NAME, format!("blank {blank} of {classes} classes")));
     }
-    for (what, given) in [("input", lengths.inputs), ("target", lengths.targets)] {
-        if given.len() != batch {
+    for (what, row_lengths) in [("input", lengths.inputs), ("target", lengths.targets)] {
+        if row_lengths.len() != batch {
             return Err(Error::invalid(
                 NAME,
-                format!("{} {what} lengths for a batch of {batch}", given.len()),
+                format!("{} {what} lengths for a batch of {batch}", row_lengths.len()),
             ));
         }
     }
@@ -105,8 +105,9 @@ impl Lengths<'_> {
         let longest = self.targets.iter().copied().max().unwrap_or(0);
         let rows = match *targets.dims() {
             [_, width] if longest > width => {
-                let told = format!("a target length of {longest} for targets of shape {:?}", targets.shape());
-                return Err(Error::invalid(NAME, told));
+                let detail =
+                    format!("a target length of {longest} for targets of shape {:?}", targets.shape());
+                return Err(Error::invalid(NAME, detail));
             }
             [_, _] => targets.narrow(1, 0, longest)?,
             [count] => {
@@ -128,13 +129,13 @@ impl Lengths<'_> {
             }
         };
         if *rows.dims() != [self.targets.len(), longest] {
-            let told =
+            let detail =
                 format!("targets of shape {:?} for a batch of {}", targets.shape(), self.targets.len());
-            return Err(Error::invalid(NAME, told));
+            return Err(Error::invalid(NAME, detail));
         }
         let lengths = column(self.targets, targets)?;
-        let place = Tensor::iota(longest, lengths.dtype(), 0, 1, targets.device())?;
-        let counts = place.lt(&lengths)?;
+        let position = Tensor::iota(longest, lengths.dtype(), 0, 1, targets.device())?;
+        let counts = position.lt(&lengths)?;
         counts.where_(&rows, &rows.scalar_like(blank as i64)?)
     }
 
@@ -144,14 +145,14 @@ impl Lengths<'_> {
         if longest == 0 {
             return Tensor::zeros([batch, 0], targets.dtype(), targets.device());
         }
-        let mut places = Vec::with_capacity(batch * longest);
+        let mut indices = Vec::with_capacity(batch * longest);
         let mut start = 0;
         for &length in self.targets {
-            places.extend((0..longest).map(|at| if at < length { start + at } else { 0 }));
+            indices.extend((0..longest).map(|at| if at < length { start + at } else { 0 }));
             start += length;
         }
-        let places = places_of(places, [batch * longest], targets.device())?;
-        targets.index_select(0, &places)?.reshape([batch, longest])
+        let indices = index_tensor(indices, [batch * longest], targets.device())?;
+        targets.index_select(0, &indices)?.reshape([batch, longest])
     }
 
     /// Computes the forward variables of Graves et al.: the log-probabilities of all alignments of
@@ -161,25 +162,25 @@ impl Lengths<'_> {
         let [_, longest] = labels.sizes()?;
         let width = 2 * longest + 1;
         if time == 0 || batch == 0 {
-            return self.of_nothing(log_probs);
+            return self.empty_input_losses(log_probs);
         }
         let around = labels.full_like(blank as i64)?;
         let pairs = Tensor::stack(&[&around, labels], 2)?.reshape([batch, 2 * longest])?;
         let last = Tensor::full([batch, 1], blank as i64, labels.dtype(), labels.device())?;
         let symbols = Tensor::concat(&[&pairs, &last], 1)?;
-        let spread = symbols.unsqueeze(0)?.expand([time, batch, width])?;
-        let steps = index_told_as(NAME, || log_probs.gather(2, &spread))?;
+        let expanded = symbols.unsqueeze(0)?.expand([time, batch, width])?;
+        let steps = with_index_error_op(NAME, || log_probs.gather(2, &expanded))?;
         let lengths = column(self.inputs, labels)?;
         // Elements after the end of an input must not enter the computation: they may be NaN.
         let moments = Tensor::iota(time, lengths.dtype(), 0, 1, labels.device())?.reshape([time, 1, 1])?;
         let is_inside = moments.lt(&lengths.unsqueeze(0)?)?;
         let steps = is_inside.where_(&steps, &steps.scalar_like(0)?)?;
         let impossible = steps.scalar_like(f64::NEG_INFINITY)?;
-        let is_skip = skips(&symbols, blank)?;
+        let is_skip = skip_mask(&symbols, blank)?;
         let begins = Tensor::iota(width, DType::I32, 0, 1, labels.device())?.lt_scalar(2)?;
         let mut state = begins.where_(&steps.select(0, 0)?, &impossible)?;
         for moment in 1..time {
-            let next = advanced(&state, &is_skip)?.add(&steps.select(0, moment)?)?;
+            let next = next_states(&state, &is_skip)?.add(&steps.select(0, moment)?)?;
             state = is_inside.select(0, moment)?.where_(&next, &state)?;
         }
         self.total(&state)
@@ -198,43 +199,43 @@ impl Lengths<'_> {
             false => Ok(losses),
             true => {
                 let is_none = column(self.inputs, state)?.eq_scalar(0)?.squeeze(1)?;
-                is_none.where_(&self.of_nothing(state)?, &losses)
+                is_none.where_(&self.empty_input_losses(state)?, &losses)
             }
         }
     }
 
     /// Returns the losses of inputs without time steps: an empty target has probability 1, all
     /// others 0.
-    fn of_nothing(self, like: &Tensor) -> Result<Tensor> {
+    fn empty_input_losses(self, like: &Tensor) -> Result<Tensor> {
         let losses: Vec<f64> =
             self.targets.iter().map(|&length| if length == 0 { 0.0 } else { f64::INFINITY }).collect();
         let count = losses.len();
-        floats_of(losses, [count], like.dtype(), like.device())
+        float_tensor(losses, [count], like.dtype(), like.device())
     }
 }
 
 /// Returns one number for each row of the batch, `[batch, 1]`.
 fn column(numbers: &[usize], like: &Tensor) -> Result<Tensor> {
-    places_of(numbers.to_vec(), [numbers.len(), 1], like.device())
+    index_tensor(numbers.to_vec(), [numbers.len(), 1], like.device())
 }
 
 /// Returns which symbols may follow the symbol two positions before: labels that differ from it.
-fn skips(symbols: &Tensor, blank: usize) -> Result<Tensor> {
-    let earlier = behind(symbols, 2, blank as i64)?;
+fn skip_mask(symbols: &Tensor, blank: usize) -> Result<Tensor> {
+    let earlier = shift_right(symbols, 2, blank as i64)?;
     symbols.ne_scalar(blank as i64)?.logical_and(&symbols.ne(&earlier)?)
 }
 
-/// Returns rows shifted right by `places` elements and padded with `fill`.
-fn behind(x: &Tensor, places: usize, fill: impl Into<crate::Scalar>) -> Result<Tensor> {
+/// Returns rows shifted right by `count` elements and padded with `fill`.
+fn shift_right(x: &Tensor, count: usize, fill: impl Into<crate::Scalar>) -> Result<Tensor> {
     let width = x.dims()[1];
-    x.pad(&[[0, 0], [places, 0]], fill)?.narrow(1, 0, width)
+    x.pad(&[[0, 0], [count, 0]], fill)?.narrow(1, 0, width)
 }
 
 /// Returns the states of the next time step before its log-probabilities are added: each symbol
 /// follows itself, the previous symbol, or, where allowed, the symbol two positions before.
-fn advanced(state: &Tensor, is_skip: &Tensor) -> Result<Tensor> {
-    let one = behind(state, 1, f64::NEG_INFINITY)?;
-    let two = behind(state, 2, f64::NEG_INFINITY)?;
+fn next_states(state: &Tensor, is_skip: &Tensor) -> Result<Tensor> {
+    let one = shift_right(state, 1, f64::NEG_INFINITY)?;
+    let two = shift_right(state, 2, f64::NEG_INFINITY)?;
     let two = is_skip.where_(&two, &two.scalar_like(f64::NEG_INFINITY)?)?;
     Tensor::stack(&[state, &one, &two], 0)?.logsumexp(0)
 }

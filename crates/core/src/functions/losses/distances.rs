@@ -1,6 +1,6 @@
 //! Losses of distances and angles between vectors.
 
-use super::{above_zero, floating_as};
+use super::{float_input, hinge};
 use crate::op::check;
 use crate::ops::reduce::in_length_units;
 use crate::shape::AxisSet;
@@ -79,8 +79,8 @@ impl Tensor {
         let last = self.shape().broadcast(other.shape(), name)?.rank().checked_sub(1);
         let Some(last) = last else { return Err(Error::invalid(name, "vectors without an axis")) };
         crate::functions::in_accumulator([self, other], |[x, other]| {
-            let apart = x.sub(other)?.add_scalar(eps)?;
-            let norms = crate::functions::distances::norm_along(name, &apart, p, last)?;
+            let difference = x.sub(other)?.add_scalar(eps)?;
+            let norms = crate::functions::distances::norm_along(name, &difference, p, last)?;
             if keep { Ok(norms) } else { norms.squeeze(last) }
         })
     }
@@ -111,7 +111,7 @@ impl Tensor {
         check::shape(name, "other", &other.meta(), *self.shape())?;
         check::shape(name, "target", &target.meta(), self.shape().without_axis(self.rank() - 1))?;
         let x = self.to_dtype(self.dtype().accumulator())?;
-        let other = floating_as(name, "other", other, x.dtype())?;
+        let other = float_input(name, "other", other, x.dtype())?;
         let target = target.to_dtype(x.dtype())?;
         let last = x.rank() - 1;
         // Rescales both vectors, which does not change the cosine, so that squares of large numbers
@@ -124,9 +124,9 @@ impl Tensor {
         };
         let cosine =
             x.mul(&other)?.sum(last)?.div(&length(&x, &unit)?)?.div(&length(&other, &other_unit)?)?;
-        let alike = cosine.rsub_scalar(1)?.masked_fill(&target.ne_scalar(1)?, 0)?;
-        let apart = above_zero(&cosine.sub_scalar(margin)?)?.masked_fill(&target.ne_scalar(-1)?, 0)?;
-        reduction.apply(name, &alike.add(&apart)?)
+        let similar = cosine.rsub_scalar(1)?.masked_fill(&target.ne_scalar(1)?, 0)?;
+        let dissimilar = hinge(&cosine.sub_scalar(margin)?)?.masked_fill(&target.ne_scalar(-1)?, 0)?;
+        reduction.apply(name, &similar.add(&dissimilar)?)
     }
 
     /// Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where this tensor is
@@ -154,10 +154,10 @@ impl Tensor {
                 let shapes = format!("anchor {:?} and {what} {:?}", self.shape(), x.shape());
                 return Err(Error::invalid(name, format!("numbers of axes that differ: {shapes}")));
             }
-            others.push(floating_as(name, what, x, dtype)?);
+            others.push(float_input(name, what, x, dtype)?);
         }
         let distance = |a: &Tensor, b: &Tensor| a.pairwise_distance(b, p, eps, false);
-        of_triplets(name, distance, [&self.to_dtype(dtype)?, &others[0], &others[1]], options)
+        triplet_loss(name, distance, [&self.to_dtype(dtype)?, &others[0], &others[1]], options)
     }
 
     /// Same as [`triplet_margin_loss`](Tensor::triplet_margin_loss), with any distance between two
@@ -173,11 +173,11 @@ impl Tensor {
         distance: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
         options: TripletOptions,
     ) -> Result<Tensor> {
-        of_triplets("triplet_margin_with_distance_loss", distance, [self, positive, negative], options)
+        triplet_loss("triplet_margin_with_distance_loss", distance, [self, positive, negative], options)
     }
 }
 
-fn of_triplets(
+fn triplet_loss(
     name: &'static str,
     distance: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     [anchor, positive, negative]: [&Tensor; 3],
@@ -191,5 +191,5 @@ fn of_triplets(
     if swap {
         far = far.minimum(&distance(positive, negative)?)?;
     }
-    reduction.apply(name, &above_zero(&near.sub(&far)?.add_scalar(margin)?)?)
+    reduction.apply(name, &hinge(&near.sub(&far)?.add_scalar(margin)?)?)
 }

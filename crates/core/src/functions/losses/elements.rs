@@ -1,6 +1,6 @@
 //! Elementwise losses with a weight for each element.
 
-use super::weight_of;
+use super::checked_weight;
 use crate::{Error, Reduction, Result, Tensor};
 
 /// Returns `weight * losses`, reduced. The mean is over the elements; if `divides` is set, it is
@@ -16,7 +16,7 @@ fn weighted(
         let detail = format!("weight has shape {:?}, expected {:?}", weight.shape(), losses.shape());
         return Err(Error::invalid(op, detail));
     }
-    let weight = weight_of(op, weight, losses)?;
+    let weight = checked_weight(op, weight, losses)?;
     let losses = losses.mul(&weight)?;
     match reduction {
         Reduction::Mean if divides => losses.sum(..)?.div(&weight.sum(..)?),

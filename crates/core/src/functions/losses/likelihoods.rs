@@ -1,6 +1,6 @@
 //! Losses that are the negative logarithm of a probability.
 
-use super::{floating_as, weight_of};
+use super::{checked_weight, float_input};
 use crate::functions::binary;
 use crate::ops::loss::loss_pair;
 use crate::{Error, Reduction, Result, Tensor};
@@ -92,7 +92,7 @@ impl Tensor {
         let name = "gaussian_nll_loss";
         let GaussianNllOptions { full, eps, reduction } = options;
         let (x, target) = loss_pair(name, self, target)?;
-        let variance = floating_as(name, "variance", variance, x.dtype())?;
+        let variance = float_input(name, "variance", variance, x.dtype())?;
         if !variance.shape().broadcasts_to(x.shape()) {
             let shapes = format!("variance {:?} does not broadcast to {:?}", variance.shape(), x.shape());
             return Err(Error::invalid(name, shapes));
@@ -129,43 +129,49 @@ impl Tensor {
     ) -> Result<Tensor> {
         let name = "binary_cross_entropy";
         let (x, target) = loss_pair(name, self, target)?;
-        let losses = binary(name, [&x, &target], entropy, [slope, odds])?;
+        let losses = binary(name, [&x, &target], bce, [bce_grad, bce_target_grad])?;
         match weight {
             None => reduction.apply(name, &losses),
-            Some(weight) => reduction.apply(name, &losses.mul(&weight_of(name, weight, &losses)?)?),
+            Some(weight) => reduction.apply(name, &losses.mul(&checked_weight(name, weight, &losses)?)?),
         }
     }
 }
 
 /// Returns `log x` and `log(1 - x)`, both at least -100.
-fn logarithms(x: &Tensor) -> Result<(Tensor, Tensor)> {
+fn clamped_logs(x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((x.log()?.maximum_scalar(-100)?, x.neg()?.log1p()?.maximum_scalar(-100)?))
 }
 
-fn entropy(x: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let (positive, negative) = logarithms(x)?;
+fn bce(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let (positive, negative) = clamped_logs(x)?;
     target.sub_scalar(1)?.mul(&negative)?.sub(&target.mul(&positive)?)
 }
 
-fn slope(x: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let value: fn(&Tensor, &Tensor) -> Result<Tensor> = |x, target| x.sub(target)?.div(&spread(x)?);
-    binary("binary_cross_entropy_grad", [x, target], value, [bend, |x, _| spread(x)?.recip()?.neg()])
+fn bce_grad(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let value: fn(&Tensor, &Tensor) -> Result<Tensor> =
+        |x, target| x.sub(target)?.div(&bernoulli_variance(x)?);
+    binary(
+        "binary_cross_entropy_grad",
+        [x, target],
+        value,
+        [bce_second_grad, |x, _| bernoulli_variance(x)?.recip()?.neg()],
+    )
 }
 
 /// Returns `x (1 - x)`, at least 1e-12.
-fn spread(x: &Tensor) -> Result<Tensor> {
+fn bernoulli_variance(x: &Tensor) -> Result<Tensor> {
     x.mul(&x.rsub_scalar(1)?)?.maximum_scalar(1e-12)
 }
 
 /// Returns `target / x^2 + (1 - target) / (1 - x)^2`. 1e-12 is added to x and 1 - x before
 /// squaring: where one of them is 0 the result is PyTorch's, and it is also correct if the
 /// numerator is 0.
-fn bend(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+fn bce_second_grad(x: &Tensor, target: &Tensor) -> Result<Tensor> {
     let part = |numerator: &Tensor, divisor: &Tensor| numerator.div(&divisor.add_scalar(1e-12)?.square()?);
     part(target, x)?.add(&part(&target.rsub_scalar(1)?, &x.rsub_scalar(1)?)?)
 }
 
-fn odds(x: &Tensor, _: &Tensor) -> Result<Tensor> {
-    let (positive, negative) = logarithms(x)?;
+fn bce_target_grad(x: &Tensor, _: &Tensor) -> Result<Tensor> {
+    let (positive, negative) = clamped_logs(x)?;
     negative.sub(&positive)
 }

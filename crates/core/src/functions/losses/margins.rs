@@ -1,6 +1,6 @@
 //! Margin losses with targets 1 and -1.
 
-use super::{above_zero, floating_as};
+use super::{float_input, hinge};
 use crate::anomaly::in_function;
 use crate::op::check;
 use crate::ops::loss::loss_pair;
@@ -36,7 +36,7 @@ impl Tensor {
         let x = self.to_dtype(self.dtype().accumulator())?;
         let target = target.to_dtype(x.dtype())?;
         let near = x.masked_fill(&target.eq_scalar(-1)?, 0)?;
-        let far = above_zero(&x.rsub_scalar(margin)?)?.masked_fill(&target.eq_scalar(1)?, 0)?;
+        let far = hinge(&x.rsub_scalar(margin)?)?.masked_fill(&target.eq_scalar(1)?, 0)?;
         reduction.apply(name, &near.add(&far)?)
     }
 
@@ -58,9 +58,9 @@ impl Tensor {
     ) -> Result<Tensor> {
         let name = "margin_ranking_loss";
         let (x, target) = loss_pair(name, self, target)?;
-        let other = floating_as(name, "other", other, x.dtype())?;
+        let other = float_input(name, "other", other, x.dtype())?;
         check::shape(name, "other", &other.meta(), *x.shape())?;
-        let apart = target.mul(&x.sub(&other)?)?;
-        reduction.apply(name, &above_zero(&apart.rsub_scalar(margin)?)?)
+        let signed_difference = target.mul(&x.sub(&other)?)?;
+        reduction.apply(name, &hinge(&signed_difference.rsub_scalar(margin)?)?)
     }
 }

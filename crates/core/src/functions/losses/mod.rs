@@ -18,13 +18,13 @@ use crate::ops::loss::broadcast_weight;
 use crate::{DType, Error, Result, Tensor};
 
 /// Returns `max(0, x)`, whose gradient at 0 is 1, as in PyTorch's margin losses.
-fn above_zero(x: &Tensor) -> Result<Tensor> {
+fn hinge(x: &Tensor) -> Result<Tensor> {
     x.clamp(0.0, f64::INFINITY)
 }
 
 /// Checks that a further input of a loss is floating-point and converts it to `dtype`, in which the
 /// first one is computed. Other accumulation dtypes are an error.
-fn floating_as(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -> Result<Tensor> {
+fn float_input(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -> Result<Tensor> {
     check::float(op, what, &x.meta())?;
     match x.dtype().accumulator() == dtype {
         true => x.to_dtype(dtype),
@@ -34,7 +34,7 @@ fn floating_as(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -
 
 /// Checks that a weight is floating-point and broadcasts to the losses, and converts it to their
 /// dtype.
-fn weight_of(op: &'static str, weight: &Tensor, losses: &Tensor) -> Result<Tensor> {
+fn checked_weight(op: &'static str, weight: &Tensor, losses: &Tensor) -> Result<Tensor> {
     check::float(op, "weight", &weight.meta())?;
     broadcast_weight(op, "weight", weight, losses)
 }

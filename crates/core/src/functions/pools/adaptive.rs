@@ -1,7 +1,7 @@
 //! Pooling with windows that follow from the size of the result.
 
 use super::axis_windows::AxisWindows;
-use super::{PoolOptions, check_ordered, largest_along, product_over_axes, spatial, sums_along};
+use super::{PoolOptions, check_ordered, max_along_axes, product_over_axes, spatial, sums_along};
 use crate::error::{Error, Result};
 use crate::functions::{check_floating, in_accumulator};
 use crate::{Shape, Tensor};
@@ -33,7 +33,7 @@ macro_rules! adaptive {
                 let op = stringify!($max);
                 check_ordered(op, self)?;
                 let (inputs, windows) = windows(op, self, size)?;
-                largest_along(self, &inputs, &windows)
+                max_along_axes(self, &inputs, &windows)
             }
         )*}
     };
@@ -58,9 +58,9 @@ fn windows<const N: usize>(
     // Allocates the output to report missing memory before the windows are listed.
     let shape = Shape::new(&[&x.dims()[..2], &size[..]].concat())?;
     drop(Tensor::uninitialized(shape, x.dtype(), x.device())?);
-    let found: Result<Vec<AxisWindows>> =
+    let windows: Result<Vec<AxisWindows>> =
         inputs.iter().zip(size).map(|(&inputs, size)| AxisWindows::dividing(op, inputs, size)).collect();
-    let windows = found?.try_into().map_err(|_| Error::invalid(op, "as many windows as axes"))?;
+    let windows = windows?.try_into().map_err(|_| Error::invalid(op, "as many windows as axes"))?;
     Ok((inputs, windows))
 }
 

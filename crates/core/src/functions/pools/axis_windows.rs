@@ -74,23 +74,24 @@ impl AxisWindows {
     /// one. Each window is the union of two windows of 2^i elements, whose maxima are computed by
     /// doubling. The memory used is that of a few tensors with the sizes of the input and of the
     /// result.
-    pub(super) fn winners(&self, x: &Tensor, axis: usize, dtype: DType) -> Result<Tensor> {
+    pub(super) fn argmax(&self, x: &Tensor, axis: usize, dtype: DType) -> Result<Tensor> {
         no_grad(|| {
             let mut best = Candidates::all(&x.detach(), axis, dtype)?;
             if self.len() == 0 {
-                return best.places.narrow(axis, 0, 0);
+                return best.indices.narrow(axis, 0, 0);
             }
             let (mut parts, mut order) = (Vec::new(), Vec::new());
             for level in 0..=self.longest().ilog2() {
                 let width = 1usize << level;
-                let here: Vec<usize> =
+                let members: Vec<usize> =
                     (0..self.len()).filter(|&at| self.counts[at].ilog2() == level).collect();
-                if !here.is_empty() {
-                    let first: Vec<usize> = here.iter().map(|&at| self.starts[at]).collect();
-                    let last = here.iter().map(|&at| self.starts[at] + (self.counts[at] - width) * self.step);
+                if !members.is_empty() {
+                    let first: Vec<usize> = members.iter().map(|&at| self.starts[at]).collect();
+                    let last =
+                        members.iter().map(|&at| self.starts[at] + (self.counts[at] - width) * self.step);
                     let last = best.at(axis, &last.collect::<Vec<_>>())?;
-                    parts.push(best.at(axis, &first)?.or(&last)?.places);
-                    order.extend(here);
+                    parts.push(best.at(axis, &first)?.or(&last)?.indices);
+                    order.extend(members);
                 }
                 if level < self.longest().ilog2() {
                     best = best.doubled(axis, width * self.step)?;
@@ -113,15 +114,15 @@ impl AxisWindows {
             if self.counts.iter().any(|count| count & width != 0) {
                 // Windows without a part of this width read a zero that is appended to the sums.
                 let none = sums.shape().dim(axis);
-                let places: Vec<usize> = (0..self.len())
+                let indices: Vec<usize> = (0..self.len())
                     .map(|at| match self.counts[at] & width {
                         0 => none,
                         _ => self.starts[at] + (self.counts[at] & (width - 1)) * self.step,
                     })
                     .collect();
                 let mut border = vec![[0, 0]; x.rank()];
-                border[axis] = [0, usize::from(places.contains(&none))];
-                let part = picked(&sums.pad(&border, 0)?, axis, &places)?;
+                border[axis] = [0, usize::from(indices.contains(&none))];
+                let part = take_indices(&sums.pad(&border, 0)?, axis, &indices)?;
                 total = Some(match total {
                     Some(total) => total.add(&part)?,
                     None => part,
@@ -143,7 +144,7 @@ impl AxisWindows {
 /// Maxima of the windows that begin at each element of an axis, and their indices.
 struct Candidates {
     values: Tensor,
-    places: Tensor,
+    indices: Tensor,
 }
 
 impl Candidates {
@@ -152,27 +153,28 @@ impl Candidates {
         let size = x.shape().dim(axis);
         let mut dims = vec![1; x.rank()];
         dims[axis] = size;
-        let places = Tensor::iota(size, dtype, 0, 1, x.device())?.reshape(&dims[..])?.expand(*x.shape())?;
-        Ok(Candidates { values: x.clone(), places })
+        let indices = Tensor::iota(size, dtype, 0, 1, x.device())?.reshape(&dims[..])?.expand(*x.shape())?;
+        Ok(Candidates { values: x.clone(), indices })
     }
 
     fn narrow(&self, axis: usize, start: usize, length: usize) -> Result<Candidates> {
         Ok(Candidates {
             values: self.values.narrow(axis, start, length)?,
-            places: self.places.narrow(axis, start, length)?,
+            indices: self.indices.narrow(axis, start, length)?,
         })
     }
 
-    /// Doubles the length of the windows. The second half begins `reach` elements after the first.
-    fn doubled(&self, axis: usize, reach: usize) -> Result<Candidates> {
-        let rest = self.values.shape().dim(axis) - reach;
-        self.narrow(axis, 0, rest)?.or(&self.narrow(axis, reach, rest)?)
+    /// Doubles the length of the windows. The second half begins `distance` elements after the
+    /// first.
+    fn doubled(&self, axis: usize, distance: usize) -> Result<Candidates> {
+        let rest = self.values.shape().dim(axis) - distance;
+        self.narrow(axis, 0, rest)?.or(&self.narrow(axis, distance, rest)?)
     }
 
-    fn at(&self, axis: usize, places: &[usize]) -> Result<Candidates> {
+    fn at(&self, axis: usize, indices: &[usize]) -> Result<Candidates> {
         Ok(Candidates {
-            values: picked(&self.values, axis, places)?,
-            places: picked(&self.places, axis, places)?,
+            values: take_indices(&self.values, axis, indices)?,
+            indices: take_indices(&self.indices, axis, indices)?,
         })
     }
 
@@ -185,14 +187,14 @@ impl Candidates {
         }
         Ok(Candidates {
             values: is_later.where_(&later.values, &self.values)?,
-            places: is_later.where_(&later.places, &self.places)?,
+            indices: is_later.where_(&later.indices, &self.indices)?,
         })
     }
 }
 
 /// Returns the index along `axis` of the first maximum of each window of `length` elements. The
 /// windows begin at `starts`, which has the shape of the result.
-pub(super) fn winners_of_length(
+pub(super) fn argmax_of_length(
     x: &Tensor,
     axis: usize,
     starts: &Tensor,
@@ -204,35 +206,35 @@ pub(super) fn winners_of_length(
     for level in 0..length.ilog2() {
         best = best.doubled(axis, 1 << level)?;
     }
-    let picked = |starts: &Tensor| {
+    let take = |starts: &Tensor| {
         Ok(Candidates {
             values: best.values.gather(axis, starts)?,
-            places: best.places.gather(axis, starts)?,
+            indices: best.indices.gather(axis, starts)?,
         })
     };
     let later = starts.add_scalar((length - width) as i64)?;
-    Ok(picked(starts)?.or(&picked(&later)?)?.places)
+    Ok(take(starts)?.or(&take(&later)?)?.indices)
 }
 
 /// Returns the elements at these indices along `axis`; a view if they are evenly spaced.
-fn picked(x: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor> {
-    if let [first, second, ..] = *places
+fn take_indices(x: &Tensor, axis: usize, indices: &[usize]) -> Result<Tensor> {
+    if let [first, second, ..] = *indices
         && second > first
-        && places.windows(2).all(|pair| pair[1] > pair[0] && pair[1] - pair[0] == second - first)
+        && indices.windows(2).all(|pair| pair[1] > pair[0] && pair[1] - pair[0] == second - first)
     {
-        let end = first + (places.len() - 1) * (second - first) + 1;
+        let end = first + (indices.len() - 1) * (second - first) + 1;
         return x.slice_axis(axis, first, end as isize, (second - first) as isize);
     }
-    if let [only] = *places {
+    if let [only] = *indices {
         return x.narrow(axis, only, 1);
     }
-    let largest = places.iter().copied().max().unwrap_or(0);
-    let (count, device) = (places.len(), x.device());
+    let largest = indices.iter().copied().max().unwrap_or(0);
+    let (count, device) = (indices.len(), x.device());
     let index = match index_dtype(largest) {
         DType::I32 => {
-            Tensor::from_vec(places.iter().map(|&at| at as i32).collect::<Vec<_>>(), [count], device)?
+            Tensor::from_vec(indices.iter().map(|&at| at as i32).collect::<Vec<_>>(), [count], device)?
         }
-        _ => Tensor::from_vec(places.iter().map(|&at| at as i64).collect::<Vec<_>>(), [count], device)?,
+        _ => Tensor::from_vec(indices.iter().map(|&at| at as i64).collect::<Vec<_>>(), [count], device)?,
     };
     x.index_select(axis, &index)
 }
@@ -240,14 +242,14 @@ fn picked(x: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor> {
 /// Concatenates parts along `axis` and sorts their slices by the indices in `order`.
 fn in_order(parts: &[Tensor], order: &[usize], axis: usize) -> Result<Tensor> {
     match parts {
-        [whole] => Ok(whole.clone()),
+        [only] => Ok(only.clone()),
         _ => {
             let joined = Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)?;
             let mut back = vec![0; order.len()];
             for (at, &number) in order.iter().enumerate() {
                 back[number] = at;
             }
-            picked(&joined, axis, &back)
+            take_indices(&joined, axis, &back)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Pooling with windows at random distances (Graham 2014, "Fractional Max-Pooling").
 
-use super::axis_windows::winners_of_length;
-use super::{check_ordered, each_axis, spatial};
+use super::axis_windows::argmax_of_length;
+use super::{check_ordered, gather_each_axis, spatial};
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 use crate::functions::check_floating;
@@ -76,19 +76,19 @@ fn fractional<const N: usize>(
         return Err(Error::invalid(op, detail));
     }
     let dtype = index_dtype(inputs.iter().product());
-    let winners = |values: &Tensor, axis: usize| {
+    let argmax = |values: &Tensor, axis: usize| {
         no_grad(|| {
             let sample = samples.narrow(2, order[axis], 1)?;
             let starts = starts(&sample, inputs[axis] - kernel[axis], size[axis])?;
             // The starts vary along this axis and are the same along the others.
-            let mut spread = vec![x.shape().dim(0), x.shape().dim(1)];
-            spread.extend((0..N).map(|other| if other == axis { size[axis] } else { 1 }));
+            let mut starts_shape = vec![x.shape().dim(0), x.shape().dim(1)];
+            starts_shape.extend((0..N).map(|other| if other == axis { size[axis] } else { 1 }));
             let all = values.shape().resized(2 + axis, size[axis], op)?;
-            let starts = starts.reshape(&spread[..])?.expand(all)?;
-            winners_of_length(values, 2 + axis, &starts, kernel[axis], dtype)
+            let starts = starts.reshape(&starts_shape[..])?.expand(all)?;
+            argmax_of_length(values, 2 + axis, &starts, kernel[axis], dtype)
         })
     };
-    each_axis(x, &inputs, winners)
+    gather_each_axis(x, &inputs, argmax)
 }
 
 /// Returns the starts of `count` windows, the last one at `last`: samples `[batch, channels, 1]` ->

@@ -55,8 +55,8 @@ impl PoolOptions {
 
     /// Returns the number of elements beyond the border of an image of `size` that the last windows
     /// contain.
-    fn beyond(&self, size: [usize; 2]) -> [usize; 2] {
-        [0, 1].map(|axis| self.beyond_along(axis, size[axis]))
+    fn overhangs(&self, size: [usize; 2]) -> [usize; 2] {
+        [0, 1].map(|axis| self.overhang(axis, size[axis]))
     }
 }
 
@@ -66,7 +66,7 @@ impl<const N: usize> PoolOptions<N> {
     fn has_op(&self, x: &Tensor, size: &[usize; N]) -> bool {
         let is_near = |axis: usize| {
             let size = size[axis];
-            self.padding[axis] <= size && self.beyond_along(axis, size) <= size
+            self.padding[axis] <= size && self.overhang(axis, size) <= size
         };
         x.dtype().is_float() && (0..N).all(is_near)
     }
@@ -80,7 +80,7 @@ impl<const N: usize> PoolOptions<N> {
 }
 
 /// Defines the functions for one, two and three axes from documentation, names and implementations.
-macro_rules! largest {
+macro_rules! max_pools {
     ($($axes:literal, $name:ident, $with_positions:ident, $compute:expr, $shape:literal, $windows:literal, $position:literal;)*) => {
         impl Tensor {$(
             /// Returns the maximum of each window, or NaN if there is one.
@@ -108,64 +108,64 @@ macro_rules! largest {
     };
 }
 
-largest! {
-    1, max_pool1d, max_pool1d_with_positions, largest_of_rows, "length", "windows", "place";
-    2, max_pool2d, max_pool2d_with_positions, largest_of_planes, "height, width", "oh, ow", "row * width + column";
-    3, max_pool3d, max_pool3d_with_positions, largest_of_volumes, "depth, height, width", "od, oh, ow", "(plane * height + row) * width + column";
+max_pools! {
+    1, max_pool1d, max_pool1d_with_positions, max_pool_rows, "length", "windows", "place";
+    2, max_pool2d, max_pool2d_with_positions, max_pool_planes, "height, width", "oh, ow", "row * width + column";
+    3, max_pool3d, max_pool3d_with_positions, max_pool_volumes, "depth, height, width", "od, oh, ow", "(plane * height + row) * width + column";
 }
 
-fn largest_of_planes(op: &'static str, x: &Tensor, options: PoolOptions) -> Result<(Tensor, Tensor)> {
+fn max_pool_planes(op: &'static str, x: &Tensor, options: PoolOptions) -> Result<(Tensor, Tensor)> {
     let size = spatial(op, x)?;
     if !options.has_op(x, &size) {
-        return largest(op, x, &options);
+        return max_pool_axes(op, x, &options);
     }
-    let beyond = options.beyond(size);
-    let wide = behind(x, beyond, f64::NEG_INFINITY)?;
+    let overhang = options.overhangs(size);
+    let wide = pad_end(x, overhang, f64::NEG_INFINITY)?;
     let mut outputs = apply(MaxPool2d { window: options.window() }, &[&wide])?.into_iter();
     match (outputs.next(), outputs.next()) {
-        (Some(largest), Some(position)) if beyond[1] == 0 => Ok((largest, position)),
+        (Some(largest), Some(position)) if overhang[1] == 0 => Ok((largest, position)),
         (Some(largest), Some(position)) => {
             // Converts positions from rows of the padded image to the shorter rows of the image.
             let row = position.div_scalar(wide.shape().dim(3) as i32)?;
-            Ok((largest, position.sub(&row.mul_scalar(beyond[1] as i32)?)?))
+            Ok((largest, position.sub(&row.mul_scalar(overhang[1] as i32)?)?))
         }
         _ => Err(Error::invalid(op, "the device returned fewer than 2 outputs")),
     }
 }
 
 /// Pools rows as planes of one row.
-fn largest_of_rows(op: &'static str, x: &Tensor, options: PoolOptions<1>) -> Result<(Tensor, Tensor)> {
+fn max_pool_rows(op: &'static str, x: &Tensor, options: PoolOptions<1>) -> Result<(Tensor, Tensor)> {
     let size = spatial(op, x)?;
     if !options.has_op(x, &size) {
-        return largest(op, x, &options);
+        return max_pool_axes(op, x, &options);
     }
     options.windows(op, size)?;
-    let (values, positions) = largest_of_planes(op, &x.unsqueeze(2)?, of_rows(&options))?;
+    let (values, positions) = max_pool_planes(op, &x.unsqueeze(2)?, to_row_options(&options))?;
     Ok((values.squeeze(2)?, positions.squeeze(2)?))
 }
 
 /// Converts options of one axis to those of two, with the axis as the second one.
-fn of_rows(options: &PoolOptions<1>) -> PoolOptions {
+fn to_row_options(options: &PoolOptions<1>) -> PoolOptions {
     let wide = options.over(|[size]| [1, *size]);
     PoolOptions { padding: [0, options.padding[0]], ..wide }
 }
 
 /// Pools over the last two axes, then the results over the first.
-fn largest_of_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> Result<(Tensor, Tensor)> {
+fn max_pool_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> Result<(Tensor, Tensor)> {
     let size = spatial(op, x)?;
     if !options.has_op(x, &size) || index_dtype(size.iter().product()) != DType::I32 {
-        return largest(op, x, &options);
+        return max_pool_axes(op, x, &options);
     }
     options.windows(op, size)?;
     let [batch, channels, depth, height, width] = x.sizes()?;
-    let planes = for_gradients(x)?.reshape([batch, channels * depth, height, width])?;
-    let (values, within) = largest_of_planes(op, &planes, options.over(|&[_, down, across]| [down, across]))?;
+    let planes = widen_for_grad(x)?.reshape([batch, channels * depth, height, width])?;
+    let (values, within) = max_pool_planes(op, &planes, options.over(|&[_, down, across]| [down, across]))?;
     let [_, _, oh, ow] = values.sizes()?;
     let columns = |x: &Tensor| x.reshape([batch, channels, depth, oh * ow]);
-    let (values, places) = largest_of_planes(op, &columns(&values)?, of_planes(&options))?;
+    let (values, indices) = max_pool_planes(op, &columns(&values)?, to_plane_options(&options))?;
     // Positions in the image of [depth, oh * ow] give the plane of the maximum; its position within
     // the plane was computed before.
-    let plane = places.div_scalar((oh * ow) as i32)?;
+    let plane = indices.div_scalar((oh * ow) as i32)?;
     let position = columns(&within)?.gather(2, &plane)?.add(&plane.mul_scalar((height * width) as i32)?)?;
     let od = values.shape().dim(2);
     let shape = [batch, channels, od, oh, ow];
@@ -174,52 +174,52 @@ fn largest_of_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> 
 
 /// Converts half precision to f32 if a gradient is needed: gradients are accumulated along several
 /// axes and rounded once.
-fn for_gradients(x: &Tensor) -> Result<Tensor> {
+fn widen_for_grad(x: &Tensor) -> Result<Tensor> {
     if x.needs_grad() { x.to_dtype(x.dtype().accumulator()) } else { Ok(x.clone()) }
 }
 
 /// Converts options of the first of three axes to those of two, with the axis as the first one.
-fn of_planes(options: &PoolOptions<3>) -> PoolOptions {
+fn to_plane_options(options: &PoolOptions<3>) -> PoolOptions {
     let tall = options.over(|&[depth, ..]| [depth, 1]);
     PoolOptions { padding: [options.padding[0], 0], ..tall }
 }
 
 /// Pools along one axis after another, beginning with the last one.
-fn largest<const N: usize>(
+fn max_pool_axes<const N: usize>(
     op: &'static str,
     x: &Tensor,
     options: &PoolOptions<N>,
 ) -> Result<(Tensor, Tensor)> {
     check_ordered(op, x)?;
     let size = spatial(op, x)?;
-    largest_along(x, &size, &options.windows(op, size)?)
+    max_along_axes(x, &size, &options.windows(op, size)?)
 }
 
 /// Returns the maxima of these windows, and their positions in an image of `size`.
-fn largest_along<const N: usize>(
+fn max_along_axes<const N: usize>(
     x: &Tensor,
     size: &[usize; N],
     windows: &[AxisWindows; N],
 ) -> Result<(Tensor, Tensor)> {
     let dtype = index_dtype(size.iter().product());
-    let winners = |values: &Tensor, axis: usize| windows[axis].winners(values, 2 + axis, dtype);
-    each_axis(x, size, winners)
+    let argmax = |values: &Tensor, axis: usize| windows[axis].argmax(values, 2 + axis, dtype);
+    gather_each_axis(x, size, argmax)
 }
 
-/// Gathers elements along each axis, beginning with the last one, at the indices that `winners`
+/// Gathers elements along each axis, beginning with the last one, at the indices that `argmax`
 /// returns. Also returns their positions in an image of `size`.
-fn each_axis<const N: usize>(
+fn gather_each_axis<const N: usize>(
     x: &Tensor,
     size: &[usize; N],
-    winners: impl Fn(&Tensor, usize) -> Result<Tensor>,
+    argmax: impl Fn(&Tensor, usize) -> Result<Tensor>,
 ) -> Result<(Tensor, Tensor)> {
-    let (mut values, mut positions, mut elements) = (for_gradients(x)?, None::<Tensor>, 1);
+    let (mut values, mut positions, mut elements) = (widen_for_grad(x)?, None::<Tensor>, 1);
     for axis in (0..N).rev() {
-        let places = winners(&values, axis)?;
-        values = values.gather(2 + axis, &places)?;
+        let indices = argmax(&values, axis)?;
+        values = values.gather(2 + axis, &indices)?;
         positions = Some(match positions {
-            Some(inner) => inner.gather(2 + axis, &places)?.add(&places.mul_scalar(elements as i64)?)?,
-            None => places,
+            Some(inner) => inner.gather(2 + axis, &indices)?.add(&indices.mul_scalar(elements as i64)?)?,
+            None => indices,
         });
         elements *= size[axis];
     }
@@ -228,7 +228,7 @@ fn each_axis<const N: usize>(
 }
 
 /// Pads images with rows at the bottom and columns at the right.
-fn behind(x: &Tensor, [rows, columns]: [usize; 2], value: f64) -> Result<Tensor> {
+fn pad_end(x: &Tensor, [rows, columns]: [usize; 2], value: f64) -> Result<Tensor> {
     if [rows, columns] == [0, 0] {
         return Ok(x.clone());
     }
@@ -253,7 +253,7 @@ impl Tensor {
         }
         options.check_undilated(op)?;
         options.windows(op, size)?;
-        self.unsqueeze(2)?.avg_pool2d(of_rows(&options))?.squeeze(2)
+        self.unsqueeze(2)?.avg_pool2d(to_row_options(&options))?.squeeze(2)
     }
 
     /// Returns the mean of each window. For i64 it is rounded toward zero.
@@ -272,11 +272,11 @@ impl Tensor {
             return means(op, self, &options);
         }
         let op = AvgPool2d { window: options.window(), count_include_pad: options.count_include_pad };
-        match options.beyond(size) {
+        match options.overhangs(size) {
             [0, 0] => apply_one(op, &[self]),
-            beyond => {
+            overhang => {
                 options.windows("avg_pool2d", size)?;
-                mean_of_counted(self, op, beyond)
+                mean_with_overhang(self, op, overhang)
             }
         }
     }
@@ -304,7 +304,7 @@ impl Tensor {
             let planes = planes.avg_pool2d(options.over(|&[_, down, across]| [down, across]))?;
             let [_, _, oh, ow] = planes.sizes()?;
             let volumes =
-                planes.reshape([batch, channels, depth, oh * ow])?.avg_pool2d(of_planes(&options))?;
+                planes.reshape([batch, channels, depth, oh * ow])?.avg_pool2d(to_plane_options(&options))?;
             volumes.reshape([batch, channels, volumes.shape().dim(2), oh, ow])
         })
     }
@@ -348,9 +348,9 @@ impl Tensor {
     }
 }
 
-/// Returns means over windows that extend beyond the border by the rows and columns of `beyond`:
+/// Returns means over windows that extend beyond the border by the rows and columns of `overhang`:
 /// the mean over the whole window, divided by the fraction of elements that count.
-fn mean_of_counted(x: &Tensor, op: AvgPool2d, beyond: [usize; 2]) -> Result<Tensor> {
+fn mean_with_overhang(x: &Tensor, op: AvgPool2d, overhang: [usize; 2]) -> Result<Tensor> {
     let [_, _, height, width] = x.shape().to_array("avg_pool2d")?;
     let [top, left] = op.window.padding;
     let border = |x: &Tensor, value: f64| x.pad(&[[0, 0], [0, 0], [top, top], [left, left]], value);
@@ -358,8 +358,8 @@ fn mean_of_counted(x: &Tensor, op: AvgPool2d, beyond: [usize; 2]) -> Result<Tens
     let wide = border(&x.to_dtype(x.dtype().accumulator())?, 0.0)?;
     let ones = Tensor::ones([1, 1, height, width], wide.dtype(), x.device())?;
     let counted = border(&ones, if op.count_include_pad { 1.0 } else { 0.0 })?;
-    let share = apply_one(op.clone(), &[&behind(&counted, beyond, 0.0)?])?;
-    apply_one(op, &[&behind(&wide, beyond, 0.0)?])?.div(&share)?.to_dtype(x.dtype())
+    let counted_fraction = apply_one(op.clone(), &[&pad_end(&counted, overhang, 0.0)?])?;
+    apply_one(op, &[&pad_end(&wide, overhang, 0.0)?])?.div(&counted_fraction)?.to_dtype(x.dtype())
 }
 
 /// Returns sums along one axis after another, divided by the divisor.

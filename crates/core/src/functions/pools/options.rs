@@ -55,7 +55,7 @@ impl<const N: usize> PoolOptions<N> {
 
     /// Returns the number of elements along `axis` beyond the border of an image of `size` that the
     /// last window contains. It is 0 without [`ceil_mode`](PoolOptions::ceil_mode).
-    pub(crate) fn beyond_along(&self, axis: usize, size: usize) -> usize {
+    pub(crate) fn overhang(&self, axis: usize, size: usize) -> usize {
         if !self.ceil_mode {
             return 0;
         }
@@ -110,7 +110,7 @@ impl<const N: usize> PoolOptions<N> {
         let span = self.span(axis).ok_or_else(too_large)?;
         let padded = padding.checked_mul(2).and_then(|both| both.checked_add(size[axis]));
         let rest = padded
-            .and_then(|padded| padded.checked_add(self.beyond_along(axis, size[axis]))?.checked_sub(span))
+            .and_then(|padded| padded.checked_add(self.overhang(axis, size[axis]))?.checked_sub(span))
             .ok_or_else(too_large)?;
         let count = rest / stride + 1;
         Ok(SlidingWindow { kernel, stride, padding, dilation, size: size[axis], count })
@@ -121,7 +121,7 @@ impl<const N: usize> PoolOptions<N> {
     /// # Errors
     /// Returns an error if the windows do not fit, or if one is entirely in the padding.
     pub(super) fn windows(&self, op: &'static str, size: [usize; N]) -> Result<[AxisWindows; N]> {
-        let mut found = Vec::with_capacity(N);
+        let mut all_windows = Vec::with_capacity(N);
         for axis in 0..N {
             self.sliding(op, &size, axis)?;
         }
@@ -136,9 +136,9 @@ impl<const N: usize> PoolOptions<N> {
                     format!("a window ({window}) on an image of {size:?} lies entirely in the padding"),
                 )
             })?;
-            found.push(windows);
+            all_windows.push(windows);
         }
-        found.try_into().map_err(|_| Error::invalid(op, "as many windows as axes"))
+        all_windows.try_into().map_err(|_| Error::invalid(op, "as many windows as axes"))
     }
 
     /// Returns the divisor of each window along `axis`, which counts the padding if

@@ -2,7 +2,7 @@
 
 use super::spatial;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::functions::check_floating;
 use crate::op::{Saves, check};
 use crate::{Shape, Tensor};
@@ -74,15 +74,15 @@ fn unpooled<const N: usize>(
     }
     let y = no_grad(|| {
         let zeros = Tensor::zeros([x.shape().dim(0), x.shape().dim(1), places], x.dtype(), x.device())?;
-        index_told_as(op, || zeros.scatter(2, &in_rows(positions)?, &in_rows(x)?))?.reshape(shape)
+        with_index_error_op(op, || zeros.scatter(2, &in_rows(positions)?, &in_rows(x)?))?.reshape(shape)
     })?;
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
-        let mut found = Grads::from_elem(None, 2);
+        let mut input_grads = Grads::from_elem(None, 2);
         if let Some(dy) = &grads[0] {
             let dx = in_rows(dy)?.gather(2, &in_rows(context.input(1)?)?)?;
-            found[0] = Some(dx.reshape(*context.shape(0))?);
+            input_grads[0] = Some(dx.reshape(*context.shape(0))?);
         }
-        Ok(found)
+        Ok(input_grads)
     };
     let saves = Saves { inputs: 0b10, outputs: 0 };
     Ok(with_gradient(op, &[x, positions], vec![y], saves, rule)?.swap_remove(0))

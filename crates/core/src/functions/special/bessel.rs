@@ -10,11 +10,11 @@ use crate::{Result, Tensor};
 
 functions! {
     /// Returns the modified Bessel function of the first kind of order 0 of each element.
-    i0: |x| whole(&x.abs()?, 0), Tensor::i1;
+    i0: |x| unscaled(&x.abs()?, 0), Tensor::i1;
     /// Returns `e^-|x|` times [`i0`](Tensor::i0).
     i0e: |x| scaled(&x.abs()?, 0), i0e_grad;
     /// Returns the modified Bessel function of the first kind of order 1 of each element.
-    i1: |x| odd(x, |size| whole(size, 1)), i1_grad;
+    i1: |x| odd(x, |size| unscaled(size, 1)), i1_grad;
     /// Returns `e^-|x|` times [`i1`](Tensor::i1).
     i1e: |x| odd(x, |size| scaled(size, 1)), i1e_grad;
 }
@@ -100,7 +100,7 @@ const I1_SHORT: [f64; 7] = [
 
 /// `e^-x x^1.5 (I_0(x) - I_1(x))` for `8 <= x` as powers of `16 / x - 1`. Relative error below
 /// 1e-16.
-const GAP: [f64; 27] = [
+const DIFFERENCE: [f64; 27] = [
     0.20444880670617194,
     0.0053132601242861606,
     0.0003739692873425731,
@@ -131,7 +131,7 @@ const GAP: [f64; 27] = [
 ];
 
 /// The same with an error of 2e-8, for f32.
-const GAP_SHORT: [f64; 8] = [
+const DIFFERENCE_SHORT: [f64; 8] = [
     0.2044488071073136,
     0.0053132612559743135,
     0.00037395738810840393,
@@ -159,58 +159,58 @@ fn power_series(size: &Tensor, order: u32) -> Result<(Tensor, Tensor)> {
 
 /// Returns a polynomial in `16 / x - 1` divided by `sqrt(x)`, and x, both with x clamped to at
 /// least [`NEAR`].
-fn far_series(size: &Tensor, long: &[f64], short: &[f64]) -> Result<(Tensor, Tensor)> {
+fn asymptotic_series(size: &Tensor, long: &[f64], short: &[f64]) -> Result<(Tensor, Tensor)> {
     let far = size.maximum_scalar(NEAR)?;
     let t = far.rdiv_scalar(2.0 * NEAR)?.sub_scalar(1)?;
     Ok((polynomial(&t, for_dtype(size, long, short))?.div(&far.sqrt()?)?, far))
 }
 
 /// Returns `e^-x I(x)` for x of at least [`NEAR`].
-fn scaled_far(size: &Tensor, order: u32) -> Result<Tensor> {
+fn scaled_asymptotic(size: &Tensor, order: u32) -> Result<Tensor> {
     let (long, short): (&[f64], &[f64]) = if order == 0 { (&I0, &I0_SHORT) } else { (&I1, &I1_SHORT) };
-    Ok(far_series(size, long, short)?.0)
+    Ok(asymptotic_series(size, long, short)?.0)
 }
 
 /// Returns `e^-x I(x)` for x of at least 0.
 fn scaled(size: &Tensor, order: u32) -> Result<Tensor> {
     let (sum, near) = power_series(size, order)?;
-    size.gt_scalar(NEAR)?.where_(&scaled_far(size, order)?, &sum.mul(&near.neg()?.exp()?)?)
+    size.gt_scalar(NEAR)?.where_(&scaled_asymptotic(size, order)?, &sum.mul(&near.neg()?.exp()?)?)
 }
 
 /// Returns `e^x y`, where y has the magnitude of `e^-x I(x)`. `e^x` may overflow where the product
 /// does not.
-fn grown(size: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn times_exp(size: &Tensor, y: &Tensor) -> Result<Tensor> {
     let root = size.mul_scalar(0.5)?.exp()?;
     root.mul(&root.mul(y)?)?.masked_fill(&size.eq_scalar(f64::INFINITY)?, f64::INFINITY)
 }
 
 /// Returns `I(x)` for x of at least 0.
-fn whole(size: &Tensor, order: u32) -> Result<Tensor> {
+fn unscaled(size: &Tensor, order: u32) -> Result<Tensor> {
     let (sum, _) = power_series(size, order)?;
-    size.gt_scalar(NEAR)?.where_(&grown(size, &scaled_far(size, order)?)?, &sum)
+    size.gt_scalar(NEAR)?.where_(&times_exp(size, &scaled_asymptotic(size, order)?)?, &sum)
 }
 
 /// Returns `sign(x) e^-|x| (I_1(|x|) - I_0(|x|))`. At 0, where it jumps from 1 to -1, it is 0, and
 /// its derivative is that of `e^-|x| I_1(x)`, as in PyTorch.
 fn i0e_grad(x: &Tensor) -> Result<Tensor> {
-    let value = |x: &Tensor| gap_value(&x.abs()?)?.mul(&x.sign()?)?.neg();
+    let value = |x: &Tensor| difference_value(&x.abs()?)?.mul(&x.sign()?)?.neg();
     unary("i0e_grad", x, value, |x| {
         let size = x.abs()?;
-        gap(&size)?.mul_scalar(2)?.sub(&ratio(&size)?)?.masked_fill(&x.eq_scalar(0)?, 0.5)
+        scaled_difference(&size)?.mul_scalar(2)?.sub(&ratio(&size)?)?.masked_fill(&x.eq_scalar(0)?, 0.5)
     })
 }
 
 /// Returns `e^-x (I_0(x) - I_1(x))` for x of at least 0. The plain difference would lose digits by
 /// cancellation where x is large.
-fn gap(size: &Tensor) -> Result<Tensor> {
-    unary("i1e_grad", size, gap_value, |x| ratio(x)?.sub(&gap(x)?.mul_scalar(2)?))
+fn scaled_difference(size: &Tensor) -> Result<Tensor> {
+    unary("i1e_grad", size, difference_value, |x| ratio(x)?.sub(&scaled_difference(x)?.mul_scalar(2)?))
 }
 
-fn gap_value(size: &Tensor) -> Result<Tensor> {
+fn difference_value(size: &Tensor) -> Result<Tensor> {
     let (sum, near) = power_series(size, 0)?;
     let below = sum.sub(&power_series(size, 1)?.0)?.mul(&near.neg()?.exp()?)?;
-    let (found, far) = far_series(size, &GAP, &GAP_SHORT)?;
-    size.gt_scalar(NEAR)?.where_(&found.div(&far)?, &below)
+    let (value, far) = asymptotic_series(size, &DIFFERENCE, &DIFFERENCE_SHORT)?;
+    size.gt_scalar(NEAR)?.where_(&value.div(&far)?, &below)
 }
 
 /// Returns `e^-x I_1(x) / x` for x of at least 0; 1/2 at 0.
@@ -222,10 +222,10 @@ fn ratio(size: &Tensor) -> Result<Tensor> {
 /// Returns `I_0(x) - I_1(x) / x` (DLMF 10.29.2).
 fn i1_grad(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
-    grown(&size, &size.i0e()?.sub(&ratio(&size)?)?)
+    times_exp(&size, &size.i0e()?.sub(&ratio(&size)?)?)
 }
 
 fn i1e_grad(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
-    gap(&size)?.sub(&ratio(&size)?)
+    scaled_difference(&size)?.sub(&ratio(&size)?)
 }

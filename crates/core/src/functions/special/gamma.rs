@@ -1,6 +1,6 @@
 //! The logarithm of the gamma function, its derivative, and the multivariate gamma function.
 
-use super::{for_dtype, past_whole, polynomial};
+use super::{for_dtype, offset_from_integer, polynomial};
 use crate::anomaly::in_function;
 use crate::functions::in_accumulator;
 use crate::{DType, Error, Result, Tensor};
@@ -113,16 +113,16 @@ const STIRLING: [f64; 8] = [
 /// computed from the distance to the nearest integer.
 fn lgamma_value(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
-    let found = lgamma_of_positive(&size)?;
-    let sine = past_whole(&size)?.mul_scalar(PI)?.sin()?.abs()?;
-    let reflected = sine.log()?.add(&size.log()?)?.add(&found)?.rsub_scalar(PI.ln())?;
+    let value = lgamma_of_positive(&size)?;
+    let sine = offset_from_integer(&size)?.mul_scalar(PI)?.sin()?.abs()?;
+    let reflected = sine.log()?.add(&size.log()?)?.add(&value)?.rsub_scalar(PI.ln())?;
     // Poles. Where the function of the magnitude is infinite, all numbers are integers and
     // therefore poles.
     let reflected = reflected.masked_fill(&size.eq(&size.round()?)?, f64::INFINITY)?;
     // Below 1e-20 the function is -log |x| for both signs, and pi times a subnormal number has few
     // digits.
     let is_reflected = x.lt_scalar(0)?.logical_and(&size.ge_scalar(1e-20)?)?;
-    is_reflected.where_(&reflected, &found)
+    is_reflected.where_(&reflected, &value)
 }
 
 fn lgamma_of_positive(size: &Tensor) -> Result<Tensor> {
@@ -147,10 +147,10 @@ fn lgamma_below(size: &Tensor) -> Result<Tensor> {
     }
     let (below, middle) = (near.lt_scalar(0.5)?, near.lt_scalar(1.5)?);
     let z = below.where_(&near, &middle.where_(&near.sub_scalar(1)?, &near.sub_scalar(2)?)?)?;
-    let found = polynomial(&z, for_dtype(size, &LGAMMA[..], &LGAMMA_SHORT[..]))?.mul(&z)?;
+    let value = polynomial(&z, for_dtype(size, &LGAMMA[..], &LGAMMA_SHORT[..]))?.mul(&z)?;
     let factor = middle.where_(&near, &product)?.log()?;
-    let found = middle.where_(&found.sub(&factor)?, &found.add(&factor)?)?;
-    below.where_(&found.sub(&near.log1p()?)?, &found)
+    let value = middle.where_(&value.sub(&factor)?, &value.add(&factor)?)?;
+    below.where_(&value.sub(&near.log1p()?)?, &value)
 }
 
 /// The zero of digamma as a sum of three numbers, the first of which has few digits (OEIS A030169).
@@ -212,15 +212,15 @@ const DIGAMMA_FAR: [f64; 9] = [
 /// Returns `digamma(1 - x) - pi / tan(pi x)` for negative numbers.
 fn digamma_value(x: &Tensor) -> Result<Tensor> {
     let negative = x.lt_scalar(0)?;
-    let found = digamma_of_positive(&negative.where_(&x.rsub_scalar(1)?, x)?)?;
-    let rest = past_whole(&x.abs()?)?;
+    let value = digamma_of_positive(&negative.where_(&x.rsub_scalar(1)?, x)?)?;
+    let rest = offset_from_integer(&x.abs()?)?;
     let angle = rest.mul_scalar(PI)?;
     let cotangent = angle.cos()?.div(&angle.sin()?)?.mul_scalar(PI)?;
     // Pi times a subnormal number has few digits.
     let cotangent = rest.abs()?.lt_scalar(1e-10)?.where_(&rest.recip()?, &cotangent)?;
-    let reflected = found.add(&cotangent)?.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
-    let found = negative.where_(&reflected, &found)?;
-    x.eq_scalar(0)?.where_(&x.recip()?.neg()?, &found)
+    let reflected = value.add(&cotangent)?.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
+    let value = negative.where_(&reflected, &value)?;
+    x.eq_scalar(0)?.where_(&x.recip()?.neg()?, &value)
 }
 
 fn digamma_of_positive(size: &Tensor) -> Result<Tensor> {

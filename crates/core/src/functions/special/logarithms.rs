@@ -1,6 +1,6 @@
 //! Powers of two, logarithms with factors, and the sinc function.
 
-use super::{past_whole, polynomial};
+use super::{offset_from_integer, polynomial};
 use crate::functions::{binary, unary};
 use crate::{Result, Tensor};
 use std::f64::consts::{LN_2, LN_10, PI};
@@ -17,7 +17,7 @@ functions! {
     /// 0, -inf below.
     entr: entropy, |x| x.log()?.add_scalar(1)?.neg();
     /// Returns `sin(pi x) / (pi x)` of each element: 1 at 0, and 0 at all other integers.
-    sinc: cardinal_sine, cardinal_sine_grad;
+    sinc: sinc_value, sinc_grad;
 }
 
 /// Returns the logarithm to a base whose natural logarithm is `scale`: an integer where that power
@@ -37,7 +37,7 @@ impl Tensor {
     /// Returns an error if the dtype is not floating-point.
     pub fn logit(&self, eps: Option<f64>) -> Result<Tensor> {
         let eps = eps.filter(|&eps| eps >= 0.0);
-        unary("logit", self, move |x| log_odds(&kept(x, eps)?), move |x| log_odds_grad(x, eps))
+        unary("logit", self, move |x| log_odds(&clamp_to_eps(x, eps)?), move |x| log_odds_grad(x, eps))
     }
 
     /// Returns `self * log(other)`, with broadcasting. Where this tensor is 0 the result is 0,
@@ -66,15 +66,15 @@ impl Tensor {
 
 fn entropy(x: &Tensor) -> Result<Tensor> {
     let above = x.mul(&x.log()?)?.neg()?;
-    let found = above.masked_fill(&x.eq_scalar(0)?, 0)?;
-    found.masked_fill(&x.lt_scalar(0)?, f64::NEG_INFINITY)
+    let value = above.masked_fill(&x.eq_scalar(0)?, 0)?;
+    value.masked_fill(&x.lt_scalar(0)?, f64::NEG_INFINITY)
 }
 
 /// Returns `x * logarithm`, and 0 where x is 0 and y is not NaN.
 fn product(x: &Tensor, y: &Tensor, logarithm: &Tensor) -> Result<Tensor> {
     let empty = x.eq_scalar(0)?.logical_and(&y.eq(y)?)?;
-    let found = x.mul(logarithm)?;
-    empty.where_(&found.scalar_like(0)?, &found)
+    let value = x.mul(logarithm)?;
+    empty.where_(&value.scalar_like(0)?, &value)
 }
 
 /// Returns `log(y)`, and 0 where x is 0 and y is not positive.
@@ -96,7 +96,7 @@ fn ratio(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 
 /// Clamps `x` to `eps` and `1 - eps`. If these bounds cross, the lower one takes precedence, as in
 /// PyTorch.
-fn kept(x: &Tensor, eps: Option<f64>) -> Result<Tensor> {
+fn clamp_to_eps(x: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     let Some(eps) = eps else { return Ok(x.clone()) };
     let high = x.gt_scalar(1.0 - eps)?.where_(&x.full_like(1.0 - eps)?, x)?;
     x.lt_scalar(eps)?.where_(&x.full_like(eps)?, &high)
@@ -111,32 +111,32 @@ fn log_odds(x: &Tensor) -> Result<Tensor> {
 
 /// Returns `1 / (x (1 - x))`: 0 beyond the bounds of `eps`, NaN outside 0 to 1.
 fn log_odds_grad(x: &Tensor, eps: Option<f64>) -> Result<Tensor> {
-    let (low, beyond) = eps.map_or((0.0, f64::NAN), |eps| (eps, 0.0));
+    let (low, outside_grad) = eps.map_or((0.0, f64::NAN), |eps| (eps, 0.0));
     let outside = x.lt_scalar(low)?.logical_or(&x.gt_scalar(1.0 - low)?)?;
     // Masked before and after, so that elements that are not selected have a finite gradient.
     let inside = x.masked_fill(&outside, 0.5)?;
-    inside.mul(&inside.rsub_scalar(1)?)?.recip()?.masked_fill(&outside, beyond)
+    inside.mul(&inside.rsub_scalar(1)?)?.recip()?.masked_fill(&outside, outside_grad)
 }
 
 /// Returns `(-1)^n` for the integer n nearest to x.
-fn whole_sign(x: &Tensor) -> Result<Tensor> {
+fn sign_of_parity(x: &Tensor) -> Result<Tensor> {
     x.round()?.remainder_scalar(2)?.mul_scalar(-2)?.add_scalar(1)
 }
 
 /// Computes the sine from the distance to the nearest integer: the rounding error of `pi x` would
 /// exceed that distance for large x.
-fn cardinal_sine(x: &Tensor) -> Result<Tensor> {
-    let sine = past_whole(x)?.mul_scalar(PI)?.sin()?.mul(&whole_sign(x)?)?;
+fn sinc_value(x: &Tensor) -> Result<Tensor> {
+    let sine = offset_from_integer(x)?.mul_scalar(PI)?.sin()?.mul(&sign_of_parity(x)?)?;
     let zero = x.eq_scalar(0)?;
     sine.div(&x.masked_fill(&zero, 1)?.mul_scalar(PI)?)?.masked_fill(&zero, 1)
 }
 
 /// Returns `(cos(pi x) - sinc(x)) / x`. Near 0, where the difference cancels, uses the Taylor
 /// series in `(pi x)^2`.
-fn cardinal_sine_grad(x: &Tensor) -> Result<Tensor> {
+fn sinc_grad(x: &Tensor) -> Result<Tensor> {
     let near = x.abs()?.lt_scalar(0.5)?;
     let away = x.masked_fill(&near, 1)?;
-    let cosine = past_whole(&away)?.mul_scalar(PI)?.cos()?.mul(&whole_sign(&away)?)?;
+    let cosine = offset_from_integer(&away)?.mul_scalar(PI)?.cos()?.mul(&sign_of_parity(&away)?)?;
     let far = cosine.sub(&away.sinc()?)?.div(&away)?;
     // d/du of the sum of `(-1)^k u^2k / (2k+1)!` is u times the sum of
     // `(-1)^k 2k u^(2k-2) / (2k+1)!`.

@@ -47,12 +47,12 @@ fn for_dtype<'a, T: ?Sized>(x: &Tensor, long: &'a T, short: &'a T) -> &'a T {
 
 /// Evaluates an odd function from its values for `|x|`. Preserves the sign of zeros and NaN.
 fn odd(x: &Tensor, of_size: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let found = of_size(&x.abs()?)?;
-    let below = x.lt_scalar(0)?.where_(&found.neg()?, x)?;
-    x.gt_scalar(0)?.where_(&found, &below)
+    let value = of_size(&x.abs()?)?;
+    let below = x.lt_scalar(0)?.where_(&value.neg()?, x)?;
+    x.gt_scalar(0)?.where_(&value, &below)
 }
 
 /// Returns `x` minus the nearest integer, which is exact.
-fn past_whole(x: &Tensor) -> Result<Tensor> {
+fn offset_from_integer(x: &Tensor) -> Result<Tensor> {
     x.sub(&x.round()?)
 }

@@ -8,32 +8,32 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
 
 functions! {
     /// Returns `1 - erf(x)` of each element, accurate to the last digits where `erf(x)` is near 1.
-    erfc: complement, |x| bell(x)?.mul_scalar(-2.0 / PI.sqrt());
+    erfc: erfc_value, |x| gaussian(x)?.mul_scalar(-2.0 / PI.sqrt());
     /// Returns `e^(x^2) erfc(x)` of each element.
-    erfcx: scaled_complement, slope;
+    erfcx: erfcx_value, erfcx_grad;
     /// Returns the inverse error function of each element. It is infinite at -1 and 1, and NaN
     /// outside. Uses the approximation of [`ndtri`](Tensor::ndtri).
-    erfinv: error_quantile, erfinv_grad;
+    erfinv: erfinv_value, erfinv_grad;
     /// Returns the distribution function of the normal distribution, which is the probability of
     /// values below each element: `erfc(-x / sqrt(2)) / 2`.
-    ndtr: normal, |x| half_bell(x)?.mul_scalar(1.0 / TAU.sqrt());
+    ndtr: ndtr_value, |x| half_gaussian(x)?.mul_scalar(1.0 / TAU.sqrt());
     /// Returns the inverse of the normal distribution function of each element. It is infinite at 0
     /// and 1, and NaN outside (Wichura, "Algorithm AS 241: The Percentage Points of the Normal
     /// Distribution", Applied Statistics 37, 1988).
-    ndtri: normal_quantile, ndtri_grad;
+    ndtri: ndtri_value, ndtri_grad;
     /// Returns the logarithm of the normal distribution function, which is finite where the
     /// function itself underflows to 0.
-    log_ndtr: log_normal, log_ndtr_grad;
+    log_ndtr: log_ndtr_value, log_ndtr_grad;
 }
 
 /// Returns `e^(-x^2)`.
-fn bell(x: &Tensor) -> Result<Tensor> {
-    unary("bell", x, |x| power_of_square(x, -1.0), |x| bell(x)?.mul(&x.mul_scalar(-2)?))
+fn gaussian(x: &Tensor) -> Result<Tensor> {
+    unary("bell", x, |x| power_of_square(x, -1.0), |x| gaussian(x)?.mul(&x.mul_scalar(-2)?))
 }
 
 /// Returns `e^(-x^2 / 2)`.
-fn half_bell(x: &Tensor) -> Result<Tensor> {
-    unary("half_bell", x, |x| power_of_square(x, -0.5), |x| half_bell(x)?.mul(&x.neg()?))
+fn half_gaussian(x: &Tensor) -> Result<Tensor> {
+    unary("half_bell", x, |x| power_of_square(x, -0.5), |x| half_gaussian(x)?.mul(&x.neg()?))
 }
 
 /// Returns `e^(f x^2) = e^(f h^2) e^(f (x-h)(x+h))` for f of 1 or 1/2 with either sign. h has so
@@ -56,7 +56,7 @@ fn power_of_square(x: &Tensor, factor: f64) -> Result<Tensor> {
 /// with `t^0`: the expansion of Shepherd and Laframboise ("Chebyshev Approximation of (1 + 2x)
 /// exp(x^2) erfc x in 0 <= x < infinity", Mathematics of Computation 36, 1981), with coefficients
 /// computed with 50 digits. Relative error below 1e-16.
-const SCALED: [f64; 26] = [
+const SCALED_ERFC: [f64; 26] = [
     1.2375126308378275,
     -0.14024059858554702,
     0.0035854154854644293,
@@ -86,7 +86,7 @@ const SCALED: [f64; 26] = [
 ];
 
 /// The same with an error of 5e-9, for f32.
-const SCALED_SHORT: [f64; 13] = [
+const SCALED_ERFC_SHORT: [f64; 13] = [
     1.2375126300326993,
     -0.1402406583213864,
     0.00358549531406309,
@@ -102,30 +102,31 @@ const SCALED_SHORT: [f64; 13] = [
     2.2046718905694024e-05,
 ];
 
-/// Returns `e^(x^2) erfc(x)` for x of at least 0, by [`SCALED`].
-fn scaled(size: &Tensor) -> Result<Tensor> {
-    let sum = polynomial(&shifted(size)?, for_dtype(size, &SCALED[..], &SCALED_SHORT[..]))?;
+/// Returns `e^(x^2) erfc(x)` for x of at least 0, by [`SCALED_ERFC`].
+fn scaled_erfc(size: &Tensor) -> Result<Tensor> {
+    let sum =
+        polynomial(&chebyshev_variable(size)?, for_dtype(size, &SCALED_ERFC[..], &SCALED_ERFC_SHORT[..]))?;
     sum.div(&size.add_scalar(0.5)?)?.mul_scalar(0.5)
 }
 
 /// Returns `(x - 3.75) / (x + 3.75)`, and 1 at infinity.
-fn shifted(size: &Tensor) -> Result<Tensor> {
+fn chebyshev_variable(size: &Tensor) -> Result<Tensor> {
     let size = size.clamp(0.0, 1e18)?;
     size.sub_scalar(3.75)?.div(&size.add_scalar(3.75)?)
 }
 
-/// Returns `1 - erf(x)`: directly below 0.5, where it has all digits, otherwise by [`SCALED`].
-fn complement(x: &Tensor) -> Result<Tensor> {
+/// Returns `1 - erf(x)`: directly below 0.5, where it has all digits, otherwise by [`SCALED_ERFC`].
+fn erfc_value(x: &Tensor) -> Result<Tensor> {
     let size = x.maximum_scalar(0)?;
-    let far = power_of_square(&size, -1.0)?.mul(&scaled(&size)?)?;
+    let far = power_of_square(&size, -1.0)?.mul(&scaled_erfc(&size)?)?;
     x.lt_scalar(0.5)?.where_(&x.erf()?.rsub_scalar(1)?, &far)
 }
 
 /// Returns `e^(x^2) erfc(x)`. For negative x it is `2 e^(x^2)` minus the value at `-x`.
-fn scaled_complement(x: &Tensor) -> Result<Tensor> {
-    let found = scaled(&x.abs()?)?;
-    let below = power_of_square(x, 1.0)?.mul_scalar(2)?.sub(&found)?;
-    x.lt_scalar(0)?.where_(&below, &found)
+fn erfcx_value(x: &Tensor) -> Result<Tensor> {
+    let value = scaled_erfc(&x.abs()?)?;
+    let below = power_of_square(x, 1.0)?.mul_scalar(2)?.sub(&value)?;
+    x.lt_scalar(0)?.where_(&below, &value)
 }
 
 /// `(1 + 2x)^2 (1 - sqrt(pi) x e^(x^2) erfc(x))` for `0 <= x` as powers of
@@ -183,39 +184,40 @@ const ERFCX_GRAD_SHORT: [f64; 15] = [
 
 /// Returns the derivative of `erfcx`, `2 x erfcx(x) - 2 / sqrt(pi)` (DLMF 7.10.1), without the
 /// cancellation of this formula where x is large.
-fn slope(x: &Tensor) -> Result<Tensor> {
-    let again = |x: &Tensor| x.erfcx()?.add(&slope(x)?.mul(x)?)?.mul_scalar(2);
-    unary("erfcx_grad", x, erfcx_grad_value, again)
+fn erfcx_grad(x: &Tensor) -> Result<Tensor> {
+    let second = |x: &Tensor| x.erfcx()?.add(&erfcx_grad(x)?.mul(x)?)?.mul_scalar(2);
+    unary("erfcx_grad", x, erfcx_grad_value, second)
 }
 
 fn erfcx_grad_value(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
-    let sum = polynomial(&shifted(&size)?, for_dtype(x, &ERFCX_GRAD[..], &ERFCX_GRAD_SHORT[..]))?;
+    let sum = polynomial(&chebyshev_variable(&size)?, for_dtype(x, &ERFCX_GRAD[..], &ERFCX_GRAD_SHORT[..]))?;
     // Divides twice, because the square might overflow.
     let part = size.add_scalar(0.5)?;
     let above = sum.div(&part)?.div(&part)?.mul_scalar(-0.5 / PI.sqrt())?;
-    let below = scaled_complement(x)?.mul(x)?.mul_scalar(2)?.sub_scalar(2.0 / PI.sqrt())?;
+    let below = erfcx_value(x)?.mul(x)?.mul_scalar(2)?.sub_scalar(2.0 / PI.sqrt())?;
     x.lt_scalar(0)?.where_(&below, &above)
 }
 
-/// Returns the probability of values above x. For x of at least 0.7 it is computed by [`SCALED`]
-/// and has all digits.
+/// Returns the probability of values above x. For x of at least 0.7 it is computed by
+/// [`SCALED_ERFC`] and has all digits.
 fn upper_tail(x: &Tensor) -> Result<Tensor> {
     let size = x.maximum_scalar(0)?;
-    let far =
-        power_of_square(&size, -0.5)?.mul(&scaled(&size.mul_scalar(FRAC_1_SQRT_2)?)?)?.mul_scalar(0.5)?;
+    let far = power_of_square(&size, -0.5)?
+        .mul(&scaled_erfc(&size.mul_scalar(FRAC_1_SQRT_2)?)?)?
+        .mul_scalar(0.5)?;
     let near = x.mul_scalar(FRAC_1_SQRT_2)?.erf()?.rsub_scalar(1)?.mul_scalar(0.5)?;
     x.lt_scalar(0.7)?.where_(&near, &far)
 }
 
-fn normal(x: &Tensor) -> Result<Tensor> {
+fn ndtr_value(x: &Tensor) -> Result<Tensor> {
     upper_tail(&x.neg()?)
 }
 
 /// Computes values below -1 by `erfcx`, which does not underflow.
-fn log_normal(x: &Tensor) -> Result<Tensor> {
+fn log_ndtr_value(x: &Tensor) -> Result<Tensor> {
     let size = x.neg()?.maximum_scalar(0)?;
-    let scaled = scaled(&size.mul_scalar(FRAC_1_SQRT_2)?)?;
+    let scaled = scaled_erfc(&size.mul_scalar(FRAC_1_SQRT_2)?)?;
     let below = scaled.mul_scalar(0.5)?.log()?.sub(&size.mul_scalar(0.5)?.mul(&size)?)?;
     x.lt_scalar(-1)?.where_(&below, &upper_tail(x)?.neg()?.log1p()?)
 }
@@ -227,7 +229,7 @@ fn log_ndtr_grad(x: &Tensor) -> Result<Tensor> {
     let size = is_below.where_(&x.neg()?, &zero)?;
     let below = size.mul_scalar(FRAC_1_SQRT_2)?.erfcx()?.rdiv_scalar((2.0 / PI).sqrt())?;
     let x = is_below.where_(&zero, x)?;
-    let above = half_bell(&x)?.div(&x.ndtr()?)?.mul_scalar(1.0 / TAU.sqrt())?;
+    let above = half_gaussian(&x)?.div(&x.ndtr()?)?.mul_scalar(1.0 / TAU.sqrt())?;
     is_below.where_(&below, &above)
 }
 
@@ -315,11 +317,11 @@ fn quantile(center: &Tensor, tail: &Tensor) -> Result<Tensor> {
     center.abs()?.le_scalar(0.425)?.where_(&middle, &outer)
 }
 
-fn normal_quantile(x: &Tensor) -> Result<Tensor> {
+fn ndtri_value(x: &Tensor) -> Result<Tensor> {
     quantile(&x.sub_scalar(0.5)?, &tail(x)?)
 }
 
-fn error_quantile(x: &Tensor) -> Result<Tensor> {
+fn erfinv_value(x: &Tensor) -> Result<Tensor> {
     let tail = x.abs()?.rsub_scalar(1)?.mul_scalar(0.5)?;
     quantile(&x.mul_scalar(0.5)?, &tail)?.mul_scalar(FRAC_1_SQRT_2)
 }
@@ -334,13 +336,13 @@ fn tail(x: &Tensor) -> Result<Tensor> {
 fn ndtri_grad(x: &Tensor) -> Result<Tensor> {
     let tail = tail(x)?;
     let scaled = x.ndtri()?.abs()?.mul_scalar(FRAC_1_SQRT_2)?.erfcx()?;
-    let found = scaled.div(&tail)?.mul_scalar((PI / 2.0).sqrt())?;
-    found.masked_fill(&tail.eq_scalar(0)?, f64::INFINITY)
+    let value = scaled.div(&tail)?.mul_scalar((PI / 2.0).sqrt())?;
+    value.masked_fill(&tail.eq_scalar(0)?, f64::INFINITY)
 }
 
 /// Returns `sqrt(pi) / 2 e^(y^2) = sqrt(pi) / 2 erfcx(|y|) / (1 - |x|)`.
 fn erfinv_grad(x: &Tensor) -> Result<Tensor> {
     let tail = x.abs()?.rsub_scalar(1)?;
-    let found = x.erfinv()?.abs()?.erfcx()?.div(&tail)?.mul_scalar(PI.sqrt() / 2.0)?;
-    found.masked_fill(&tail.eq_scalar(0)?, f64::INFINITY)
+    let value = x.erfinv()?.abs()?.erfcx()?.div(&tail)?.mul_scalar(PI.sqrt() / 2.0)?;
+    value.masked_fill(&tail.eq_scalar(0)?, f64::INFINITY)
 }

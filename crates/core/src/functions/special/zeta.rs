@@ -1,6 +1,6 @@
 //! The Hurwitz zeta function and the derivatives of digamma.
 
-use super::{for_dtype, past_whole};
+use super::{for_dtype, offset_from_integer};
 use crate::functions::{binary, unary};
 use crate::{DType, Error, Result, Tensor};
 use std::f64::consts::{LN_2, TAU};
@@ -47,20 +47,20 @@ fn zeta_grad(order: &Tensor, x: &Tensor) -> Result<Tensor> {
 }
 
 fn zeta_value(order: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let found = everywhere(order, x, Units::ONE)?;
+    let value = hurwitz_zeta(order, x, Units::ONE)?;
     let fraction = order.ne(&order.floor()?)?.logical_and(&x.lt_scalar(0)?)?;
-    let found = found.masked_fill(&fraction, f64::NAN)?;
+    let value = value.masked_fill(&fraction, f64::NAN)?;
     let pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
-    let found = found.masked_fill(&pole.logical_or(&order.eq_scalar(1)?)?, f64::INFINITY)?;
-    found.masked_fill(&order.lt_scalar(1)?, f64::NAN)
+    let value = value.masked_fill(&pole.logical_or(&order.eq_scalar(1)?)?, f64::INFINITY)?;
+    value.masked_fill(&order.lt_scalar(1)?, f64::NAN)
 }
 
 fn polygamma_value(x: &Tensor, order: i64) -> Result<Tensor> {
     let power = x.scalar_like(order as f64 + 1.0)?;
-    let found = everywhere(&power, x, Units::of_factorial(order, x.dtype() == DType::F64))?;
+    let value = hurwitz_zeta(&power, x, Units::of_factorial(order, x.dtype() == DType::F64))?;
     let pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
-    let found = found.masked_fill(&pole, f64::INFINITY)?;
-    if order % 2 == 0 { found.neg() } else { Ok(found) }
+    let value = value.masked_fill(&pole, f64::INFINITY)?;
+    if order % 2 == 0 { value.neg() } else { Ok(value) }
 }
 
 /// The factor of the terms of a sum of powers.
@@ -95,16 +95,16 @@ impl Units {
         if self.halvings > 0 { self } else { Units { factor: self.factor.sqrt(), halvings: 1, ..self } }
     }
 
-    /// Returns `x^power` in these units, times `share`, which may be small where the power
+    /// Returns `x^power` in these units, times `fraction`, which may be small where the power
     /// overflows.
-    fn term(self, x: &Tensor, power: &Tensor, share: Option<&Tensor>) -> Result<Tensor> {
+    fn term(self, x: &Tensor, power: &Tensor, fraction: Option<&Tensor>) -> Result<Tensor> {
         let part = power.mul_scalar(2f64.powi(-self.halvings))?;
         let mut root = x.div_scalar(self.scale)?.pow(&part)?.mul_scalar(self.factor)?;
         for _ in 1..self.halvings {
             root = root.square()?;
         }
-        let found = share.map_or_else(|| Ok(root.clone()), |share| root.mul(share))?;
-        if self.halvings == 0 { Ok(found) } else { found.mul(&root) }
+        let value = fraction.map_or_else(|| Ok(root.clone()), |fraction| root.mul(fraction))?;
+        if self.halvings == 0 { Ok(value) } else { value.mul(&root) }
     }
 }
 
@@ -140,23 +140,23 @@ fn log_factorial(n: i64) -> f64 {
 /// r and x: `zeta(s, |r|) ± zeta(s, 1 - |r|)`, with the sign of r if the order is odd. Zeta of a
 /// negative x is this sum without `±zeta(s, 1 - x)`. Halfway between two poles the difference
 /// vanishes and only that term remains, so differences are summed term by term.
-fn everywhere(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
+fn hurwitz_zeta(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
     let negative = x.lt_scalar(0)?;
-    let beyond = series(order, &negative.where_(&x.rsub_scalar(1)?, x)?, units)?;
-    let rest = past_whole(x)?;
-    let near = rest.abs()?;
+    let of_positive = series(order, &negative.where_(&x.rsub_scalar(1)?, x)?, units)?;
+    let offset = offset_from_integer(x)?;
+    let near = offset.abs()?;
     // Exact near 1/2.
-    let apart = near.rsub_scalar(0.5)?.mul_scalar(2)?;
-    let difference = difference_of_series(order, &near, &apart, units)?;
+    let shift = near.rsub_scalar(0.5)?.mul_scalar(2)?;
+    let difference = difference_of_series(order, &near, &shift, units)?;
     let sum = series(order, &near.rsub_scalar(1)?, units)?.mul_scalar(2)?.add(&difference)?;
-    let signed = rest.lt_scalar(0)?.where_(&difference.neg()?, &difference)?;
+    let signed = offset.lt_scalar(0)?.where_(&difference.neg()?, &difference)?;
     let half = order.mul_scalar(0.5)?;
     let is_odd = half.ne(&half.floor()?)?;
     let all = is_odd.where_(&signed, &sum)?;
-    let reflected = all.sub(&is_odd.where_(&beyond.neg()?, &beyond)?)?;
+    let reflected = all.sub(&is_odd.where_(&of_positive.neg()?, &of_positive)?)?;
     // The sum over all k overflows first, and the other sum may be infinite with the opposite sign.
     let reflected = all.abs()?.eq_scalar(f64::INFINITY)?.where_(&all, &reflected)?;
-    negative.where_(&reflected, &beyond)
+    negative.where_(&reflected, &of_positive)
 }
 
 /// `B_2j / (2j)!` with the Bernoulli numbers, starting with `j = 1`.
@@ -175,7 +175,7 @@ const BERNOULLI: [f64; 11] = [
 ];
 
 /// Returns the number of terms before the integral, and the number of corrections after it.
-fn lengths(x: &Tensor) -> (u8, usize) {
+fn term_counts(x: &Tensor) -> (u8, usize) {
     *for_dtype(x, &(10, 11), &(5, 6))
 }
 
@@ -185,7 +185,7 @@ fn lengths(x: &Tensor) -> (u8, usize) {
 /// For large x the sum is about `x` times as large as its terms, which may underflow where the sum
 /// does not. There it is computed from its integral.
 fn series(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
-    let (terms, corrections) = lengths(x);
+    let (terms, corrections) = term_counts(x);
     let from = x.add_scalar(f64::from(terms))?;
     let power = order.neg()?;
     let last = units.term(&from, &power, None)?;
@@ -197,7 +197,7 @@ fn series(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
         sum = sum.add(&units.term(&x.add_scalar(f64::from(k))?, &power, None)?)?;
     }
     let sum = with_first(&units.term(x, &power, None)?, &sum)?;
-    x.ge(&order.add_scalar(FAR)?)?.where_(&far_series(order, x, units, corrections)?, &sum)
+    x.ge(&order.add_scalar(FAR)?)?.where_(&asymptotic_sum(order, x, units, corrections)?, &sum)
 }
 
 /// Returns the first term plus the sum of the others. Where the first term is infinite, the sum is
@@ -207,52 +207,52 @@ fn with_first(first: &Tensor, others: &Tensor) -> Result<Tensor> {
     first.eq_scalar(f64::INFINITY)?.where_(first, &first.add(others)?)
 }
 
-/// Returns `zeta(s, x) - zeta(s, x + apart)` for x up to 1/2 and `apart` up to 1, as a sum of
+/// Returns `zeta(s, x) - zeta(s, x + shift)` for x up to 1/2 and `shift` up to 1, as a sum of
 /// differences of terms, of the integrals and of the corrections.
-fn difference_of_series(order: &Tensor, x: &Tensor, apart: &Tensor, units: Units) -> Result<Tensor> {
-    let (terms, corrections) = lengths(x);
+fn difference_of_series(order: &Tensor, x: &Tensor, shift: &Tensor, units: Units) -> Result<Tensor> {
+    let (terms, corrections) = term_counts(x);
     let power = order.neg()?;
     let pair = |k: u8| {
         let at = x.add_scalar(f64::from(k))?;
-        units.term(&at, &power, Some(&share_lost(&at, apart, order)?))
+        units.term(&at, &power, Some(&fraction_lost(&at, shift, order)?))
     };
     let from = x.add_scalar(f64::from(terms))?;
-    let ends = end_of_difference(order, &from, apart, corrections)?;
+    let ends = end_difference(order, &from, shift, corrections)?;
     let mut sum = units.term(&from, &power, Some(&ends))?;
     for k in (1..terms).rev() {
         sum = sum.add(&pair(k)?)?;
     }
-    // Where `apart` is 0, a fraction of 0 of an infinite term would be NaN.
-    with_first(&pair(0)?, &sum)?.masked_fill(&apart.eq_scalar(0)?, 0)
+    // Where `shift` is 0, a fraction of 0 of an infinite term would be NaN.
+    with_first(&pair(0)?, &sum)?.masked_fill(&shift.eq_scalar(0)?, 0)
 }
 
-/// Returns `1 - (x / (x + apart))^power`.
-fn share_lost(x: &Tensor, apart: &Tensor, power: &Tensor) -> Result<Tensor> {
-    apart.div(x)?.log1p()?.mul(power)?.neg()?.expm1()?.neg()
+/// Returns `1 - (x / (x + shift))^power`.
+fn fraction_lost(x: &Tensor, shift: &Tensor, power: &Tensor) -> Result<Tensor> {
+    shift.div(x)?.log1p()?.mul(power)?.neg()?.expm1()?.neg()
 }
 
-/// Returns the integral from `from` on and its corrections minus those from `from + apart` on, in
+/// Returns the integral from `from` on and its corrections minus those from `from + shift` on, in
 /// units of the first term of the former.
-fn end_of_difference(order: &Tensor, from: &Tensor, apart: &Tensor, corrections: usize) -> Result<Tensor> {
+fn end_difference(order: &Tensor, from: &Tensor, shift: &Tensor, corrections: usize) -> Result<Tensor> {
     // The fraction lost by a power with exponent p + q, from the fractions lost with exponents p
     // and q.
-    let joined = |p: &Tensor, q: &Tensor| p.add(&q.mul(&p.rsub_scalar(1)?)?);
-    let one = apart.div(&from.add(apart)?)?;
-    let two = joined(&one, &one)?;
+    let lost_by_product = |p: &Tensor, q: &Tensor| p.add(&q.mul(&p.rsub_scalar(1)?)?);
+    let one = shift.div(&from.add(shift)?)?;
+    let two = lost_by_product(&one, &one)?;
     let less = order.sub_scalar(1)?;
-    let mut share = share_lost(from, apart, &less)?;
-    let integral = from.div(&less)?.mul(&share)?;
-    share = joined(&share, &one)?;
-    let mut sum = integral.add(&share.mul_scalar(0.5)?)?;
-    share = joined(&share, &one)?;
+    let mut fraction = fraction_lost(from, shift, &less)?;
+    let integral = from.div(&less)?.mul(&fraction)?;
+    fraction = lost_by_product(&fraction, &one)?;
+    let mut sum = integral.add(&fraction.mul_scalar(0.5)?)?;
+    fraction = lost_by_product(&fraction, &one)?;
     let inverse = from.recip()?;
     let mut rising = order.mul(&inverse)?;
     for (j, &bernoulli) in BERNOULLI.iter().enumerate().take(corrections) {
         if j > 0 {
-            rising = risen(&rising, order, &inverse, j)?;
-            share = joined(&share, &two)?;
+            rising = next_rising_factor(&rising, order, &inverse, j)?;
+            fraction = lost_by_product(&fraction, &two)?;
         }
-        sum = sum.add(&rising.mul(&share)?.mul_scalar(bernoulli)?)?;
+        sum = sum.add(&rising.mul(&fraction)?.mul_scalar(bernoulli)?)?;
     }
     Ok(sum)
 }
@@ -264,7 +264,7 @@ const FAR: f64 = 24.0;
 /// `scale / (s - 1) (x / scale)^(1 - s) (1 + (s - 1) / x ..)`. The power is a product of two square
 /// roots, and the factors are multiplied in between, because the power may underflow where the
 /// product does not.
-fn far_series(order: &Tensor, x: &Tensor, units: Units, corrections: usize) -> Result<Tensor> {
+fn asymptotic_sum(order: &Tensor, x: &Tensor, units: Units, corrections: usize) -> Result<Tensor> {
     let less = order.sub_scalar(1)?;
     let ends = end_corrections(order, x, corrections)?.mul(&less)?.div(x)?.add_scalar(1)?;
     units.halved().term(x, &less.neg()?, Some(&ends.div(&less)?.mul_scalar(units.scale)?))
@@ -277,14 +277,14 @@ fn end_corrections(order: &Tensor, from: &Tensor, corrections: usize) -> Result<
     let mut rising = order.mul(&inverse)?;
     let mut sum = rising.mul_scalar(BERNOULLI[0])?.add_scalar(0.5)?;
     for (j, &bernoulli) in BERNOULLI.iter().enumerate().take(corrections).skip(1) {
-        rising = risen(&rising, order, &inverse, j)?;
+        rising = next_rising_factor(&rising, order, &inverse, j)?;
         sum = sum.add(&rising.mul_scalar(bernoulli)?)?;
     }
     Ok(sum)
 }
 
 /// Returns the factors of correction `j`, from those of the previous one.
-fn risen(rising: &Tensor, order: &Tensor, inverse: &Tensor, j: usize) -> Result<Tensor> {
+fn next_rising_factor(rising: &Tensor, order: &Tensor, inverse: &Tensor, j: usize) -> Result<Tensor> {
     let j = 2.0 * j as f64;
     let once = rising.mul(&order.add_scalar(j - 1.0)?.mul(inverse)?)?;
     once.mul(&order.add_scalar(j)?.mul(inverse)?)

@@ -54,8 +54,8 @@ impl Heads {
 
 /// Computes `exp(scores - lse)`; 0 for a query whose keys are all masked.
 fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
-    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-    scores.sub(&log_sum.masked_fill(&blind, 0.0)?)?.exp()
+    let fully_masked = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+    scores.sub(&log_sum.masked_fill(&fully_masked, 0.0)?)?.exp()
 }
 
 /// Returns the softmax of the scores, 0 for a query whose keys are all masked, and their
@@ -63,20 +63,20 @@ fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
 pub(super) fn weights_of(scores: &Tensor) -> Result<(Tensor, Tensor)> {
     let log_sum = scores.logsumexp_keep(-1)?;
     // Not computed from log_sum, which is rounded relative to the largest score.
-    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-    Ok((scores.softmax(-1)?.masked_fill(&blind, 0.0)?, log_sum))
+    let fully_masked = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+    Ok((scores.softmax(-1)?.masked_fill(&fully_masked, 0.0)?, log_sum))
 }
 
 /// Returns the rounding error of the log-sum-exp of scores; 0 for a query whose keys are all
 /// masked.
 pub(super) fn rounding_error(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
-    let blind = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+    let fully_masked = log_sum.eq_scalar(f64::NEG_INFINITY)?;
     if scores.elements() == 0 {
         return Tensor::zeros(*log_sum.shape(), log_sum.dtype(), log_sum.device());
     }
     let largest = scores.max_keep(-1)?;
     let small = scores.sub(&largest)?.exp()?.sum_keep(-1)?.log()?;
-    largest.sub(log_sum)?.add(&small)?.masked_fill(&blind, 0.0)
+    largest.sub(log_sum)?.add(&small)?.masked_fill(&fully_masked, 0.0)
 }
 
 /// The optional inputs, which follow the required ones.
@@ -88,7 +88,7 @@ pub(super) struct Extras<'a> {
 }
 
 impl AttentionConfig {
-    pub(super) fn split<'a>(&self, extras: &'a [Tensor]) -> Extras<'a> {
+    pub(super) fn split_extras<'a>(&self, extras: &'a [Tensor]) -> Extras<'a> {
         Extras {
             mask: self.mask.then(|| extras.first()).flatten(),
             lengths: self.lengths_inputs(0).map(|[queries, keys]| [&extras[queries], &extras[keys]]),
@@ -97,7 +97,7 @@ impl AttentionConfig {
     }
 
     /// Applies dropout to `[batch, heads, queries, keys]`: zeros and scale.
-    pub(super) fn dropped(&self, weights: Tensor, state: Option<&Tensor>) -> Result<Tensor> {
+    pub(super) fn apply_dropout(&self, weights: Tensor, state: Option<&Tensor>) -> Result<Tensor> {
         match (self.dropout, state) {
             (Some(dropout), Some(state)) => apply_one(dropout, &[&weights, state]),
             _ => Ok(weights),
@@ -108,8 +108,8 @@ impl AttentionConfig {
     pub(super) fn scores(&self, heads: &Heads, extras: &Extras<'_>) -> Result<Tensor> {
         let product = self.product(&heads.q, &heads.k.t()?)?.mul_scalar(self.scale)?;
         let mut scores = heads.separate(&product)?;
-        if let Some(hidden) = self.hidden(heads.queries, &heads.k, extras.lengths)? {
-            scores = scores.masked_fill(&hidden, f64::NEG_INFINITY)?;
+        if let Some(masked) = self.position_mask(heads.queries, &heads.k, extras.lengths)? {
+            scores = scores.masked_fill(&masked, f64::NEG_INFINITY)?;
         }
         match extras.mask {
             Some(mask) if mask.dtype() == DType::Bool => {
@@ -122,12 +122,17 @@ impl AttentionConfig {
 
     /// Returns the mask of keys that a query does not attend to by its position or sequence,
     /// `[queries, keys]`; `None` if no key is masked.
-    fn hidden(&self, queries: usize, k: &Tensor, lengths: Option<[&Tensor; 2]>) -> Result<Option<Tensor>> {
+    fn position_mask(
+        &self,
+        queries: usize,
+        k: &Tensor,
+        lengths: Option<[&Tensor; 2]>,
+    ) -> Result<Option<Tensor>> {
         let keys = k.dims()[2];
         let Some(lengths) = lengths else {
             let first = keys as i64 - queries as i64;
             let position = Tensor::iota(queries, DType::I32, first, 1, k.device())?.unsqueeze(1)?;
-            return self.out_of_reach(&position, queries, keys);
+            return self.band_mask(&position, queries, keys);
         };
         let [ends_of_queries, ends_of_keys] = lengths;
         let sequences = ends_of_queries.elements() - 1;
@@ -139,17 +144,17 @@ impl AttentionConfig {
         let position = Tensor::iota(queries, DType::I32, 0, 1, k.device())?.add(&shift)?.unsqueeze(1)?;
         let of_query = of_query.unsqueeze(1)?;
         let other = of_query.ne(&of_key)?.logical_or(&of_query.ge_scalar(sequences as i64)?)?;
-        match self.out_of_reach(&position, queries, keys)? {
-            Some(hidden) => other.logical_or(&hidden).map(Some),
+        match self.band_mask(&position, queries, keys)? {
+            Some(masked) => other.logical_or(&masked).map(Some),
             None => Ok(Some(other)),
         }
     }
 
     /// Returns the mask of keys outside the causal range or window of queries at positions
     /// `[queries, 1]`, `[queries, keys]`; `None` if no key is masked.
-    fn out_of_reach(&self, position: &Tensor, queries: usize, keys: usize) -> Result<Option<Tensor>> {
+    fn band_mask(&self, position: &Tensor, queries: usize, keys: usize) -> Result<Option<Tensor>> {
         let key = Tensor::iota(keys, DType::I32, 0, 1, position.device())?.unsqueeze(0)?;
-        let mut hidden = self.causal.then(|| key.gt(position)).transpose()?;
+        let mut masked = self.causal.then(|| key.gt(position)).transpose()?;
         if let Some(window) = self.window {
             // A window wider than everything masks nothing. The clamped value cannot overflow.
             let window = window.min(keys + queries) as i64;
@@ -157,12 +162,12 @@ impl AttentionConfig {
             if !self.causal {
                 outside = outside.logical_or(&key.ge(&position.add_scalar(window)?)?)?;
             }
-            hidden = Some(match hidden {
+            masked = Some(match masked {
                 Some(later) => later.logical_or(&outside)?,
                 None => outside,
             });
         }
-        Ok(hidden)
+        Ok(masked)
     }
 
     /// Recomputes the weights, and computes the gradients of the scores from those of the outputs.
@@ -172,7 +177,7 @@ impl AttentionConfig {
         inputs: &[Tensor],
         results: Results<'_>,
     ) -> Result<ScoreGradients> {
-        let extras = self.split(&inputs[3..]);
+        let extras = self.split_extras(&inputs[3..]);
         let p = weights(&self.scores(heads, &extras)?, &results.log_sum.unsqueeze(-1)?)?;
         let (dy, y) = (results.dy.to_dtype(p.dtype())?, results.y.to_dtype(p.dtype())?);
         // The derivative of lse with respect to the scores is also p: it is added to the constant
@@ -182,9 +187,9 @@ impl AttentionConfig {
             constant = constant.sub(&grad.unsqueeze(-1)?)?;
         }
         let dy = heads.grouped(&dy)?;
-        let dp = self.dropped(heads.separate(&self.product(&dy, &heads.v.t()?)?)?, extras.state)?;
+        let dp = self.apply_dropout(heads.separate(&self.product(&dy, &heads.v.t()?)?)?, extras.state)?;
         let ds = p.mul(&dp.sub(&constant)?)?;
-        Ok(ScoreGradients { p: self.dropped(p, extras.state)?, dy, ds })
+        Ok(ScoreGradients { p: self.apply_dropout(p, extras.state)?, dy, ds })
     }
 
     /// Computes the gradients of q, k and v from those of the scores.

@@ -19,7 +19,7 @@ impl AttentionConfig {
     };
 
     /// Returns [`PLAIN`](AttentionConfig::PLAIN) with the permissions of a matrix product.
-    pub(super) fn permitted_as(product: Matmul) -> AttentionConfig {
+    pub(super) fn with_permissions_of(product: Matmul) -> AttentionConfig {
         AttentionConfig { tf32: product.tf32, bf16x6: product.bf16x6, ..AttentionConfig::PLAIN }
     }
 

@@ -141,7 +141,7 @@ impl Tensor {
         let scores = Shape::new(&[1, heads, rows, key_rows])?;
         let scale = scale.unwrap_or(1.0 / (head_dim.max(1) as f64).sqrt());
         let causal = causal == Causal::LowerRight;
-        let permitted = AttentionConfig::permitted_as(product);
+        let permitted = AttentionConfig::with_permissions_of(product);
         let config = AttentionConfig { scale, causal, window, varlen: true, ..permitted };
         let [queries, keys, values] = [self, keys, values].map(heads_first);
         let (queries, keys, values) = (queries?, keys?, values?);

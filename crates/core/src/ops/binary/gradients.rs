@@ -37,8 +37,8 @@ fn power_base(a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let singular = b.eq_scalar(0i64)?.logical_and(&a.abs()?.gt_scalar(0i64)?.logical_not()?)?;
     let exponent = singular.where_(&b.scalar_like(1i64)?, b)?;
     let base = singular.where_(&a.scalar_like(1i64)?, a)?;
-    let slope = exponent.mul(&base.pow(&exponent.sub_scalar(1i64)?)?)?;
-    singular.where_(&dy.scalar_like(0i64)?, &dy.mul(&slope)?)
+    let derivative = exponent.mul(&base.pow(&exponent.sub_scalar(1i64)?)?)?;
+    singular.where_(&dy.scalar_like(0i64)?, &dy.mul(&derivative)?)
 }
 
 /// Computes `dy * a^b * log(a)`, and 0 where a is 0 and b is not negative.

@@ -18,12 +18,12 @@
 //! ```
 
 use super::{
-    CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, CrossEntropyWithGrad, Reduction, counted,
+    CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, CrossEntropyWithGrad, Reduction, count_targets,
     reduce_counted,
 };
 use crate::autograd::{Context, Grads, is_recording, no_grad, wants_record, with_gradient};
 use crate::dispatch::{apply, apply_one};
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::{Saves, check};
 use crate::ops::matmul::{Epilogue, LinearParameters, Matmul, MatmulOptions};
 use crate::precision::{self, without_precision};
@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of scores in memory, unless the caller sets the number of rows: those of 10,000
 /// tokens with the vocabulary of GPT-2, 1 GiB in half precision.
-const MOST_SCORES: usize = 1 << 29;
+const MAX_SCORES: usize = 1 << 29;
 
 /// The rows of a chunk are a multiple of this: of the tile size of matrix products.
 const ROW_TILE: usize = 128;
@@ -116,13 +116,13 @@ impl Tensor {
                 (scope.operand(&x)?, weight, bias)
             }
         };
-        let most = chunk_rows.unwrap_or_else(|| MOST_SCORES / classes).clamp(1, rows.max(1));
+        let max_rows = chunk_rows.unwrap_or_else(|| MAX_SCORES / classes).clamp(1, rows.max(1));
         let chunk = match chunk_rows {
             Some(rows) => rows,
-            None => rows.div_ceil(rows.div_ceil(most).max(1)).max(1).next_multiple_of(ROW_TILE),
+            None => rows.div_ceil(rows.div_ceil(max_rows).max(1)).max(1).next_multiple_of(ROW_TILE),
         };
         let product = precision::current().map_or(Matmul::PLAIN, |scope| scope.product_of(&x));
-        Layer { x, weight, bias, target, classes, chunk, product, options: OwnOptions::of(&loss) }.loss()
+        Layer { x, weight, bias, target, classes, chunk, product, options: ReducedOptions::of(&loss) }.loss()
     }
 }
 
@@ -150,16 +150,16 @@ fn with_all_scores(
 
 /// The options that apply to a reduced loss.
 #[derive(Clone, Copy)]
-struct OwnOptions {
+struct ReducedOptions {
     ignore_index: i64,
     label_smoothing: f64,
     reduction: Reduction,
 }
 
-impl OwnOptions {
-    fn of(options: &CrossEntropyOptions<'_>) -> OwnOptions {
+impl ReducedOptions {
+    fn of(options: &CrossEntropyOptions<'_>) -> ReducedOptions {
         let CrossEntropyOptions { ignore_index, label_smoothing, reduction, .. } = *options;
-        OwnOptions { ignore_index, label_smoothing, reduction }
+        ReducedOptions { ignore_index, label_smoothing, reduction }
     }
 }
 
@@ -176,13 +176,13 @@ struct Layer {
     chunk: usize,
     /// The permissions of f32 products.
     product: Matmul,
-    options: OwnOptions,
+    options: ReducedOptions,
 }
 
 /// The gradients of the sum of all rows' losses, in the accumulator dtype, for the tensors that
 /// need one.
 #[derive(Default)]
-struct Formed {
+struct PrecomputedGrads {
     x: Option<Tensor>,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
@@ -192,13 +192,13 @@ impl Layer {
     fn loss(self) -> Result<Tensor> {
         let inputs: Vec<&Tensor> = [&self.x, &self.weight].into_iter().chain(&self.bias).collect();
         let needed = wants_record(&inputs);
-        let (loss, formed) = no_grad(|| without_precision(|| self.run(needed.then(|| self.needed()))))?;
+        let (loss, precomputed) = no_grad(|| without_precision(|| self.run(needed.then(|| self.needed()))))?;
         if !needed {
             return Ok(loss);
         }
         let inputs: Vec<&Tensor> =
             [&self.x, &self.weight, &self.target].into_iter().chain(&self.bias).collect();
-        let (formed, options) = (Arc::new(Mutex::new(Some(formed))), self.options);
+        let (precomputed, options) = (Arc::new(Mutex::new(Some(precomputed))), self.options);
         let (classes, chunk) = (self.classes, self.chunk);
         let product = self.product.clone();
         let saves = Saves { inputs: 0b1111, outputs: 0 };
@@ -216,18 +216,18 @@ impl Layer {
                     let (x, weight, target) =
                         (context.input(0)?.clone(), context.input(1)?.clone(), context.input(2)?.clone());
                     let layer = Layer { x, weight, bias, target, classes, chunk, product, options };
-                    return layer.recorded(dloss);
+                    return layer.recorded_gradients(dloss);
                 }
                 // The precomputed gradient is consumed here. A second backward pass recomputes it.
-                let formed = formed.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let precomputed = precomputed.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let (x, weight, target) = (input(0)?, input(1)?, input(2)?);
                 let layer = Layer { x, weight, bias, target, classes, chunk, product, options };
                 let needed = [context.needs(0), context.needs(1), context.needs(3)];
-                let formed = match formed {
-                    Some(formed) => formed,
+                let precomputed = match precomputed {
+                    Some(precomputed) => precomputed,
                     None => layer.run(Some(needed))?.1,
                 };
-                layer.gradients(context, formed, dloss)
+                layer.gradients(context, precomputed, dloss)
             },
         )?;
         outputs.into_iter().next().ok_or_else(|| Error::autograd("linear_cross_entropy has no output"))
@@ -243,11 +243,11 @@ impl Layer {
         if padding == 0 || rows < ROW_TILE {
             return Ok(self.clone());
         }
-        let zeros_behind = |tensor: &Tensor| -> Result<Tensor> {
+        let append_zeros = |tensor: &Tensor| -> Result<Tensor> {
             let dims: Vec<usize> = [padding].iter().chain(&tensor.dims()[1..]).copied().collect();
             Tensor::concat(&[tensor, &Tensor::zeros(dims, tensor.dtype(), tensor.device())?], 0)
         };
-        let (weight, bias) = (zeros_behind(&self.weight)?, self.bias.as_ref().map(zeros_behind).transpose()?);
+        let (weight, bias) = (append_zeros(&self.weight)?, self.bias.as_ref().map(append_zeros).transpose()?);
         Ok(Layer { weight, bias, ..self.clone() })
     }
 
@@ -265,25 +265,25 @@ impl Layer {
     fn count(&self) -> Result<Option<Tensor>> {
         let dtype = self.x.dtype().accumulator();
         match self.options.reduction {
-            Reduction::Mean => counted(&self.target, self.options.ignore_index, dtype).map(Some),
+            Reduction::Mean => count_targets(&self.target, self.options.ignore_index, dtype).map(Some),
             _ => Ok(None),
         }
     }
 
     /// Computes the loss and, if any are needed, the gradients, chunk by chunk.
-    fn run(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, Formed)> {
-        let (losses, mut formed) = self.padded()?.formed(needed)?;
-        for formed in [&mut formed.weight, &mut formed.bias].into_iter().flatten() {
-            *formed = formed.narrow(0, 0, self.classes)?;
+    fn run(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, PrecomputedGrads)> {
+        let (losses, mut precomputed) = self.padded()?.losses_and_input_grads(needed)?;
+        for precomputed in [&mut precomputed.weight, &mut precomputed.bias].into_iter().flatten() {
+            *precomputed = precomputed.narrow(0, 0, self.classes)?;
         }
         let loss = reduce_counted("linear_cross_entropy", &losses, self.count()?, self.options.reduction)?;
-        Ok((loss, formed))
+        Ok((loss, precomputed))
     }
 
     /// Computes the losses of all rows, and the gradients including the padding.
-    fn formed(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, Formed)> {
+    fn losses_and_input_grads(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, PrecomputedGrads)> {
         let rows = self.x.dims()[0];
-        let (mut losses, mut of_x, mut formed) = (Vec::new(), Vec::new(), Formed::default());
+        let (mut losses, mut of_x, mut precomputed) = (Vec::new(), Vec::new(), PrecomputedGrads::default());
         for first in (0..rows.max(1)).step_by(self.chunk) {
             let count = self.chunk.min(rows - first);
             let (x, target) = (self.x.narrow(0, first, count)?, self.target.narrow(0, first, count)?);
@@ -297,35 +297,35 @@ impl Layer {
                 of_x.push(self.unrounded(&grad, &self.weight, None)?);
             }
             if needed[1] {
-                formed.weight = Some(self.unrounded(&grad.t()?, &x, formed.weight.take())?);
+                precomputed.weight = Some(self.unrounded(&grad.t()?, &x, precomputed.weight.take())?);
             }
             if needed[2] {
                 let sum = grad.to_accumulator()?.sum(0)?;
-                formed.bias = Some(match formed.bias.take() {
+                precomputed.bias = Some(match precomputed.bias.take() {
                     Some(before) => before.add(&sum)?,
                     None => sum,
                 });
             }
         }
-        formed.x = match of_x.len() {
+        precomputed.x = match of_x.len() {
             0 => None,
             1 => of_x.pop(),
             _ => Some(Tensor::concat(&of_x.iter().collect::<Vec<_>>(), 0)?),
         };
-        Ok((Tensor::concat(&losses.iter().collect::<Vec<_>>(), 0)?, formed))
+        Ok((Tensor::concat(&losses.iter().collect::<Vec<_>>(), 0)?, precomputed))
     }
 
     fn losses(&self, x: &Tensor, target: &Tensor) -> Result<Tensor> {
-        let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
+        let ReducedOptions { ignore_index, label_smoothing, .. } = self.options;
         let scores = self.scores(x)?.narrow(1, 0, self.classes)?;
         let op = CrossEntropy { ignore_index, label_smoothing };
-        index_told_as("linear_cross_entropy", || Ok(apply(op, &[&scores, target])?.swap_remove(0)))
+        with_index_error_op("linear_cross_entropy", || Ok(apply(op, &[&scores, target])?.swap_remove(0)))
     }
 
     /// Computes the losses of some rows, and the gradient of their sum with respect to the scores,
     /// in the scores' memory; it is 0 for the padding.
     fn losses_and_grad(&self, x: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
-        let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
+        let ReducedOptions { ignore_index, label_smoothing, .. } = self.options;
         let scores = self.scores(x)?;
         let ones = Tensor::ones((), scores.dtype().accumulator(), scores.device())?;
         let [rows, all] = scores.shape().to_array("linear_cross_entropy")?;
@@ -337,12 +337,17 @@ impl Layer {
         }
         let op = CrossEntropyWithGrad { ignore_index, label_smoothing, in_place: true };
         let inputs = [&of_classes, target, &ones.expand([rows])?];
-        let losses = index_told_as("linear_cross_entropy", || Ok(apply(op, &inputs)?.swap_remove(0)))?;
+        let losses = with_index_error_op("linear_cross_entropy", || Ok(apply(op, &inputs)?.swap_remove(0)))?;
         Ok((losses, scores))
     }
 
     /// Multiplies the precomputed gradients by the gradient of the loss of each row.
-    fn gradients(&self, context: &Context<'_>, formed: Formed, dloss: &Tensor) -> Result<Grads> {
+    fn gradients(
+        &self,
+        context: &Context<'_>,
+        precomputed: PrecomputedGrads,
+        dloss: &Tensor,
+    ) -> Result<Grads> {
         let factor = match self.count()? {
             // If all rows are ignored, the gradients are zeros, not NaN, as in the composition.
             Some(count) => {
@@ -351,14 +356,15 @@ impl Layer {
             }
             None => dloss.clone(),
         };
-        let scaled = |formed: Option<Tensor>, index: usize| -> Result<Option<Tensor>> {
-            let Some(grad) = formed.filter(|_| context.needs(index)) else { return Ok(None) };
+        let scaled = |precomputed: Option<Tensor>, index: usize| -> Result<Option<Tensor>> {
+            let Some(grad) = precomputed.filter(|_| context.needs(index)) else { return Ok(None) };
             grad.mul_(&factor)?;
             grad.to_dtype(context.uncast(index).unwrap_or(context.dtype(index))).map(Some)
         };
-        let mut grads: Grads = [scaled(formed.x, 0)?, scaled(formed.weight, 1)?, None].into_iter().collect();
+        let mut grads: Grads =
+            [scaled(precomputed.x, 0)?, scaled(precomputed.weight, 1)?, None].into_iter().collect();
         if context.inputs() > 3 {
-            grads.push(scaled(formed.bias, 3)?);
+            grads.push(scaled(precomputed.bias, 3)?);
         }
         Ok(grads)
     }
@@ -375,8 +381,8 @@ impl Layer {
     }
 
     /// Computes the gradients with recorded ops, for all scores at once.
-    fn recorded(&self, dloss: &Tensor) -> Result<Grads> {
-        let OwnOptions { ignore_index, label_smoothing, .. } = self.options;
+    fn recorded_gradients(&self, dloss: &Tensor) -> Result<Grads> {
+        let ReducedOptions { ignore_index, label_smoothing, .. } = self.options;
         let scores = self.scores(&self.x)?;
         let outputs = apply(CrossEntropy { ignore_index, label_smoothing }, &[&scores, &self.target])?;
         let dloss = match self.count()? {

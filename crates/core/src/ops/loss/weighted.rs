@@ -3,7 +3,7 @@
 use super::{
     CrossEntropyOptions, Reduction, class_rows, reduce_counted, soft_losses, split_ignored, with_grad,
 };
-use crate::error::{Result, index_told_as};
+use crate::error::{Result, with_index_error_op};
 use crate::op::check;
 use crate::{DType, Shape, Tensor};
 
@@ -17,7 +17,7 @@ fn class_weights(op: &'static str, weight: &Tensor, classes: usize, dtype: DType
 /// Returns the weight of each target's class, 0 for ignored targets.
 fn of_targets(op: &'static str, weights: &Tensor, target: &Tensor, ignore_index: i64) -> Result<Tensor> {
     let (counts, class) = split_ignored(target, ignore_index)?;
-    index_told_as(op, || weights.index_select(0, &class))?.masked_fill(&counts.logical_not()?, 0.0)
+    with_index_error_op(op, || weights.index_select(0, &class))?.masked_fill(&counts.logical_not()?, 0.0)
 }
 
 /// Multiplies `losses` by the weights of their classes and reduces them. The mean divides by the
@@ -56,16 +56,16 @@ pub(super) fn cross_entropy(
     let target = target.reshape([rows.dims()[0]])?;
     let plain = CrossEntropyOptions { ignore_index, reduction: Reduction::None, ..Default::default() };
     let losses = with_grad::losses(&rows, &target, &plain, None)?;
-    let counted = of_targets(name, &weights, &target, ignore_index)?;
-    let mut losses = losses.mul(&counted)?;
+    let target_weights = of_targets(name, &weights, &target, ignore_index)?;
+    let mut losses = losses.mul(&target_weights)?;
     if label_smoothing != 0.0 {
         let even = soft_losses(&rows.to_dtype(weights.dtype())?, &weights, 1)?;
         let even = even.masked_fill(&target.eq_scalar(ignore_index)?, 0.0)?;
-        let share = label_smoothing / classes as f64;
-        losses = losses.mul_scalar(1.0 - label_smoothing)?.add(&even.mul_scalar(share)?)?;
+        let smoothing = label_smoothing / classes as f64;
+        losses = losses.mul_scalar(1.0 - label_smoothing)?.add(&even.mul_scalar(smoothing)?)?;
     }
     let sum = match reduction {
-        Reduction::Mean => Some(counted.sum(..)?),
+        Reduction::Mean => Some(target_weights.sum(..)?),
         _ => None,
     };
     reduce_counted(name, &losses.reshape(shape)?, sum, reduction)

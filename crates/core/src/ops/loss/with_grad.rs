@@ -6,17 +6,20 @@
 //! backward pass compares the values on the device: rows for which the prediction was correct are
 //! left unchanged, and the others are recomputed, with the same result as without a prediction.
 
-use super::{CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, Reduction, plus, rows_and_targets, wanted};
+use super::{
+    CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, Reduction, add_optional, rows_and_targets,
+    target_distribution,
+};
 use crate::autograd::{self, Context, Grads};
 use crate::backend::Meta;
 use crate::dispatch::{apply, apply_into, apply_one};
-use crate::error::{Result, index_told_as};
+use crate::error::{Result, with_index_error_op};
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule, Saves, check};
 use crate::{Layout, Shape, Tensor};
 
 /// With fewer logits, reading them again in the backward pass is cheaper than computing the
 /// predicted gradient and comparing it.
-const LEAST_ELEMENTS: usize = 1 << 18;
+const MIN_ELEMENTS: usize = 1 << 18;
 
 /// [`CrossEntropy`] and [`CrossEntropyGrad`] in one op.
 ///
@@ -82,12 +85,12 @@ impl Rule for CrossEntropyWithGrad {
         }
     }
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
-        let alone = grad_outputs[1].is_none() && grad_outputs[2].is_none();
-        if let (Some(dloss), Ok(dlogits), true) = (&grad_outputs[0], context.output(2), alone) {
+        let is_loss_only = grad_outputs[1].is_none() && grad_outputs[2].is_none();
+        if let (Some(dloss), Ok(dlogits), true) = (&grad_outputs[0], context.output(2), is_loss_only) {
             // The precomputed gradient is consumed here. A second backward pass detects that it was
             // modified, and recomputes it.
             if !autograd::is_recording() {
-                return self.updated(context, dloss, dlogits);
+                return self.update_precomputed(context, dloss, dlogits);
             }
         }
         let [logits, target, log_sum] = [context.input(0)?, context.input(1)?, context.output(1)?];
@@ -95,8 +98,8 @@ impl Rule for CrossEntropyWithGrad {
             self.forward().gradient([logits, target, log_sum], [&grad_outputs[0], &grad_outputs[1]])?;
         let mut of_dloss = None;
         if let Some(grad) = &grad_outputs[2] {
-            let (share, grad) = self.second([logits, target, context.input(2)?], grad)?;
-            (sum, of_dloss) = (plus(sum, share)?, Some(grad));
+            let (term, grad) = self.double_backward([logits, target, context.input(2)?], grad)?;
+            (sum, of_dloss) = (add_optional(sum, term)?, Some(grad));
         }
         Ok([sum, None, of_dloss].into_iter().collect())
     }
@@ -109,7 +112,7 @@ impl CrossEntropyWithGrad {
     }
 
     /// Updates the precomputed gradient.
-    fn updated(&self, context: &Context<'_>, dloss: &Tensor, dlogits: &Tensor) -> Result<Grads> {
+    fn update_precomputed(&self, context: &Context<'_>, dloss: &Tensor, dlogits: &Tensor) -> Result<Grads> {
         let CrossEntropyWithGrad { ignore_index, label_smoothing, .. } = *self;
         let op = CrossEntropyGradUpdate { ignore_index, label_smoothing };
         let (logits, target, formed_for) = (context.input(0)?, context.input(1)?, context.input(2)?);
@@ -120,15 +123,20 @@ impl CrossEntropyWithGrad {
     /// Computes the gradients of logits and dloss from that of `dlogits = dloss * (p - w)`:
     /// `dloss * p * (grad - sum(p * grad))` and `sum(grad * (p - w))`, with the softmax p and the
     /// target distribution w; 0 in ignored rows.
-    fn second(&self, [logits, target, dloss]: [&Tensor; 3], grad: &Tensor) -> Result<(Tensor, Tensor)> {
+    fn double_backward(
+        &self,
+        [logits, target, dloss]: [&Tensor; 3],
+        grad: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
         let (grad, x) = (grad.to_dtype(dloss.dtype())?, logits.to_dtype(dloss.dtype())?);
         let ignored = target.eq_scalar(self.ignore_index)?;
         let p = x.softmax(1)?;
         let along = p.mul(&grad)?.sum_keep(1)?;
         let of_logits = p.mul(&grad.sub(&along)?)?.mul(&dloss.unsqueeze(1)?)?;
         let of_logits = of_logits.masked_fill(&ignored.unsqueeze(1)?, 0.0)?.to_dtype(logits.dtype())?;
-        let wanted = wanted(target, logits.dims()[1], self.label_smoothing, dloss.dtype())?;
-        let of_dloss = p.sub(&wanted)?.mul(&grad)?.sum(1)?.masked_fill(&ignored, 0.0)?;
+        let distribution =
+            target_distribution(target, logits.dims()[1], self.label_smoothing, dloss.dtype())?;
+        let of_dloss = p.sub(&distribution)?.mul(&grad)?.sum(1)?.masked_fill(&ignored, 0.0)?;
         Ok((of_logits, of_dloss))
     }
 }
@@ -155,7 +163,7 @@ impl Rule for CrossEntropyGradUpdate {
         let [dloss, formed_for, dlogits] = [&inputs[3], &inputs[4], &inputs[5]];
         let CrossEntropyGradUpdate { ignore_index, label_smoothing } = *self;
         let op = CrossEntropyGrad { ignore_index, label_smoothing };
-        let fresh = index_told_as(self.name(), || apply_one(op, &[logits, target, log_sum, dloss]))?;
+        let fresh = with_index_error_op(self.name(), || apply_one(op, &[logits, target, log_sum, dloss]))?;
         dlogits.copy_(&dloss.eq(formed_for)?.unsqueeze(1)?.where_(dlogits, &fresh)?)?;
         Ok(vec![dlogits.clone()])
     }
@@ -174,10 +182,10 @@ pub(super) fn losses(
 ) -> Result<Tensor> {
     let CrossEntropyOptions { ignore_index, label_smoothing, reduction, .. } = *options;
     let plain = CrossEntropy { ignore_index, label_smoothing };
-    let alone = || Ok(apply(plain.clone(), &[rows, target])?.swap_remove(0));
-    let foreseen = matches!(reduction, Reduction::Mean | Reduction::Sum);
-    if !foreseen || rows.elements() < LEAST_ELEMENTS || !autograd::wants_record(&[rows]) {
-        return alone();
+    let without_grad = || Ok(apply(plain.clone(), &[rows, target])?.swap_remove(0));
+    let is_predictable = matches!(reduction, Reduction::Mean | Reduction::Sum);
+    if !is_predictable || rows.elements() < MIN_ELEMENTS || !autograd::wants_record(&[rows]) {
+        return without_grad();
     }
     let dtype = rows.dtype().accumulator();
     let op =
@@ -186,7 +194,7 @@ pub(super) fn losses(
         (Layout::row_major(Shape::unchecked(&[rows.dims()[0]])), rows.device().backend());
     let metas = [rows.meta(), target.meta(), Meta { dtype, layout: &per_row }];
     if op.rule().infer(&metas).is_err() || backend.plan(&op, &metas).is_err() {
-        return alone();
+        return without_grad();
     }
     // Computed like the backward pass computes it: 1 / count.
     let formed_for = match count {
@@ -194,5 +202,5 @@ pub(super) fn losses(
         None => Tensor::ones((), dtype, rows.device())?,
     };
     let formed_for = formed_for.expand([rows.dims()[0]])?;
-    Ok(index_told_as(plain.name(), || apply(op, &[rows, target, &formed_for]))?.swap_remove(0))
+    Ok(with_index_error_op(plain.name(), || apply(op, &[rows, target, &formed_for]))?.swap_remove(0))
 }

@@ -79,11 +79,11 @@ impl Epilogue {
                 "activation_grad: expected relu or a function whose gradient is computed from its input";
             return Some(format!("{expected}, got {}", op.name()));
         };
-        Some(format!("{expected}, got {}", self.listed()))
+        Some(format!("{expected}, got {}", self.field_names()))
     }
 
     /// Lists the fields that are set, by name.
-    fn listed(&self) -> String {
+    fn field_names(&self) -> String {
         let with_name = |field: &str, op: Option<UnaryOp>| op.map(|op| format!("{field} {}", op.name()));
         let flag = |field: &str, is_set: bool| is_set.then(|| field.to_string());
         let parts = [

@@ -40,10 +40,10 @@ impl Tensor {
             check::shape("linear", "residual", &residual.meta(), shape)?;
         }
         match precision::current() {
-            None => self.linear_and(weight, bias, Some(residual)),
+            None => self.linear_with_residual(weight, bias, Some(residual)),
             Some(scope) => {
                 let weight = scope.operand(weight)?;
-                scope.operand(self)?.linear_and(&weight, bias, Some(residual))
+                scope.operand(self)?.linear_with_residual(&weight, bias, Some(residual))
             }
         }
     }
@@ -96,12 +96,12 @@ impl Tensor {
         if let Some(residual) = residual {
             check::shape("feed_forward", "residual", &residual.meta(), shape)?;
         }
-        let hidden = rows.linear_activated(first, activation)?;
+        let activated = rows.linear_activated(first, activation)?;
         let of_rows = [rows.dims()[0], second.weight.dims()[0]];
         let residual = residual.map(|residual| residual.reshape(of_rows)).transpose()?;
         let y = match residual {
-            Some(residual) => hidden.linear_add(second, &residual)?,
-            None => hidden.linear(second.weight, second.bias)?,
+            Some(residual) => activated.linear_add(second, &residual)?,
+            None => activated.linear(second.weight, second.bias)?,
         };
         y.reshape(shape)
     }

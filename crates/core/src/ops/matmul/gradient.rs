@@ -54,16 +54,17 @@ impl Matmul {
             context.skip_activation(index, &grad);
             return Ok(grad);
         }
-        let is_turned = is_column_major(context.layout(index));
+        let is_transposed = is_column_major(context.layout(index));
         let partial = context.take_partial(index, out_dtype.unwrap_or(context.dtype(index)));
         let epilogue = Epilogue { residual: partial.is_some(), ..epilogue };
-        let (left, right) = if is_turned { (right.t()?, left.t()?) } else { (left.clone(), right.clone()) };
+        let (left, right) =
+            if is_transposed { (right.t()?, left.t()?) } else { (left.clone(), right.clone()) };
         let grad = match partial {
-            Some(partial) if is_turned => apply_one(product(epilogue), &[&left, &right, &partial.t()?])?,
+            Some(partial) if is_transposed => apply_one(product(epilogue), &[&left, &right, &partial.t()?])?,
             Some(partial) => apply_one(product(epilogue), &[&left, &right, &partial])?,
             None => apply_one(product(epilogue), &[&left, &right])?,
         };
-        if is_turned { grad.t() } else { Ok(grad) }
+        if is_transposed { grad.t() } else { Ok(grad) }
     }
 
     pub(super) fn needs_bias(&self, context: &Context<'_>) -> bool {
@@ -71,7 +72,7 @@ impl Matmul {
     }
 
     /// Returns the gradient of the bias, if the gradient of the sum came with column sums.
-    pub(super) fn bias_grad_that_came(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
+    pub(super) fn received_bias_grad(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
         let sums =
             context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.activation.is_some());
         sums.map(|sums| sums.to_dtype(bias_grad_dtype(context))).transpose()
@@ -87,14 +88,14 @@ impl Matmul {
         grad: &Tensor,
         bias_grad: &mut Option<Tensor>,
     ) -> Result<Tensor> {
-        let is_wanted = self.needs_bias(context) && bias_grad.is_none() && context.is_fusing();
-        let is_turned = grad.rank() == 2 && gives_row_sums(context.layout(1));
+        let computes_bias = self.needs_bias(context) && bias_grad.is_none() && context.is_fusing();
+        let is_column_major = grad.rank() == 2 && gives_row_sums(context.layout(1));
         let out_dtype = context.uncast(1);
         // A product that is added to a partial gradient, or multiplied by the gradient of an
         // activation, cannot output row sums.
-        let is_alone = context.pre_activation(1).is_none()
+        let is_separate = context.pre_activation(1).is_none()
             && !context.has_partial(1, out_dtype.unwrap_or(context.dtype(1)));
-        if !is_wanted || !is_turned || !is_alone {
+        if !computes_bias || !is_column_major || !is_separate {
             return self.grad_of(context, 1, &context.input(0)?.t()?, grad);
         }
         let Epilogue { alpha, .. } = self.epilogue;
@@ -109,11 +110,11 @@ impl Matmul {
 /// Sums of half precision are computed in f32, and rounded if the bias is half precision and was
 /// not cast.
 pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tensor> {
-    let wanted = bias_grad_dtype(context);
+    let bias_dtype = bias_grad_dtype(context);
     let axes = AxisSet::first(grad.rank() - 1);
-    match grad.dtype().is_half() && wanted == DType::F32 {
-        true => grad.to_dtype(wanted)?.sum(axes),
-        false => grad.sum(axes)?.to_dtype(wanted),
+    match grad.dtype().is_half() && bias_dtype == DType::F32 {
+        true => grad.to_dtype(bias_dtype)?.sum(axes),
+        false => grad.sum(axes)?.to_dtype(bias_dtype),
     }
 }
 

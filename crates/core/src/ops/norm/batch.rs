@@ -1,6 +1,6 @@
 //! Normalization of channels over batch and spatial axes.
 
-use super::{add_share, affine, channels, vector, wide};
+use super::{add_to_grad, affine, channels, check_vector, widen};
 use crate::Tensor;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -48,14 +48,14 @@ impl Rule for BatchNorm {
         let channels = channels(name, &inputs[0])?;
         let dtype = inputs[0].dtype;
         if self.affine {
-            vector(name, "weight", &inputs[1], dtype, channels)?;
-            vector(name, "bias", &inputs[2], dtype, channels)?;
+            check_vector(name, "weight", &inputs[1], dtype, channels)?;
+            check_vector(name, "bias", &inputs[2], dtype, channels)?;
         }
         let statistic = Output::fresh(channels, dtype.accumulator());
         Ok([Output::fresh(*inputs[0].shape(), dtype), statistic, statistic].into_iter().collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (x, dtype) = (wide(&inputs[0])?, inputs[0].dtype());
+        let (x, dtype) = (widen(&inputs[0])?, inputs[0].dtype());
         let axes = all_but_channels(&x);
         let mean = x.mean_keep(axes)?;
         let centred = x.sub(&mean)?;
@@ -85,13 +85,13 @@ impl Rule for BatchNorm {
         }
         let count = all_but_channels(x).elements(x.shape()) as f64;
         if let Some(grad) = &grad_outputs[1] {
-            let share = per_channel(grad, x)?.div_scalar(count)?.expand(*x.shape())?;
-            add_share(&mut grads[0], share, x.dtype())?;
+            let term = per_channel(grad, x)?.div_scalar(count)?.expand(*x.shape())?;
+            add_to_grad(&mut grads[0], term, x.dtype())?;
         }
         if let Some(grad) = &grad_outputs[2] {
-            let centred = wide(x)?.sub(&per_channel(mean, x)?)?;
-            let share = centred.mul(&per_channel(grad, x)?.mul_scalar(2.0 / count)?)?;
-            add_share(&mut grads[0], share, x.dtype())?;
+            let centred = widen(x)?.sub(&per_channel(mean, x)?)?;
+            let term = centred.mul(&per_channel(grad, x)?.mul_scalar(2.0 / count)?)?;
+            add_to_grad(&mut grads[0], term, x.dtype())?;
         }
         Ok(grads)
     }
@@ -123,23 +123,23 @@ impl Rule for BatchNormGrad {
         check::count(name, inputs, 4 + usize::from(self.affine))?;
         let channels = channels(name, &inputs[0])?;
         let dtype = inputs[0].dtype;
-        vector(name, "mean", &inputs[1], dtype.accumulator(), channels)?;
-        vector(name, "var", &inputs[2], dtype.accumulator(), channels)?;
-        vector(name, "grad_output", &inputs[3], dtype, *inputs[0].shape())?;
+        check_vector(name, "mean", &inputs[1], dtype.accumulator(), channels)?;
+        check_vector(name, "var", &inputs[2], dtype.accumulator(), channels)?;
+        check_vector(name, "grad_output", &inputs[3], dtype, *inputs[0].shape())?;
         let mut outputs: Outputs = [Output::fresh(*inputs[0].shape(), dtype)].into_iter().collect();
         if self.affine {
-            vector(name, "weight", &inputs[4], dtype, channels)?;
+            check_vector(name, "weight", &inputs[4], dtype, channels)?;
             outputs.extend([Output::fresh(channels, dtype); 2]);
         }
         Ok(outputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (x, dy, dtype) = (wide(&inputs[0])?, wide(&inputs[3])?, inputs[0].dtype());
+        let (x, dy, dtype) = (widen(&inputs[0])?, widen(&inputs[3])?, inputs[0].dtype());
         let axes = all_but_channels(&x);
         let rstd = per_channel(&inputs[2], &x)?.add_scalar(self.eps)?.rsqrt()?;
         let normal = x.sub(&per_channel(&inputs[1], &x)?)?.mul(&rstd)?;
         let dnormal = match self.affine {
-            true => dy.mul(&per_channel(&wide(&inputs[4])?, &x)?)?,
+            true => dy.mul(&per_channel(&widen(&inputs[4])?, &x)?)?,
             false => dy.clone(),
         };
         let along = normal.mul(&dnormal.mul(&normal)?.mean_keep(axes)?)?;

@@ -83,13 +83,13 @@ fn squared_unit(dtype: DType) -> i32 {
 }
 
 /// Returns `x` divided by a unit and the unit, which is `large` where an element over `axes` is at
-/// least `least`, else 1.
-fn in_units_from(x: &Tensor, axes: AxisSet, least: f64, large: f64) -> Result<(Tensor, Tensor)> {
+/// least `threshold`, else 1.
+fn in_units_from(x: &Tensor, axes: AxisSet, threshold: f64, large: f64) -> Result<(Tensor, Tensor)> {
     if axes.elements(x.shape()) == 0 {
         let unit = x.detach().sum_keep(axes)?.full_like(1i64)?;
         return Ok((x.clone(), unit));
     }
-    let is_large = x.detach().max_abs_keep(axes)?.ge_scalar(least)?;
+    let is_large = x.detach().max_abs_keep(axes)?.ge_scalar(threshold)?;
     let one = x.detach().scalar_like(1i64)?;
     let (unit, factor) = (x.detach().scalar_like(large)?, x.detach().scalar_like(1.0 / large)?);
     Ok((x.mul(&is_large.where_(&factor, &one)?)?, is_large.where_(&unit, &one)?))
@@ -107,7 +107,7 @@ pub(super) fn gradient(
     match (op, y) {
         (ReduceOp::Prod, _) => dy.mul(&product_of_others(x, axes)?),
         (ReduceOp::SumSquares, _) => dy.mul(&x.mul_scalar(2i64)?),
-        (ReduceOp::Max | ReduceOp::Min, Some(y)) => shared(&x.eq(y)?, axes, dy),
+        (ReduceOp::Max | ReduceOp::Min, Some(y)) => distribute_grad(&x.eq(y)?, axes, dy),
         (ReduceOp::Norm, Some(y)) => {
             // Where the norm is 0, the gradient and the second derivative are 0 with any other
             // divisor.
@@ -126,10 +126,10 @@ pub(super) fn gradient(
 
 /// Distributes `dy` equally over the selected elements. If none is selected, the result is NaN for
 /// all elements: this occurs if the min or max is NaN, which equals nothing.
-pub(super) fn shared(wins: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
-    let winners = wins.to_dtype(dy.dtype())?.sum_keep(axes)?;
-    let of_losers = winners.zeros_like()?.masked_fill(&winners.eq_scalar(0i64)?, f64::NAN)?;
-    wins.where_(&dy.div(&winners)?, &of_losers)
+pub(super) fn distribute_grad(wins: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
+    let count = wins.to_dtype(dy.dtype())?.sum_keep(axes)?;
+    let other_grads = count.zeros_like()?.masked_fill(&count.eq_scalar(0i64)?, f64::NAN)?;
+    wins.where_(&dy.div(&count)?, &other_grads)
 }
 
 /// Computes the product of all other elements along `axes`, without dividing by 0.
@@ -146,17 +146,17 @@ fn product_of_others(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
     let flags = is_zero.to_dtype(x.dtype())?;
     let zeros_of_others = flags.sum_keep(axes)?.sub(&flags)?;
     let zeros = is_zero.where_(x, &zero)?;
-    let others_beside_zero = beside_zero(x, &nonzero, &others, axes)?;
-    let with_one_zero = zeros.sum_keep(axes)?.sub(&zeros)?.mul(&others_beside_zero)?;
+    let others_with_zero = product_with_zero(x, &nonzero, &others, axes)?;
+    let with_one_zero = zeros.sum_keep(axes)?.sub(&zeros)?.mul(&others_with_zero)?;
     let with_zeros = zeros_of_others.eq_scalar(1i64)?.where_(&with_one_zero, &zero)?;
     zeros_of_others.eq_scalar(0i64)?.where_(&others, &with_zeros)
 }
 
 /// Returns `others`, except for elements that are infinite or NaN: for these, the product of the
 /// other nonzero elements, or NaN, which is `0 * inf`, if there are several of them.
-fn beside_zero(x: &Tensor, nonzero: &Tensor, others: &Tensor, axes: AxisSet) -> Result<Tensor> {
-    let is_beyond = x.abs()?.lt_scalar(f64::INFINITY)?.logical_not()?;
-    let count = is_beyond.to_dtype(x.dtype())?.sum_keep(axes)?;
-    let numbers = is_beyond.where_(&x.scalar_like(1i64)?, nonzero)?.prod_keep(axes)?;
-    is_beyond.where_(&numbers.masked_fill(&count.gt_scalar(1i64)?, f64::NAN)?, others)
+fn product_with_zero(x: &Tensor, nonzero: &Tensor, others: &Tensor, axes: AxisSet) -> Result<Tensor> {
+    let is_nonfinite = x.abs()?.lt_scalar(f64::INFINITY)?.logical_not()?;
+    let count = is_nonfinite.to_dtype(x.dtype())?.sum_keep(axes)?;
+    let product_of_finite = is_nonfinite.where_(&x.scalar_like(1i64)?, nonzero)?.prod_keep(axes)?;
+    is_nonfinite.where_(&product_of_finite.masked_fill(&count.gt_scalar(1i64)?, f64::NAN)?, others)
 }

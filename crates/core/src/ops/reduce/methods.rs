@@ -125,7 +125,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error if there are no elements.
     pub fn max_all(&self) -> Result<Tensor> {
-        self.extreme_of_all(ReduceOp::Max)
+        self.min_or_max_all(ReduceOp::Max)
     }
 
     /// Returns the smallest of all elements; NaN if there is one. Its gradient is like that of
@@ -134,10 +134,10 @@ impl Tensor {
     /// # Errors
     /// Returns an error if there are no elements.
     pub fn min_all(&self) -> Result<Tensor> {
-        self.extreme_of_all(ReduceOp::Min)
+        self.min_or_max_all(ReduceOp::Min)
     }
 
-    fn extreme_of_all(&self, op: ReduceOp) -> Result<Tensor> {
+    fn min_or_max_all(&self, op: ReduceOp) -> Result<Tensor> {
         if !self.needs_grad() {
             return self.reduce(op, Axes::All, false);
         }
@@ -146,9 +146,9 @@ impl Tensor {
             let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
             let (x, y) = (context.input(0)?, context.output(0)?);
             let axes = AxisSet::first(x.rank());
-            let kept = axes.keep(x.shape());
+            let kept_shape = axes.keep(x.shape());
             let wins = x.eq(y)?.logical_or(&x.ne(x)?)?;
-            let dx = formulas::shared(&wins, axes, &dy.to_accumulator()?.reshape(kept)?)?;
+            let dx = formulas::distribute_grad(&wins, axes, &dy.to_accumulator()?.reshape(kept_shape)?)?;
             Ok(Grads::from_elem(Some(dx.to_dtype(context.dtype(0))?), 1))
         };
         Ok(with_gradient(op.name(), &[self], vec![y], Saves::ALL, rule)?.swap_remove(0))
@@ -160,7 +160,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error if an axis does not exist or occurs twice.
     pub fn any(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        self.truth("any", ReduceOp::Max, axes.into(), false)
+        self.reduce_bool("any", ReduceOp::Max, axes.into(), false)
     }
 
     /// Same as [`any`](Tensor::any), but reduced axes are kept, with size 1.
@@ -168,7 +168,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`any`](Tensor::any).
     pub fn any_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        self.truth("any", ReduceOp::Max, axes.into(), true)
+        self.reduce_bool("any", ReduceOp::Max, axes.into(), true)
     }
 
     /// Returns whether all elements over `axes` are true (or not 0), as a bool tensor. Without
@@ -177,7 +177,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error if an axis does not exist or occurs twice.
     pub fn all(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        self.truth("all", ReduceOp::Min, axes.into(), false)
+        self.reduce_bool("all", ReduceOp::Min, axes.into(), false)
     }
 
     /// Same as [`all`](Tensor::all), but reduced axes are kept, with size 1.
@@ -185,10 +185,10 @@ impl Tensor {
     /// # Errors
     /// Same as [`all`](Tensor::all).
     pub fn all_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        self.truth("all", ReduceOp::Min, axes.into(), true)
+        self.reduce_bool("all", ReduceOp::Min, axes.into(), true)
     }
 
-    fn truth(&self, name: &'static str, op: ReduceOp, axes: Axes, keep: bool) -> Result<Tensor> {
+    fn reduce_bool(&self, name: &'static str, op: ReduceOp, axes: Axes, keep: bool) -> Result<Tensor> {
         let axes = axes.resolve(self.shape(), name)?;
         apply_one(Reduce { op, axes, keep }, &[&self.to_dtype(DType::Bool)?])
     }
@@ -238,7 +238,7 @@ impl Tensor {
     /// Computes the norm of the differences from the mean, divided by `sqrt(n - correction)`: the
     /// variance may overflow or underflow where its square root does not.
     fn deviation(&self, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
-        let x = &precision::full(self)?;
+        let x = &precision::cast_to_f32(self)?;
         let axes = axes.resolve(x.shape(), "std")?;
         if !x.dtype().is_float() {
             return Err(Error::dtype("std", "input", x.dtype(), "a floating dtype"));
@@ -255,7 +255,7 @@ impl Tensor {
 
     /// Returns the mean over `axes`, also if the sum would overflow.
     pub(crate) fn mean_in_range(&self, axes: Axes, keep: bool) -> Result<Tensor> {
-        let x = &precision::full(self)?;
+        let x = &precision::cast_to_f32(self)?;
         let axes = axes.resolve(x.shape(), "mean")?;
         let (scaled, unit) = formulas::in_units(&x.to_accumulator()?, axes)?;
         let mean = apply_one(Reduce { op: ReduceOp::Mean, axes, keep: true }, &[&scaled])?.mul(&unit)?;

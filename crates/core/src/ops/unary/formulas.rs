@@ -30,7 +30,7 @@ pub(super) fn clamp_grad(x: &Tensor, dy: &Tensor, low: f64, high: f64) -> Result
 /// are clamped to it.
 fn bound(value: f64, dtype: DType) -> Scalar {
     match integer_range(dtype) {
-        Some((low, high)) => Scalar::whole((value as i128).clamp(low, high)),
+        Some((low, high)) => Scalar::integer((value as i128).clamp(low, high)),
         None => Scalar::Float(value),
     }
 }

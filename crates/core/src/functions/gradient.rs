@@ -36,22 +36,24 @@ impl Tensor {
         }
         let size = self.shape().dim(axis);
         if size <= edge_order {
-            let told = format!(
+            let detail = format!(
                 "{size} elements along axis {axis}, expected more than the edge_order of {edge_order}"
             );
-            return Err(Error::invalid(name, told));
+            return Err(Error::invalid(name, detail));
         }
         in_accumulator([self], |[x]| {
             let steps = match spacing {
-                Spacing::Even(step) => x.detach().scalar_like(step)?.expand(along(x, axis, size - 1)?)?,
-                Spacing::Places(places) => {
-                    check::shape(name, "spacing", &places.meta(), Shape::new(&[size])?)?;
-                    check_floating(name, places)?;
-                    let places = places.to_dtype(x.dtype())?;
-                    apart(&places, 0)?.reshape(along(x, axis, size - 1)?.dims())?
+                Spacing::Even(step) => {
+                    x.detach().scalar_like(step)?.expand(axis_shape(x, axis, size - 1)?)?
+                }
+                Spacing::Places(positions) => {
+                    check::shape(name, "spacing", &positions.meta(), Shape::new(&[size])?)?;
+                    check_floating(name, positions)?;
+                    let positions = positions.to_dtype(x.dtype())?;
+                    neighbor_differences(&positions, 0)?.reshape(axis_shape(x, axis, size - 1)?.dims())?
                 }
             };
-            slopes(x, axis, &steps, edge_order)
+            finite_differences(x, axis, &steps, edge_order)
         })
     }
 
@@ -67,7 +69,7 @@ impl Tensor {
     pub fn trapezoid(&self, axis: impl Into<Axis>, spacing: Spacing<'_>) -> Result<Tensor> {
         let name = "trapezoid";
         let axis = axis.into().resolve(self.shape(), name)?;
-        in_accumulator([self], |[y]| areas(name, y, axis, spacing)?.sum(axis))
+        in_accumulator([self], |[y]| trapezoid_areas(name, y, axis, spacing)?.sum(axis))
     }
 
     /// Returns the integrals along an axis up to each element except the first: see
@@ -78,33 +80,33 @@ impl Tensor {
     pub fn cumulative_trapezoid(&self, axis: impl Into<Axis>, spacing: Spacing<'_>) -> Result<Tensor> {
         let name = "cumulative_trapezoid";
         let axis = axis.into().resolve(self.shape(), name)?;
-        in_accumulator([self], |[y]| areas(name, y, axis, spacing)?.cumsum(axis))
+        in_accumulator([self], |[y]| trapezoid_areas(name, y, axis, spacing)?.cumsum(axis))
     }
 }
 
 /// Returns a shape with this size along one axis and 1 along all others.
-fn along(x: &Tensor, axis: usize, size: usize) -> Result<Shape> {
+fn axis_shape(x: &Tensor, axis: usize, size: usize) -> Result<Shape> {
     let mut dims = vec![1; x.rank()];
     dims[axis] = size;
     Shape::new(&dims)
 }
 
 /// Returns all elements along an axis except the first, and all except the last.
-fn pairs(x: &Tensor, axis: usize) -> Result<(Tensor, Tensor)> {
+fn neighbors(x: &Tensor, axis: usize) -> Result<(Tensor, Tensor)> {
     let rest = x.shape().dim(axis).saturating_sub(1);
     let first = usize::from(x.shape().dim(axis) > 0);
     Ok((x.narrow(axis, first, rest)?, x.narrow(axis, 0, rest)?))
 }
 
 /// Returns the differences of neighbors.
-fn apart(x: &Tensor, axis: usize) -> Result<Tensor> {
-    let (later, earlier) = pairs(x, axis)?;
+fn neighbor_differences(x: &Tensor, axis: usize) -> Result<Tensor> {
+    let (later, earlier) = neighbors(x, axis)?;
     later.sub(&earlier)
 }
 
-fn slopes(x: &Tensor, axis: usize, steps: &Tensor, edge_order: usize) -> Result<Tensor> {
-    let between = apart(x, axis)?.div(steps)?;
-    let ((right, left), (step_right, step_left)) = (pairs(&between, axis)?, pairs(steps, axis)?);
+fn finite_differences(x: &Tensor, axis: usize, steps: &Tensor, edge_order: usize) -> Result<Tensor> {
+    let between = neighbor_differences(x, axis)?.div(steps)?;
+    let ((right, left), (step_right, step_left)) = (neighbors(&between, axis)?, neighbors(steps, axis)?);
     // The derivative on each side is weighted by the step of the other side.
     let inner = left.mul(&step_right)?.add(&right.mul(&step_left)?)?.div(&step_left.add(&step_right)?)?;
     let last = between.shape().dim(axis) - 1;
@@ -114,42 +116,41 @@ fn slopes(x: &Tensor, axis: usize, steps: &Tensor, edge_order: usize) -> Result<
             return Ok(near);
         }
         let (step, further) = (steps.narrow(axis, at, 1)?, steps.narrow(axis, other, 1)?);
-        let bend = near.sub(&between.narrow(axis, other, 1)?)?;
-        near.add(&bend.mul(&step)?.div(&step.add(&further)?)?)
+        let curvature = near.sub(&between.narrow(axis, other, 1)?)?;
+        near.add(&curvature.mul(&step)?.div(&step.add(&further)?)?)
     };
     let (first, end) = (edge(0, last.min(1))?, edge(last, last.saturating_sub(1))?);
     Tensor::concat(&[&first, &inner, &end], axis)
 }
 
 /// Returns the areas between neighbors.
-fn areas(name: &'static str, y: &Tensor, axis: usize, spacing: Spacing<'_>) -> Result<Tensor> {
+fn trapezoid_areas(name: &'static str, y: &Tensor, axis: usize, spacing: Spacing<'_>) -> Result<Tensor> {
     check_floating(name, y)?;
-    let (later, earlier) = pairs(y, axis)?;
+    let (later, earlier) = neighbors(y, axis)?;
     let sum = later.add(&earlier)?;
-    let places = match spacing {
+    let positions = match spacing {
         Spacing::Even(step) => return sum.mul_scalar(step / 2.0),
-        Spacing::Places(places) => places,
+        Spacing::Places(positions) => positions,
     };
-    check_floating(name, places)?;
-    let (size, places) = (y.shape().dim(axis), places.to_dtype(y.dtype())?);
-    let steps = match places.rank() {
-        1 if places.elements() == size => {
-            apart(&places, 0)?.reshape(along(y, axis, size.saturating_sub(1))?.dims())?
-        }
-        0 | 1 => return Err(wrong_places(name, y, &places)),
-        rank if rank > y.rank() || !places.shape().broadcasts_to(y.shape()) => {
-            return Err(wrong_places(name, y, &places));
+    check_floating(name, positions)?;
+    let (size, positions) = (y.shape().dim(axis), positions.to_dtype(y.dtype())?);
+    let steps = match positions.rank() {
+        1 if positions.elements() == size => neighbor_differences(&positions, 0)?
+            .reshape(axis_shape(y, axis, size.saturating_sub(1))?.dims())?,
+        0 | 1 => return Err(positions_error(name, y, &positions)),
+        rank if rank > y.rank() || !positions.shape().broadcasts_to(y.shape()) => {
+            return Err(positions_error(name, y, &positions));
         }
         rank => {
             let lead = vec![1; y.rank() - rank];
-            let places = places.reshape(&[&lead[..], places.dims()].concat()[..])?;
+            let positions = positions.reshape(&[&lead[..], positions.dims()].concat()[..])?;
             // If all elements share one position, the steps are 0.
-            apart(&places.expand(places.shape().resized(axis, size, name)?)?, axis)?
+            neighbor_differences(&positions.expand(positions.shape().resized(axis, size, name)?)?, axis)?
         }
     };
     sum.mul_scalar(0.5)?.mul(&steps)
 }
 
-fn wrong_places(name: &'static str, y: &Tensor, places: &Tensor) -> Error {
-    Error::invalid(name, format!("places of shape {:?} for elements of {:?}", places.shape(), y.shape()))
+fn positions_error(name: &'static str, y: &Tensor, positions: &Tensor) -> Error {
+    Error::invalid(name, format!("places of shape {:?} for elements of {:?}", positions.shape(), y.shape()))
 }

@@ -1,6 +1,6 @@
 //! Reading and replacing elements and slices by index.
 
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::check;
 use crate::ops::indexing::IntoIndex;
 use crate::shape::Axis;
@@ -27,15 +27,16 @@ impl Tensor {
         let axis = axis.resolve(self.shape(), name)?;
         check::index(name, "indices", &indices.meta())?;
         if self.rank() != indices.rank() {
-            let told = format!("shapes {:?} and {:?}, expected as many axes", self.shape(), indices.shape());
-            return Err(Error::invalid(name, told));
+            let detail =
+                format!("shapes {:?} and {:?}, expected as many axes", self.shape(), indices.shape());
+            return Err(Error::invalid(name, detail));
         }
         let [of_input, of_indices] = [self, indices].map(|x| x.shape().with_dim(axis, 1));
         let both = of_input.broadcast(&of_indices, name)?;
         let sizes = [self, indices].map(|x| both.resized(axis, x.dims()[axis], name));
         let [of_input, of_indices] = sizes;
-        let indices = from_front(indices, self.dims()[axis])?.expand(of_indices?)?;
-        index_told_as(name, || self.expand(of_input?)?.gather(axis, &indices))
+        let indices = wrap_negative(indices, self.dims()[axis])?.expand(of_indices?)?;
+        with_index_error_op(name, || self.expand(of_input?)?.gather(axis, &indices))
     }
 
     /// Returns the elements at these positions in row-major order. Negative positions count from
@@ -48,9 +49,9 @@ impl Tensor {
     /// Returns an error if a position is out of range, or if the positions are not i32 or i64.
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
         check::index("take", "index", &index.meta())?;
-        let positions = from_front(index, self.elements())?.reshape([index.elements()])?;
+        let positions = wrap_negative(index, self.elements())?.reshape([index.elements()])?;
         let row = self.reshape([self.elements()])?;
-        index_told_as("take", || row.index_select(0, &positions))?.reshape(*index.shape())
+        with_index_error_op("take", || row.index_select(0, &positions))?.reshape(*index.shape())
     }
 
     /// Returns this tensor with the elements at these positions in row-major order replaced by
@@ -68,14 +69,14 @@ impl Tensor {
         let name = "put";
         check::index(name, "index", &index.meta())?;
         check::same_dtype(name, &self.meta(), &source.meta())?;
-        let (count, given) = (index.elements(), source.elements());
-        if count != given {
-            return Err(Error::invalid(name, format!("{given} elements for {count} positions")));
+        let (count, source_count) = (index.elements(), source.elements());
+        if count != source_count {
+            return Err(Error::invalid(name, format!("{source_count} elements for {count} positions")));
         }
         let row = self.reshape([self.elements()])?;
         let (positions, source) =
-            (from_front(index, row.elements())?.reshape([count])?, source.reshape([count])?);
-        let found = index_told_as(name, || match accumulate {
+            (wrap_negative(index, row.elements())?.reshape([count])?, source.reshape([count])?);
+        let result = with_index_error_op(name, || match accumulate {
             true if row.dtype() == DType::Bool => {
                 let [row, source] = [&row, &source].map(|x| x.to_dtype(DType::I32));
                 row?.scatter_add(0, &positions, &source?)?.to_dtype(DType::Bool)
@@ -83,7 +84,7 @@ impl Tensor {
             true => row.scatter_add(0, &positions, &source),
             false => row.scatter(0, &positions, &source),
         });
-        found?.reshape(*self.shape())
+        result?.reshape(*self.shape())
     }
 
     /// Returns this tensor with the elements that `index` selects (see [`i`](Tensor::i)) replaced
@@ -103,12 +104,12 @@ impl Tensor {
         let name = "index_put";
         check::same_dtype(name, &self.meta(), &source.meta())?;
         let positions = Tensor::iota(self.elements(), DType::I64, 0, 1, self.device())?;
-        let named = positions.reshape(*self.shape())?.i(index)?;
-        if !source.shape().broadcasts_to(named.shape()) {
-            let told = format!("a source of shape {:?} into {:?}", source.shape(), named.shape());
-            return Err(Error::invalid(name, told));
+        let targets = positions.reshape(*self.shape())?.i(index)?;
+        if !source.shape().broadcasts_to(targets.shape()) {
+            let detail = format!("a source of shape {:?} into {:?}", source.shape(), targets.shape());
+            return Err(Error::invalid(name, detail));
         }
-        self.put(&named, &source.expand(*named.shape())?, accumulate)
+        self.put(&targets, &source.expand(*targets.shape())?, accumulate)
     }
 
     /// Returns this tensor with slice `index[i]` along an axis replaced by slice `i` of `source`.
@@ -123,10 +124,10 @@ impl Tensor {
     pub fn index_copy(&self, axis: impl Into<Axis>, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let name = "index_copy";
         let axis = axis.into().resolve(self.shape(), name)?;
-        let count = slices(name, index)?;
+        let count = slice_count(name, index)?;
         check::same_dtype(name, &self.meta(), &source.meta())?;
         check::shape(name, "source", &source.meta(), self.shape().resized(axis, count, name)?)?;
-        index_told_as(name, || self.scatter(axis, &along(index, axis, source)?, source))
+        with_index_error_op(name, || self.scatter(axis, &expand_index(index, axis, source)?, source))
     }
 
     /// Returns this tensor with the slices `index[0]`, `index[1]`, .. along an axis filled with one
@@ -141,30 +142,30 @@ impl Tensor {
     pub fn index_fill(&self, axis: impl Into<Axis>, index: &Tensor, value: &Tensor) -> Result<Tensor> {
         let name = "index_fill";
         let axis = axis.into().resolve(self.shape(), name)?;
-        let count = slices(name, index)?;
+        let count = slice_count(name, index)?;
         check::same_dtype(name, &self.meta(), &value.meta())?;
         let [] = value.shape().to_array(name)?;
         let source = value.expand(self.shape().resized(axis, count, name)?)?;
-        let index = from_front(index, self.dims()[axis])?;
-        index_told_as(name, || self.scatter(axis, &along(&index, axis, &source)?, &source))
+        let index = wrap_negative(index, self.dims()[axis])?;
+        with_index_error_op(name, || self.scatter(axis, &expand_index(&index, axis, &source)?, &source))
     }
 }
 
 /// Returns the number of slices that an index selects.
-fn slices(name: &'static str, index: &Tensor) -> Result<usize> {
+fn slice_count(name: &'static str, index: &Tensor) -> Result<usize> {
     check::index(name, "index", &index.meta())?;
     let [count] = index.shape().to_array(name)?;
     Ok(count)
 }
 
 /// Expands an index of slices to all elements of the slices.
-fn along(index: &Tensor, axis: usize, source: &Tensor) -> Result<Tensor> {
+fn expand_index(index: &Tensor, axis: usize, source: &Tensor) -> Result<Tensor> {
     let mut shape = vec![1; source.rank()];
     shape[axis] = index.elements();
     index.reshape(shape)?.expand(*source.shape())
 }
 
 /// Converts negative indices to indices counted from the front.
-fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
+fn wrap_negative(index: &Tensor, size: usize) -> Result<Tensor> {
     index.lt_scalar(0i64)?.where_(&index.add_scalar(size as i64)?, index)
 }

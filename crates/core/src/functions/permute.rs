@@ -1,7 +1,7 @@
 //! Permuting, flipping, rotating and repeating elements, summing to a smaller shape, and indices in
 //! row-major order.
 
-use super::places_of;
+use super::index_tensor;
 use crate::error::{Error, Result};
 use crate::op::check;
 use crate::shape::Axis;
@@ -35,18 +35,18 @@ impl Tensor {
     /// if either is given twice.
     pub fn movedim(&self, from: &[isize], to: &[isize]) -> Result<Tensor> {
         let name = "movedim";
-        let resolved = |axes: &[isize]| -> Result<Vec<usize>> {
+        let resolve_axes = |axes: &[isize]| -> Result<Vec<usize>> {
             axes.iter().map(|&axis| Axis(axis).resolve(self.shape(), name)).collect()
         };
-        let (sources, targets) = (resolved(from)?, resolved(to)?);
+        let (sources, targets) = (resolve_axes(from)?, resolve_axes(to)?);
         let is_unique = |axes: &[usize]| (1..axes.len()).all(|at| !axes[..at].contains(&axes[at]));
         if sources.len() != targets.len() || !is_unique(&sources) || !is_unique(&targets) {
-            let told = format!("axes {from:?} to {to:?}, expected as many of both, each once");
-            return Err(Error::invalid(name, told));
+            let detail = format!("axes {from:?} to {to:?}, expected as many of both, each once");
+            return Err(Error::invalid(name, detail));
         }
         let mut rest = (0..self.rank()).filter(|axis| !sources.contains(axis));
         let order: Vec<usize> = (0..self.rank())
-            .filter_map(|place| match targets.iter().position(|&target| target == place) {
+            .filter_map(|axis| match targets.iter().position(|&target| target == axis) {
                 Some(at) => Some(sources[at]),
                 None => rest.next(),
             })
@@ -97,9 +97,9 @@ impl Tensor {
         };
         check::index(name, "repeats", &counts.meta())?;
         check::shape(name, "repeats", &counts.meta(), Shape::new(&[self.dims()[axis]])?)?;
-        let index = repeated(name, &counts.to_dtype(DType::I64)?.to_vec::<i64>()?)?;
+        let index = repeat_indices(name, &counts.to_dtype(DType::I64)?.to_vec::<i64>()?)?;
         let count = index.len();
-        self.index_select(axis, &places_of(index, [count], self.device())?)
+        self.index_select(axis, &index_tensor(index, [count], self.device())?)
     }
 
     /// Reverses the order of the columns, which are the second axis. The result is a view.
@@ -164,8 +164,8 @@ impl Tensor {
     pub fn sum_to_size(&self, shape: impl IntoShape) -> Result<Tensor> {
         let shape = shape.into_shape()?;
         if !shape.broadcasts_to(self.shape()) {
-            let told = format!("{shape:?} does not broadcast to shape {:?}", self.shape());
-            return Err(Error::invalid("sum_to_size", told));
+            let detail = format!("{shape:?} does not broadcast to shape {:?}", self.shape());
+            return Err(Error::invalid("sum_to_size", detail));
         }
         if shape.rank() == 0 {
             return self.sum(..);
@@ -203,16 +203,16 @@ impl Tensor {
 }
 
 /// The maximum number of positions that are listed in host memory.
-const MOST_LISTED: usize = 1 << 31;
+const MAX_LISTED: usize = 1 << 31;
 
 /// Returns each position as often as its count says.
-fn repeated(name: &'static str, counts: &[i64]) -> Result<Vec<usize>> {
+fn repeat_indices(name: &'static str, counts: &[i64]) -> Result<Vec<usize>> {
     let total = counts.iter().try_fold(0usize, |sum, &count| match usize::try_from(count) {
         Ok(count) => Ok(sum.saturating_add(count)),
         Err(_) => Err(Error::invalid(name, format!("repeats of {count}, expected 0 or more"))),
     })?;
     let mut index = Vec::new();
-    if total > MOST_LISTED || index.try_reserve_exact(total).is_err() {
+    if total > MAX_LISTED || index.try_reserve_exact(total).is_err() {
         return Err(Error::host_memory(total.saturating_mul(size_of::<usize>())));
     }
     for (position, &count) in counts.iter().enumerate() {

@@ -94,7 +94,7 @@ impl Tensor {
     /// Same as [`backward`](Tensor::backward).
     pub fn backward_with(&self, options: GradOptions) -> Result<Gradients> {
         let mut gradients = Gradients::default();
-        walk(
+        run_backward(
             &Boundary::NONE,
             std::slice::from_ref(self),
             &[self.unit_cotangent()?],
@@ -110,7 +110,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`backward`](Tensor::backward), and the errors of the sink.
     pub fn backward_into(&self, sink: &mut dyn GradientSink) -> Result<()> {
-        walk(
+        run_backward(
             &Boundary::NONE,
             std::slice::from_ref(self),
             &[self.unit_cotangent()?],
@@ -170,7 +170,7 @@ impl Boundary {
         Boundary { before, nodes }
     }
 
-    fn holds(&self, node: &Node) -> bool {
+    fn contains(&self, node: &Node) -> bool {
         node.id() < self.before || self.nodes.binary_search(&node.id()).is_ok()
     }
 }
@@ -188,25 +188,25 @@ pub(super) fn grad_within(
         let counts = text![outputs.len(), " ", against, " ", cotangents.len(), " ", weights];
         return Err(Error::autograd(counts));
     }
-    let mut wanted = HashMap::new();
+    let mut chosen = HashMap::new();
     for (position, input) in inputs.iter().enumerate() {
         let id = input.id().ok_or_else(|| {
             let method = Term::RequiresGrad;
             let input = format!("no gradient flows to input {position}: call ");
             Error::autograd(text![input, method, " on it before it is used"])
         })?;
-        wanted.insert(id, None);
+        chosen.insert(id, None);
     }
-    walk(boundary, outputs, cotangents, options, &mut Targets::Chosen(&mut wanted))?;
+    run_backward(boundary, outputs, cotangents, options, &mut Targets::Chosen(&mut chosen))?;
     let mut result = Vec::with_capacity(inputs.len());
     for (position, input) in inputs.iter().enumerate() {
-        let found = input.id().and_then(|id| wanted.get(&id).cloned().flatten());
-        if found.is_none() && !options.allow_unused {
+        let input_grad = input.id().and_then(|id| chosen.get(&id).cloned().flatten());
+        if input_grad.is_none() && !options.allow_unused {
             let unused =
                 format!("the outputs do not depend on input {position} of shape {:?}; ", input.shape());
             return Err(Error::autograd(text![unused, Term::AllowUnused, " gives None for it"]));
         }
-        result.push(found.map(|grad| grad.to_dtype(input.dtype())).transpose()?);
+        result.push(input_grad.map(|grad| grad.to_dtype(input.dtype())).transpose()?);
     }
     Ok(result)
 }
@@ -216,7 +216,7 @@ enum Targets<'a> {
     Chosen(&'a mut HashMap<TensorId, Option<Tensor>>),
 }
 
-fn walk(
+fn run_backward(
     boundary: &Boundary,
     outputs: &[Tensor],
     cotangents: &[Tensor],
@@ -253,8 +253,8 @@ fn walk(
         }
     }
     let mut visits = explore(&roots, boundary);
-    if let Targets::Chosen(wanted) = targets {
-        mark_needed(&mut visits, wanted, boundary);
+    if let Targets::Chosen(chosen) = targets {
+        mark_needed(&mut visits, chosen, boundary);
     }
     let mut ready = BinaryHeap::new();
     for (edge, cotangent) in roots {
@@ -262,8 +262,8 @@ fn walk(
     }
     // Casts are part of the graph: nothing is cast again, independent of the current precision
     // scope.
-    let walk = || without_precision(|| process(&mut visits, &mut ready, boundary, options, targets));
-    let run = || trace::in_span(SpanKind::Backward, "backward", "", walk);
+    let traverse = || without_precision(|| process(&mut visits, &mut ready, boundary, options, targets));
+    let run = || trace::in_span(SpanKind::Backward, "backward", "", traverse);
     if options.create_graph { mode::enable_grad(run) } else { mode::no_grad(run) }
 }
 
@@ -282,7 +282,7 @@ fn explore(roots: &[(Edge, Tensor)], boundary: &Boundary) -> Visits {
         enter(edge, &mut stack);
     }
     while let Some(node) = stack.pop() {
-        if boundary.holds(&node) {
+        if boundary.contains(&node) {
             continue;
         }
         for edge in node.edges().iter().flatten() {
@@ -294,14 +294,14 @@ fn explore(roots: &[(Edge, Tensor)], boundary: &Boundary) -> Visits {
 
 /// Sets `needed` only for nodes that are wanted or lead to one. Inputs were recorded before the
 /// nodes that use them, so they are visited first in ascending order of ids.
-fn mark_needed(visits: &mut Visits, wanted: &HashMap<TensorId, Option<Tensor>>, boundary: &Boundary) {
+fn mark_needed(visits: &mut Visits, chosen: &HashMap<TensorId, Option<Tensor>>, boundary: &Boundary) {
     let mut order: Vec<u64> = visits.keys().copied().collect();
     order.sort_unstable();
-    let targets: HashSet<u64> = wanted.keys().map(|id| id.node).collect();
+    let targets: HashSet<u64> = chosen.keys().map(|id| id.node).collect();
     for id in order {
         let node = &visits[&id].node;
-        let leads =
-            !boundary.holds(node) && node.edges().iter().flatten().any(|edge| visits[&edge.node.id()].needed);
+        let leads = !boundary.contains(node)
+            && node.edges().iter().flatten().any(|edge| visits[&edge.node.id()].needed);
         if let Some(visit) = visits.get_mut(&id) {
             visit.needed = leads || targets.contains(&id);
         }
@@ -346,7 +346,7 @@ fn process(
     let retain = options.retain_graph || options.create_graph;
     while let Some((_, id)) = ready.pop() {
         let Some(Visit { node, needed, mut grads, extra, .. }) = visits.remove(&id) else { continue };
-        let last = boundary.holds(&node);
+        let last = boundary.contains(&node);
         for (index, slot) in grads.iter_mut().enumerate() {
             if let Some(grad) = slot.take() {
                 let grad = if last { grad } else { node.run_hooks(index, grad)? };
@@ -365,31 +365,31 @@ fn process(
                     .is_some_and(|edge| visits.get(&edge.node.id()).is_some_and(|visit| visit.needed))
             })
             .collect();
-        let mut below = Grads::new();
+        let mut grad_inputs = Grads::new();
         let mut fusion = Fusion::default();
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
-            let is_looked_at = options.create_graph || is_observed() || anomaly::is_anomaly_detected();
-            if !is_looked_at && mode::is_fusing() {
-                fusion = offered(&node, &needs, extra, visits, targets);
+            let is_visible = options.create_graph || is_observed() || anomaly::is_anomaly_detected();
+            if !is_visible && mode::is_fusing() {
+                fusion = offer_fusion(&node, &needs, extra, visits, targets);
             }
-            let form = || {
+            let compute = || {
                 let backward = || node.backward(&needs, &grads, retain, options.create_graph, &fusion);
                 anomaly::in_gradient(backward)
             };
-            below = trace::in_span(SpanKind::Node, node.function().name(), "", form)?;
+            grad_inputs = trace::in_span(SpanKind::Node, node.function().name(), "", compute)?;
             node.view_rounded(&fusion)?;
-            notify(&node, &grads, &mut below)?;
-            anomaly::after_gradient(&node, &grads, &below)?;
+            notify(&node, &grads, &mut grad_inputs)?;
+            anomaly::after_gradient(&node, &grads, &grad_inputs)?;
         }
         drop(grads);
-        deliver_all(visits, ready, &node, below, fusion)?;
+        deliver_all(visits, ready, &node, grad_inputs, fusion)?;
     }
     Ok(())
 }
 
 /// Returns what the rule of `node` may fuse. The partial sums are removed from `visits`, so that a
 /// rule may overwrite a sum if it is the only owner.
-fn offered(
+fn offer_fusion(
     node: &Node,
     needs: &[bool],
     extra: Option<(Extra, Tensor)>,
@@ -399,21 +399,21 @@ fn offered(
     let partial = |edge: &Edge| {
         let mut edge = edge;
         // A reshape with only one use passes on its gradient.
-        while let Some(next) = edge.node.reshaped().filter(|_| is_lone(visits, &edge.node)) {
+        while let Some(next) = edge.node.reshaped().filter(|_| is_single_use(visits, &edge.node)) {
             edge = next;
         }
         let sum = visits.get_mut(&edge.node.id())?.grads.get_mut(edge.index as usize)?.take()?;
         Some(Partial { sum, node: edge.node.id(), output: edge.index })
     };
-    let is_watched = |node: &Node, index: u32| match targets {
+    let is_output_observed = |node: &Node, index: u32| match targets {
         Targets::Leaves(_) => false,
-        Targets::Chosen(wanted) => wanted.contains_key(&TensorId { node: node.id(), index }),
+        Targets::Chosen(chosen) => chosen.contains_key(&TensorId { node: node.id(), index }),
     };
-    Fusion::of(node, needs, extra, partial, is_watched)
+    Fusion::of(node, needs, extra, partial, is_output_observed)
 }
 
 /// Returns whether exactly one gradient is pending for a node, and none has arrived.
-fn is_lone(visits: &Visits, node: &Node) -> bool {
+fn is_single_use(visits: &Visits, node: &Node) -> bool {
     visits.get(&node.id()).is_some_and(|visit| visit.pending == 1 && visit.has_none())
 }
 
@@ -423,10 +423,10 @@ fn deliver_all(
     visits: &mut Visits,
     ready: &mut Ready,
     node: &Node,
-    mut below: Grads,
+    mut grad_inputs: Grads,
     fusion: Fusion,
 ) -> Result<()> {
-    let took: SmallVec<[(bool, Option<(Extra, Tensor)>); 4]> =
+    let fused: SmallVec<[(bool, Option<(Extra, Tensor)>); 4]> =
         (0..node.edges().len()).map(|index| (fusion.has_skipped(index), fusion.of_input(index))).collect();
     for Partial { sum, node, output } in fusion.into_partials() {
         let visit = visits.get_mut(&node);
@@ -436,9 +436,9 @@ fn deliver_all(
     }
     for (index, edge) in node.edges().iter().enumerate() {
         if let Some(edge) = edge {
-            let grad = below.get_mut(index).and_then(Option::take);
+            let grad = grad_inputs.get_mut(index).and_then(Option::take);
             check_shape(node, index, grad.as_ref())?;
-            let (skips, extra) = &took[index];
+            let (skips, extra) = &fused[index];
             let edge = match skips {
                 true => &Edge { index: PRE_ACTIVATION, ..edge.clone() },
                 false => edge,
@@ -480,8 +480,8 @@ fn collect(node: &Node, index: usize, grad: &Tensor, targets: &mut Targets<'_>) 
             };
             sink.ready(id, delivered)
         }
-        Targets::Chosen(wanted) => {
-            if let Some(slot) = wanted.get_mut(&id) {
+        Targets::Chosen(chosen) => {
+            if let Some(slot) = chosen.get_mut(&id) {
                 *slot = Some(grad.clone());
             }
             Ok(())

@@ -2,9 +2,9 @@
 
 use super::statistics::norm;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::op::{Saves, check};
-use crate::ops::index::{index_dtype, spread};
+use crate::ops::index::{expand_index, index_dtype};
 use crate::{Axes, Shape, Tensor};
 
 /// How [`Tensor::embedding_with`] handles the gradients of rows.
@@ -59,18 +59,18 @@ impl Tensor {
         let name = "embedding_renorm_";
         check::float(name, "table", &self.meta())?;
         if p.is_nan() || p <= 0.0 || max_norm.is_nan() || max_norm < 0.0 {
-            let told = format!("p of {p} and max_norm of {max_norm}, expected above 0 and at least 0");
-            return Err(Error::invalid(name, told));
+            let detail = format!("p of {p} and max_norm of {max_norm}, expected above 0 and at least 0");
+            return Err(Error::invalid(name, detail));
         }
         no_grad(|| {
-            let places = indices.reshape([indices.elements()])?;
-            let rows = index_told_as(name, || self.detach().embedding(&places))?;
+            let flat = indices.reshape([indices.elements()])?;
+            let rows = with_index_error_op(name, || self.detach().embedding(&flat))?;
             let wide = rows.to_dtype(rows.dtype().accumulator())?;
             let norms = norm(&wide, p, &Axes::from(1))?;
             let short = wide.mul(&norms.add_scalar(1e-7)?.rdiv_scalar(max_norm)?)?;
-            let kept = norms.gt_scalar(max_norm)?.where_(&short, &wide)?.to_dtype(rows.dtype())?;
+            let limited = norms.gt_scalar(max_norm)?.where_(&short, &wide)?.to_dtype(rows.dtype())?;
             // A row that is selected twice gets the same values both times.
-            self.scatter_(0, &spread(&places, 0, *kept.shape())?, &kept)
+            self.scatter_(0, &expand_index(&flat, 0, *limited.shape())?, &limited)
         })
     }
 }
@@ -80,8 +80,8 @@ fn table_gradient(shape: Shape, indices: &Tensor, dy: &Tensor, options: Embeddin
     let [count, width] = shape.to_array("embedding")?;
     let (dtype, device) = (dy.dtype().accumulator(), dy.device());
     let flat = indices.reshape([indices.elements()])?;
-    let shares = dy.to_dtype(dtype)?.reshape([indices.elements(), width])?;
-    let mut grad = Tensor::zeros(shape, dtype, device)?.index_add(0, &flat, &shares)?;
+    let row_grads = dy.to_dtype(dtype)?.reshape([indices.elements(), width])?;
+    let mut grad = Tensor::zeros(shape, dtype, device)?.index_add(0, &flat, &row_grads)?;
     if options.scale_grad_by_freq {
         let ones = Tensor::ones([indices.elements()], dtype, device)?;
         let uses = Tensor::zeros([count], dtype, device)?.index_add(0, &flat, &ones)?;

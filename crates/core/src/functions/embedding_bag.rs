@@ -1,8 +1,8 @@
 //! Embedding bags: table rows that are looked up and reduced within bags.
 
-use super::places_of;
+use super::index_tensor;
 use crate::autograd::no_grad;
-use crate::error::{Error, Result, index_told_as};
+use crate::error::{Error, Result, with_index_error_op};
 use crate::functions::indexing::ScatterReduction;
 use crate::op::check;
 use crate::ops::index::index_dtype;
@@ -52,7 +52,7 @@ impl Tensor {
     /// offsets do not begin with 0, decrease, or exceed the number of indices, if there are weights
     /// in a mode other than the sum, or if `padding_idx` is not a row of the table.
     pub fn embedding_bag(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<Tensor> {
-        self.reduced_by_bags(indices, options)?.values(self.dtype())
+        self.reduce_bags(indices, options)?.values(self.dtype())
     }
 
     /// Returns the result of [`embedding_bag`](Tensor::embedding_bag) together with the other
@@ -69,14 +69,14 @@ impl Tensor {
         indices: &Tensor,
         options: EmbeddingBagOptions<'_>,
     ) -> Result<EmbeddingBagParts> {
-        let reduced = self.reduced_by_bags(indices, options)?;
+        let reduced = self.reduce_bags(indices, options)?;
         let values = reduced.values(self.dtype())?;
         let dtype = match options.offsets {
             Some(offsets) if offsets.dtype() != indices.dtype() => DType::I64,
             _ => indices.dtype(),
         };
         let [bag_of, sizes, rows] = no_grad(|| match options.mode {
-            BagMode::Sum => self.parts_of_sum(&reduced, options, dtype),
+            BagMode::Sum => self.sum_parts(&reduced, options, dtype),
             _ => reduced.parts(indices, options),
         })?
         .map(|part| part.to_dtype(dtype));
@@ -86,9 +86,9 @@ impl Tensor {
     /// Returns the additional outputs of a sum, which needs no sizes: they are zeros, with one
     /// element more for the last offset if the table requires no gradient. `bag_of` is computed
     /// only where it is used and is empty otherwise.
-    fn parts_of_sum(
+    fn sum_parts(
         &self,
-        reduced: &Reduced,
+        reduced: &ReducedBags,
         options: EmbeddingBagOptions<'_>,
         dtype: DType,
     ) -> Result<[Tensor; 3]> {
@@ -99,7 +99,7 @@ impl Tensor {
         Ok([bag_of, sizes.clone(), sizes])
     }
 
-    fn reduced_by_bags(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<Reduced> {
+    fn reduce_bags(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<ReducedBags> {
         let EmbeddingBagOptions { mode, per_sample_weights, padding_idx, .. } = options;
         check::float(NAME, "table", &self.meta())?;
         let [rows, width] = self.shape().to_array(NAME)?;
@@ -107,33 +107,35 @@ impl Tensor {
         if let Some(padding) = padding_idx.filter(|&padding| padding >= rows) {
             return Err(Error::invalid(NAME, format!("padding_idx {padding} of {rows} rows")));
         }
-        let (bags, places) = bags_of(indices, options)?;
+        let (bags, bag_indices) = assign_bags(indices, options)?;
         let indices_flat = indices.reshape([indices.elements()])?;
-        let counted = match padding_idx {
+        let target_bags = match padding_idx {
             // Padding indices go into one additional bag, which is dropped.
-            Some(padding) => {
-                indices_flat.eq_scalar(padding as i64)?.where_(&places.scalar_like(bags as i64)?, &places)?
-            }
-            None => places.clone(),
+            Some(padding) => indices_flat
+                .eq_scalar(padding as i64)?
+                .where_(&bag_indices.scalar_like(bags as i64)?, &bag_indices)?,
+            None => bag_indices.clone(),
         };
         let dtype = self.dtype().accumulator();
-        let mut picked = index_told_as(NAME, || self.embedding(&indices_flat))?.to_dtype(dtype)?;
+        let mut table_rows = with_index_error_op(NAME, || self.embedding(&indices_flat))?.to_dtype(dtype)?;
         if let Some(weights) = per_sample_weights {
-            let weights = weights_of(weights, indices, mode)?;
-            picked = picked.mul(&weights.reshape([indices.elements(), 1])?.to_dtype(dtype)?)?;
+            let weights = check_weights(weights, indices, mode)?;
+            table_rows = table_rows.mul(&weights.reshape([indices.elements(), 1])?.to_dtype(dtype)?)?;
         }
         let zeros = Tensor::zeros([bags + 1, width], dtype, self.device())?;
-        let found = match mode {
-            BagMode::Max => largest(&zeros, &counted, &picked)?,
-            BagMode::Sum => zeros.index_add(0, &counted, &picked)?,
+        let output = match mode {
+            BagMode::Max => bag_maxima(&zeros, &target_bags, &table_rows)?,
+            BagMode::Sum => zeros.index_add(0, &target_bags, &table_rows)?,
             BagMode::Mean => {
                 let ones = Tensor::ones([indices.elements()], dtype, self.device())?;
                 let counts =
-                    Tensor::zeros([bags + 1], dtype, self.device())?.index_add(0, &counted, &ones)?;
-                zeros.index_add(0, &counted, &picked)?.div(&counts.maximum_scalar(1)?.unsqueeze(1)?)?
+                    Tensor::zeros([bags + 1], dtype, self.device())?.index_add(0, &target_bags, &ones)?;
+                zeros
+                    .index_add(0, &target_bags, &table_rows)?
+                    .div(&counts.maximum_scalar(1)?.unsqueeze(1)?)?
             }
         };
-        Ok(Reduced { bags, places, counted, picked, found })
+        Ok(ReducedBags { bags, bag_indices, target_bags, table_rows, output })
     }
 }
 
@@ -154,27 +156,28 @@ pub struct EmbeddingBagParts {
 }
 
 /// Rows that were reduced within bags, with one additional bag for ignored indices.
-struct Reduced {
+struct ReducedBags {
     bags: usize,
-    /// The bag of each index. `counted` is the same, except that padding is in the additional bag.
-    places: Tensor,
-    counted: Tensor,
-    picked: Tensor,
-    found: Tensor,
+    /// The bag of each index. `target_bags` is the same, except that padding is in the additional
+    /// bag.
+    bag_indices: Tensor,
+    target_bags: Tensor,
+    table_rows: Tensor,
+    output: Tensor,
 }
 
-impl Reduced {
+impl ReducedBags {
     fn values(&self, dtype: DType) -> Result<Tensor> {
-        self.found.narrow(0, 0, self.bags)?.to_dtype(dtype)
+        self.output.narrow(0, 0, self.bags)?.to_dtype(dtype)
     }
 
     fn bag_of(&self) -> Result<Tensor> {
-        self.places.minimum_scalar(self.bags.saturating_sub(1) as i64)
+        self.bag_indices.minimum_scalar(self.bags.saturating_sub(1) as i64)
     }
 
     /// Returns the bag of each index, the sizes of the bags, and the rows of the maxima.
     fn parts(&self, indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<[Tensor; 3]> {
-        let (device, bag_of) = (self.picked.device(), self.bag_of()?);
+        let (device, bag_of) = (self.table_rows.device(), self.bag_of()?);
         // Indices after the end of the last bag are counted in the last bag.
         let counts = match options.padding_idx {
             Some(padding) => {
@@ -187,7 +190,8 @@ impl Reduced {
         if options.mode != BagMode::Max {
             return Ok([bag_of, sizes.clone(), sizes]);
         }
-        let first = first_of_largest(&self.found, &self.counted, &self.picked)?.narrow(0, 0, self.bags)?;
+        let first =
+            first_argmax(&self.output, &self.target_bags, &self.table_rows)?.narrow(0, 0, self.bags)?;
         let none = Tensor::zeros([1], indices.dtype(), device)?;
         let numbers = Tensor::concat(&[&indices.reshape([indices.elements()])?, &none], 0)?;
         let rows = numbers.index_select(0, &first.reshape([first.elements()])?)?;
@@ -198,31 +202,31 @@ impl Reduced {
 /// Returns the maximum of each column over the rows of each bag, and the elements of `zeros` for
 /// bags without rows. If a gradient is needed, the maxima are gathered from the rows: the first
 /// element that equals the maximum, or the first NaN.
-fn largest(zeros: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
-    let found = no_grad(|| zeros.index_reduce(0, bags, rows, ScatterReduction::Amax, false))?;
+fn bag_maxima(zeros: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
+    let maxima = no_grad(|| zeros.index_reduce(0, bags, rows, ScatterReduction::Amax, false))?;
     if !rows.needs_grad() {
-        return Ok(found);
+        return Ok(maxima);
     }
-    let first = no_grad(|| first_of_largest(&found, bags, rows))?;
+    let first = no_grad(|| first_argmax(&maxima, bags, rows))?;
     // The additional last row is the result for bags without rows.
     let last = Tensor::zeros([1, rows.dims()[1]], rows.dtype(), rows.device())?;
     Tensor::concat(&[rows, &last], 0)?.gather(0, &first)
 }
 
-/// Returns, for each bag and column, the index of the first row that equals the maximum `found` or
-/// is NaN. For bags without rows it returns the number of rows.
-fn first_of_largest(found: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
+/// Returns, for each bag and column, the index of the first row that equals its value in `maxima`
+/// or is NaN. For bags without rows it returns the number of rows.
+fn first_argmax(maxima: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
     let count = rows.dims()[0];
-    let is_largest = rows.eq(&found.index_select(0, bags)?)?.logical_or(&rows.ne(rows)?)?;
+    let is_maximum = rows.eq(&maxima.index_select(0, bags)?)?.logical_or(&rows.ne(rows)?)?;
     let numbers = Tensor::iota(count, index_dtype(count), 0, 1, rows.device())?.unsqueeze(1)?;
     let none = numbers.scalar_like(count as i64)?;
-    let numbers = is_largest.where_(&numbers, &none)?;
-    none.expand(*found.shape())?.index_reduce(0, bags, &numbers, ScatterReduction::Amin, true)
+    let numbers = is_maximum.where_(&numbers, &none)?;
+    none.expand(*maxima.shape())?.index_reduce(0, bags, &numbers, ScatterReduction::Amin, true)
 }
 
 const NAME: &str = "embedding_bag";
 
-fn weights_of<'a>(weights: &'a Tensor, indices: &Tensor, mode: BagMode) -> Result<&'a Tensor> {
+fn check_weights<'a>(weights: &'a Tensor, indices: &Tensor, mode: BagMode) -> Result<&'a Tensor> {
     if mode != BagMode::Sum {
         return Err(Error::invalid(NAME, format!("per_sample_weights of mode {mode:?}, expected Sum")));
     }
@@ -232,18 +236,18 @@ fn weights_of<'a>(weights: &'a Tensor, indices: &Tensor, mode: BagMode) -> Resul
 }
 
 /// Returns the number of bags, and the bag of each index.
-fn bags_of(indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<(usize, Tensor)> {
+fn assign_bags(indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<(usize, Tensor)> {
     let device = indices.device();
     let (starts, count) = match (indices.dims(), options.offsets) {
         (&[bags, size], None) => {
-            let places = (0..bags).flat_map(|bag| std::iter::repeat_n(bag, size)).collect();
-            return Ok((bags, places_of(places, [bags * size], device)?));
+            let bag_indices = (0..bags).flat_map(|bag| std::iter::repeat_n(bag, size)).collect();
+            return Ok((bags, index_tensor(bag_indices, [bags * size], device)?));
         }
-        (&[count], Some(offsets)) => (starts_of(offsets)?, count),
+        (&[count], Some(offsets)) => (read_offsets(offsets)?, count),
         (_, offsets) => {
             let with = if offsets.is_some() { "with" } else { "without" };
-            let told = format!("indices of shape {:?} {with} offsets", indices.shape());
-            return Err(Error::invalid(NAME, told));
+            let detail = format!("indices of shape {:?} {with} offsets", indices.shape());
+            return Err(Error::invalid(NAME, detail));
         }
     };
     let bags = if options.include_last_offset { starts.len().checked_sub(1) } else { Some(starts.len()) };
@@ -260,14 +264,14 @@ fn bags_of(indices: &Tensor, options: EmbeddingBagOptions<'_>) -> Result<(usize,
     }
     // Indices after the last end, or without any bag, belong to the additional bag, which is
     // dropped.
-    let mut places = vec![bags; count];
+    let mut bag_indices = vec![bags; count];
     for (bag, (&start, &end)) in starts.iter().zip(&ends).enumerate() {
-        places[start..end].fill(bag);
+        bag_indices[start..end].fill(bag);
     }
-    Ok((bags, places_of(places, [count], device)?))
+    Ok((bags, index_tensor(bag_indices, [count], device)?))
 }
 
-fn starts_of(offsets: &Tensor) -> Result<Vec<usize>> {
+fn read_offsets(offsets: &Tensor) -> Result<Vec<usize>> {
     check::index(NAME, "offsets", &offsets.meta())?;
     let [_] = offsets.shape().to_array(NAME)?;
     let starts = offsets.to_dtype(DType::I64)?.to_vec::<i64>()?;

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::{Error, Result};
 use crate::op::check;
 use crate::ops::index::index_dtype;
-use crate::ops::view::{diagonal_of, strided_places, strided_shape};
+use crate::ops::view::{diagonal_of, strided_indices, strided_shape};
 use crate::shape::Axis;
 
 impl Tensor {
@@ -24,8 +24,8 @@ impl Tensor {
     ) -> Result<Tensor> {
         let name = "as_strided_scatter";
         let shape = strided_shape(name, self.elements(), (size, strides, offset))?;
-        let places = strided_places(self.elements(), (shape, strides, offset), self.device())?;
-        put(name, self, source, &places)
+        let indices = strided_indices(self.elements(), (shape, strides, offset), self.device())?;
+        replace_at(name, self, source, &indices)
     }
 
     /// Returns this tensor with slice `index` along `axis` replaced by `source`. A negative index
@@ -40,7 +40,7 @@ impl Tensor {
         let size = self.shape().dim(axis);
         let at = if index < 0 { index.saturating_add_unsigned(size) } else { index };
         match usize::try_from(at) {
-            Ok(at) if at < size => put(name, self, source, &places(self)?.select(axis, at)?),
+            Ok(at) if at < size => replace_at(name, self, source, &element_indices(self)?.select(axis, at)?),
             _ => Err(Error::IndexOutOfRange { op: name, index: index as i64, size }),
         }
     }
@@ -71,7 +71,12 @@ impl Tensor {
         };
         let (start, end) = (start.map_or(0, bound), end.map_or(size, bound));
         let step = isize::try_from(step.min(size.max(1))).unwrap_or(isize::MAX);
-        put(name, self, source, &places(self)?.slice_axis(axis, start, end.max(start) as isize, step)?)
+        replace_at(
+            name,
+            self,
+            source,
+            &element_indices(self)?.slice_axis(axis, start, end.max(start) as isize, step)?,
+        )
     }
 
     /// Returns this tensor with diagonals of the matrices of two axes replaced by `source`.
@@ -91,25 +96,25 @@ impl Tensor {
         second: impl Into<Axis>,
     ) -> Result<Tensor> {
         let name = "diagonal_scatter";
-        let found = diagonal_of(name, &places(self)?, offset, [first.into(), second.into()])?;
-        put(name, self, source, &found)
+        let indices = diagonal_of(name, &element_indices(self)?, offset, [first.into(), second.into()])?;
+        replace_at(name, self, source, &indices)
     }
 }
 
 /// Returns the index of each element in row-major order.
-fn places(x: &Tensor) -> Result<Tensor> {
+fn element_indices(x: &Tensor) -> Result<Tensor> {
     Tensor::iota(x.elements(), index_dtype(x.elements()), 0, 1, x.device())?.reshape(*x.shape())
 }
 
 /// Returns `x` with the elements at these indices replaced by those of `source`, which has the
 /// shape of the indices.
-fn put(name: &'static str, x: &Tensor, source: &Tensor, places: &Tensor) -> Result<Tensor> {
+fn replace_at(name: &'static str, x: &Tensor, source: &Tensor, indices: &Tensor) -> Result<Tensor> {
     check::same_dtype(name, &x.meta(), &source.meta())?;
-    check::shape(name, "source", &source.meta(), *places.shape())?;
-    let count = places.elements();
+    check::shape(name, "source", &source.meta(), *indices.shape())?;
+    let count = indices.elements();
     let row = x.reshape([x.elements()])?;
     if count == 0 {
         return row.copy()?.reshape(*x.shape());
     }
-    row.scatter(0, &places.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
+    row.scatter(0, &indices.reshape([count])?, &source.reshape([count])?)?.reshape(*x.shape())
 }
