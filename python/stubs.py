@@ -132,20 +132,20 @@ def kind_of(function, argument):
 
 def definition(name, function, first=None, result=None):
     """Returns the stub of a native function. `first` replaces `self`."""
-    told = []
+    arguments = []
     for part in filter(None, re.sub(r"[()]", "", function.__text_signature__).split(", ")):
         argument, _, default = part.partition("=")
         if argument == "$self":
-            told.append(first)
+            arguments.append(first)
         elif argument == "*":
-            told.append("*")
+            arguments.append("*")
         else:
             stars = argument[: len(argument) - len(argument.lstrip("*"))]
             argument = argument.lstrip("*")
-            told.append(f"{stars}{argument}: {kind_of(name, argument)}" + (f" = {default}" if default else ""))
+            arguments.append(f"{stars}{argument}: {kind_of(name, argument)}" + (f" = {default}" if default else ""))
     result = plain(result or RESULTS.get(name, "Tensor"))
     body = docstring(function) or "..."
-    return f"def {name}({', '.join(told)}) -> {result}:\n{indented(body)}"
+    return f"def {name}({', '.join(arguments)}) -> {result}:\n{indented(body)}"
 
 
 EXTREMES = """@overload
@@ -230,8 +230,8 @@ def tensor_class():
         elif isinstance(member, types.FunctionType):
             body += method(name, member)
         else:
-            own = "Self" if name.endswith("_") and not name.endswith("__") else None
-            body += definition(name, member, "self", own)
+            result_type = "Self" if name.endswith("_") and not name.endswith("__") else None
+            body += definition(name, member, "self", result_type)
     # Private methods that the Python part of the package calls.
     private = sorted(name for name in vars(_ternion.Tensor) if name.startswith("_") and not name.startswith("__"))
     body += "".join(f"def {name}(self, *args: Any, **kwargs: Any) -> Any: ...\n" for name in private)
@@ -255,7 +255,7 @@ def method(name, function):
     """Returns the stub of a method that is written in Python."""
     first, *rest = inspect.signature(function).parameters.values()
     result = inspect.signature(function).return_annotation
-    return f"def {name}({', '.join(['self', *told(rest)])}) -> {plain(result)}:\n{indented(docstring(function))}"
+    return f"def {name}({', '.join(['self', *argument_stubs(rest)])}) -> {plain(result)}:\n{indented(docstring(function))}"
 
 
 def native():
@@ -305,7 +305,7 @@ def functional():
         method = getattr(getattr(module, name), "__wrapped__", None)
         if isinstance(method, types.MethodDescriptorType):
             text += definition(name, method, "input: Tensor")
-    text += "".join(written(name, member) for name, member in vars(module).items() if is_own(name, member))
+    text += "".join(python_function(name, member) for name, member in vars(module).items() if is_own(name, member))
     private = [name for name, member in vars(module).items() if isinstance(member, types.FunctionType) and member.__module__ == module.__name__ and name.startswith("_")]
     return text + "".join(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...\n" for name in private)
 
@@ -315,24 +315,24 @@ def is_own(name, member):
     return is_written and member.__module__.startswith("ternion.nn.") and not name.startswith("_")
 
 
-def told(parameters):
+def argument_stubs(parameters):
     """Returns the arguments of a Python function, whose annotations contain their types."""
-    shown, starred = [], False
+    stubs, starred = [], False
     for parameter in parameters:
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-            shown.append("*")
+            stubs.append("*")
         starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         default = parameter.default
         value = "" if default is inspect.Parameter.empty else f' = "{default}"' if isinstance(default, str) else f" = {default!r}"
-        shown.append(f"{stars}{parameter.name}: {plain(parameter.annotation)}{value}")
-    return shown
+        stubs.append(f"{stars}{parameter.name}: {plain(parameter.annotation)}{value}")
+    return stubs
 
 
-def written(name, function):
+def python_function(name, function):
     """Returns the stub of a Python function, whose annotations contain its types."""
     signature = inspect.signature(function)
-    arguments = ", ".join(told(signature.parameters.values()))
+    arguments = ", ".join(argument_stubs(signature.parameters.values()))
     return f"def {name}({arguments}) -> {plain(signature.return_annotation)}:\n{indented(docstring(function))}"
 
 
@@ -343,17 +343,17 @@ def package():
     text += "from .amp import autocast as autocast, is_autocast_enabled as is_autocast_enabled\nfrom .utils.checkpoint import checkpoint as checkpoint\n"
     text += "from ._scopes import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled\nfrom ._size import Size as Size\nfrom ._functions.kinds import layout as layout, strided as strided\n"
     for module in ternion._functions.MODULES:
-        here = [name for name in ternion._FUNCTIONS if getattr(ternion._found(name), "__module__", "") == module.__name__]
+        listed = [name for name in ternion._FUNCTIONS if getattr(ternion._find_function(name), "__module__", "") == module.__name__]
         short = module.__name__.rsplit(".", 1)[-1]
-        text += "".join(f"from ._functions.{short} import {name} as {name}\n" for name in sorted(here))
+        text += "".join(f"from ._functions.{short} import {name} as {name}\n" for name in sorted(listed))
     text += "".join(f"from .nn.functional import {name} as {name}\n" for name in ternion._OF_LAYERS)
     text += "".join(f"from .nn._top_level import {name} as {name}\n" for name in ternion.nn._top_level.__all__)
     text += "from ._ternion import DTypeLike, DeviceLike, Number, Operand, Other, SizeLike, max as _max, min as _min, sort as _sort, topk as _topk\n"
-    own = [
+    exported = [
         name for name in names_of(_ternion)
         if name != "Parameter" and name not in ternion._CONSTRUCTORS and not isinstance(getattr(_ternion, name), _ternion.dtype)
     ]  # fmt: skip
-    text += "".join(f"from ._ternion import {name} as {name}\n" for name in own)
+    text += "".join(f"from ._ternion import {name} as {name}\n" for name in exported)
     text += "\n__version__: str\ninf: _float\nnan: _float\npi: _float\nnewaxis: None\n\n"
     text += "".join(definition(name, member) for name, member in ternion._CONSTRUCTORS.items())
     for name in sorted(ternion._METHODS):

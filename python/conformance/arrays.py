@@ -59,14 +59,14 @@ class Coded:
         self.bits, self.format = bits, format
 
     @property
-    def is_whole(self):
+    def is_integer(self):
         """Whether the format is an integer format."""
         return not self.format.startswith("float")
 
     def numbers(self):
         """Returns the numbers that the bits represent: int32, or float32, which can represent all
         numbers of all formats."""
-        return formats.decode(self.bits, self.format, ternion.int32 if self.is_whole else ternion.float32)
+        return formats.decode(self.bits, self.format, ternion.int32 if self.is_integer else ternion.float32)
 
 
 def lacking(name):

@@ -65,9 +65,9 @@ class Interpreter:
         """Returns the outputs for these inputs, in the order of the graph."""
         return self.run_graph(self._model.graph, values, {})
 
-    def run_graph(self, graph, values, around):
+    def run_graph(self, graph, values, outer):
         """Returns the outputs of a graph whose nodes can also access the values in `around`."""
-        scope = dict(around)
+        scope = dict(outer)
         scope.update({tensor.name: tensor_of_proto(tensor) for tensor in graph.initializer})
         names = [value.name for value in graph.input]
         if len(values) > len(names):

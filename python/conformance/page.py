@@ -108,8 +108,8 @@ def _totals(listed, others, version):
         operators, cases, passed = _count(group)
         # Cases of operators that are not covered pass only because they are expanded into others,
         # so their count is not shown.
-        told = (passed, f"{100 * passed / cases:.1f} %") if group is listed else ("", "")
-        rows.append(_row(name, operators, cases, *told))
+        passing = (passed, f"{100 * passed / cases:.1f} %") if group is listed else ("", "")
+        rows.append(_row(name, operators, cases, *passing))
     return rows
 
 

@@ -66,10 +66,10 @@ def run(operator, test):
 def _compare_all(outputs, expected, rtol, atol):
     if len(outputs) != len(expected):
         return "shape differs", f"{len(outputs)} outputs, expected {len(expected)}"
-    for place, (output, reference) in enumerate(zip(outputs, expected)):
+    for index, (output, reference) in enumerate(zip(outputs, expected)):
         kind, detail = _compare(output, reference, rtol, atol)
         if kind:
-            return kind, f"output {place}: {detail}"
+            return kind, f"output {index}: {detail}"
     return "", ""
 
 

@@ -35,8 +35,8 @@ def test_each_case_that_passes_by_the_page_passes(listed, text):
 
 
 def test_the_page_has_the_numbers_of_this_run(listed, text):
-    found = {operator: (len(outcomes), sum(o.passed for o in outcomes)) for operator, outcomes in listed.items()}
-    assert found == page.operators(text)
+    result = {operator: (len(outcomes), sum(o.passed for o in outcomes)) for operator, outcomes in listed.items()}
+    assert result == page.operators(text)
 
 
 def test_the_bar_holds(listed):

@@ -59,8 +59,8 @@ def _elements_dropped(x, p=0.5, training=True, inplace=False):
 
 
 def _alpha_without_affine(x, p=0.5, training=True, inplace=False):
-    kept = (ternion.rand(*x.shape) >= p).to(x.dtype)
-    return x * kept + (1 - kept) * -1.7580993408473766
+    mask = (ternion.rand(*x.shape) >= p).to(x.dtype)
+    return x * mask + (1 - mask) * -1.7580993408473766
 
 
 def _first_category(weights, count, replacement=False):
@@ -181,8 +181,8 @@ FAULTS = [
 
 @pytest.mark.parametrize("name, function, where", FAULTS, ids=[f"{name}-{number}" for number, (name, _, _) in enumerate(FAULTS)])
 def test_wrong_random_numbers_are_found(entries, name, function, where):
-    found = failures_of(entries, name, function, where=where)
-    assert [(failure.form, failure.kind) for failure in found][:1] == [("function", "wrong value")], found
+    result = failures_of(entries, name, function, where=where)
+    assert [(failure.form, failure.kind) for failure in result][:1] == [("function", "wrong value")], result
 
 
 @pytest.mark.parametrize("name, where", dict.fromkeys((name, where) for name, _, where in FAULTS))
@@ -192,41 +192,41 @@ def test_those_of_ternion_are_right(entries, name, where):
 
 def test_a_wrong_method_is_found(entries, monkeypatch):
     monkeypatch.setattr(ternion.Tensor, "bernoulli", lambda x, *args, **kwargs: x * 0)
-    found = failures_of(entries, "bernoulli", where=_is_several)
-    assert [(failure.form, failure.kind) for failure in found] == [("method", "wrong value")]
+    result = failures_of(entries, "bernoulli", where=_is_several)
+    assert [(failure.form, failure.kind) for failure in result] == [("method", "wrong value")]
 
 
 def test_a_wrong_form_in_place_is_found(entries):
     def function(x, p=0.5, training=True, inplace=False):
         return x.zero_() if inplace else F.dropout(x, p, training)
 
-    found = failures_of(entries, "nn.functional.dropout", function, where=_drops)
-    assert [(failure.form, failure.kind) for failure in found] == [("in place", "wrong value")]
+    result = failures_of(entries, "nn.functional.dropout", function, where=_drops)
+    assert [(failure.form, failure.kind) for failure in result] == [("in place", "wrong value")]
 
 
 def test_a_function_that_draws_in_dense_memory_alone_is_found(entries):
     function = lambda x, *args, **kwargs: F.dropout(x, *args, **kwargs) if x.is_contiguous() else x * 0  # noqa: E731
-    found = failures_of(entries, "nn.functional.dropout", function, where=lambda sample: _drops(sample) and sample.input.ndim == 2)
-    assert ("not contiguous", "wrong value") in [(failure.form, failure.kind) for failure in found]
+    result = failures_of(entries, "nn.functional.dropout", function, where=lambda sample: _drops(sample) and sample.input.ndim == 2)
+    assert ("not contiguous", "wrong value") in [(failure.form, failure.kind) for failure in result]
 
 
 @pytest.mark.parametrize("short", ["f32", "f64"])
 def test_a_wrong_gradient_of_numbers_that_are_drawn_is_found(entries, short):
     def function(x, *args, **kwargs):
-        found = F.dropout(x, *args, **kwargs)
-        return found * 2 - found.detach()
+        result = F.dropout(x, *args, **kwargs)
+        return result * 2 - result.detach()
 
     assert failures_of(entries, "nn.functional.dropout", short=short, where=_drops) == []
-    found = failures_of(entries, "nn.functional.dropout", function, short, _drops)
-    assert ("gradient", "wrong gradient") in [(failure.form, failure.kind) for failure in found]
+    result = failures_of(entries, "nn.functional.dropout", function, short, _drops)
+    assert ("gradient", "wrong gradient") in [(failure.form, failure.kind) for failure in result]
 
 
 def test_a_gradient_of_what_is_no_function_of_the_input_is_found(entries):
     function = lambda x: ternion.bernoulli(x) + x - x.detach()  # noqa: E731
-    found = failures_of(entries, "bernoulli", function, where=_is_several)
-    assert ("gradient", "wrong gradient") in [(failure.form, failure.kind) for failure in found]
+    result = failures_of(entries, "bernoulli", function, where=_is_several)
+    assert ("gradient", "wrong gradient") in [(failure.form, failure.kind) for failure in result]
 
 
 def test_a_gradient_that_is_missing_is_found(entries):
-    found = failures_of(entries, "nn.functional.dropout", lambda x, *args, **kwargs: F.dropout(x, *args, **kwargs).detach(), where=_drops)
-    assert ("gradient", "wrong gradient") in [(failure.form, failure.kind) for failure in found]
+    result = failures_of(entries, "nn.functional.dropout", lambda x, *args, **kwargs: F.dropout(x, *args, **kwargs).detach(), where=_drops)
+    assert ("gradient", "wrong gradient") in [(failure.form, failure.kind) for failure in result]

@@ -20,10 +20,10 @@ def entries():
 @pytest.fixture(scope="module")
 def known():
     """Returns the results from which the page was written."""
-    found = run.of_device("cpu")
-    if torch.__version__.partition("+")[0] != found["torch"]:
-        pytest.skip(f"the page was written with torch {found['torch']}, whose samples differ from those of {torch.__version__}")
-    return found
+    result = run.of_device("cpu")
+    if torch.__version__.partition("+")[0] != result["torch"]:
+        pytest.skip(f"the page was written with torch {result['torch']}, whose samples differ from those of {torch.__version__}")
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def test_the_page_has_the_numbers_of_this_run(outcomes, known, entries):
     text = run.PAGE.read_text()
     present, absent, purpose = run.split(entries.values())
     entries_of_run = results.of_outcomes(_renumbered(outcomes), present)
-    found = {name: tuple(entry["reduced"]) for name, entry in entries_of_run.items() if results.has_samples(entry)}
-    assert found == page.reduced_counts(text)
+    result = {name: tuple(entry["reduced"]) for name, entry in entries_of_run.items() if results.has_samples(entry)}
+    assert result == page.reduced_counts(text)
     assert page.written(text, results.read(run.DOCS), present, absent, purpose) == text
 
 
@@ -54,10 +54,10 @@ def _renumbered(outcomes):
 
 
 def _by_entry(outcomes):
-    found = {}
+    result = {}
     for outcome in outcomes:
-        found.setdefault(outcome.entry, []).append(outcome)
-    return found.values()
+        result.setdefault(outcome.entry, []).append(outcome)
+    return result.values()
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda", "wgpu"])
@@ -116,8 +116,8 @@ def test_groups_of_wrong_results_have_one_dtype():
 
 def test_the_other_forms_of_a_function_that_refuses_are_run(entries, monkeypatch):
     monkeypatch.setattr(ternion.Tensor, "sin", lambda self: self.cos())
-    found = [(failure.form, failure.kind) for failure in failures_of(entries, "sin", _refusing)]
-    assert ("function", "refused") in found and ("method", "wrong value") in found
+    result = [(failure.form, failure.kind) for failure in failures_of(entries, "sin", _refusing)]
+    assert ("function", "refused") in result and ("method", "wrong value") in result
     assert failures.gravest(failures_of(entries, "sin", _refusing)).kind == "wrong value"
 
 
@@ -215,7 +215,7 @@ def test_a_wrong_half_precision_is_found(entries):
     assert failures_of(entries, "sin", lambda x: x.sin() * 1.03, "bf16")[0].kind == "wrong value"
 
 
-def test_wrong_whole_numbers_and_positions_are_found(entries):
+def test_wrong_integers_and_positions_are_found(entries):
     number = next(number for number, sample in samples.samples_of(entries["sort"], "i64").items() if sample.input.numel() > 20)
     assert failures_of(entries, "sort", ternion.sort, "i64", number) == []
     for function in (
@@ -248,8 +248,8 @@ def test_a_wrong_method_is_found(entries, monkeypatch):
 
 def test_an_in_place_form_that_changes_nothing_is_found(entries, monkeypatch):
     monkeypatch.setattr(ternion.Tensor, "sin_", lambda self: self.sin())
-    found = [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)]
-    assert found == [("in place", "wrong value"), ("gradient in place", "wrong gradient")]
+    result = [(failure.form, failure.kind) for failure in failures_of(entries, "sin", ternion.sin)]
+    assert result == [("in place", "wrong value"), ("gradient in place", "wrong gradient")]
 
 
 def test_an_in_place_form_without_its_gradient_is_found(entries, monkeypatch):
@@ -274,8 +274,8 @@ def test_a_changed_argument_is_found(entries):
 
 def test_float64_by_way_of_float32_is_found(entries):
     assert failures_of(entries, "sin", ternion.sin, "f64") == []
-    found = failures_of(entries, "sin", lambda x: x.float().sin().double(), "f64")
-    assert (found[0].form, found[0].kind) == ("function", "wrong value")
+    result = failures_of(entries, "sin", lambda x: x.float().sin().double(), "f64")
+    assert (result[0].form, result[0].kind) == ("function", "wrong value")
 
 
 def test_an_in_place_form_that_pytorch_refuses_is_found(entries, monkeypatch):
@@ -322,16 +322,16 @@ class _Panic(BaseException):
 def test_only_an_error_about_the_call_is_a_right_refusal(entries, function, kind):
     subject = checks.Subject(entries["gather"], names.function_of(entries["gather"]), "cpu")
     subject.function = function
-    found = [failure.kind for failure in refusal_checks.run_error(subject, samples.errors_of(entries["gather"])[0])]
-    assert found == ([kind] if kind else [])
+    result = [failure.kind for failure in refusal_checks.run_error(subject, samples.errors_of(entries["gather"])[0])]
+    assert result == ([kind] if kind else [])
 
 
 def test_calls_that_fail_for_lack_of_an_argument_have_failed(entries):
     for name in ("aminmax", "gather", "multinomial", "cat", "amax", "amin", "take", "kthvalue", "masked_select"):
         subject = checks.Subject(entries[name], names.function_of(entries[name]), "cpu")
         cases = [case for case in samples.errors_of(entries[name]).values() if "out" in case.sample_input.kwargs]
-        found = [failure for case in cases for failure in _failures_of_call(subject, case)]
-        assert found and {(failure.kind, "'out'" in failure.detail) for failure in found} == {("refused", True)}
+        result = [failure for case in cases for failure in _failures_of_call(subject, case)]
+        assert result and {(failure.kind, "'out'" in failure.detail) for failure in result} == {("refused", True)}
 
 
 def _failures_of_call(subject, case):
@@ -371,9 +371,9 @@ for line in sys.stdin:
 
 def test_a_crash_and_a_hang_are_found_and_the_others_run():
     fake = pool.Pool("cpu", True, limit=5, command=(sys.executable, "-c", FAKE))
-    found = {(outcome.entry, outcome.case): [kind for _, kind, _ in outcome.failures] for outcome in fake.run(["dies", "runs", "stands"])}
+    actual = {(outcome.entry, outcome.case): [kind for _, kind, _ in outcome.failures] for outcome in fake.run(["dies", "runs", "stands"])}
     expected = {(entry, f"f32 {number}"): [] for entry in ("dies", "runs", "stands") for number in range(3)}
-    assert found == {**expected, ("dies", "f32 1"): ["crash"], ("stands", "f32 1"): ["hang"]}
+    assert actual == {**expected, ("dies", "f32 1"): ["crash"], ("stands", "f32 1"): ["hang"]}
 
 
 def test_a_run_goes_on_behind_the_entries_of_its_journal(tmp_path):
@@ -403,8 +403,8 @@ def test_nothing_is_wrong_with_pytorch_itself():
     chosen = ["argsort", "cumsum", "linalg.eigh", "linalg.qr", "linalg.solve", "linalg.svd", "mode", "nn.functional.conv2d", "nn.functional.dropout"]
     chosen += ["nn.functional.max_pool2d", "normal", "remainder", "sort", "topk", "__getitem__", "bernoulli", "multinomial", "randn", "uniform"]
     chosen += ["nn.functional.alpha_dropout", "nn.functional.dropout2d", "nn.functional.fractional_max_pool2d", "nn.functional.scaled_dot_product_attention"]
-    found = pool.Pool("cpu", True, command=(sys.executable, "-c", ITSELF)).run(chosen)
-    counted = [outcome for outcome in found if outcome.failures is not None]
+    result = pool.Pool("cpu", True, command=(sys.executable, "-c", ITSELF)).run(chosen)
+    counted = [outcome for outcome in result if outcome.failures is not None]
     assert len(counted) > 250
     assert [outcome for outcome in counted if outcome.failures and not outcome.case.startswith("error")] == []
     # It also accepts PyTorch's errors, except that many are a RuntimeError that names no function.
@@ -420,7 +420,7 @@ def test_cases_are_packed_into_text():
 
 
 @pytest.mark.parametrize(
-    ("function", "found", "theirs", "is_right"),
+    ("function", "actual", "theirs", "is_right"),
     [
         (lambda x: (x * x).sum(), [2.0, -4.0], [2.0, 4.0], True),  # Theirs is wrong.
         (lambda x: (x * x).sum(), [2.0, 4.0], [2.0, -4.0], False),  # Ours is wrong.
@@ -429,10 +429,10 @@ def test_cases_are_packed_into_text():
         (lambda x: (x * x).sum(), [2.0, float("nan")], [2.0, 4.0], False),
     ],
 )
-def test_differences_decide_between_two_gradients(function, found, theirs, is_right):
+def test_differences_decide_between_two_gradients(function, actual, theirs, is_right):
     leaf = torch.tensor([1.0, -2.0], dtype=torch.float64)
-    found, theirs = (torch.tensor(gradient, dtype=torch.float64) for gradient in (found, theirs))
-    assert derivatives.decides(lambda: function(leaf).item(), leaf, found != theirs, found, theirs) is is_right
+    actual, theirs = (torch.tensor(gradient, dtype=torch.float64) for gradient in (actual, theirs))
+    assert derivatives.decides(lambda: function(leaf).item(), leaf, actual != theirs, actual, theirs) is is_right
     assert leaf.tolist() == [1.0, -2.0]
 
 

@@ -20,12 +20,12 @@ import os as _os
 from . import _ternion
 from ._capture import CapturedStep, capture  # noqa: F401
 from ._checks import Stats, check, stats  # noqa: F401
-from ._functions import ALIASES as _ALIASES, FUNCTIONS as _FUNCTIONS, _found
+from ._error_messages import named as _named
+from ._functions import ALIASES as _ALIASES, FUNCTIONS as _FUNCTIONS, _find_function
 from ._functions.constructors import CONSTRUCTORS as _CONSTRUCTORS
 from ._functions.kinds import layout, strided  # noqa: F401
 from ._functions.methods import function_of as _function_of
 from ._random import get_rng_state, set_rng_state  # noqa: F401
-from ._refusals import named as _named
 from ._scopes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from ._size import Size  # noqa: F401
 from ._ternion import *  # noqa: F401,F403  The native functions: creation, dtypes, devices.
@@ -56,7 +56,7 @@ for _name in _METHODS:
     globals()[_name] = _function_of(_name)
 globals().update(_CONSTRUCTORS)
 for _name in _FUNCTIONS:
-    globals()[_name] = _found(_name)
+    globals()[_name] = _find_function(_name)
 for _name, _known in _ALIASES.items():
     globals()[_name] = globals()[_known]
 del _name, _known

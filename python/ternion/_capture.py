@@ -12,23 +12,23 @@ from ._ternion import _trust
 _stepping = threading.local()
 
 
-def note_step(optimizer: Any) -> None:
+def record_step(optimizer: Any) -> None:
     """Registers a step of `optimizer` with a capture of this thread.
 
     Raises:
         ValueError: If the learning rates differ from the first step: the captured function changes
             them itself, which a replay would not do.
     """
-    noted = getattr(_stepping, "optimizers", None)
-    if noted is None:
+    recorded = getattr(_stepping, "optimizers", None)
+    if recorded is None:
         return
     rates = [group["lr"] for group in optimizer.param_groups if isinstance(group["lr"], (int, float))]
-    before = next((rates for known, rates in noted if known is optimizer), None)
-    if before is None:
-        noted.append((optimizer, rates))
-    elif before != rates:
-        told = f"capture: the step changes the rates of {type(optimizer).__name__} from {before} to {rates}, which no replay would"
-        raise ValueError(f"{told}: change them between replays")
+    first_rates = next((rates for known, rates in recorded if known is optimizer), None)
+    if first_rates is None:
+        recorded.append((optimizer, rates))
+    elif first_rates != rates:
+        message = f"capture: the step changes the rates of {type(optimizer).__name__} from {first_rates} to {rates}, which no replay would"
+        raise ValueError(f"{message}: change them between replays")
 
 
 class CapturedStep:
@@ -42,14 +42,14 @@ class CapturedStep:
 
     def __init__(self, step: Any, device: Any):
         self._step = step
-        noted: list[Any] = []
-        before = getattr(_stepping, "optimizers", None)
-        _stepping.optimizers = noted
+        steps: list[Any] = []
+        previous = getattr(_stepping, "optimizers", None)
+        _stepping.optimizers = steps
         try:
             recorded = _trust.record(step, device)
         finally:
-            _stepping.optimizers = before
-        self._optimizers = [optimizer for optimizer, _ in noted]
+            _stepping.optimizers = previous
+        self._optimizers = [optimizer for optimizer, _ in steps]
         self.is_recorded = recorded is not None
         self._recorded: Any
         self.output: Any
@@ -66,7 +66,7 @@ class CapturedStep:
             self.output = self._step()
             return self.output
         for optimizer in self._optimizers:
-            optimizer._take_rates()
+            optimizer._apply_rates()
         self.output = self._recorded.replay()
         return self.output
 

@@ -47,8 +47,8 @@ def stats(input: Tensor) -> Stats:
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"stats: expected a tensor, got {type(input).__module__}.{type(input).__qualname__}: ternion.as_tensor(x) makes one of it")
-    found: Stats = _trust.stats(input)
-    return found
+    result: Stats = _trust.stats(input)
+    return result
 
 
 class check:
@@ -104,5 +104,5 @@ class check:
         self.compared += compared
         self.differences += differences
         if kind is None and self.compared == 0:
-            told = f"check: no op was compared: none ran inside, or all ran on {self._device} itself"
-            warnings.warn(told, stacklevel=2)
+            message = f"check: no op was compared: none ran inside, or all ran on {self._device} itself"
+            warnings.warn(message, stacklevel=2)

@@ -20,7 +20,7 @@ _ALLOWED = {
 }  # fmt: skip
 
 
-class _Arrays(pickle.Unpickler):
+class _ArrayUnpickler(pickle.Unpickler):
     """Unpickles containers, strings, numbers and NumPy arrays. Anything else, which could run code,
     raises an error.
     """
@@ -33,7 +33,7 @@ class _Arrays(pickle.Unpickler):
         return super().find_class(f"{core}.multiarray" if name == "_reconstruct" else module, name)
 
 
-def batches_of_python(source: Any) -> Path | None:
+def find_python_batches(source: Any) -> Path | None:
     """Returns the folder with all batches, which is a directory or one of its usual subfolders;
     None if there is none, or if `source` is not a directory.
     """
@@ -43,7 +43,7 @@ def batches_of_python(source: Any) -> Path | None:
     return next((folder for folder in folders if all((folder / name).is_file() for name in _NAMES)), None)
 
 
-def written_as_binary(folder: Path, binary: str) -> None:
+def write_as_binary(folder: Path, binary: str) -> None:
     """Writes the batches of a folder as records of one label and one image each.
 
     Raises:
@@ -56,7 +56,7 @@ def written_as_binary(folder: Path, binary: str) -> None:
 def _records(file: Path) -> bytes:
     try:
         with file.open("rb") as opened:
-            batch = _Arrays(opened, encoding="bytes").load()
+            batch = _ArrayUnpickler(opened, encoding="bytes").load()
         pixels, labels = (numpy.asarray(batch[key], numpy.uint8) for key in (b"data", b"labels"))
     except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ValueError(f"{file}: no batch of CIFAR-10: {error}") from None

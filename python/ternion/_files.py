@@ -56,12 +56,12 @@ class _Writer:
         self._open.add(id(value))
         below = f"{path}." if path else ""
         if isinstance(value, dict):
-            told = {"dict": [[self._plain_key(key, path), self.tree(item, f"{below}{key}")] for key, item in value.items()]}
+            node = {"dict": [[self._plain_key(key, path), self.tree(item, f"{below}{key}")] for key, item in value.items()]}
         else:
             kind = "list" if isinstance(value, list) else "size" if isinstance(value, Size) else "tuple"
-            told = {kind: [self.tree(item, f"{below}{at}") for at, item in enumerate(value)]}
+            node = {kind: [self.tree(item, f"{below}{at}") for at, item in enumerate(value)]}
         self._open.remove(id(value))
-        return told
+        return node
 
     def _plain_key(self, key: Any, path: str) -> Any:
         if type(key) not in _PLAIN:
@@ -69,65 +69,65 @@ class _Writer:
         return key
 
     def _key(self, tensor: Tensor, path: str) -> str:
-        known = self._keys.get(id(tensor))
-        if known is None:
-            known = path or "tensor"
-            while known in self.tensors:
-                known += "_"
-            self._keys[id(tensor)] = known
-            self.tensors[known] = tensor
-        return known
+        key = self._keys.get(id(tensor))
+        if key is None:
+            key = path or "tensor"
+            while key in self.tensors:
+                key += "_"
+            self._keys[id(tensor)] = key
+            self.tensors[key] = tensor
+        return key
 
 
-class _NoDevice(Exception):
+class _UnavailableDevice(Exception):
     """A device in a file that is not available."""
 
 
-def _placed(told: str, place: Any) -> Any:
+def _mapped_device(name: str, map_location: Any) -> Any:
     """Returns a saved device. If it is not available, returns the device to which tensors are
     loaded.
     """
     try:
-        return _device(told)
+        return _device(name)
     except (RuntimeError, ValueError):
-        if place is None:
-            raise _NoDevice(f"the device {told} is not there: map_location names one to be in its place") from None
-        return _device(place)
+        if map_location is None:
+            raise _UnavailableDevice(f"the device {name} is not there: map_location names one to be in its place") from None
+        return _device(map_location)
 
 
-def _built(tree: Any, tensors: dict[str, Tensor], place: Any = None) -> Any:
+def _rebuild(tree: Any, tensors: dict[str, Tensor], map_location: Any = None) -> Any:
     if not isinstance(tree, dict):
         return tree
-    ((kind, told),) = tree.items()
+    ((kind, content),) = tree.items()
     if kind == "tensor":
-        return tensors[told]
+        return tensors[content]
     if kind == "dtype":
-        found = getattr(_ternion, told)
-        if not isinstance(found, _dtype):
-            raise ValueError(told)
-        return found
+        dtype = getattr(_ternion, content)
+        if not isinstance(dtype, _dtype):
+            raise ValueError(content)
+        return dtype
     if kind == "device":
-        return _placed(told, place)
+        return _mapped_device(content, map_location)
     if kind == "dict":
-        return {key: _built(item, tensors, place) for key, item in told}
-    return {"list": list, "tuple": tuple, "size": Size}[kind](_built(item, tensors, place) for item in told)
+        return {key: _rebuild(item, tensors, map_location) for key, item in content}
+    return {"list": list, "tuple": tuple, "size": Size}[kind](_rebuild(item, tensors, map_location) for item in content)
 
 
-def _is_place(value: Any) -> bool:
+def _is_file(value: Any) -> bool:
     """Whether it is a file name or an open file."""
     return isinstance(value, (str, os.PathLike)) or (callable(getattr(value, "write", None)) and not isinstance(value, type))
 
 
-def _write(place: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None:
-    if isinstance(place, (str, os.PathLike)):
-        _ternion._save(place, tensors, texts)
+def _write(file: Any, tensors: dict[str, Tensor], texts: dict[str, str]) -> None:
+    if isinstance(file, (str, os.PathLike)):
+        _ternion._save(file, tensors, texts)
         return
-    if isinstance(place, io.TextIOBase):
+    if isinstance(file, io.TextIOBase):
         raise TypeError('save: a file of text, expected one for bytes: open(name, "wb")')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "written")
         _ternion._save(path, tensors, texts)
-        place.write(path.read_bytes())
+        file.write(path.read_bytes())
 
 
 def save(path: Any, state: Any, pickle_module: Any = None, pickle_protocol: int | None = None, _use_new_zipfile_serialization: bool = True) -> None:
@@ -150,9 +150,9 @@ def save(path: Any, state: Any, pickle_module: Any = None, pickle_protocol: int 
         OSError: If the file cannot be written.
     """
     del pickle_module, pickle_protocol, _use_new_zipfile_serialization
-    if not _is_place(path) or isinstance(state, (str, os.PathLike)):
+    if not _is_file(path) or isinstance(state, (str, os.PathLike)):
         path, state = state, path
-    if not _is_place(path):
+    if not _is_file(path):
         raise TypeError(f"save: a file of type {type(path).__name__}, expected its name or an open file")
     if hasattr(state, "state_dict"):
         state = state.state_dict()
@@ -164,7 +164,7 @@ def save(path: Any, state: Any, pickle_module: Any = None, pickle_protocol: int 
     _write(path, writer.tensors, {_TREE: json.dumps(tree)})
 
 
-def _of_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+def _load_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Returns the contents of a file. `name` is its name in messages."""
     try:
         tensors, texts, left_out = _ternion._load(path, device, name)
@@ -179,7 +179,7 @@ def _of_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], dict
 
 
 # The first bytes of files of other formats, and how to read them.
-_BEGINS = {
+_FILE_SIGNATURES = {
     b"\x93NUMPY": "an array of NumPy: ternion.from_numpy(numpy.load(..)) makes a tensor of it",
     b"\x89HDF\r\n\x1a\n": "an HDF5 file (of Keras, for one): read it with h5py, and its arrays with ternion.tensor",
     b"GGUF": "a GGUF file (of llama.cpp), whose weights are quantised: take the model's safetensors file",
@@ -199,10 +199,10 @@ def _other_format(path: Path) -> str | None:
                 is_of_arrays = any(name.endswith(".npy") for name in archive.namelist())
             return "arrays of NumPy (npz): numpy.load(..) reads them" if is_of_arrays else "a zip archive: unpack it first"
         with path.open("rb") as file:
-            begin = file.read(32)
+            header = file.read(32)
     except (OSError, zipfile.BadZipFile):
         return None
-    return next((cause for known, cause in _BEGINS.items() if begin.startswith(known)), None)
+    return next((cause for signature, cause in _FILE_SIGNATURES.items() if header.startswith(signature)), None)
 
 
 def _is_pickle(path: Path) -> bool:
@@ -210,32 +210,32 @@ def _is_pickle(path: Path) -> bool:
     older format a pickle of protocol 2. (If a zero follows these bytes, they are part of a length.)
     """
     with path.open("rb") as file:
-        begin = file.read(4)
+        header = file.read(4)
     if not zipfile.is_zipfile(path):
-        return begin[:2] == b"\x80\x02" and begin[2:3] != b"\0"
+        return header[:2] == b"\x80\x02" and header[2:3] != b"\0"
     with zipfile.ZipFile(path) as archive:
         return any(name.endswith("data.pkl") for name in archive.namelist())
 
 
-def _read(place: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
-    if isinstance(place, (str, os.PathLike)):
-        return _of_file(place, device, str(place))
-    if not callable(getattr(place, "read", None)):
-        raise TypeError(f"load: a file of type {type(place).__name__}, expected its name or an open file")
-    held = place.read()
-    if not isinstance(held, (bytes, bytearray, memoryview)):
-        raise TypeError(f'load: a file of {type(held).__name__}, expected one of bytes: open(name, "rb")')
+def _read(file: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
+    if isinstance(file, (str, os.PathLike)):
+        return _load_file(file, device, str(file))
+    if not callable(getattr(file, "read", None)):
+        raise TypeError(f"load: a file of type {type(file).__name__}, expected its name or an open file")
+    content = file.read()
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise TypeError(f'load: a file of {type(content).__name__}, expected one of bytes: open(name, "rb")')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "read")
-        path.write_bytes(held)
-        return _of_file(path, device, _name(place))
+        path.write_bytes(content)
+        return _load_file(path, device, _name(file))
 
 
-def _name(place: Any) -> str:
+def _name(file: Any) -> str:
     """Returns the name of a file in messages."""
-    if isinstance(place, (str, os.PathLike)):
-        return str(place)
-    return str(getattr(place, "name", type(place).__name__))
+    if isinstance(file, (str, os.PathLike)):
+        return str(file)
+    return str(getattr(file, "name", type(file).__name__))
 
 
 def load(path: Any, device: Any = None, *, map_location: Any = None, weights_only: bool = True, mmap: bool | None = None, pickle_module: Any = None) -> Any:
@@ -260,13 +260,13 @@ def load(path: Any, device: Any = None, *, map_location: Any = None, weights_onl
             that is not available and no map_location is given. The message names the file.
     """
     del weights_only, mmap, pickle_module
-    place = map_location if device is None else device
-    tensors, texts = _read(path, place)
+    target = map_location if device is None else device
+    tensors, texts = _read(path, target)
     if _TREE not in texts:
         return tensors
     try:
-        return _built(json.loads(texts[_TREE]), tensors, place)
-    except _NoDevice as error:
+        return _rebuild(json.loads(texts[_TREE]), tensors, target)
+    except _UnavailableDevice as error:
         raise OSError(f"{_name(path)}: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise OSError(f"{_name(path)}: damaged: what it holds beside tensors cannot be read: {error!r}") from None

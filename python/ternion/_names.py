@@ -6,107 +6,107 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ._places import hidden, places_of, roots
+from ._parameter_keys import hidden_tensors, locations_of, roots
 from ._ternion import Parameter, _trust
 
 
-class _Known(weakref.ref):  # type: ignore[type-arg]
+class _NamedRef(weakref.ref):  # type: ignore[type-arg]
     """A weak reference to a named parameter, or to a tensor that is used like one. Its entry in
     `_names` is removed when the tensor dies.
     """
 
-    __slots__ = ("is_plain", "name", "number", "own", "version")
+    __slots__ = ("is_plain", "name", "object_id", "owner_name", "version")
 
     def __init__(self, parameter: Any, forget: Any):
         super().__init__(parameter, forget)  # type: ignore[call-arg]
-        self.number, self.name, self.own = id(parameter), "", ""
+        self.object_id, self.name, self.owner_name = id(parameter), "", ""
         self.is_plain, self.version = False, 0
 
 
-def _forget(known: _Known) -> None:
+def _forget(ref: _NamedRef) -> None:
     names = _names
     # At interpreter shutdown, `_names` may already be gone.
-    if names is not None and names.get(known.number) is known:
-        names.pop(known.number, None)
+    if names is not None and names.get(ref.object_id) is ref:
+        names.pop(ref.object_id, None)
 
 
 # By identity: `==` on parameters is elementwise.
-_names: dict[int, _Known] = {}
+_names: dict[int, _NamedRef] = {}
 
 
-def _known(parameter: Any) -> _Known:
-    known = _names.get(id(parameter))
-    if known is None or known() is not parameter:
-        known = _names[id(parameter)] = _Known(parameter, _forget)
-    return known
+def _ref_of(parameter: Any) -> _NamedRef:
+    ref = _names.get(id(parameter))
+    if ref is None or ref() is not parameter:
+        ref = _names[id(parameter)] = _NamedRef(parameter, _forget)
+    return ref
 
 
-def note_name(parameter: Any, name: str) -> None:
+def record_name(parameter: Any, name: str) -> None:
     """Records the key of a parameter in a module. A shorter key that a submodule reports later is
     ignored.
     """
-    known = _known(parameter)
-    if known.name != name and not known.name.endswith(f".{name}"):
-        known.name = name
+    ref = _ref_of(parameter)
+    if ref.name != name and not ref.name.endswith(f".{name}"):
+        ref.name = name
 
 
-def note_owner(parameter: Any, module: str, name: str) -> None:
+def record_owner(parameter: Any, module: str, name: str) -> None:
     """Records the class of the module to which a parameter is assigned, and its attribute name.
     Messages use them if no module was asked for its parameters.
     """
-    known = _known(parameter)
-    if not known.own:
-        known.own = f"{module}.{name}"
-        _trust.note_owner(parameter, known.own)
+    ref = _ref_of(parameter)
+    if not ref.owner_name:
+        ref.owner_name = f"{module}.{name}"
+        _trust.note_owner(parameter, ref.owner_name)
 
 
-def note_plain(tensor: Any, module: str, name: str) -> None:
+def record_plain(tensor: Any, module: str, name: str) -> None:
     """Records the class of the module to which a tensor that requires a gradient, but is not a
     parameter, is assigned, and its attribute name.
     """
-    known = _known(tensor)
-    if not known.own:
-        known.own, known.is_plain, known.version = f"{name} of {module}", True, tensor._version
+    ref = _ref_of(tensor)
+    if not ref.owner_name:
+        ref.owner_name, ref.is_plain, ref.version = f"{name} of {module}", True, tensor._version
 
 
 def all_named() -> list[Any]:
     """Returns the parameters that are in modules."""
-    found = [known() for known in list(_names.values()) if not known.is_plain and (known.name or known.own)]
-    return [parameter for parameter in found if parameter is not None]
+    alive = [ref() for ref in list(_names.values()) if not ref.is_plain and (ref.name or ref.owner_name)]
+    return [parameter for parameter in alive if parameter is not None]
 
 
-def _note_hidden() -> None:
+def _record_hidden() -> None:
     """Records the tensors that require gradients and are stored by a module in an object or a
     function. Parameters get their names elsewhere.
     """
     for root in roots():
-        for key, tensor in hidden(root):
+        for key, tensor in hidden_tensors(root):
             if not isinstance(tensor, Parameter) and id(tensor) not in _names:
-                note_plain(tensor, type(root).__name__, key)
+                record_plain(tensor, type(root).__name__, key)
                 # Whether the program updates it itself is not known yet.
-                _known(tensor).version = -1
+                _ref_of(tensor).version = -1
 
 
-def unmoved_plain(looks: bool) -> list[tuple[Any, str]]:
+def unchanged_plain(search_hidden: bool) -> list[tuple[Any, str]]:
     """Returns the tensors in modules that require gradients and are not parameters, with their
-    names; also those in objects and functions if `looks` is true. Tensors that were written to
-    since the last call are excluded: the program may update them itself.
+    names; also those in objects and functions if `search_hidden` is true. Tensors that were
+    written to since the last call are excluded: the program may update them itself.
     """
-    if looks:
-        _note_hidden()
-    found = []
-    for known in [each for each in list(_names.values()) if each.is_plain]:
-        tensor = known()
+    if search_hidden:
+        _record_hidden()
+    unchanged = []
+    for ref in [entry for entry in list(_names.values()) if entry.is_plain]:
+        tensor = ref()
         if tensor is not None:
-            before, known.version = known.version, tensor._version
-            found += [(tensor, known.own)] if known.version == before else []
-    return found
+            previous, ref.version = ref.version, tensor._version
+            unchanged += [(tensor, ref.owner_name)] if ref.version == previous else []
+    return unchanged
 
 
 def name_of(parameter: Any) -> str | None:
     """Returns the key of a parameter, if a module was asked for its parameters."""
-    known = _names.get(id(parameter))
-    return known.name or None if known is not None and known() is parameter else None
+    ref = _names.get(id(parameter))
+    return ref.name or None if ref is not None and ref() is parameter else None
 
 
 def full_names(parameters: list[Any]) -> list[str]:
@@ -116,6 +116,6 @@ def full_names(parameters: list[Any]) -> list[str]:
     """
     names = [name_of(parameter) or "" for parameter in parameters]
     # A key without dots may occur in several modules.
-    places = places_of(parameter for parameter, name in zip(parameters, names) if "." not in name)
-    owned = [known.own if known is not None and known() is parameter else "" for parameter, known in ((each, _names.get(id(each))) for each in parameters)]
-    return [name if "." in name else places.get(id(parameter)) or name or own for parameter, name, own in zip(parameters, names, owned)]
+    locations = locations_of(parameter for parameter, name in zip(parameters, names) if "." not in name)
+    owner_names = [ref.owner_name if ref is not None and ref() is parameter else "" for parameter, ref in ((entry, _names.get(id(entry))) for entry in parameters)]
+    return [name if "." in name else locations.get(id(parameter)) or name or owner_name for parameter, name, owner_name in zip(parameters, names, owner_names)]

@@ -137,90 +137,90 @@ class Function:
         if not any(ctx.needs_input_grad):
             return output
         outputs = output if isinstance(output, tuple) else (output,)
-        recorded = _recorded(cls, ctx, args, outputs)
+        recorded = _record_outputs(cls, ctx, args, outputs)
         return recorded if isinstance(output, tuple) else recorded[0]
 
 
-def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _record_outputs(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Returns the outputs with `backward` as their gradient rule."""
-    numbers = [number for number, value in enumerate(outputs) if _is_trained(value) and not _is_among(value, ctx._constant)]
+    indices = [index for index, value in enumerate(outputs) if _is_differentiable(value) and not _is_any_of(value, ctx._constant)]
     tensors = [value for value in args if isinstance(value, Tensor)]
-    chosen = [outputs[number] for number in numbers]
-    rule = _Rule(cls, ctx, args, outputs, numbers)
+    chosen = [outputs[index] for index in indices]
+    rule = _Rule(cls, ctx, args, outputs, indices)
     # A saved tensor that is an output is represented by its index: otherwise the graph would
     # reference itself.
-    saved = [_place(value, chosen) for value in ctx._to_save if value is not None]
-    found = iter(_trust.with_gradient(f"{cls.__name__}Backward", tensors, chosen, saved, rule))
+    saved = [_index_or_tensor(value, chosen) for value in ctx._to_save if value is not None]
+    recorded = iter(_trust.with_gradient(f"{cls.__name__}Backward", tensors, chosen, saved, rule))
     # From here on the graph owns them.
     ctx._to_save, ctx._constant = (), ()
-    return tuple(next(found) if number in numbers else value for number, value in enumerate(outputs))
+    return tuple(next(recorded) if index in indices else value for index, value in enumerate(outputs))
 
 
-def _is_trained(value: Any) -> bool:
+def _is_differentiable(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
-def _is_among(value: Any, others: Any) -> bool:
+def _is_any_of(value: Any, others: Any) -> bool:
     return any(value is other for other in others)
 
 
-def _place(value: Tensor, outputs: list[Tensor]) -> Any:
-    return next((number for number, output in enumerate(outputs) if output is value), value)
+def _index_or_tensor(value: Tensor, outputs: list[Tensor]) -> Any:
+    return next((index for index, output in enumerate(outputs) if output is value), value)
 
 
 class _Rule:
     """Calls `backward` of a class, and checks its result."""
 
-    def __init__(self, cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...], numbers: list[int]) -> None:
-        self.cls, self.ctx, self.numbers = cls, ctx, numbers
-        self.kinds = [(value.shape, value.dtype) if isinstance(value, Tensor) else None for value in args]
+    def __init__(self, cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...], output_indices: list[int]) -> None:
+        self.cls, self.ctx, self.output_indices = cls, ctx, output_indices
+        self.input_specs = [(value.shape, value.dtype) if isinstance(value, Tensor) else None for value in args]
         self.is_saved = tuple(value is not None for value in ctx._to_save)
         self.outputs = [(value.shape, value.dtype, value.device) if isinstance(value, Tensor) else None for value in outputs]
 
     def __call__(self, grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
-        of_outputs = dict(zip(self.numbers, grads))
-        given = [self._given(kind, of_outputs.get(number)) for number, kind in enumerate(self.outputs)]
-        found = iter(saved)
-        self.ctx._saved = tuple(next(found) if is_there else None for is_there in self.is_saved)
+        by_output = dict(zip(self.output_indices, grads))
+        grad_outputs = [self._grad_or_zeros(spec, by_output.get(index)) for index, spec in enumerate(self.outputs)]
+        remaining = iter(saved)
+        self.ctx._saved = tuple(next(remaining) if is_there else None for is_there in self.is_saved)
         try:
-            results = self.cls.backward(self.ctx, *given)
+            results = self.cls.backward(self.ctx, *grad_outputs)
         finally:
             self.ctx._saved = None
-        return self._checked(results if isinstance(results, (tuple, list)) else (results,))
+        return self._check_grads(results if isinstance(results, (tuple, list)) else (results,))
 
-    def _given(self, kind: Any, grad: Tensor | None) -> Tensor | None:
+    def _grad_or_zeros(self, spec: Any, grad: Tensor | None) -> Tensor | None:
         """Returns the gradient of an output, or zeros."""
-        if grad is not None or kind is None or not self.ctx._materialize:
+        if grad is not None or spec is None or not self.ctx._materialize:
             return grad
-        shape, dtype, device = kind
+        shape, dtype, device = spec
         return _ternion.zeros(shape, dtype=dtype, device=device)
 
-    def _checked(self, results: Any) -> list[Tensor | None]:
+    def _check_grads(self, results: Any) -> list[Tensor | None]:
         name = self.cls.__name__
-        expected = len(self.kinds)
+        expected = len(self.input_specs)
         if len(results) < expected or any(result is not None for result in results[expected:]):
             raise RuntimeError(f"{name}.backward returned {len(results)} gradients, expected {expected}, one for each argument of forward")
         checked: list[Tensor | None] = []
-        for number, (kind, result) in enumerate(zip(self.kinds, results)):
-            if kind is not None:
-                checked.append(None if result is None else self._fitting(number, result, *kind))
+        for index, (spec, result) in enumerate(zip(self.input_specs, results)):
+            if spec is not None:
+                checked.append(None if result is None else self._match_input(index, result, *spec))
             elif result is not None:
-                raise RuntimeError(f"{name}.backward returned a gradient for argument {number}, which is no tensor; expected None")
+                raise RuntimeError(f"{name}.backward returned a gradient for argument {index}, which is no tensor; expected None")
         return checked
 
-    def _fitting(self, number: int, grad: Any, shape: Any, dtype: Any) -> Tensor | None:
+    def _match_input(self, index: int, grad: Any, shape: Any, dtype: Any) -> Tensor | None:
         """Returns the gradient in the dtype of its argument, summed over axes along which the
         argument was broadcast.
         """
         name = self.cls.__name__
         if not isinstance(grad, Tensor):
-            raise TypeError(f"{name}.backward returned {type(grad).__name__} for argument {number}, expected a tensor or None")
-        if not self.ctx.needs_input_grad[number]:
+            raise TypeError(f"{name}.backward returned {type(grad).__name__} for argument {index}, expected a tensor or None")
+        if not self.ctx.needs_input_grad[index]:
             return None
         if grad.shape != shape:
             try:
                 grad = grad.sum_to_size(shape)
             except ValueError:
-                told = f"{name}.backward returned a gradient of shape {list(grad.shape)} for argument {number}, which has shape {list(shape)}"
-                raise ValueError(told) from None
+                message = f"{name}.backward returned a gradient of shape {list(grad.shape)} for argument {index}, which has shape {list(shape)}"
+                raise ValueError(message) from None
         return grad if grad.dtype == dtype else grad.to(dtype)

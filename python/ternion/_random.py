@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _ternion
-from ._refusals import named
+from ._error_messages import named
 
 
 def get_rng_state(device: Any = None) -> tuple[int, int]:

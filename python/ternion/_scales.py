@@ -9,12 +9,12 @@ from typing import Any
 from ._ternion import Tensor, _trust
 
 
-def note_scaler() -> None:
+def enable_tracking() -> None:
     """Enables tracking: from now on the origin of gradients is recorded."""
     _trust.note_scaler()
 
 
-def note_scaled(loss: Tensor, scale: float) -> None:
+def record_scaled(loss: Tensor, scale: float) -> None:
     """Records that a loss, in its current state, was multiplied by a scale."""
     _trust.note_scaled(loss, scale)
 
@@ -34,11 +34,11 @@ def unscaled_among(parameters: list[Tensor], scale: float) -> list[Tensor]:
     def is_scaled_by_hand(factor: float) -> bool:
         return abs(factor / scale - 1.0) < 1e-6
 
-    found = zip(parameters, _trust.scales_of(parameters))
-    return [parameter for parameter, (_, factor) in found if factor and not is_scaled_by_hand(abs(factor))]
+    pairs = zip(parameters, _trust.scales_of(parameters))
+    return [parameter for parameter, (_, factor) in pairs if factor and not is_scaled_by_hand(abs(factor))]
 
 
-class kept:
+class preserve_scales:
     """A context manager around code that changes the magnitude of gradients, but not the losses to
     which they belong: clipping.
     """
@@ -46,7 +46,7 @@ class kept:
     def __init__(self, parameters: list[Tensor]):
         self._parameters = parameters
 
-    def __enter__(self) -> kept:
+    def __enter__(self) -> preserve_scales:
         self._scales = _trust.scales_of(self._parameters)
         return self
 

@@ -8,28 +8,28 @@ from typing_extensions import Self
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-class _Recording:
+class _GradMode:
     def __enter__(self) -> Self: ...
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
     def __call__(self, function: F) -> F: ...
 
-class no_grad(_Recording):
+class no_grad(_GradMode):
     @overload
     def __new__(cls) -> Self: ...
     @overload
     def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
 
-class enable_grad(_Recording):
+class enable_grad(_GradMode):
     @overload
     def __new__(cls) -> Self: ...
     @overload
     def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
 
-class inference_mode(_Recording):
+class inference_mode(_GradMode):
     @overload
     def __new__(cls, mode: bool = True) -> Self: ...
     @overload
     def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
 
-class set_grad_enabled(_Recording):
+class set_grad_enabled(_GradMode):
     def __init__(self, mode: bool) -> None: ...

@@ -22,8 +22,8 @@ class Size(tuple[int, ...]):
     def __getitem__(self, index: slice) -> Size: ...
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return Size(found) if isinstance(index, slice) else found
+        result = super().__getitem__(index)
+        return Size(result) if isinstance(index, slice) else result
 
     def __add__(self, other: Any) -> Size:  # type: ignore[override]  # With a Size it is one.
         return Size(super().__add__(tuple(other)))

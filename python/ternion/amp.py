@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from ._refusals import take_numbers as _take_numbers
+from ._error_messages import reject_gradients as _reject_gradients
 from ._names import full_names
-from ._scales import note_scaled, note_scaler, unscaled_among
+from ._scales import enable_tracking, record_scaled, unscaled_among
 from ._scopes import no_grad
 from ._ternion import Tensor, _number, _trust, bfloat16, dtype as _dtype, float16, float32, stack, tensor
 from ._warnings import warn_caller
@@ -30,7 +30,7 @@ _DEFAULTS = {"cpu": bfloat16, "cuda": float16, "wgpu": float16}
 # The minimum scale, below which the model must be at fault, and the smallest number by which
 # float32 can multiply and divide.
 _MIN_SCALE = 2.0**-16
-_SMALLEST = 2.0**-126
+_MIN_FLOAT32 = 2.0**-126
 
 
 def _precision(dtype: Any) -> str:
@@ -91,16 +91,16 @@ class autocast:
 
     def __repr__(self) -> str:
         names = {name: str(dtype).split(".")[-1] for dtype, name in _PRECISIONS.items()}
-        told = "enabled=False" if self._precision is None else f"dtype={names.get(self._precision, self._precision)}"
-        return f"ternion.autocast({self._arguments[0]!r}, {told})"
+        setting = "enabled=False" if self._precision is None else f"dtype={names.get(self._precision, self._precision)}"
+        return f"ternion.autocast({self._arguments[0]!r}, {setting})"
 
     def __call__(self, function: Function) -> Function:
         @functools.wraps(function)
-        def within(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             with autocast(*self._arguments):
                 return function(*args, **kwargs)
 
-        return cast(Function, within)
+        return cast(Function, wrapper)
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
@@ -161,13 +161,13 @@ class GradScaler:
         self.steps = self.skipped = 0
         self._tensors: list[Tensor] = []
         self._optimizers: dict[int, _Optimizer] = {}
-        self._has_told = False
+        self._has_warned = False
         if enabled:
-            note_scaler()
+            enable_tracking()
 
     # Whether a loss was scaled since the last `update()`, or the program read the scale, with which
     # it may have scaled a loss itself.
-    _was_asked = False
+    _is_scale_used = False
 
     def __repr__(self) -> str:
         return f"GradScaler(scale {self._scale:g}, {self.skipped} of {self.steps} steps skipped)"
@@ -190,13 +190,13 @@ class GradScaler:
             raise TypeError(f"GradScaler.scale: expected a tensor or several, got {type(outputs).__name__}")
         if not outputs.is_floating_point():
             raise TypeError(f"GradScaler.scale: a loss of {outputs.dtype}, expected a floating dtype")
-        self._was_asked = True
+        self._is_scale_used = True
         # Replays of a captured step scale its loss without calling this method, so that nothing can
         # be checked.
-        self._has_told |= _trust.is_recording_step()
+        self._has_warned |= _trust.is_recording_step()
         loss = outputs.float() if outputs.dtype in (float16, bfloat16) else outputs
         scaled = loss * self._factor(loss)
-        note_scaled(scaled, self._scale)
+        record_scaled(scaled, self._scale)
         return scaled
 
     def _factor(self, loss):
@@ -228,29 +228,29 @@ class GradScaler:
         grads = [parameter.grad for parameter in parameters]
         if any(grad.dtype == float16 for grad in grads):
             raise ValueError("GradScaler: gradients in float16: keep the parameters in float32 and compute within autocast")
-        self._tell_of_unscaled(optimizer, parameters)
+        self._warn_unscaled(optimizer, parameters)
         with no_grad(), autocast("cpu", enabled=False):
             state.is_finite = _are_finite(grads)
             for grad in grads:
                 grad.mul_(1.0 / self._scale)
 
-    def _tell_of_unscaled(self, optimizer, parameters):
+    def _warn_unscaled(self, optimizer, parameters):
         """Warns once if gradients are about to be divided by a scale that was not applied to their
         loss.
         """
-        if self._has_told or not parameters or self._scale == 1.0:
+        if self._has_warned or not parameters or self._scale == 1.0:
             return
         kind, unscaled = type(optimizer).__name__, unscaled_among(parameters, self._scale)
-        if not self._was_asked:
-            told = f"no loss was scaled since the last update(), but the gradients of {kind} are divided by {self._scale:g}"
+        if not self._is_scale_used:
+            message = f"no loss was scaled since the last update(), but the gradients of {kind} are divided by {self._scale:g}"
         elif unscaled:
             names = [name or f"a parameter of shape {tuple(parameter.shape)}" for parameter, name in zip(unscaled, full_names(unscaled))]
-            them = ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
-            told = f"{kind}: {them}: in the gradients is that of a loss that was not scaled, and they are divided by {self._scale:g}"
+            listed = ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
+            message = f"{kind}: {listed}: in the gradients is that of a loss that was not scaled, and they are divided by {self._scale:g}"
         else:
             return
-        self._has_told = True
-        warn_caller(f"GradScaler: {told}: call scaler.scale(loss).backward()")
+        self._has_warned = True
+        warn_caller(f"GradScaler: {message}: call scaler.scale(loss).backward()")
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Calls `optimizer.step()`, after `unscale_` if that was not called. The step is skipped if
@@ -283,17 +283,17 @@ class GradScaler:
         if not self._enabled:
             return
         if new_scale is not None:
-            self._set(float(new_scale))
+            self._set_scale(float(new_scale))
             self._optimizers.clear()
-            self._was_asked = False
+            self._is_scale_used = False
             return
-        seen = [state.is_finite for state in self._optimizers.values() if state.is_finite is not None]
-        if not seen:
+        finite_flags = [state.is_finite for state in self._optimizers.values() if state.is_finite is not None]
+        if not finite_flags:
             raise RuntimeError("GradScaler: update() before step() or unscale_()")
         self._optimizers.clear()
-        self._was_asked = False
+        self._is_scale_used = False
         self.steps += 1
-        if all(seen):
+        if all(finite_flags):
             self._advance()
         else:
             self._back_off()
@@ -303,18 +303,18 @@ class GradScaler:
         if self._growth_tracker >= self._growth_interval:
             self._growth_tracker = 0
             grown = self._scale * self._growth_factor
-            if grown <= 1.0 / _SMALLEST:
-                self._set(grown)
+            if grown <= 1.0 / _MIN_FLOAT32:
+                self._set_scale(grown)
 
     def _back_off(self):
         self.skipped += 1
         self._growth_tracker = 0
         if self._scale <= _MIN_SCALE:
-            told = f"GradScaler: gradients are not finite at scale {self._scale}, the smallest: the loss itself, or the model, gives infinity or NaN"
-            raise RuntimeError(told)
-        self._set(max(self._scale * self._backoff_factor, _MIN_SCALE))
+            message = f"GradScaler: gradients are not finite at scale {self._scale}, the smallest: the loss itself, or the model, gives infinity or NaN"
+            raise RuntimeError(message)
+        self._set_scale(max(self._scale * self._backoff_factor, _MIN_SCALE))
 
-    def _set(self, scale):
+    def _set_scale(self, scale):
         _check_scale("scale", scale)
         with no_grad():
             for factor in self._tensors:
@@ -327,7 +327,7 @@ class GradScaler:
 
     def get_scale(self) -> float:
         """Returns the scale; 1 if the scaler is not enabled."""
-        self._was_asked = True
+        self._is_scale_used = True
         return self._scale if self._enabled else 1.0
 
     def is_enabled(self) -> bool:
@@ -375,14 +375,14 @@ class GradScaler:
         steps, skipped = state_dict.get("steps", 0), state_dict.get("skipped", 0)
         if skipped > steps or min(skipped, state_dict["_growth_tracker"]) < 0:
             raise ValueError(f"GradScaler: {skipped} of {steps} steps skipped, {state_dict['_growth_tracker']} in a row that were not")
-        self._set(fresh._scale)
+        self._set_scale(fresh._scale)
         self._growth_factor, self._backoff_factor = fresh._growth_factor, fresh._backoff_factor
         self._growth_interval, self._growth_tracker = fresh._growth_interval, int(state_dict["_growth_tracker"])
         self.steps, self.skipped = int(steps), int(skipped)
 
 
 def _check_scale(name, scale):
-    if not _SMALLEST <= scale <= 1.0 / _SMALLEST:
+    if not _MIN_FLOAT32 <= scale <= 1.0 / _MIN_FLOAT32:
         raise ValueError(f"GradScaler: {name} {scale}, expected a number that float32 holds, above 0")
 
 
@@ -391,7 +391,7 @@ def _are_finite(grads):
     by_device: dict[str, list[Tensor]] = {}
     for grad in grads:
         by_device.setdefault(str(grad.device), []).append(grad.isfinite().all())
-    return all(bool(stack(found).all()) for found in by_device.values())
+    return all(bool(stack(flags).all()) for flags in by_device.values())
 
 
-_take_numbers(GradScaler)
+_reject_gradients(GradScaler)

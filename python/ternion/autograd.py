@@ -21,23 +21,23 @@ def __dir__() -> list[str]:
 Tensors = Union[Tensor, Sequence[Tensor]]
 
 
-def _listed(tensors: Any, what: str) -> list[Tensor]:
+def _tensor_list(tensors: Any, caller: str) -> list[Tensor]:
     if not isinstance(tensors, Iterable):
-        raise TypeError(f"{what}: expected tensors, got {type(tensors).__name__}")
-    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    for tensor in found:
+        raise TypeError(f"{caller}: expected tensors, got {type(tensors).__name__}")
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    for tensor in listed:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{what}: expected tensors, got {type(tensor).__name__}")
-    return found
+            raise TypeError(f"{caller}: expected tensors, got {type(tensor).__name__}")
+    return listed
 
 
-def _weights(given: Any, outputs: list[Tensor], what: str) -> list[Any]:
-    if given is None:
+def _output_grads(grads: Any, outputs: list[Tensor], caller: str) -> list[Any]:
+    if grads is None:
         return [None] * len(outputs)
-    found = [None if each is None else _listed(each, f"{what}: gradients")[0] for each in ([given] if isinstance(given, Tensor) or not isinstance(given, Iterable) else given)]
-    if len(found) != len(outputs):
-        raise ValueError(f"{what}: {len(found)} gradients for {len(outputs)} outputs")
-    return found
+    weights = [None if each is None else _tensor_list(each, f"{caller}: gradients")[0] for each in ([grads] if isinstance(grads, Tensor) or not isinstance(grads, Iterable) else grads)]
+    if len(weights) != len(outputs):
+        raise ValueError(f"{caller}: {len(weights)} gradients for {len(outputs)} outputs")
+    return weights
 
 
 def grad(
@@ -78,12 +78,12 @@ def grad(
         raise ValueError("grad: is_grads_batched: call grad once for each gradient")
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads is for inputs that are not used, which allow_unused=False forbids")
-    wanted, sources = _listed(inputs, "grad: inputs"), _listed(outputs, "grad: outputs")
-    weights = _weights(grad_outputs, sources, "grad")
-    found = _ternion._grad(sources, wanted, weights, retain_graph, create_graph, bool(allow_unused) or materialize_grads)
+    targets, sources = _tensor_list(inputs, "grad: inputs"), _tensor_list(outputs, "grad: outputs")
+    weights = _output_grads(grad_outputs, sources, "grad")
+    grads = _ternion._grad(sources, targets, weights, retain_graph, create_graph, bool(allow_unused) or materialize_grads)
     if materialize_grads:
-        found = [_ternion.zeros_like(tensor) if each is None else each for tensor, each in zip(wanted, found)]
-    return tuple(found)
+        grads = [_ternion.zeros_like(tensor) if each is None else each for tensor, each in zip(targets, grads)]
+    return tuple(grads)
 
 
 def backward(
@@ -114,12 +114,12 @@ def backward(
             raise RuntimeError("backward: grad_variables and grad_tensors, which are one: give grad_tensors")
         warn_caller("backward: grad_variables is deprecated: grad_tensors is its name")
         grad_tensors = grad_variables
-    sources = _listed(tensors, "backward: tensors")
-    chosen = None if inputs is None else _listed(inputs, "backward: inputs")
+    sources = _tensor_list(tensors, "backward: tensors")
+    chosen = None if inputs is None else _tensor_list(inputs, "backward: inputs")
     if chosen == []:
         raise ValueError("backward: inputs: expected at least one tensor")
     total = None
-    for source, weights in zip(sources, _weights(grad_tensors, sources, "backward")):
+    for source, weights in zip(sources, _output_grads(grad_tensors, sources, "backward")):
         if weights is None and source.numel() != 1:
             raise RuntimeError(f"backward: of shape {list(source.shape)}: only a single element has a gradient by itself: give grad_tensors")
         if weights is not None and weights.shape != source.shape:
@@ -141,13 +141,13 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):
-        self._before = _trust.set_anomaly_detection(bool(mode) and bool(check_nan))
+        self._previous = _trust.set_anomaly_detection(bool(mode) and bool(check_nan))
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, *_: Any) -> None:
-        _trust.set_anomaly_detection(self._before)
+        _trust.set_anomaly_detection(self._previous)
 
 
 class detect_anomaly:
@@ -167,13 +167,13 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True):
         self._check_nan = bool(check_nan)
-        self._before: list[bool] = []
+        self._previous: list[bool] = []
 
     def __enter__(self) -> None:
-        self._before.append(_trust.set_anomaly_detection(self._check_nan))
+        self._previous.append(_trust.set_anomaly_detection(self._check_nan))
 
     def __exit__(self, *_: Any) -> None:
-        _trust.set_anomaly_detection(self._before.pop())
+        _trust.set_anomaly_detection(self._previous.pop())
 
 
 def to_dot(tensor: Tensor, names: Any = None, statistics: bool = False) -> str:
@@ -190,9 +190,9 @@ def to_dot(tensor: Tensor, names: Any = None, statistics: bool = False) -> str:
         RuntimeError: If the tensor has no graph.
         TypeError: If `tensor` is not a tensor, or if `names` has the wrong type.
     """
-    given = dict(names.named_parameters()) if hasattr(names, "named_parameters") else {} if names is None else names
-    if not isinstance(given, Mapping) or not all(isinstance(each, Tensor) for each in given.values()):
+    named_tensors = dict(names.named_parameters()) if hasattr(names, "named_parameters") else {} if names is None else names
+    if not isinstance(named_tensors, Mapping) or not all(isinstance(each, Tensor) for each in named_tensors.values()):
         raise TypeError(f"to_dot: names of type {type(names).__name__}, expected a module or a dict of tensors")
-    _listed(tensor, "to_dot")
-    told: str = _trust.to_dot(tensor, [(str(name), each) for name, each in given.items()], statistics)
-    return told
+    _tensor_list(tensor, "to_dot")
+    dot: str = _trust.to_dot(tensor, [(str(name), each) for name, each in named_tensors.items()], statistics)
+    return dot

@@ -186,13 +186,13 @@ def cifar10(source: Any = "auto") -> Images:
             this data set, or if a Python batch contains anything except images and labels.
     """
     # Imported here because only Python batches need NumPy.
-    from ._cifar import batches_of_python, written_as_binary
+    from ._cifar import find_python_batches, write_as_binary
 
-    folder = batches_of_python(source)
+    folder = find_python_batches(source)
     if folder is None:
         return Images(*_native._cifar10(source))
     with tempfile.TemporaryDirectory() as binary:
-        written_as_binary(folder, binary)
+        write_as_binary(folder, binary)
         train, test, classes, _ = _native._cifar10(binary)
         return Images(train, test, classes, f"data from {folder}")
 

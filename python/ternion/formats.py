@@ -80,7 +80,7 @@ class _Float(NamedTuple):
         return math.copysign(self.magnitude(magnitude), -1 if code >= self.sign else 1)
 
 
-class _Whole(NamedTuple):
+class _Integer(NamedTuple):
     """The smallest and the largest number."""
 
     low: int
@@ -96,17 +96,17 @@ class _Whole(NamedTuple):
         return code - self.codes if code > self.high else code
 
 
-_LAYOUTS: dict[str, _Float | _Whole] = {
+_LAYOUTS: dict[str, _Float | _Integer] = {
     "float8_e4m3fn": _Float(4, 3, 7, largest=0x7E, nan=0x7F),
     "float8_e4m3fnuz": _Float(4, 3, 8, largest=0x7F, nan=0x80),
     "float8_e5m2": _Float(5, 2, 15, largest=0x7B, nan=0x7E),
     "float8_e5m2fnuz": _Float(5, 2, 16, largest=0x7F, nan=0x80),
     "float8_e8m0fnu": _Float(8, 0, 127, largest=0xFE, nan=0xFF, signed=False),
     "float4_e2m1fn": _Float(2, 1, 1, largest=0x7, nan=None),
-    "int4": _Whole(-8, 7),
-    "uint4": _Whole(0, 15),
-    "int2": _Whole(-2, 1),
-    "uint2": _Whole(0, 3),
+    "int4": _Integer(-8, 7),
+    "uint4": _Integer(0, 15),
+    "int2": _Integer(-2, 1),
+    "uint2": _Integer(0, 3),
 }
 
 #: The names of the formats.
@@ -115,7 +115,7 @@ FORMATS = tuple(_LAYOUTS)
 _ROUNDINGS = ("nearest", "up", "down")
 
 
-def _layout(function: str, format: Any) -> _Float | _Whole:
+def _layout(function: str, format: Any) -> _Float | _Integer:
     if format not in FORMATS:
         raise ValueError(f"{function}: format {format!r}, expected one of {', '.join(FORMATS)}")
     return _LAYOUTS[format]
@@ -152,19 +152,19 @@ def decode(bits: Tensor, format: str, dtype: _dtype = float32) -> Tensor:
     _check_tensor("decode", "bits", bits)
     if bits.dtype != uint8:
         raise TypeError(f"decode: bits of {bits.dtype}, expected uint8")
-    if not isinstance(dtype, _dtype) or not (dtype.is_floating_point or (isinstance(layout, _Whole) and _is_whole(dtype))):
+    if not isinstance(dtype, _dtype) or not (dtype.is_floating_point or (isinstance(layout, _Integer) and _is_integer(dtype))):
         raise TypeError(f"decode: dtype {dtype}, expected {'floats' if isinstance(layout, _Float) else 'floats or whole numbers'}")
     return _table(layout, bits.device)[bits.int()].to(dtype)
 
 
-def _is_whole(dtype: _dtype) -> bool:
+def _is_integer(dtype: _dtype) -> bool:
     return not dtype.is_floating_point and str(dtype).split(".")[-1] != "bool"
 
 
-def _table(layout: _Float | _Whole, device: Any) -> Tensor:
+def _table(layout: _Float | _Integer, device: Any) -> Tensor:
     """Returns the value of each of the 256 bytes, [256]."""
     numbers = [layout.number(byte % layout.codes) for byte in range(256)]
-    return tensor(numbers, dtype=int32 if isinstance(layout, _Whole) else float32, device=device)
+    return tensor(numbers, dtype=int32 if isinstance(layout, _Integer) else float32, device=device)
 
 
 # ---- Numbers to bits
@@ -201,8 +201,8 @@ def encode(input: Tensor, format: str, saturate: bool = True, rounding: str = "n
     if rounding not in _ROUNDINGS:
         raise ValueError(f"encode: rounding {rounding!r}, expected one of {', '.join(_ROUNDINGS)}")
     numbers = input.detach()
-    if isinstance(layout, _Whole):
-        return _encode_whole(numbers, layout, saturate, rounding)
+    if isinstance(layout, _Integer):
+        return _encode_integer(numbers, layout, saturate, rounding)
     if not numbers.is_floating_point():
         raise TypeError(f"encode: input of {input.dtype}, expected floats for the format {format}")
     numbers = numbers if numbers.dtype == float64 else numbers.float()
@@ -210,7 +210,7 @@ def encode(input: Tensor, format: str, saturate: bool = True, rounding: str = "n
 
 
 def _encode_float(numbers: Tensor, layout: _Float, saturate: bool, rounding: str) -> Tensor:
-    codes = _places(numbers.abs(), _crossings(layout, rounding, numbers.dtype))
+    codes = _reached_count(numbers.abs(), _boundaries(layout, rounding, numbers.dtype))
     if saturate or layout.nan is None:
         codes = codes.clamp(max=layout.largest)
     is_nan = numbers.isnan()
@@ -225,24 +225,24 @@ def _encode_float(numbers: Tensor, layout: _Float, saturate: bool, rounding: str
     return where(is_nan, layout.nan or 0, codes).to(uint8)
 
 
-def _places(numbers: Tensor, crossings: list[float]) -> Tensor:
+def _reached_count(numbers: Tensor, boundaries: list[float]) -> Tensor:
     """Returns how many of the boundaries each number has reached, by bisection: exact, and without
     a copy for each boundary.
 
     Shapes: [..] -> the same shape, int32
     """
-    step = 1 << (len(crossings).bit_length() - 1)
-    padding = [math.inf] * (2 * step - 1 - len(crossings))
-    bounds = tensor(crossings + padding, dtype=numbers.dtype, device=numbers.device)
-    places = zeros_like(numbers, dtype=int32)
+    step = 1 << (len(boundaries).bit_length() - 1)
+    padding = [math.inf] * (2 * step - 1 - len(boundaries))
+    bounds = tensor(boundaries + padding, dtype=numbers.dtype, device=numbers.device)
+    counts = zeros_like(numbers, dtype=int32)
     while step:
-        places = where(numbers >= bounds[places + (step - 1)], places + step, places)
+        counts = where(numbers >= bounds[counts + (step - 1)], counts + step, counts)
         step //= 2
     # Infinity reaches the padding, too.
-    return places.clamp(max=len(crossings))
+    return counts.clamp(max=len(boundaries))
 
 
-def _crossings(layout: _Float, rounding: str, dtype: _dtype) -> list[float]:
+def _boundaries(layout: _Float, rounding: str, dtype: _dtype) -> list[float]:
     """Returns the smallest number of a dtype that is rounded to each code except the first, and the
     smallest one that is rounded beyond the largest code.
     """
@@ -265,11 +265,11 @@ def _next(number: float, dtype: _dtype) -> float:
     """Returns the next greater number in float64 or float32."""
     if dtype == float64:
         return math.nextafter(number, math.inf)
-    apart = 2.0**-149 if number < 2.0**-126 else math.ldexp(1.0, math.frexp(number)[1] - 24)
-    return number + apart
+    spacing = 2.0**-149 if number < 2.0**-126 else math.ldexp(1.0, math.frexp(number)[1] - 24)
+    return number + spacing
 
 
-def _encode_whole(numbers: Tensor, layout: _Whole, saturate: bool, rounding: str) -> Tensor:
+def _encode_integer(numbers: Tensor, layout: _Integer, saturate: bool, rounding: str) -> Tensor:
     if not numbers.is_floating_point():
         numbers = numbers if numbers.dtype == int64 else numbers.int()
         numbers = numbers.clamp(layout.low, layout.high) if saturate else numbers

@@ -12,9 +12,9 @@ import math as _math
 from typing import TYPE_CHECKING, Any
 
 from . import _linalg_results as _results, _ternion
+from ._error_messages import name_all as _name_all
 from ._functions.linalg import matrix_exp, matrix_power  # noqa: F401  The same there.
 from ._functions.shapes import broadcast_shapes as _broadcast_shapes
-from ._refusals import name_all as _name_all
 from ._ternion import Tensor
 
 __all__ = """
@@ -97,10 +97,10 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> _results.InvEx:
         ValueError: If the matrices are not square.
         TypeError: If the dtype is not float32 or float64.
     """
-    found = _results.InvEx(*_linalg.inv_ex(A))
-    if check_errors and found.info.any():
+    result = _results.InvEx(*_linalg.inv_ex(A))
+    if check_errors and result.info.any():
         _linalg.inv(A)
-    return found
+    return result
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -129,10 +129,10 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
         ValueError: If the sizes do not match.
         TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
     """
-    found = _results.SolveEx(*_linalg.solve_ex(A, B, left))
-    if check_errors and found.info.any():
+    result = _results.SolveEx(*_linalg.solve_ex(A, B, left))
+    if check_errors and result.info.any():
         _linalg.solve(A, B, left)
-    return found
+    return result
 
 
 def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
@@ -206,10 +206,10 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
         ValueError: If the matrices are not square.
         TypeError: If the dtype is not float32 or float64.
     """
-    found = _results.CholeskyEx(*_linalg.cholesky_ex(input, upper))
-    if check_errors and found.info.any():
+    result = _results.CholeskyEx(*_linalg.cholesky_ex(input, upper))
+    if check_errors and result.info.any():
         _linalg.cholesky(input, upper)
-    return found
+    return result
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> _results.Lu:
@@ -253,10 +253,10 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
         TypeError: If the dtype is not float32 or float64.
     """
     _pivoted("lu_factor_ex", pivot)
-    found = _results.LuFactorEx(*_linalg.lu_factor_ex(A))
-    if check_errors and found.info.any():
+    result = _results.LuFactorEx(*_linalg.lu_factor_ex(A))
+    if check_errors and result.info.any():
         _linalg.lu_factor(A)
-    return found
+    return result
 
 
 def _pivoted(name: str, pivot: bool) -> None:
@@ -433,8 +433,8 @@ def _by_tolerances(function: Any, input: Tensor, atol: Any, rtol: Any, hermitian
     if not batch.numel():
         return function(batch, None, None, hermitian)
     of_each = [each.expand(outer).flatten().tolist() if isinstance(each, Tensor) else [each] * _math.prod(outer) for each in (atol, rtol)]
-    found = [function(matrix, *limits, hermitian) for matrix, *limits in zip(batch.flatten(end_dim=-3), *of_each)]
-    return _ternion.stack(found).reshape(*outer, *found[0].shape)
+    result = [function(matrix, *limits, hermitian) for matrix, *limits in zip(batch.flatten(end_dim=-3), *of_each)]
+    return _ternion.stack(result).reshape(*outer, *result[0].shape)
 
 
 def pinv(

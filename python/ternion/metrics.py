@@ -17,25 +17,25 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _pair(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
-    found = [value.detach().cpu() if isinstance(value, Tensor) else as_tensor(value) for value in (prediction, target)]
-    if not len(found[1].shape) or not found[1].numel():
-        raise ValueError(f"{what}: a target of shape {list(found[1].shape)}, expected at least 1 example")
-    return found[0], found[1]
+def _pair(caller: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
+    tensors = [value.detach().cpu() if isinstance(value, Tensor) else as_tensor(value) for value in (prediction, target)]
+    if not len(tensors[1].shape) or not tensors[1].numel():
+        raise ValueError(f"{caller}: a target of shape {list(tensors[1].shape)}, expected at least 1 example")
+    return tensors[0], tensors[1]
 
 
-def _classes(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
+def _classes(caller: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
     """Returns the predicted and the correct classes."""
-    given, right = _pair(what, prediction, target)
-    if given.ndim == right.ndim + 1 and given.shape[1] == 1:
-        told = f"predictions of shape {list(given.shape)}, whose only column would always win"
-        raise ValueError(f"{what}: {told}, expected numbers of classes [examples]: squeeze(1), and of scores (scores > 0).long()")
-    if given.ndim == right.ndim + 1:
-        given = given.argmax(1)
-    if given.shape != right.shape or given.is_floating_point() or right.is_floating_point():
-        told = f"predictions of {given.dtype} and shape {list(given.shape)} for targets of {right.dtype} and shape {list(right.shape)}"
-        raise ValueError(f"{what}: {told}, expected numbers of classes [examples], predictions also as scores [examples, classes]")
-    return given.to(int64).flatten(), right.to(int64).flatten()
+    predicted, correct = _pair(caller, prediction, target)
+    if predicted.ndim == correct.ndim + 1 and predicted.shape[1] == 1:
+        message = f"predictions of shape {list(predicted.shape)}, whose only column would always win"
+        raise ValueError(f"{caller}: {message}, expected numbers of classes [examples]: squeeze(1), and of scores (scores > 0).long()")
+    if predicted.ndim == correct.ndim + 1:
+        predicted = predicted.argmax(1)
+    if predicted.shape != correct.shape or predicted.is_floating_point() or correct.is_floating_point():
+        message = f"predictions of {predicted.dtype} and shape {list(predicted.shape)} for targets of {correct.dtype} and shape {list(correct.shape)}"
+        raise ValueError(f"{caller}: {message}, expected numbers of classes [examples], predictions also as scores [examples, classes]")
+    return predicted.to(int64).flatten(), correct.to(int64).flatten()
 
 
 def accuracy(prediction: Any, target: Any, top_k: int = 1) -> float:
@@ -49,13 +49,13 @@ def accuracy(prediction: Any, target: Any, top_k: int = 1) -> float:
             floating point, or if `top_k` is used without scores or exceeds the number of classes.
     """
     if top_k == 1:
-        given, right = _classes("accuracy", prediction, target)
-        return (given == right).double().mean().item()
-    scores, right = _pair("accuracy", prediction, target)
-    if scores.ndim != 2 or right.ndim != 1 or len(scores) != len(right) or not 1 <= top_k <= scores.shape[1]:
-        told = f"scores of shape {list(scores.shape)}, targets of shape {list(right.shape)} and top_k {top_k}"
-        raise ValueError(f"accuracy: {told}, expected [examples, classes], [examples] and at most as many as there are classes")
-    return (scores.topk(top_k, 1).indices == right.to(int64).unsqueeze(1)).any(1).double().mean().item()
+        predicted, correct = _classes("accuracy", prediction, target)
+        return (predicted == correct).double().mean().item()
+    scores, correct = _pair("accuracy", prediction, target)
+    if scores.ndim != 2 or correct.ndim != 1 or len(scores) != len(correct) or not 1 <= top_k <= scores.shape[1]:
+        message = f"scores of shape {list(scores.shape)}, targets of shape {list(correct.shape)} and top_k {top_k}"
+        raise ValueError(f"accuracy: {message}, expected [examples, classes], [examples] and at most as many as there are classes")
+    return (scores.topk(top_k, 1).indices == correct.to(int64).unsqueeze(1)).any(1).double().mean().item()
 
 
 def confusion_matrix(prediction: Any, target: Any, classes: int | None = None) -> Tensor:
@@ -65,12 +65,12 @@ def confusion_matrix(prediction: Any, target: Any, classes: int | None = None) -
     Raises:
         ValueError: As `accuracy`; also if a class is not from 0 to below `classes`.
     """
-    given, right = _classes("confusion_matrix", prediction, target)
-    least, most = (int(cat([given, right]).aminmax()[place].item()) for place in (0, 1))
-    count = most + 1 if classes is None else classes
-    if least < 0 or most >= count:
-        raise ValueError(f"confusion_matrix: classes from {least} to {most}, expected 0 to {count - 1}")
-    return (right * count + given).bincount(minlength=count * count).reshape(count, count)
+    predicted, correct = _classes("confusion_matrix", prediction, target)
+    lowest, highest = (int(cat([predicted, correct]).aminmax()[index].item()) for index in (0, 1))
+    count = highest + 1 if classes is None else classes
+    if lowest < 0 or highest >= count:
+        raise ValueError(f"confusion_matrix: classes from {lowest} to {highest}, expected 0 to {count - 1}")
+    return (correct * count + predicted).bincount(minlength=count * count).reshape(count, count)
 
 
 def precision_recall_f1(prediction: Any, target: Any, classes: int | None = None) -> tuple[list[float], list[float], list[float]]:
@@ -81,10 +81,10 @@ def precision_recall_f1(prediction: Any, target: Any, classes: int | None = None
         ValueError: As `confusion_matrix`.
     """
     table = confusion_matrix(prediction, target, classes).double()
-    hits, predicted, there = table.diagonal().tolist(), table.sum(0).tolist(), table.sum(1).tolist()
+    hits, predicted, actual = table.diagonal().tolist(), table.sum(0).tolist(), table.sum(1).tolist()
     precision = [hit / count if count else 0.0 for hit, count in zip(hits, predicted)]
-    recall = [hit / count if count else 0.0 for hit, count in zip(hits, there)]
-    f1 = [2 * hit / (one + other) if one + other else 0.0 for hit, one, other in zip(hits, predicted, there)]
+    recall = [hit / count if count else 0.0 for hit, count in zip(hits, actual)]
+    f1 = [2 * hit / (one + other) if one + other else 0.0 for hit, one, other in zip(hits, predicted, actual)]
     return precision, recall, f1
 
 
@@ -95,11 +95,11 @@ def f1_score(prediction: Any, target: Any, classes: int | None = None) -> float:
     return sum(f1) / len(f1)
 
 
-def _numbers(what: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
-    given, right = _pair(what, prediction, target)
-    if given.shape != right.shape:
-        raise ValueError(f"{what}: predictions of shape {list(given.shape)} for targets of shape {list(right.shape)}, expected one shape")
-    return given.double(), right.double()
+def _numbers(caller: str, prediction: Any, target: Any) -> tuple[Tensor, Tensor]:
+    predicted, correct = _pair(caller, prediction, target)
+    if predicted.shape != correct.shape:
+        raise ValueError(f"{caller}: predictions of shape {list(predicted.shape)} for targets of shape {list(correct.shape)}, expected one shape")
+    return predicted.double(), correct.double()
 
 
 def mean_squared_error(prediction: Any, target: Any) -> float:
@@ -108,14 +108,14 @@ def mean_squared_error(prediction: Any, target: Any) -> float:
     Raises:
         ValueError: If the shapes differ, or if there are no examples.
     """
-    given, right = _numbers("mean_squared_error", prediction, target)
-    return (given - right).square().mean().item()
+    predicted, correct = _numbers("mean_squared_error", prediction, target)
+    return (predicted - correct).square().mean().item()
 
 
 def mean_absolute_error(prediction: Any, target: Any) -> float:
     """Returns the mean of the absolute differences. Raises the errors of `mean_squared_error`."""
-    given, right = _numbers("mean_absolute_error", prediction, target)
-    return (given - right).abs().mean().item()
+    predicted, correct = _numbers("mean_absolute_error", prediction, target)
+    return (predicted - correct).abs().mean().item()
 
 
 def r2_score(prediction: Any, target: Any) -> float:
@@ -126,6 +126,6 @@ def r2_score(prediction: Any, target: Any) -> float:
     Raises:
         ValueError: If the shapes differ, or if there are no examples.
     """
-    given, right = _numbers("r2_score", prediction, target)
-    residual, spread = (given - right).square().sum().item(), (right - right.mean()).square().sum().item()
+    predicted, correct = _numbers("r2_score", prediction, target)
+    residual, spread = (predicted - correct).square().sum().item(), (correct - correct.mean()).square().sum().item()
     return 1 - residual / spread if spread else float(residual == 0)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._error_messages import name_all as _name_all
 from ._functions import arithmetic as _arithmetic, special as _special
-from ._refusals import name_all as _name_all
 from ._ternion import Tensor
 
 __all__ = """

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _ternion
 from ._ternion import Tensor, float64, int64, tensor
-from .nn.module import Module, walk
+from .nn._members import named_tensors
+from .nn.module import Module
 from .optim import Optimizer
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class TrainingState:
         """
         if not isinstance(model, Module):
             raise TypeError(f"model {name}: of type {type(model).__name__}, expected a Module")
-        return self._with("model", name, model)
+        return self._add("model", name, model)
 
     def optimizer(self, name: str, optimizer: Optimizer) -> TrainingState:
         """Adds moments, step counts and learning rates of an optimizer. Its settings are not saved:
@@ -81,7 +82,7 @@ class TrainingState:
             raise TypeError(f"optimizer {name}: of type {type(optimizer).__name__}, expected an Optimizer")
         if not optimizer._is_native:
             raise TypeError(f"optimizer {name}: {type(optimizer).__name__} has a step of its own, expected one of ternion.optim: ternion.save keeps its state_dict()")
-        return self._with("optimizer", name, optimizer)
+        return self._add("optimizer", name, optimizer)
 
     def part(self, name: str, part: Any) -> TrainingState:
         """Adds another object with a `state_dict()` of tensors or numbers and a
@@ -92,7 +93,7 @@ class TrainingState:
         """
         if not isinstance(part, list) and not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
             raise TypeError(f"part {name}: of type {type(part).__name__}, expected state_dict() and load_state_dict(), or a list of numbers")
-        return self._with("state", name, part)
+        return self._add("state", name, part)
 
     def value(self, name: str, owner: Any) -> TrainingState:
         """Adds the attribute `name` of `owner`, or its item if it is a dict: any value that JSON
@@ -102,7 +103,7 @@ class TrainingState:
             ValueError: When saved, if the value cannot be represented in JSON.
             KeyError: When saved, if a dict has no such item.
         """
-        return self._with("value", name, owner)
+        return self._add("value", name, owner)
 
     def setting(self, name: str, setting: Any) -> TrainingState:
         """Adds a setting that must not change when the training run resumes, such as the batch
@@ -111,7 +112,7 @@ class TrainingState:
         Raises:
             ValueError: When saved, if the value cannot be represented in JSON.
         """
-        return self._with("setting", name, setting)
+        return self._add("setting", name, setting)
 
     def random(self, name: str, device: Any) -> TrainingState:
         """Adds the random number generator of another device.
@@ -119,9 +120,9 @@ class TrainingState:
         Raises:
             RuntimeError: If the device is not available.
         """
-        return self._with("random", name, _ternion.device(device))
+        return self._add("random", name, _ternion.device(device))
 
-    def _with(self, kind, name, part):
+    def _add(self, kind, name, part):
         self._parts.append((kind, name, part))
         return self
 
@@ -135,7 +136,7 @@ class TrainingState:
             OSError: If the file cannot be written.
         """
         _check_step("save", step)
-        _native._save(path, step, self.device, self._listed())
+        _native._save(path, step, self.device, self._entries())
 
     def resume(self, path: str | os.PathLike[str]) -> int:
         """Restores the state from a file, and returns the number of steps. Nothing is changed
@@ -146,38 +147,38 @@ class TrainingState:
             OSError: If the file is corrupt, is not a checkpoint, or belongs to a training run with
                 other parts or settings. The message gives the reason.
         """
-        return self._taken(_native._resume(path, self.device, self._listed()))
+        return self._apply_resumed(_native._resume(path, self.device, self._entries()))
 
     # ---- Arguments and results of the native part
 
-    def _listed(self):
-        return [(kind, name, self._handed(kind, name, part)) for kind, name, part in self._parts]
+    def _entries(self):
+        return [(kind, name, self._exported(kind, name, part)) for kind, name, part in self._parts]
 
-    def _handed(self, kind, name, part):
+    def _exported(self, kind, name, part):
         if kind == "model":
-            return dict(walk(part, persistent=True))
+            return dict(named_tensors(part, persistent=True))
         if kind == "optimizer":
             for group, steps in zip(part.param_groups, part._steps):
                 steps.set_lr(group["lr"])
             return part._steps
         if kind == "state":
-            return _Numbers(part)
+            return _NumericState(part)
         if kind in ("value", "setting"):
-            said = (part[name] if isinstance(part, dict) else getattr(part, name)) if kind == "value" else part
-            return _json(kind, name, said)
+            value = (part[name] if isinstance(part, dict) else getattr(part, name)) if kind == "value" else part
+            return _json(kind, name, value)
         return part
 
-    def _taken(self, resumed):
+    def _apply_resumed(self, resumed):
         step, values = resumed
-        told = {name: json.loads(text) for name, text in values}
+        loaded = {name: json.loads(text) for name, text in values}
         for kind, name, part in self._parts:
             if kind == "optimizer":
                 for group, steps in zip(part.param_groups, part._steps):
                     group["lr"] = steps.lr
             elif kind == "value" and isinstance(part, dict):
-                part[name] = told[name]
+                part[name] = loaded[name]
             elif kind == "value":
-                setattr(part, name, told[name])
+                setattr(part, name, loaded[name])
         return step
 
 
@@ -188,14 +189,14 @@ def _check_step(function, step):
         raise ValueError(f"{function}: step {step}, expected 0 or more, below 2**64")
 
 
-def _json(kind, name, said):
+def _json(kind, name, value):
     try:
-        return json.dumps(said, allow_nan=False)
+        return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{kind} {name}: JSON cannot say {said!r}: {error}") from None
+        raise ValueError(f"{kind} {name}: JSON cannot say {value!r}: {error}") from None
 
 
-class _Numbers:
+class _NumericState:
     """A part whose state is exported as tensors: numbers and lists of numbers are converted to
     tensors, and back when they are loaded.
     """
@@ -206,9 +207,9 @@ class _Numbers:
     def state_dict(self):
         if isinstance(self._part, list):
             return {"values": tensor([float(number) for number in self._part], dtype=float64)}
-        return {key: self._told(key, value) for key, value in self._part.state_dict().items()}
+        return {key: self._as_tensor(key, value) for key, value in self._part.state_dict().items()}
 
-    def _told(self, key, value):
+    def _as_tensor(self, key, value):
         if isinstance(value, Tensor):
             return value
         numbers = value if isinstance(value, (list, tuple)) else [value]
@@ -223,10 +224,10 @@ class _Numbers:
                 raise ValueError(f"the state does not fit; got {', '.join(state)}, expected values")
             self._part[:] = state["values"].tolist()
             return
-        now = self._part.state_dict()
-        if set(now) != set(state):
-            raise ValueError(f"the state does not fit; got {', '.join(sorted(state))}, expected {', '.join(sorted(now))}")
-        self._part.load_state_dict({key: value if isinstance(now[key], Tensor) else value.tolist() for key, value in state.items()})
+        current = self._part.state_dict()
+        if set(current) != set(state):
+            raise ValueError(f"the state does not fit; got {', '.join(sorted(state))}, expected {', '.join(sorted(current))}")
+        self._part.load_state_dict({key: value if isinstance(current[key], Tensor) else value.tolist() for key, value in state.items()})
 
 
 class Resumed(NamedTuple):
@@ -269,7 +270,7 @@ class Checkpoints:
             TypeError: If `step` is not an integer.
         """
         _check_step("save", step)
-        return self._native.save(step, state.device, state._listed())
+        return self._native.save(step, state.device, state._entries())
 
     def resume(self, state: TrainingState) -> Resumed | None:
         """Resumes from the newest checkpoint that is not corrupt. Returns None if the folder has
@@ -278,8 +279,8 @@ class Checkpoints:
         Raises:
             OSError: If a checkpoint belongs to a training run with other parts or settings.
         """
-        found = self._native.resume(state.device, state._listed())
-        if found is None:
+        result = self._native.resume(state.device, state._entries())
+        if result is None:
             return None
-        resumed, path, passed_over = found
-        return Resumed(state._taken(resumed), path, passed_over)
+        resumed, path, passed_over = result
+        return Resumed(state._apply_resumed(resumed), path, passed_over)

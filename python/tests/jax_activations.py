@@ -71,5 +71,5 @@ def drawn():
 
 
 def activations():
-    found = [Case(name, f"{shape}", ours, theirs, (shape, drawing)) for name, (ours, theirs, drawing) in UNARY.items() for shape in SHAPES]
-    return found + list(along_axes()) + list(drawn())
+    result = [Case(name, f"{shape}", ours, theirs, (shape, drawing)) for name, (ours, theirs, drawing) in UNARY.items() for shape in SHAPES]
+    return result + list(along_axes()) + list(drawn())

@@ -37,9 +37,9 @@ def uniform(low=-2.0, high=2.0):
     return lambda rng, shape: rng.uniform(low, high, shape)
 
 
-def away(distance=0.1, most=2.0):
+def away(distance=0.1, limit=2.0):
     """Numbers of both signs whose magnitude is at least `distance`."""
-    return lambda rng, shape: rng.uniform(distance, most, shape) * rng.choice([-1.0, 1.0], shape)
+    return lambda rng, shape: rng.uniform(distance, limit, shape) * rng.choice([-1.0, 1.0], shape)
 
 
 def distinct(rng, shape):
@@ -239,8 +239,8 @@ def attention(q, k, v, mask=None, causal=False, scale=None):
 
 def attentions():
     rng = np.random.default_rng(5)
-    truth, bias = rng.random((4, 6)) < 0.7, rng.normal(size=(4, 6))
-    truth[:, 0] = True
+    mask, bias = rng.random((4, 6)) < 0.7, rng.normal(size=(4, 6))
+    mask[:, 0] = True
     q, k = (2, 3, 4, 5), (2, 3, 6, 5)
     inputs, square = [(q, uniform()), (k, uniform()), (k, uniform())], [(k, uniform())] * 3
     sdpa = F.scaled_dot_product_attention
@@ -248,7 +248,7 @@ def attentions():
     yield Case(name, "plain", sdpa, attention, *inputs)
     yield Case(name, "causal", lambda q, k, v: sdpa(q, k, v, is_causal=True), lambda q, k, v: attention(q, k, v, causal=True), *square)
     yield Case(name, "scale", lambda q, k, v: sdpa(q, k, v, scale=0.3), lambda q, k, v: attention(q, k, v, scale=0.3), *inputs)
-    yield Case(name, "truth", lambda q, k, v: sdpa(q, k, v, attn_mask=tensor_of(truth)), lambda q, k, v: attention(q, k, v, truth), *inputs)
+    yield Case(name, "truth", lambda q, k, v: sdpa(q, k, v, attn_mask=tensor_of(mask)), lambda q, k, v: attention(q, k, v, mask), *inputs)
     yield Case(name, "bias", lambda q, k, v: sdpa(q, k, v, attn_mask=tensor_of(bias)), lambda q, k, v: attention(q, k, v, bias), *inputs)
     shared = [*inputs, ((4, 6), uniform())]
     yield Case(f"{name} attention_grad_mask", "bias with a gradient", lambda q, k, v, bias: sdpa(q, k, v, attn_mask=bias), attention, *shared)
@@ -402,18 +402,18 @@ def patches(x, kernel, stride, padding, dilation, fill=0.0):
     pads = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in padding]
     x = jnp.pad(x, pads, constant_values=fill)
     counts = [(x.shape[axis - 2] - dilation[axis] * (kernel[axis] - 1) - 1) // stride[axis] + 1 for axis in (0, 1)]
-    taken = []
+    windows = []
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             rows = i * dilation[0] + np.arange(counts[0]) * stride[0]
             columns = j * dilation[1] + np.arange(counts[1]) * stride[1]
-            taken.append(x[..., rows[:, None], columns[None, :]])
-    return jnp.stack(taken)
+            windows.append(x[..., rows[:, None], columns[None, :]])
+    return jnp.stack(windows)
 
 
 def columns(x, kernel, stride, padding, dilation):
-    taken = jnp.moveaxis(patches(x, kernel, stride, padding, dilation), 0, 2)
-    return taken.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], -1)
+    windows = jnp.moveaxis(patches(x, kernel, stride, padding, dilation), 0, 2)
+    return windows.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], -1)
 
 
 def windows():
@@ -493,8 +493,8 @@ def indices():
 
     def put(method, index):
         def theirs(x, s):
-            array, place = by_axis(x, index)
-            return getattr(array.at[place], method)(s)
+            array, position = by_axis(x, index)
+            return getattr(array.at[position], method)(s)
 
         return theirs
 
@@ -581,7 +581,7 @@ def shapes():
 
 
 def linear_algebra():
-    return [Case(*told) for told in LINEAR_ALGEBRA]
+    return [Case(*entry) for entry in LINEAR_ALGEBRA]
 
 
 def cases():

@@ -32,8 +32,8 @@ def length(x, p=2.0):
 
 
 def margins(x):
-    wanted = jnp.take_along_axis(x, jnp.asarray(PLACE)[:, None], 1)
-    return jnp.where(jnp.arange(5) == PLACE[:, None], 0, relu(1 + x - wanted) ** 2).sum(1) / 5
+    expected = jnp.take_along_axis(x, jnp.asarray(PLACE)[:, None], 1)
+    return jnp.where(jnp.arange(5) == PLACE[:, None], 0, relu(1 + x - expected) ** 2).sum(1) / 5
 
 
 def label_margins(x):
@@ -76,8 +76,8 @@ def of_distances():
     yield Case("cosine_similarity", "", F.cosine_similarity, cosine, x, x)
     for p in (2.0, 3.0):
         yield Case("pairwise_distance", f"{p}", lambda x, y, p=p: F.pairwise_distance(x, y, p), lambda x, y, p=p: length(x - y + 1e-6, p), x, x)
-        wanted = lambda x, y, p=p: length(x[:, None] - y[None], p)  # noqa: E731
-        yield Case("cdist", f"{p}", lambda x, y, p=p: ternion.cdist(x, y, p, "donot_use_mm_for_euclid_dist"), wanted, x, ((4, 5), away(0.2)))
+        expected = lambda x, y, p=p: length(x[:, None] - y[None], p)  # noqa: E731
+        yield Case("cdist", f"{p}", lambda x, y, p=p: ternion.cdist(x, y, p, "donot_use_mm_for_euclid_dist"), expected, x, ((4, 5), away(0.2)))
     rows, columns = np.triu_indices(3, 1)
     yield Case("pdist", "", F.pdist, lambda x: length(x[rows] - x[columns]), x)
     product = lambda x, y: length(x[:, None] - y[None])  # noqa: E731
@@ -107,12 +107,12 @@ def of_likelihoods():
     yield Case("binary_cross_entropy", "", lambda x, t: F.binary_cross_entropy(x, t, reduction="none"), entropy, share, share)
 
 
-def of_places():
+def of_indices():
     x = ((3, 5), uniform())
-    places = np.array([[0, 3], [1, 2]])
+    indices = np.array([[0, 3], [1, 2]])
     for mode, reduced in (("sum", jnp.sum), ("mean", jnp.mean), ("max", jnp.max)):
-        ours = lambda w, m=mode: F.embedding_bag(constant(places), w, mode=m)  # noqa: E731
-        yield Case("embedding_bag", mode, ours, lambda w, r=reduced: r(w[places], 1), ((4, 3), distinct))
+        ours = lambda w, m=mode: F.embedding_bag(constant(indices), w, mode=m)  # noqa: E731
+        yield Case("embedding_bag", mode, ours, lambda w, r=reduced: r(w[indices], 1), ((4, 3), distinct))
     padded = lambda x, y: jnp.stack([x, jnp.pad(y, ((0, 2), (0, 0)), constant_values=0.5)], 1)  # noqa: E731
     yield Case("pad_sequence", "", lambda x, y: nn.utils.rnn.pad_sequence([x, y], padding_value=0.5), padded, ((4, 3), uniform()), ((2, 3), uniform()))
     yield Case("as_strided", "", lambda x: ternion.as_strided(x.contiguous(), (3, 4), (2, 1), 1), lambda x: x.reshape(-1)[1 + 2 * np.arange(3)[:, None] + np.arange(4)], x)
@@ -131,11 +131,11 @@ def of_series():
     q = ((2,), lambda rng, shape: np.array([0.3, 0.8]))
     yield Case("quantile", "", lambda x, q: ternion.quantile(x, q, 1), lambda x, q: jnp.quantile(x, q, axis=1), ((3, 6), distinct), q)
     yield Case("nanquantile", "", lambda x, q: ternion.nanquantile(x, q), lambda x, q: jnp.nanquantile(x, q), ((3, 6), distinct), q)
-    places = np.array([0.0, 0.5, 2.0, 2.75, 4.0])
+    points = np.array([0.0, 0.5, 2.0, 2.75, 4.0])
 
     # The derivatives are linear combinations of the elements with these factors.
-    factors = np.gradient(np.eye(5), places, axis=0, edge_order=2).T
-    yield Case("gradient", "", lambda x: ternion.gradient(x, spacing=(constant(places),), dim=1, edge_order=2)[0], lambda x: x @ factors, x)
+    factors = np.gradient(np.eye(5), points, axis=0, edge_order=2).T
+    yield Case("gradient", "", lambda x: ternion.gradient(x, spacing=(constant(points),), dim=1, edge_order=2)[0], lambda x: x @ factors, x)
     yield Case("trapezoid", "", lambda x, y: ternion.trapezoid(x, y), lambda x, y: jnp.trapezoid(x, y), x, x)
     running = lambda x: jnp.cumsum((x[:, 1:] + x[:, :-1]) / 4, 1)  # noqa: E731
     yield Case("cumulative_trapezoid", "", lambda x: ternion.cumulative_trapezoid(x, dx=0.5), running, x)
@@ -156,5 +156,5 @@ def of_dropouts():
 
 
 def composed_in_core():
-    groups = (of_margins, of_distances, of_likelihoods, of_places, of_series, of_dropouts)
+    groups = (of_margins, of_distances, of_likelihoods, of_indices, of_series, of_dropouts)
     return [case for group in groups for case in group()]

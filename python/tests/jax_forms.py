@@ -42,10 +42,10 @@ def put_together():
 
 def diagonals():
     for offset, first, second in ((0, 0, 1), (1, 2, 0), (-1, 0, 2)):
-        taken = lambda x, a=(offset, first, second): jnp.diagonal(x, *a)  # noqa: E731
-        yield Case("diagonal", f"{offset}{first}{second}", lambda x, a=(offset, first, second): x.diagonal(*a), taken, ((3, 4, 5), uniform()))
-    places = np.arange(5)
-    yield Case("diag_embed", "", lambda x: x.diag_embed(1), lambda x: jnp.zeros((3, 6, 6)).at[:, places, places + 1].set(x), MATRIX)
+        expected = lambda x, a=(offset, first, second): jnp.diagonal(x, *a)  # noqa: E731
+        yield Case("diagonal", f"{offset}{first}{second}", lambda x, a=(offset, first, second): x.diagonal(*a), expected, ((3, 4, 5), uniform()))
+    indices = np.arange(5)
+    yield Case("diag_embed", "", lambda x: x.diag_embed(1), lambda x: jnp.zeros((3, 6, 6)).at[:, indices, indices + 1].set(x), MATRIX)
     for shape in ((5,), (3, 5)):
         yield Case("diag", f"{shape}", lambda x: x.diag(1), lambda x: jnp.diag(x, 1), (shape, uniform()))
     yield Case("diagflat", "", lambda x: x.diagflat(-1), lambda x: jnp.diag(x.reshape(-1), -1), ((2, 3), uniform()))
@@ -75,20 +75,20 @@ def orders():
     yield Case("sum_to_size", "", lambda x: x.sum_to_size(3, 1), lambda x: x.sum((0, 2)).reshape(3, 1), cube)
 
 
-def places():
+def index_cases():
     along = np.array([[2, 0], [1, 1], [4, 3]])
-    taken = lambda x: jnp.take_along_axis(x, jnp.asarray(along), 1)  # noqa: E731
-    yield Case("take_along_dim", "", lambda x: x.take_along_dim(constant(along), 1), taken, MATRIX)
+    expected = lambda x: jnp.take_along_axis(x, jnp.asarray(along), 1)  # noqa: E731
+    yield Case("take_along_dim", "", lambda x: x.take_along_dim(constant(along), 1), expected, MATRIX)
     flat = np.array([[3, -1], [0, 3]])
     yield Case("take", "", lambda x: x.take(constant(flat)), lambda x: jnp.take(x.reshape(-1), flat), MATRIX)
     once = np.array([1, 14, 7])
-    given = ((3,), uniform())
+    source = ((3,), uniform())
     for added in (False, True):
         def putting(x, s, added=added):
             row = x.reshape(-1).at[once]
             return (row.add(s) if added else row.set(s)).reshape(x.shape)
 
-        yield Case("put", f"{added}", lambda x, s, a=added: x.clone().put_(constant(once), s, a), putting, MATRIX, given)
+        yield Case("put", f"{added}", lambda x, s, a=added: x.clone().put_(constant(once), s, a), putting, MATRIX, source)
     rows = np.array([2, 0])
     yield Case("index_put", "", lambda x, s: x.index_put((constant(rows),), s), lambda x, s: x.at[rows].set(s), MATRIX, ROW)
     added = lambda x, s: x.index_put((constant(np.array([1, 1])),), s, True)  # noqa: E731
@@ -99,4 +99,4 @@ def places():
 
 
 def cases():
-    return [*put_together(), *diagonals(), *splits(), *orders(), *places()]
+    return [*put_together(), *diagonals(), *splits(), *orders(), *index_cases()]

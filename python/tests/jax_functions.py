@@ -52,9 +52,9 @@ def composed():
 def chosen():
     """Functions that select elements by their order, or scatter them to indices."""
     yield Case("xlogy", "", ternion.xlogy, jax.scipy.special.xlogy, ((4, 3), POSITIVE), ((4, 3), POSITIVE))
-    places = np.array([2, 0, 2, 1])
+    indices = np.array([2, 0, 2, 1])
     yield Case(
-        "scatter_reduce", "sum", lambda x, s: x.scatter_reduce(0, tensor_of(places), s, "sum"), lambda x, s: x.at[places].add(s), ((3,), uniform()), ((4,), uniform())
+        "scatter_reduce", "sum", lambda x, s: x.scatter_reduce(0, tensor_of(indices), s, "sum"), lambda x, s: x.at[indices].add(s), ((3,), uniform()), ((4,), uniform())
     )
     for name, shapes, theirs in [
         ("addmv", [(4,), (4, 3), (3,)], lambda c, a, b: 0.5 * c + 2 * (a @ b)),
@@ -70,8 +70,8 @@ def chosen():
     yield Case("xlog1py", "", ternion.special.xlog1py, jax.scipy.special.xlog1py, ((4, 3), POSITIVE), ((4, 3), POSITIVE))
     for name, ours, theirs in [("amax", "amax", "max"), ("amin", "amin", "min")]:
         yield Case(
-            "index_reduce", name, lambda x, s, ours=ours: x.index_reduce(0, tensor_of(places), s, ours),
-            lambda x, s, theirs=theirs: getattr(x.at[places], theirs)(s), ((3, 2), distinct), ((4, 2), distinct)
+            "index_reduce", name, lambda x, s, ours=ours: x.index_reduce(0, tensor_of(indices), s, ours),
+            lambda x, s, theirs=theirs: getattr(x.at[indices], theirs)(s), ((3, 2), distinct), ((4, 2), distinct)
         )  # fmt: skip
     yield Case("cummax", "", lambda x: x.cummax(-1)[0], lambda x: jax.lax.cummax(x, x.ndim - 1), ((3, 5), distinct))
     yield Case("cummin", "", lambda x: x.cummin(-1)[0], lambda x: jax.lax.cummin(x, x.ndim - 1), ((3, 5), distinct))

@@ -42,11 +42,11 @@ def pinv(x):
 
 
 def reflected(a, tau):
-    found = jnp.eye(a.shape[0])
+    result = jnp.eye(a.shape[0])
     for k in range(tau.shape[0]):
         v = jnp.where(jnp.arange(a.shape[0]) > k, a[:, k], 0.0).at[k].set(1.0)
-        found = found @ (jnp.eye(a.shape[0]) - tau[k] * jnp.outer(v, v))
-    return found[:, : a.shape[1]]
+        result = result @ (jnp.eye(a.shape[0]) - tau[k] * jnp.outer(v, v))
+    return result[:, : a.shape[1]]
 
 
 def lu_of_jax(x):

@@ -20,18 +20,18 @@ def windows_of(x, kernel, stride, padding, fill=0.0):
     axes = len(kernel)
     x = jnp.pad(x, [(0, 0)] * (x.ndim - axes) + [(side, side) for side in padding], constant_values=fill)
     counts = [(size - window) // step + 1 for size, window, step in zip(x.shape[-axes:], kernel, stride)]
-    taken = []
+    windows = []
     for tap in itertools.product(*map(range, kernel)):
-        places = [start + np.arange(count) * step for start, count, step in zip(tap, counts, stride)]
-        taken.append(x[(..., *np.ix_(*places))])
-    return jnp.stack(taken)
+        positions = [start + np.arange(count) * step for start, count, step in zip(tap, counts, stride)]
+        windows.append(x[(..., *np.ix_(*positions))])
+    return jnp.stack(windows)
 
 
 def cells(x, size, reduce):
     """Divides the last axes into `size` windows, and reduces each."""
     axes, parts = len(size), []
     for at in itertools.product(*map(range, size)):
-        cut = [slice(place * length // count, -(-(place + 1) * length // count)) for place, count, length in zip(at, size, x.shape[-axes:])]
+        cut = [slice(cell * length // count, -(-(cell + 1) * length // count)) for cell, count, length in zip(at, size, x.shape[-axes:])]
         parts.append(reduce(x[(..., *cut)], tuple(range(-axes, 0))))
     return jnp.stack(parts, -1).reshape(*x.shape[:-axes], *size)
 
@@ -62,13 +62,13 @@ def pools():
 def unpooled(axes, shape):
     planes, count, size = shape[0] * shape[1], math.prod(shape[2:]), tuple(2 * length for length in shape[2:])
     rng = np.random.default_rng(3)
-    places = np.stack([rng.permutation(math.prod(size))[:count] for _ in range(planes)]).reshape(shape)
+    indices = np.stack([rng.permutation(math.prod(size))[:count] for _ in range(planes)]).reshape(shape)
 
     def theirs(x):
-        flat = jnp.zeros((planes, math.prod(size))).at[np.arange(planes)[:, None], places.reshape(planes, count)].set(x.reshape(planes, count))
+        flat = jnp.zeros((planes, math.prod(size))).at[np.arange(planes)[:, None], indices.reshape(planes, count)].set(x.reshape(planes, count))
         return flat.reshape(*shape[:2], *size)
 
-    yield Case(f"max_unpool{axes}d", "", lambda x: getattr(F, f"max_unpool{axes}d")(x, ternion.tensor(places), 2), theirs, (shape, uniform()))
+    yield Case(f"max_unpool{axes}d", "", lambda x: getattr(F, f"max_unpool{axes}d")(x, ternion.tensor(indices), 2), theirs, (shape, uniform()))
 
 
 def fractional(axes, order, shape):
@@ -123,17 +123,17 @@ def resizing(mode, inputs, outputs):
     """Returns the matrix that resizes an axis."""
     matrix = np.zeros((outputs, inputs))
     for at in range(outputs):
-        place = (at + 0.5) * inputs / outputs - 0.5
+        position = (at + 0.5) * inputs / outputs - 0.5
         if mode == "nearest":
             matrix[at, at * inputs // outputs] = 1
         elif mode == "linear":
-            place = max(place, 0)
-            low = int(place)
-            matrix[at, low] += 1 - (place - low)
-            matrix[at, min(low + 1, inputs - 1)] += place - low
+            position = max(position, 0)
+            low = int(position)
+            matrix[at, low] += 1 - (position - low)
+            matrix[at, min(low + 1, inputs - 1)] += position - low
         else:
-            for tap in range(math.floor(place) - 1, math.floor(place) + 3):
-                d = abs(place - tap)
+            for tap in range(math.floor(position) - 1, math.floor(position) + 3):
+                d = abs(position - tap)
                 weight = 1.25 * d**3 - 2.25 * d**2 + 1 if d <= 1 else -0.75 * d**3 + 3.75 * d**2 - 6 * d + 3
                 matrix[at, min(max(tap, 0), inputs - 1)] += weight
     return matrix
@@ -170,8 +170,8 @@ def borders_and_channels():
 
 def grids():
     def sampled(x, grid):
-        places = [((grid[..., 1 - axis] + 1) * x.shape[2 + axis] - 1) / 2 for axis in (0, 1)]
-        planes = [[map_coordinates(x[n, c], [place[n] for place in places], 1) for c in range(x.shape[1])] for n in range(x.shape[0])]
+        positions = [((grid[..., 1 - axis] + 1) * x.shape[2 + axis] - 1) / 2 for axis in (0, 1)]
+        planes = [[map_coordinates(x[n, c], [position[n] for position in positions], 1) for c in range(x.shape[1])] for n in range(x.shape[0])]
         return jnp.stack([jnp.stack(row) for row in planes])
 
     # Also beyond the corners, where the weights depend on both coordinates at once.

@@ -39,12 +39,12 @@ def exponential(matrix):
 
 
 def reflections():
-    found = np.eye(3)
+    result = np.eye(3)
     for k, tau in enumerate(TAU):
         v = np.where(np.arange(3) < k, 0.0, VECTORS[:, k])
         v[k] = 1.0
-        found = found @ (np.eye(3) - tau * np.outer(v, v))
-    return found[:, :2]
+        result = result @ (np.eye(3) - tau * np.outer(v, v))
+    return result[:, :2]
 
 
 def reconstructed(singular):

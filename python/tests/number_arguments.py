@@ -43,8 +43,8 @@ def of_stubs():
         for owner, function in in_stubs(PACKAGE / file):
             arguments = function.args
             for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-                told = "" if argument.annotation is None else ast.unparse(argument.annotation)
-                if is_number(told) or f"{function.name}.{argument.arg}" in OTHERS:
+                annotation = "" if argument.annotation is None else ast.unparse(argument.annotation)
+                if is_number(annotation) or f"{function.name}.{argument.arg}" in OTHERS:
                     yield (f"{module}.Tensor" if owner else module), function.name, argument.arg
 
 
@@ -52,9 +52,9 @@ def of_signatures():
     for module in MODULES:
         home = importlib.import_module(module)
         for name in (name for name in dir(home) if not name.startswith("_")):
-            found = getattr(home, name)
+            result = getattr(home, name)
             try:
-                parameters = inspect.signature(found.__init__ if isinstance(found, type) else found).parameters.values()
+                parameters = inspect.signature(result.__init__ if isinstance(result, type) else result).parameters.values()
             except (TypeError, ValueError):
                 continue
             for each in parameters:
@@ -64,12 +64,12 @@ def of_signatures():
                     yield module, name, each.name
 
 
-def taken():
+def number_parameters():
     """Returns module or class, function and argument of all numeric arguments, without duplicates.
     Arguments of tests, models and data loaders, and the limits of a monitor, are excluded: they are
     settings of programs."""
-    found = dict.fromkeys([*of_stubs(), *of_signatures()])
-    return [each for each in found if each[0] not in OUTSIDE and each[1] != "StatsMonitor" and not each[1].startswith("__")]
+    result = dict.fromkeys([*of_stubs(), *of_signatures()])
+    return [each for each in result if each[0] not in OUTSIDE and each[1] != "StatsMonitor" and not each[1].startswith("__")]
 
 
 def x(*shape):
@@ -157,12 +157,12 @@ def call_of(home, name, argument):
     """Returns the function and all its arguments except one, each newly created."""
     function, own = function_of(home, name), ARGUMENTS.get(name, {})
     parameters = inspect.signature(function.__init__ if isinstance(function, type) else function).parameters
-    given = {}
+    arguments = {}
     for each in parameters.values():
         if each.name in own or (each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)):
-            given[each.name] = own[each.name]() if each.name in own else NAMED[each.name]() if each.name in NAMED else x()
+            arguments[each.name] = own[each.name]() if each.name in own else NAMED[each.name]() if each.name in NAMED else x()
     if isinstance(function, type):
-        given.pop("self")
-    given.pop(argument, None)
-    places = [each.name for each in parameters.values() if each.kind is each.POSITIONAL_ONLY and each.name in given]
-    return function, [given.pop(place) for place in places], given
+        arguments.pop("self")
+    arguments.pop(argument, None)
+    positional = [each.name for each in parameters.values() if each.kind is each.POSITIONAL_ONLY and each.name in arguments]
+    return function, [arguments.pop(key) for key in positional], arguments

@@ -30,10 +30,10 @@ def reported(training, planted):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            said = training(planted) or []
+            messages = training(planted) or []
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            said = [str(error)]
-    return "\n".join([str(warning.message) for warning in caught] + said)
+            messages = [str(error)]
+    return "\n".join([str(warning.message) for warning in caught] + messages)
 
 
 def checks_of(module):
@@ -43,14 +43,14 @@ def checks_of(module):
 
     @each
     def is_named(training, words):
-        found = reported(training, True)
+        result = reported(training, True)
         for word in words:
-            assert word in found, found
+            assert word in result, result
 
     @each
     def reports_nothing(training, words):
-        found = reported(training, False)
-        assert found == "", found
+        result = reported(training, False)
+        assert result == "", result
 
     return is_named, reports_nothing
 
@@ -60,15 +60,15 @@ def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, op
     model's output, unless `loss_of` is given."""
     x = ternion.randn(16, 8) if x is None else x
     monitor = nn.utils.StatsMonitor(model, every=1)
-    made, said = optimizer(list(model.parameters() if parameters is None else parameters), lr=rate, **settings), []
+    created, messages = optimizer(list(model.parameters() if parameters is None else parameters), lr=rate, **settings), []
     for step in range(steps):
-        made.zero_grad()
+        created.zero_grad()
         with monitor.watch(step):
             output = model(x)
             loss = output.square().mean() if loss_of is None else loss_of(output)
         loss.backward()
-        said += [f"{warning.fault} {warning.text}" for warning in monitor.step(made).warnings]
-    return said
+        messages += [f"{warning.fault} {warning.text}" for warning in monitor.step(created).warnings]
+    return messages
 
 
 def mlp(*widths, activation=nn.ReLU):

@@ -13,7 +13,7 @@ FILE = Path(__file__).parents[2] / "tests" / "reference" / "nn.json"
 
 
 @functools.lru_cache(None)
-def told():
+def read_results():
     """Returns the contents of the file."""
     return json.loads(FILE.read_text())
 
@@ -28,6 +28,6 @@ def tensor(entry):
     return ternion.tensor(array(entry))
 
 
-def close(found, entry, tolerance=1e-7):
+def close(result, entry, tolerance=1e-7):
     """Checks that a tensor equals that of the file."""
-    np.testing.assert_allclose(found.detach().numpy(), array(entry), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(result.detach().numpy(), array(entry), rtol=tolerance, atol=tolerance)

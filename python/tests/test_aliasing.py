@@ -46,13 +46,13 @@ def names(ours, theirs):
 def shares(function, x, arguments):
     """Returns, for each result, whether changing it changes `x`. Returns None if a result is not a
     tensor, or is empty."""
-    before, made = x.tolist(), function(x, *arguments)
+    original, results = x.tolist(), function(x, *arguments)
     found = []
-    for result in made if isinstance(made, (tuple, list)) else [made]:
+    for result in results if isinstance(results, (tuple, list)) else [results]:
         if type(result).__name__ != "Tensor" or result.numel() == 0:
             return None
         result.copy_(~result if result.dtype in (ternion.bool, torch.bool) else result * 0 + 7)
-        found.append(x.tolist() != before)
+        found.append(x.tolist() != original)
     return found
 
 
@@ -70,21 +70,21 @@ def test_results_share_memory_as_pytorchs(owner, name):
     ours, theirs = (getattr(side, name) for side in OWNERS[owner])
     for kind, make in KINDS.items():
         for arguments in ARGUMENTS + (PADS if name == "pad" else []):
-            expected, found = answer(theirs, make(torch), arguments), answer(ours, make(ternion), arguments)
-            assert None in (expected, found) or found == expected, f"{name}{arguments} of {kind}"
+            expected, actual = answer(theirs, make(torch), arguments), answer(ours, make(ternion), arguments)
+            assert None in (expected, actual) or actual == expected, f"{name}{arguments} of {kind}"
 
 
 def test_in_place_of_itself():
     """A source that is the tensor itself, or overlaps it, is read before the tensor is changed."""
-    places = ternion.tensor([3, 2, 1, 0])
+    indices = ternion.tensor([3, 2, 1, 0])
     for name, want in (("scatter_", [4, 3, 2, 1]), ("scatter_add_", [5, 5, 5, 5]), ("index_add_", [5, 5, 5, 5]), ("index_copy_", [4, 3, 2, 1])):
         x = ternion.arange(1.0, 5.0)
-        assert getattr(x, name)(0, places, x).tolist() == want, name
+        assert getattr(x, name)(0, indices, x).tolist() == want, name
     for reduce, want in (("sum", [5, 5, 5, 5]), ("prod", [4, 6, 6, 4]), ("amax", [4, 3, 3, 4])):
         x = ternion.arange(1.0, 5.0)
-        assert x.scatter_reduce_(0, places, x, reduce).tolist() == want, reduce
+        assert x.scatter_reduce_(0, indices, x, reduce).tolist() == want, reduce
     x = ternion.arange(1.0, 9.0)
-    x[:4].scatter_(0, places, x[2:6])
+    x[:4].scatter_(0, indices, x[2:6])
     assert x.tolist() == [6, 5, 4, 3, 5, 6, 7, 8]
     x = ternion.arange(6.0).reshape(3, 2)
     assert x.index_add_(0, ternion.tensor([2, 1, 0]), x).tolist() == [[4, 6]] * 3
@@ -212,7 +212,7 @@ def test_a_write_through_a_view_is_seen(sizes, name):
     for base, write, is_recorded in itertools.chain(every, some):
         case = (sizes, name, base, write, is_recorded)
         try:
-            wanted = written(torch, *case)
+            expected = written(torch, *case)
         except RuntimeError as error:
             # Such a layout has no view.
             assert "view" in str(error), (case, error)
@@ -221,7 +221,7 @@ def test_a_write_through_a_view_is_seen(sizes, name):
             with pytest.raises(ValueError, match="as_strided: a tensor that is not contiguous"):
                 written(ternion, *case)
             continue
-        assert written(ternion, *case) == wanted, case
+        assert written(ternion, *case) == expected, case
 
 
 def test_a_dtype_of_the_same_memory_is_a_view():
@@ -267,10 +267,10 @@ def test_strides_count_from_the_start_of_the_memory(offset):
 def test_as_strided_in_place_takes_the_form():
     for m in (ternion, torch):
         x = m.arange(6.0)
-        whole = x.view(6)
+        flat = x.view(6)
         assert x.as_strided_((2, 2), (3, 1), 1) is x and x.shape == (2, 2)
         x.add_(10.0)
-        assert (x.tolist(), whole.tolist()) == ([[11, 12], [14, 15]], [0, 11, 12, 3, 14, 15])
+        assert (x.tolist(), flat.tolist()) == ([[11, 12], [14, 15]], [0, 11, 12, 3, 14, 15])
 
 
 OVERWRITING = {

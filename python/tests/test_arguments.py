@@ -17,8 +17,8 @@ def t(values, **kinds):
     return ternion.tensor(values, **kinds)
 
 
-def close(found, right):
-    np.testing.assert_allclose(np.asarray(found.tolist()), np.asarray(right), rtol=1e-6, atol=1e-6)
+def close(result, right):
+    np.testing.assert_allclose(np.asarray(result.tolist()), np.asarray(right), rtol=1e-6, atol=1e-6)
 
 
 # ---- Products that are added to an input
@@ -153,8 +153,8 @@ def test_a_correction_beside_unbiased_is_refused(function):
 
 def test_norms_in_another_dtype():
     x = t([[3.0, 4], [1, 2**-14]])
-    for found in (ternion.norm(x[1], 2, dtype=ternion.float64), x[1].norm(dtype=ternion.float64), x[1:].norm("nuc", dtype=ternion.float64)):
-        assert found.dtype == ternion.float64 and found.item() == pytest.approx((1 + 2**-28) ** 0.5, rel=1e-14) != 1
+    for result in (ternion.norm(x[1], 2, dtype=ternion.float64), x[1].norm(dtype=ternion.float64), x[1:].norm("nuc", dtype=ternion.float64)):
+        assert result.dtype == ternion.float64 and result.item() == pytest.approx((1 + 2**-28) ** 0.5, rel=1e-14) != 1
     assert x.norm(1, 1, True, ternion.float64).tolist() == [[7], [1 + 2**-14]] and x[0].half().norm(2, 0, dtype=ternion.float32).item() == 5
     with pytest.raises(ValueError, match="norm: expected a dtype that holds the numbers of float32, got float16"):
         x.norm(dtype=ternion.float16)
@@ -167,28 +167,28 @@ def test_a_spacing_of_none_is_1():
 
 
 def test_what_is_drawn_may_ask_for_its_gradient():
-    made = [
+    results = [
         ternion.logspace(0, 2, 3, requires_grad=True), ternion.normal(0.0, 1.0, (3,), requires_grad=True), ternion.randperm(3, dtype=ternion.float32, requires_grad=True),
         ternion.randint(0, 3, (3,), dtype=ternion.float64, requires_grad=True), ternion.randint_like(ternion.ones(3), 3, requires_grad=True),
     ]  # fmt: skip
-    for x in made:
+    for x in results:
         assert x.requires_grad and x.is_leaf
         (x * t([1.0, 2, 3])).sum().backward()
         assert x.grad.tolist() == [1, 2, 3]
-    assert made[0].tolist() == [1, 10, 100] and sorted(made[2].tolist()) == [0, 1, 2]
-    for refused in (lambda: ternion.randint(0, 3, (2,), requires_grad=True), lambda: ternion.normal(t([0.0]), 1.0, requires_grad=True)):
+    assert results[0].tolist() == [1, 10, 100] and sorted(results[2].tolist()) == [0, 1, 2]
+    for call in (lambda: ternion.randint(0, 3, (2,), requires_grad=True), lambda: ternion.normal(t([0.0]), 1.0, requires_grad=True)):
         with pytest.raises((TypeError, RuntimeError)):
-            refused()
+            call()
 
 
 def test_where_memory_lies_changes_nothing():
     x, strided = t([1.5]), {"layout": ternion.strided, "pin_memory": False}
-    made = [
+    results = [
         ternion.zeros(1, **strided), ternion.empty(1, memory_format=ternion.contiguous_format, **strided), ternion.zeros_like(x, **strided), x.new_zeros(1, **strided),
         ternion.arange(1.0, **strided), ternion.full((1,), 0.0, **strided), (ternion.eye(1, **strided) - 1)[0], x.new_full((1,), 0.0, **strided), ternion.tensor([0.0], pin_memory=False),
         ternion.randint_like(x, 1, memory_format=ternion.preserve_format, **strided), ternion.randperm(1, dtype=ternion.float32, **strided), ternion.linspace(0, 0, 1, **strided),
     ]  # fmt: skip
-    assert [each.tolist() for each in made] == [[0.0]] * len(made)
+    assert [each.tolist() for each in results] == [[0.0]] * len(results)
     assert x.layout is ternion.strided and repr(x.layout) == "ternion.strided" and isinstance(x.layout, ternion.layout)
     with pytest.raises(ValueError, match="ones: expected the layout ternion.strided, got sparse_coo"):
         ternion.ones(2, layout="sparse_coo")
@@ -240,10 +240,10 @@ def test_others():
 
 def test_attention_spreads_operands_of_fewer_axes():
     query, key, value = ternion.rand(4, 3, 8), ternion.rand(2, 4, 6, 8), ternion.rand(2, 4, 6, 5)
-    found = F.scaled_dot_product_attention(query, key, value)
+    result = F.scaled_dot_product_attention(query, key, value)
     right = F.scaled_dot_product_attention(query.expand(2, 4, 3, 8), key, value)
-    assert found.shape == (2, 4, 3, 5)
-    close(found, right.tolist())
+    assert result.shape == (2, 4, 3, 5)
+    close(result, right.tolist())
     with pytest.raises(ValueError, match="4 heads for 3 of queries"):
         F.scaled_dot_product_attention(ternion.rand(3, 3, 8), key, value)
 
@@ -265,9 +265,9 @@ def test_instance_norm_with_running_statistics():
 
 @pytest.mark.parametrize("norm", [F.instance_norm, functools.partial(F.batch_norm, training=True)])
 def test_running_statistics_are_both_or_neither(norm):
-    for given, there in (({"running_mean": t([0.0])}, "running_mean"), ({"running_var": t([1.0])}, "running_var")):
-        with pytest.raises(ValueError, match=f"_norm: expected both or neither of running_mean and running_var, got {there} alone"):
-            norm(ternion.ones(2, 1, 3), **given)
+    for statistics, present in (({"running_mean": t([0.0])}, "running_mean"), ({"running_var": t([1.0])}, "running_var")):
+        with pytest.raises(ValueError, match=f"_norm: expected both or neither of running_mean and running_var, got {present} alone"):
+            norm(ternion.ones(2, 1, 3), **statistics)
 
 
 def test_instance_norm_layers_track_statistics():
@@ -305,19 +305,19 @@ def test_bounds_have_gradients_outside():
 # ---- Bool tensors
 
 
-def test_truth_values_are_added_as_whether_any_is():
-    x, places = t([False, True, False]), t([0, 0, 2, 2])
+def test_bools_are_added_as_logical_or():
+    x, indices = t([False, True, False]), t([0, 0, 2, 2])
     source = t([True, True, False, False])
-    assert x.scatter_add(0, places, source).tolist() == x.index_add(0, places, source).tolist() == [True, True, False]
-    assert x.scatter(0, places, source, reduce="add").tolist() == [True, True, False]
+    assert x.scatter_add(0, indices, source).tolist() == x.index_add(0, indices, source).tolist() == [True, True, False]
+    assert x.scatter(0, indices, source, reduce="add").tolist() == [True, True, False]
     for change in ("scatter_add_", "index_add_"):
         y = x.clone()
-        assert getattr(y, change)(0, places, source) is y and y.tolist() == [True, True, False]
+        assert getattr(y, change)(0, indices, source) is y and y.tolist() == [True, True, False]
     # As many additions as a byte has values.
     assert t([False]).scatter_add(0, ternion.zeros(256, dtype=ternion.int64), ternion.ones(256).bool()).tolist() == [True]
 
 
-def test_windows_of_truth_values():
+def test_windows_of_bools():
     image = t([[[[True, False, True]]]])
     assert F.unfold(image, (1, 2)).tolist() == [[[True, False], [False, True]]]
 

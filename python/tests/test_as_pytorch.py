@@ -5,7 +5,7 @@ import math
 import time
 
 import pytest
-from beside_pytorch import close, torch_of
+from pytorch_reference import close, torch_of
 
 import ternion
 
@@ -22,13 +22,13 @@ class TestBounds:
     def test_floats_are_not_written_into_integers(self, bounds):
         torch = torch_of()
         for T, error in ((torch, RuntimeError), (ternion, RuntimeError)):
-            given = {name: T.tensor(bound) if isinstance(bound, list) else bound for name, bound in bounds.items()}
+            limits = {name: T.tensor(bound) if isinstance(bound, list) else bound for name, bound in bounds.items()}
             if T is torch and len({isinstance(bound, list) for bound in bounds.values()}) == 2:
                 continue  # PyTorch rejects a number together with a tensor in any case.
             x = T.tensor([0, 5])
             with pytest.raises(error, match="result type .loat.* can't be cast to the desired output type"):
-                x.clamp_(**given)
-            assert x.tolist() == [0, 5] and "float32" in str(x.clamp(**given).dtype)
+                x.clamp_(**limits)
+            assert x.tolist() == [0, 5] and "float32" in str(x.clamp(**limits).dtype)
 
     def test_what_keeps_its_kind_is_written(self):
         assert ternion.tensor([1.0, 5.0]).clamp_(ternion.tensor([2, 2], dtype=ternion.float64)).tolist() == [2.0, 5.0]
@@ -47,11 +47,11 @@ class TestBounds:
         assert x.clamp(-3, 300).tolist() == [0, 255] and x.clamp(max=300).dtype == ternion.uint8
         assert ternion.tensor([-128, 5], dtype=ternion.int8).clamp(min=-(2**62), max=4).tolist() == [-128, 4]
 
-    def test_truth_values_beside_numbers(self):
+    def test_bools_with_numbers(self):
         torch = torch_of()
         for bounds in (dict(min=0, max=1), dict(min=2), dict(max=0.5)):
-            found, expected = ternion.tensor([True, False]).clamp(**bounds), torch.tensor([True, False]).clamp(**bounds)
-            assert found.tolist() == expected.tolist() and str(found.dtype).split(".")[1] == str(expected.dtype).split(".")[1]
+            actual, expected = ternion.tensor([True, False]).clamp(**bounds), torch.tensor([True, False]).clamp(**bounds)
+            assert actual.tolist() == expected.tolist() and str(actual.dtype).split(".")[1] == str(expected.dtype).split(".")[1]
         with pytest.raises(RuntimeError, match="result type int64 can't be cast to the desired output type bool"):
             ternion.tensor([True, False]).clamp_(min=0)
         with pytest.raises(TypeError):
@@ -98,15 +98,15 @@ DTYPES = {
     "all of no axis": lambda T: T.tensor([[True, False], [True, True]]).all(dim=()), "any of no axis": lambda T: T.any(T.tensor([[2.0, 0.0]]), dim=[]),
     "all keepdim": lambda T: T.tensor([[True, False]]).all(dim=(), keepdim=True), "sum of no axis": lambda T: T.tensor([[1, 2]]).sum(dim=()),
     **{
-        f"{name} {dtype} {places}": lambda T, name=name, dtype=dtype, places=places: getattr(T, name)(T.ones(3, dtype=getattr(T, dtype)), T.tensor([0, 1, 3], dtype=getattr(T, places)))
+        f"{name} {dtype} {index_dtype}": lambda T, name=name, dtype=dtype, index_dtype=index_dtype: getattr(T, name)(T.ones(3, dtype=getattr(T, dtype)), T.tensor([0, 1, 3], dtype=getattr(T, index_dtype)))
         for name in ("trapezoid", "cumulative_trapezoid")
-        for dtype, places in (("bfloat16", "float32"), ("float16", "bfloat16"), ("float32", "float64"), ("float64", "float32"), ("bfloat16", "bfloat16"))
+        for dtype, index_dtype in (("bfloat16", "float32"), ("float16", "bfloat16"), ("float32", "float64"), ("float64", "float32"), ("bfloat16", "bfloat16"))
     },
     **{
-        f"gradient {dtype} {places}": lambda T, dtype=dtype, places=places: T.gradient(
-            T.tensor([1, 2, 4], dtype=getattr(T, dtype)), spacing=(T.tensor([0, 1, 3], dtype=getattr(T, places)),)
+        f"gradient {dtype} {index_dtype}": lambda T, dtype=dtype, index_dtype=index_dtype: T.gradient(
+            T.tensor([1, 2, 4], dtype=getattr(T, dtype)), spacing=(T.tensor([0, 1, 3], dtype=getattr(T, index_dtype)),)
         )[0]
-        for dtype, places in (("bfloat16", "float32"), ("float16", "bfloat16"), ("float32", "float64"), ("bfloat16", "bfloat16"))
+        for dtype, index_dtype in (("bfloat16", "float32"), ("float16", "bfloat16"), ("float32", "float64"), ("bfloat16", "bfloat16"))
     },
     "kl_div": lambda T: F_of(T).kl_div(T.ones(1, dtype=T.bfloat16), T.ones(1)), "kl_div of half": lambda T: F_of(T).kl_div(T.ones(1, dtype=T.bfloat16), T.ones(1, dtype=T.bfloat16)),
     **{
@@ -135,19 +135,19 @@ def F_of(T):
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_dtypes_of_sums_and_of_what_meets(name):
-    found, expected = DTYPES[name](ternion), DTYPES[name](torch_of())
-    assert dtype_name(found.dtype) == dtype_name(expected.dtype)
+    actual, expected = DTYPES[name](ternion), DTYPES[name](torch_of())
+    assert dtype_name(actual.dtype) == dtype_name(expected.dtype)
     # bfloat16 has about 3 decimal digits, float32 about 7.
-    assert found.shape == expected.shape and found.double().reshape(-1).tolist() == pytest.approx(expected.double().reshape(-1).tolist(), rel=1e-2 if "logits" in name else 1e-6)
+    assert actual.shape == expected.shape and actual.double().reshape(-1).tolist() == pytest.approx(expected.double().reshape(-1).tolist(), rel=1e-2 if "logits" in name else 1e-6)
 
 
-def test_products_of_matrices_of_truth_values_are_refused():
+def test_products_of_matrices_of_bools_are_refused():
     for T in (torch_of(), ternion):
         with pytest.raises((RuntimeError, TypeError)):
             T.einsum("ij,jk->ik", T.ones(2, 2).bool(), T.ones(2, 2).bool())
 
 
-def kept(T, numbers, dtype):
+def representable(T, numbers, dtype):
     return T.tensor(numbers, dtype=getattr(T, dtype))
 
 
@@ -155,15 +155,15 @@ def kept(T, numbers, dtype):
 def test_deviations_near_the_largest_number(dtype, limit):
     largest = ternion.finfo(getattr(ternion, dtype)).max
     for shares in ([0.9, 0.85, 0.95], [0.9, -0.8, -0.8], [0.9, 0.9, 0.9], [0.5, -0.25, 0.0, 1.0]):
-        x = kept(ternion, [share * largest for share in shares], dtype)
-        given = [number / largest for number in x.double().tolist()]
-        center = sum(given) / len(given)
-        spread = math.sqrt(sum((number - center) ** 2 for number in given) / (len(given) - 1))
+        x = representable(ternion, [share * largest for share in shares], dtype)
+        scaled = [number / largest for number in x.double().tolist()]
+        center = sum(scaled) / len(scaled)
+        spread = math.sqrt(sum((number - center) ** 2 for number in scaled) / (len(scaled) - 1))
         std, mean = ternion.std_mean(x)
         assert std.dtype == x.dtype and ternion.var_mean(x)[1].item() == mean.item()
         assert mean.item() / largest == pytest.approx(center, rel=limit)
-        for found in (std, x.std(), x.std(0, keepdim=True)):
-            assert found.item() / largest == pytest.approx(spread, rel=limit, abs=limit)
+        for result in (std, x.std(), x.std(0, keepdim=True)):
+            assert result.item() / largest == pytest.approx(spread, rel=limit, abs=limit)
 
 
 def test_gradients_of_large_deviations():
@@ -182,14 +182,14 @@ def test_nan_in_pairs(name):
     close(getattr(ternion, name)(ternion.tensor(a), ternion.tensor(b)), getattr(torch, name)(torch.tensor(a), torch.tensor(b)))
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("index", range(5))
 @pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin", "aminmax", "max", "min", "cummax", "cummin", "sort"])
-def test_nan_anywhere(name, place):
+def test_nan_anywhere(name, index):
     torch, values = torch_of(), [2.0, 3.0, 1.0, 5.0, 4.0]
-    values[place] = math.nan
+    values[index] = math.nan
     options = {} if name in ("aminmax", "argmax", "argmin") else dict(dim=0)
-    found, expected = getattr(ternion.tensor(values), name)(**options), getattr(torch.tensor(values), name)(**options)
-    for one, other in zip(*((part,) if hasattr(part, "shape") else part for part in (found, expected))):
+    actual, expected = getattr(ternion.tensor(values), name)(**options), getattr(torch.tensor(values), name)(**options)
+    for one, other in zip(*((part,) if hasattr(part, "shape") else part for part in (actual, expected))):
         close(one, other)
 
 
@@ -228,8 +228,8 @@ def test_refused_as_by_pytorch(name):
 
 def test_what_is_near_to_what_is_refused():
     for shape, of in (((), (3,)), ((2,), (2, 3)), ((2, 1), (2, 3)), ((1, 3), (2, 3)), ((2, 3), (2, 3))):
-        own, theirs = (F_of(T).gaussian_nll_loss(T.ones(of), T.zeros(of), T.full(shape, 2.0)).item() for T in (ternion, torch_of()))
-        assert own == pytest.approx(theirs)
+        ours, theirs = (F_of(T).gaussian_nll_loss(T.ones(of), T.zeros(of), T.full(shape, 2.0)).item() for T in (ternion, torch_of()))
+        assert ours == pytest.approx(theirs)
     assert F_of(ternion).group_norm(ternion.ones(2, 2), 2).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert ternion.add(ternion.tensor([1]), ternion.tensor([1]), alpha=2).tolist() == [3]
     assert ternion.add(ternion.tensor([1]), 1.0, alpha=0.5).tolist() == [1.5]

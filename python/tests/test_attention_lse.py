@@ -43,11 +43,11 @@ def test_the_log_sum_exp_is_that_of_the_scores(shape, mask, is_causal):
 
 
 @pytest.mark.parametrize("width", [5, 64, 200])
-@pytest.mark.parametrize("dtype, told", [("float64", "float64"), ("float32", "float32"), ("bfloat16", "float32")])
-def test_dtypes(width, dtype, told):
+@pytest.mark.parametrize("dtype, lse_dtype", [("float64", "float64"), ("float32", "float32"), ("bfloat16", "float32")])
+def test_dtypes(width, dtype, lse_dtype):
     q, k, v = (drawn(2, heads, rows, width, dtype=getattr(ternion, dtype)) for heads, rows in ((4, 5), (2, 7), (2, 7)))
     output, lse = scaled_dot_product_attention_with_lse(q, k, v, enable_gqa=True)
-    assert (output.dtype, lse.dtype) == (getattr(ternion, dtype), getattr(ternion, told))
+    assert (output.dtype, lse.dtype) == (getattr(ternion, dtype), getattr(ternion, lse_dtype))
     assert output.equal(F.scaled_dot_product_attention(q, k, v, enable_gqa=True))
     np.testing.assert_allclose(lse.detach().numpy(), log_sum_of(q, k, width**-0.5), rtol=1e-5, atol=1e-5)
 
@@ -91,8 +91,8 @@ def test_gradients_flow_through_both():
     scores = (0.3 * q @ twice(k).transpose(-1, -2) + mask).masked_fill(hidden, float("-inf"))
     pairs = (output, lse), (scores.softmax(-1) @ twice(v), scores.logsumexp(-1))
     leaves = (q, k, v, mask)
-    found, expected = (ternion.autograd.grad((y * weight).sum() + (l * of_lse).sum(), leaves) for y, l in pairs)
-    for ours, theirs in zip(found, expected):
+    actual, expected = (ternion.autograd.grad((y * weight).sum() + (l * of_lse).sum(), leaves) for y, l in pairs)
+    for ours, theirs in zip(actual, expected):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-5, atol=4e-6)
 
 
@@ -100,8 +100,8 @@ def test_parts_are_put_together():
     q, k, v = drawn(2, 4, 5, 6), drawn(2, 4, 7, 6), drawn(2, 4, 7, 3)
     (first, of_first), (second, of_second) = (scaled_dot_product_attention_with_lse(q, k[:, :, part], v[:, :, part]) for part in (slice(0, 3), slice(3, 7)))
     share = (of_first - of_second).sigmoid().unsqueeze(-1)
-    whole, lse = scaled_dot_product_attention_with_lse(q, k, v)
-    np.testing.assert_allclose((share * first + (1 - share) * second).detach().numpy(), whole.detach().numpy(), rtol=1e-5, atol=1e-6)
+    full, lse = scaled_dot_product_attention_with_lse(q, k, v)
+    np.testing.assert_allclose((share * first + (1 - share) * second).detach().numpy(), full.detach().numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(of_first.logaddexp(of_second).detach().numpy(), lse.detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
@@ -120,6 +120,6 @@ def test_parts_are_put_together():
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(change, error, message):
     arguments = dict(query=drawn(1, 2, 5, 6), key=drawn(1, 2, 7, 6), value=drawn(1, 2, 7, 3))
-    with pytest.raises(error) as refused:
+    with pytest.raises(error) as raised:
         scaled_dot_product_attention_with_lse(**{**arguments, **change})
-    assert str(refused.value) == message
+    assert str(raised.value) == message

@@ -117,14 +117,14 @@ def test_leaves_and_their_switches():
 def test_hooks():
     x = ternion.ones(2, requires_grad=True)
     y = x * 3
-    seen = []
-    handle = y.register_hook(lambda grad: seen.append(grad.tolist()) or grad * 2)
+    grads = []
+    handle = y.register_hook(lambda grad: grads.append(grad.tolist()) or grad * 2)
     y.retain_grad()
     y.sum().backward(retain_graph=True)
-    assert seen == [[1.0, 1.0]] and x.grad.tolist() == [6.0, 6.0]
+    assert grads == [[1.0, 1.0]] and x.grad.tolist() == [6.0, 6.0]
     handle.remove()
     y.sum().backward(retain_graph=True)
-    assert len(seen) == 1
+    assert len(grads) == 1
 
     def fails(grad):
         raise KeyError("no")
@@ -146,7 +146,7 @@ def test_what_a_hook_raises_arrives_as_it_is(kind):
         y.sum().backward()
 
 
-def test_a_hook_that_returns_no_tensor_is_told():
+def test_a_hook_that_returns_no_tensor_is_reported():
     y = ternion.ones(2, requires_grad=True) * 2
     y.register_hook(lambda grad: 3)
     with pytest.raises(TypeError, match="register_hook: the hook returned int, expected a tensor or None"):
@@ -213,20 +213,20 @@ def test_what_nobody_has_any_more_is_let_go():
 
 def test_threads():
     x = ternion.randn(64, 64, requires_grad=True)
-    found = []
+    result = []
 
     def work():
         for _ in range(20):
             y = (x @ x).relu().sum()
             with ternion.no_grad():
-                found.append(y.item())
+                result.append(y.item())
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 80 and len(set(found)) == 1
+    assert len(result) == 80 and len(set(result)) == 1
 
 
 def test_each_gradient_has_memory_of_its_own():
@@ -269,22 +269,22 @@ def test_numpy_on_the_left_keeps_the_graph():
 def test_a_tensor_whose_hook_refers_to_it_is_let_go(make):
     x = make()
     x.register_hook(lambda grad: x)
-    seen = weakref.ref(x)
+    ref = weakref.ref(x)
     x = None
     gc.collect()
-    assert seen() is None
+    assert ref() is None
 
 
 def test_a_hook_is_called_though_nobody_has_its_tensor():
-    x, seen = ternion.ones(3, requires_grad=True), []
-    handle = x.register_hook(lambda grad: seen.append(grad.tolist()))
+    x, grads = ternion.ones(3, requires_grad=True), []
+    handle = x.register_hook(lambda grad: grads.append(grad.tolist()))
     y = (x * 3).sum()
     del x
     gc.collect()
     y.backward(retain_graph=True)
     handle.remove()
     y.backward()
-    assert seen == [[3.0, 3.0, 3.0]]
+    assert grads == [[3.0, 3.0, 3.0]]
 
 
 @pytest.mark.parametrize("of", ["tensor", "parameter", "subclass", "leaf"])

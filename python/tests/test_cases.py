@@ -28,8 +28,8 @@ F = nn.functional
 def test_lengths_and_deviations_over_the_whole_range(size):
     x = ternion.tensor([size, -size], requires_grad=True)
     want = size * math.sqrt(2)
-    for found in (x.std(), x.norm(), x.norm(2, 0), F.pairwise_distance(x, ternion.zeros(2), eps=0.0), ternion.dist(x, ternion.zeros(2))):
-        assert math.isclose(found.item(), want, rel_tol=1e-6), found
+    for actual in (x.std(), x.norm(), x.norm(2, 0), F.pairwise_distance(x, ternion.zeros(2), eps=0.0), ternion.dist(x, ternion.zeros(2))):
+        assert math.isclose(actual.item(), want, rel_tol=1e-6), actual
     assert math.isclose(x.std(0, correction=0).item(), size, rel_tol=1e-6)
     (grad,) = ternion.autograd.grad(x.std(), x)
     assert np.allclose(grad.tolist(), [math.sqrt(0.5), -math.sqrt(0.5)], rtol=1e-5)
@@ -58,7 +58,7 @@ def test_gradients_are_clipped_over_the_whole_range(size):
 
 
 @pytest.mark.parametrize("dtype", [ternion.float16, ternion.bfloat16])
-def test_halves_are_summed_in_float32(dtype):
+def test_half_precision_is_summed_in_float32(dtype):
     x = ternion.tensor([[10.0, -20.0, 30.0]], dtype=dtype)
     powers = (10.0**4 + 20.0**4 + 30.0**4) ** 0.25
     assert np.allclose(F.normalize(x, p=4).tolist(), [[10 / powers, -20 / powers, 30 / powers]], rtol=1e-2)
@@ -142,14 +142,14 @@ def test_what_a_csv_file_looks_like(tmp_path):
 def test_copies_for_other_processes(tmp_path):
     table = csv(tmp_path, "a,b\n1,2\n3,5\n")
     scale = data.Standardisation(table)
-    for made in (lambda value: pickle.loads(pickle.dumps(value)), copy.deepcopy):
-        assert made(table).columns == ["a", "b"] and made(table).tensor().tolist() == table.tensor().tolist()
-        assert made(scale).means == scale.means and made(scale).deviations == scale.deviations
-        words = made(data.CharVocabulary("hello"))
+    for copied in (lambda value: pickle.loads(pickle.dumps(value)), copy.deepcopy):
+        assert copied(table).columns == ["a", "b"] and copied(table).tensor().tolist() == table.tensor().tolist()
+        assert copied(scale).means == scale.means and copied(scale).deviations == scale.deviations
+        words = copied(data.CharVocabulary("hello"))
         assert words.characters == "ehlo" and words.encode("hole").tolist() == data.CharVocabulary("hello").encode("hole").tolist()
         generator = ternion.Generator().manual_seed(7)
         ternion.rand(5, generator=generator)
-        twin = made(generator)
+        twin = copied(generator)
         assert twin.get_state() == generator.get_state() and ternion.rand(3, generator=twin).tolist() == ternion.rand(3, generator=generator).tolist()
     vocabulary, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
     import json
@@ -171,8 +171,8 @@ class Picture:
 
 
 def test_objects_that_numpy_takes():
-    for made in (ternion.tensor, ternion.as_tensor):
-        assert made(Picture()).tolist() == [[[0, 1, 2], [3, 4, 5]]] and made(Picture()).dtype is ternion.uint8
+    for create in (ternion.tensor, ternion.as_tensor):
+        assert create(Picture()).tolist() == [[[0, 1, 2], [3, 4, 5]]] and create(Picture()).dtype is ternion.uint8
     table = np.arange(6).reshape(3, 2)
     assert table[ternion.tensor([1])].tolist() == [[2, 3]] and table[ternion.tensor([1, 2])].shape == (2, 2)
     assert table[ternion.tensor(1)].tolist() == [2, 3] and [7, 8, 9][ternion.tensor(1)] == 8
@@ -186,12 +186,12 @@ def test_objects_that_numpy_takes():
 
 def test_running_statistics_move_once_in_a_checkpoint():
     x = ternion.arange(8.0).reshape(8, 1)
-    found = []
+    result = []
     for segment in (lambda norm, x: norm(x), ternion.checkpoint):
         norm = nn.BatchNorm1d(1)
         segment(norm, x.clone().requires_grad_()).square().sum().backward()
-        found.append((norm.running_mean.item(), norm.running_var.item(), norm.num_batches_tracked.item(), norm.weight.grad.item()))
-    assert found[0] == found[1] and found[0][2] == 1
+        result.append((norm.running_mean.item(), norm.running_var.item(), norm.num_batches_tracked.item(), norm.weight.grad.item()))
+    assert result[0] == result[1] and result[0][2] == 1
 
 
 # ---- Robustness
@@ -218,8 +218,8 @@ def test_a_saved_device_that_is_not_there(tmp_path):
     file.write_bytes(content)
     with pytest.raises(OSError, match=r"^[^:]*: the device xpu is not there: map_location"):
         ternion.load(file)
-    found = ternion.load(file, map_location="cpu")
-    assert found["device"] == ternion.device("cpu") and found["w"].tolist() == [1, 1]
+    result = ternion.load(file, map_location="cpu")
+    assert result["device"] == ternion.device("cpu") and result["w"].tolist() == [1, 1]
 
 
 def test_a_save_keeps_permissions_and_clears_what_killed_ones_left(tmp_path):
@@ -297,12 +297,12 @@ def test_files_of_other_formats_are_named(tmp_path):
     file = tmp_path / "w"
     np.save(tmp_path / "a.npy", np.ones(2))
     np.savez(tmp_path / "a.npz", a=np.ones(2))
-    for content, told in [
+    for content, message in [
         ((tmp_path / "a.npy").read_bytes(), "an array of NumPy"), ((tmp_path / "a.npz").read_bytes(), "npz"),
         (b"\x89HDF\r\n\x1a\n" + bytes(64), "HDF5"), (b"GGUF" + bytes(64), "GGUF"), (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"),
     ]:  # fmt: skip
         file.write_bytes(content)
-        with pytest.raises(OSError, match=told):
+        with pytest.raises(OSError, match=message):
             ternion.load(file)
 
 
@@ -331,13 +331,13 @@ print('ready', flush=True)
     time.sleep(0.5)
     child.send_signal(signal.SIGINT)
     try:
-        _, told = child.communicate(timeout=20)
+        _, stderr = child.communicate(timeout=20)
     finally:
         child.kill()
-    assert "KeyboardInterrupt" in told
+    assert "KeyboardInterrupt" in stderr
 
 
-def test_numbers_out_of_range_are_told_in_the_name_of_the_function():
+def test_numbers_out_of_range_are_reported_in_the_name_of_the_function():
     x = ternion.randn(3, 4)
     calls = [
         lambda: F.cross_entropy(x, ternion.tensor([0, 1, 2]), ignore_index=2**63), lambda: x.round(decimals=400),
@@ -366,14 +366,14 @@ def test_messages_have_an_end():
 def test_generators_draw_while_another_thread_records():
     model = nn.Linear(4, 4)
     sgd = optim.SGD(model.parameters(), lr=0.01)
-    x, found, failed = ternion.randn(2, 4), [], []
+    x, result, failed = ternion.randn(2, 4), [], []
     stop = threading.Event()
 
     def draw():
         generator = ternion.Generator().manual_seed(3)
         while not stop.is_set():
             try:
-                found.append(ternion.rand(4, generator=generator).sum().item())
+                result.append(ternion.rand(4, generator=generator).sum().item())
             except Exception as error:  # noqa: BLE001
                 failed.append(error)
                 return
@@ -393,7 +393,7 @@ def test_generators_draw_while_another_thread_records():
     captured.replay() if hasattr(captured, "replay") else captured()
     stop.set()
     thread.join()
-    assert found and not failed, failed
+    assert result and not failed, failed
 
 
 # ---- Warnings for settings without effect
@@ -423,7 +423,7 @@ def test_classes_may_be_bytes():
         F.nll_loss(x, classes.short())
 
 
-def test_targets_of_another_kind_are_told():
+def test_targets_of_another_kind_are_reported():
     x = ternion.randn(3, 4)
     with pytest.raises(ValueError, match=r"cross_entropy: target has shape \[3\].*target.long\(\)"):
         F.cross_entropy(x, ternion.tensor([0.0, 1.0, 2.0]))
@@ -447,8 +447,8 @@ def test_mnist_in_the_folders_of_others(tmp_path, form):
     for part in ("train", "t10k"):
         idx(tmp_path / form.format(f"{part}-images", 3), np.full((2, 28, 28), 7))
         idx(tmp_path / form.format(f"{part}-labels", 1), np.array([3, 9]))
-    found = data.mnist(tmp_path)
-    assert found.train.labels.tolist() == [3, 9] and found.test.images.shape == (2, 1, 28, 28)
+    result = data.mnist(tmp_path)
+    assert result.train.labels.tolist() == [3, 9] and result.test.images.shape == (2, 1, 28, 28)
 
 
 def emnist(folder, size, labels):
@@ -460,9 +460,9 @@ def emnist(folder, size, labels):
 @pytest.mark.parametrize(("size", "count"), [(32, 26), (16, 47), (28, 62), (28, 5)])
 def test_the_files_of_mnist_tell_sizes_and_classes(tmp_path, size, count):
     emnist(tmp_path, size, [0, count - 1])
-    found = data.mnist(tmp_path)
-    assert found.train.images.shape == found.test.images.shape == (2, 1, size, size)
-    assert len(found.classes) == count and found.classes[-1] == str(count - 1)
+    result = data.mnist(tmp_path)
+    assert result.train.images.shape == result.test.images.shape == (2, 1, size, size)
+    assert len(result.classes) == count and result.classes[-1] == str(count - 1)
     assert data.mnist(tmp_path, classes=100).classes == [str(number) for number in range(100)]
     for classes in (2, 0, True, 2.5):
         with pytest.raises(ValueError, match="classes"):
@@ -471,8 +471,8 @@ def test_the_files_of_mnist_tell_sizes_and_classes(tmp_path, size, count):
 
 def test_the_only_data_set_of_torchvision_is_taken(tmp_path, capfd):
     emnist(tmp_path / "FashionMNIST/raw", 28, [0, 9])
-    found = data.mnist(tmp_path)
-    assert found.classes[9] == "Ankle boot" and "FashionMNIST" in found.origin and "FashionMNIST" in capfd.readouterr().err
+    result = data.mnist(tmp_path)
+    assert result.classes[9] == "Ankle boot" and "FashionMNIST" in result.origin and "FashionMNIST" in capfd.readouterr().err
     emnist(tmp_path / "KMNIST/raw", 28, [0, 9])
     with pytest.raises(FileNotFoundError, match=r"no complete MNIST here.*FashionMNIST.raw, .*KMNIST.raw"):
         data.mnist(tmp_path)
@@ -485,9 +485,9 @@ def test_cifar_of_python(tmp_path):
         batch = {b"data": np.full((2, 3072), number, np.uint8), b"labels": [number, 9], b"batch_label": b"x", b"filenames": [b"a", b"b"]}
         (folder / name).write_bytes(pickle.dumps(batch, protocol=2))
     for source in (tmp_path, folder, str(folder)):
-        found = data.cifar10(source)
-        assert found.train.labels.tolist() == [0, 9, 1, 9, 2, 9, 3, 9, 4, 9] and found.test.images.shape == (2, 3, 32, 32)
-        assert found.test.images.float().mean().item() == 5 and str(folder) in found.origin
+        result = data.cifar10(source)
+        assert result.train.labels.tolist() == [0, 9, 1, 9, 2, 9, 3, 9, 4, 9] and result.test.images.shape == (2, 3, 32, 32)
+        assert result.test.images.float().mean().item() == 5 and str(folder) in result.origin
 
     class Runs:
         def __reduce__(self):

@@ -22,8 +22,8 @@ def t(values, dtype=D):
     return ternion.tensor(values, dtype=dtype)
 
 
-def near(found, wanted, tolerance=1e-10):
-    np.testing.assert_allclose(np.asarray(found.detach().tolist(), dtype=float).reshape(-1), np.asarray(wanted, dtype=float).reshape(-1), tolerance, tolerance)
+def near(actual, expected, tolerance=1e-10):
+    np.testing.assert_allclose(np.asarray(actual.detach().tolist(), dtype=float).reshape(-1), np.asarray(expected, dtype=float).reshape(-1), tolerance, tolerance)
 
 
 WEIGHT = [1.0, 2.0, 3.0]
@@ -52,8 +52,8 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses(name):
-    found, wanted = LOSSES[name]
-    near(found(), wanted)
+    actual, expected = LOSSES[name]
+    near(actual(), expected)
 
 
 def steps():
@@ -151,9 +151,9 @@ def test_embedding_bag_layer():
 
 def test_quantiles():
     q = t([0.1, 0.55]).requires_grad_()
-    found = ternion.quantile(t([3.0, 1, 4, 1.5, 9]), q)
-    near(found, [1.2, 3.2])
-    found.sum().backward()
+    result = ternion.quantile(t([3.0, 1, 4, 1.5, 9]), q)
+    near(result, [1.2, 3.2])
+    result.sum().backward()
     near(q.grad, [2.0, 4.0])
     holes = ternion.tensor([3.0, math.nan, 4, 1.5])
     kinds = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -163,9 +163,9 @@ def test_quantiles():
 
 
 def test_histograms():
-    found = ternion.histogram(ternion.tensor([1.0, 2, 2, 3, 5]), 4, range=(1.0, 5.0), weight=ternion.tensor([1.0, 2, 3, 4, 5]), density=True)
-    near(found.hist, [0.0666666667, 0.3333333333, 0.2666666667, 0.3333333333], 1e-6)
-    assert found.bin_edges.tolist() == [1, 2, 3, 4, 5]
+    result = ternion.histogram(ternion.tensor([1.0, 2, 2, 3, 5]), 4, range=(1.0, 5.0), weight=ternion.tensor([1.0, 2, 3, 4, 5]), density=True)
+    near(result.hist, [0.0666666667, 0.3333333333, 0.2666666667, 0.3333333333], 1e-6)
+    assert result.bin_edges.tolist() == [1, 2, 3, 4, 5]
     assert ternion.histogram(t([0.5, 1.0]), t([0.0, 1.0, 2.0])).hist.tolist() == [1, 1]
     assert ternion.histc(ternion.tensor([3.0, 3, 3]), 3).tolist() == [0, 3, 0]
     assert ternion.histc(ternion.tensor([]), 3).tolist() == [0, 0, 0]
@@ -180,11 +180,11 @@ def test_distances():
 def test_distances_of_many_vectors_take_no_more_memory_than_they_must(mode):
     numbers = np.random.default_rng(1).normal(size=(600, 64))
     x = t(numbers).requires_grad_()
-    found = ternion.cdist(x, x.detach() + 1.0, compute_mode=mode)
-    wanted = np.sqrt(((numbers[:, None] - numbers[None] - 1) ** 2).sum(-1))
-    np.testing.assert_allclose(found.detach().numpy(), wanted, 1e-10)
-    found.sum().backward()
-    np.testing.assert_allclose(x.grad.numpy(), ((numbers[:, None] - numbers[None] - 1) / wanted[..., None]).sum(1), 1e-8)
+    actual = ternion.cdist(x, x.detach() + 1.0, compute_mode=mode)
+    expected = np.sqrt(((numbers[:, None] - numbers[None] - 1) ** 2).sum(-1))
+    np.testing.assert_allclose(actual.detach().numpy(), expected, 1e-10)
+    actual.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), ((numbers[:, None] - numbers[None] - 1) / expected[..., None]).sum(1), 1e-8)
 
 
 def test_slopes_and_areas():
@@ -200,9 +200,9 @@ def test_parts_in_the_place_of_others():
     assert x.select_scatter(t([8.0, 9.0]), 1, -1).tolist() == [[0, 1, 8], [3, 4, 9]]
     assert x.slice_scatter(t([[7.0], [8.0]]), 1, 1, 2).tolist() == [[0, 7, 2], [3, 8, 5]]
     assert ternion.as_strided(x, (2, 2), (3, 1), 1).tolist() == [[1, 2], [4, 5]]
-    found = ternion.as_strided_scatter(x, t([8.0, 9.0]), (2,), (5,))
-    assert found.tolist() == [[8, 1, 2], [3, 4, 9]]
-    found.sum().backward()
+    result = ternion.as_strided_scatter(x, t([8.0, 9.0]), (2,), (5,))
+    assert result.tolist() == [[8, 1, 2], [3, 4, 9]]
+    result.sum().backward()
     assert x.grad.tolist() == [[0, 1, 1], [1, 1, 0]]
 
 
@@ -222,12 +222,12 @@ def test_windows():
     near(ternion.kaiser_window(4, dtype=D), [5.2773441e-05, 0.215672744759, 1.0, 0.215672744759])
     near(ternion.hamming_window(4, True, 0.6, 0.4, dtype=D), [0.2, 0.6, 1.0, 0.6])
     for name in windows.__all__:
-        made = getattr(windows, name)
-        assert made(0, **({"a": [1.0]} if name == "general_cosine" else {})).shape == (0,)
-        assert made(1, requires_grad=True, **({"a": [1.0]} if name == "general_cosine" else {})).tolist() == [1.0]
+        window = getattr(windows, name)
+        assert window(0, **({"a": [1.0]} if name == "general_cosine" else {})).shape == (0,)
+        assert window(1, requires_grad=True, **({"a": [1.0]} if name == "general_cosine" else {})).tolist() == [1.0]
 
 
-def test_powers_of_whole_numbers_are_exact():
+def test_powers_of_integers_are_exact():
     assert ternion.logspace(0, 4, 5, dtype=ternion.int64).tolist() == [1, 10, 100, 1000, 10000]
     assert ternion.logspace(0, 3, 7, base=2, dtype=ternion.int32).tolist() == [1, 1, 2, 2, 4, 5, 8]
 
@@ -258,9 +258,9 @@ def test_dtypes():
     assert ternion.ones(3, dtype=ternion.bool).sum_to_size(3).dtype == ternion.bool
 
 
-def test_places_counted_past_the_last_element_begin_anew():
-    places = ternion.unravel_index(ternion.tensor([0, 5, 6, -1], dtype=ternion.int32), (2, 3))
-    assert [place.tolist() for place in places] == [[0, 1, 0, 0], [0, 2, 0, 2]] and places[0].dtype == ternion.int64
+def test_indices_counted_past_the_last_element_begin_anew():
+    indices = ternion.unravel_index(ternion.tensor([0, 5, 6, -1], dtype=ternion.int32), (2, 3))
+    assert [index.tolist() for index in indices] == [[0, 1, 0, 0], [0, 2, 0, 2]] and indices[0].dtype == ternion.int64
 
 
 def test_a_diagonal_that_wraps():
@@ -292,11 +292,11 @@ def test_distributions(name, dtype):
     ternion.manual_seed(7)
     draw, function = DRAWN[name]
     count = 20000
-    found = np.sort(draw(ternion.zeros(count, dtype=dtype)).double().numpy())
+    result = np.sort(draw(ternion.zeros(count, dtype=dtype)).double().numpy())
     ends = np.arange(count + 1) / count
     # The Kolmogorov-Smirnov statistic: above 1.95 in one of a thousand draws.
-    apart = max((ends[1:] - function(found)).max(), (function(found) - ends[:-1]).max())
-    assert apart * math.sqrt(count) < 1.95
+    distance = max((ends[1:] - function(result)).max(), (function(result) - ends[:-1]).max())
+    assert distance * math.sqrt(count) < 1.95
 
 
 def test_counts():

@@ -116,7 +116,7 @@ def test_ten_thousand_round_trips_leak_nothing():
     assert (torch.cuda.memory_allocated(), CUDA.memory()["in_use"]) == before
 
 
-def test_streams_are_told_in_words():
+def test_streams_are_named():
     x = ternion.ones(2, device="cuda")
     with pytest.raises(ValueError, match="stream 0 is ambiguous"):
         x.__dlpack__(stream=0)

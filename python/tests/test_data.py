@@ -23,21 +23,21 @@ def test_splits(digits):
 def test_a_table_of_rows():
     table = data.Table(["a", "b"], np.array([[1.0, 2.0], [3.0, 4.0]]))
     assert len(table) == 2 and table.columns == ["a", "b"] and table.tensor().tolist() == [[1, 2], [3, 4]]
-    for columns, rows, told in [
+    for columns, rows, message in [
         (["a", "b"], [[1.0]], "table: row 0 has 1 numbers, expected 2"), (["a", "a"], [[1.0, 2.0]], "a"), (["a"], [], "holds 0 examples"),
         (["a"], [[float("nan")]], "NaN"),
     ]:  # fmt: skip
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             data.Table(columns, rows)
 
 
 def test_batches(digits):
     batches = digits.train.batches(64)
-    seen = [(images, labels) for images, labels in batches]
-    assert len(batches) == len(seen) == 5 and [len(labels) for _, labels in seen] == [64, 64, 64, 64, 44]
-    images = ternion.cat([images for images, _ in seen])
+    pairs = [(images, labels) for images, labels in batches]
+    assert len(batches) == len(pairs) == 5 and [len(labels) for _, labels in pairs] == [64, 64, 64, 64, 44]
+    images = ternion.cat([images for images, _ in pairs])
     np.testing.assert_allclose(images.numpy(), digits.train.images.numpy() / np.float32(255), atol=1e-6)
-    assert ternion.cat([labels for _, labels in seen]).equal(digits.train.labels)
+    assert ternion.cat([labels for _, labels in pairs]).equal(digits.train.labels)
     assert len(digits.train.batches(64, drop_last=True)) == 4
 
 

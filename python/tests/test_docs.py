@@ -53,7 +53,7 @@ def takes_arguments(function):
     return any(name not in ("self", "input") for name in parameters)
 
 
-def tells(text):
+def describes_shapes_or_errors(text):
     """Returns whether a docstring describes shapes or errors, or names a function with the same
     ones."""
     return bool(re.search(r"Shapes|->|\[\w|broadcast|Raises:|errors are those of|in place: the tensor itself", text))
@@ -67,19 +67,19 @@ def test_docstrings_tell_shapes_or_errors(owner):
         if not name.startswith("_") and not inspect.isclass(thing) and takes_arguments(thing)
     }
     assert len(functions) > 50
-    silent = {name for name, thing in functions.items() if not tells(inspect.getdoc(thing) or "")}
+    silent = {name for name, thing in functions.items() if not describes_shapes_or_errors(inspect.getdoc(thing) or "")}
     assert silent - SPEAK_FOR_THEMSELVES == set()
 
 
 def test_what_tells_nothing_is_seen():
-    assert not tells("The elements along `dim` that `index` names.")
-    assert tells("Two axes exchanged.\n\nShapes: [m, n] -> [n, m]")
+    assert not describes_shapes_or_errors("The elements along `dim` that `index` names.")
+    assert describes_shapes_or_errors("Two axes exchanged.\n\nShapes: [m, n] -> [n, m]")
 
 
 # ---- What is missing
 
 ABSENT = re.findall(r"^\| (\w.*?) \| (.*) \|$", (ROOT / "docs/python.md").read_text(encoding="utf-8").partition("### What is missing\n")[2].split("\n## ")[0], re.M)
-PLACES = [
+MODULES = [
     ternion, ternion.Tensor, ternion.nn, ternion.nn.functional, ternion.nn.init, ternion.nn.utils, ternion.nn.Module, ternion.optim, ternion.optim.lr_scheduler,
     ternion.autograd, ternion.linalg, ternion.special, ternion.utils.data, ternion.testing,
 ]  # fmt: skip
@@ -91,21 +91,21 @@ ROWS = {"names of layers at the top level": [ternion], "arguments of functions a
 MENTIONED = set("autograd capture i0 i1 memoryview nn.functional numpy.asarray array.array set_default_device special special.zeta tensor".split())
 
 
-def there(name, places):
+def exists(name, modules):
     """Returns whether a name, which may contain dots, exists in one of these modules or classes."""
     parts = name.split(".")
-    return any(functools.reduce(lambda holder, part: getattr(holder, part, None), parts, place) is not None for place in places)
+    return any(functools.reduce(lambda holder, part: getattr(holder, part, None), parts, module) is not None for module in modules)
 
 
-@pytest.mark.parametrize("row, told", ABSENT, ids=[row for row, _ in ABSENT])
-def test_what_is_said_not_to_be_there_is_not(row, told):
+@pytest.mark.parametrize("row, text", ABSENT, ids=[row for row, _ in ABSENT])
+def test_what_is_said_not_to_be_there_is_not(row, text):
     # Calls, arguments and statements are not names.
-    names = {name for name in re.findall(r"`([^`]+)`", told) if re.fullmatch(r"[\w.]+", name)} - MENTIONED
-    places = ROWS.get(row, PLACES)
-    assert places is None or sorted(name for name in names if there(name, places)) == []
+    names = {name for name in re.findall(r"`([^`]+)`", text) if re.fullmatch(r"[\w.]+", name)} - MENTIONED
+    modules = ROWS.get(row, MODULES)
+    assert modules is None or sorted(name for name in names if exists(name, modules)) == []
 
 
 def test_names_that_are_there_are_seen():
     assert len(ABSENT) > 15 and ROWS.keys() <= {row for row, _ in ABSENT}
-    assert there("gcd", PLACES) and there("LPPool1d", PLACES) and there("linalg.det", PLACES) and there("amp.autocast", PLACES)
-    assert not there("linalg.eig", PLACES) and not there("lstm", [ternion]) and there("kl_div", [ternion])
+    assert exists("gcd", MODULES) and exists("LPPool1d", MODULES) and exists("linalg.det", MODULES) and exists("amp.autocast", MODULES)
+    assert not exists("linalg.eig", MODULES) and not exists("lstm", [ternion]) and exists("kl_div", [ternion])

@@ -5,7 +5,7 @@ import math
 import warnings
 
 import pytest
-from beside_pytorch import close, torch_of
+from pytorch_reference import close, torch_of
 
 import ternion
 from ternion import nn
@@ -37,13 +37,13 @@ class TestActivations:
         arguments = (0.5, 1.0) if name == "threshold" else ()
         # The gradient of hardswish at NaN and at the bounds differs between versions of PyTorch.
         values = [-math.inf, -4, -1, 0, 0.5, 1, 4, math.inf] if name == "hardswish" else [math.nan, -math.inf, -4, -3, -1, 0, 0.5, 1, 3, 6, 7, math.inf]
-        own, theirs = ternion.tensor(values, dtype=ternion.float64, requires_grad=True), torch.tensor(values, dtype=torch.float64, requires_grad=True)
-        found, expected = getattr(F, name)(own, *arguments), getattr(torch.nn.functional, name)(theirs, *arguments)
-        close(found, expected)
-        found.sum().backward()
+        ours, theirs = ternion.tensor(values, dtype=ternion.float64, requires_grad=True), torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        actual, expected = getattr(F, name)(ours, *arguments), getattr(torch.nn.functional, name)(theirs, *arguments)
+        close(actual, expected)
+        actual.sum().backward()
         expected.sum().backward()
         # PyTorch rounds 1/6 to float32.
-        close(own.grad, theirs.grad, 1e-7)
+        close(ours.grad, theirs.grad, 1e-7)
 
     def test_threshold_keeps_nan(self):
         assert math.isnan(F.threshold(ternion.tensor([math.nan]), 0.5, 1.0).item())
@@ -61,16 +61,16 @@ class TestActivations:
     def test_without_dim(self, kind, shape, axis):
         layer, x = getattr(nn, kind)(), ternion.randn(*shape)
         assert layer.dim is None
-        with pytest.warns(UserWarning, match=f"{kind}: without dim it is along axis {axis} of shape") as told:
+        with pytest.warns(UserWarning, match=f"{kind}: without dim it is along axis {axis} of shape") as caught:
             output = layer(x)
-        assert told[0].filename == __file__
+        assert caught[0].filename == __file__
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert output.equal(getattr(nn, kind)(axis)(x))
             assert nn.GLU()(ternion.ones(2, 4)).shape == (2, 2)
-        with pytest.warns(UserWarning, match="softmin: without dim") as told:
+        with pytest.warns(UserWarning, match="softmin: without dim") as caught:
             F.softmin(x)
-        assert told[0].filename == __file__
+        assert caught[0].filename == __file__
 
 
 class TestBatchNorm:
@@ -84,9 +84,9 @@ class TestBatchNorm:
         assert F.batch_norm(ternion.zeros(*shape), mean, var, training=True).shape == shape
         assert mean.tolist() == [0, 0] and var.tolist() == [1, 1]
 
-    @pytest.mark.parametrize("given, missing", [((None, None), "running_mean"), ((ternion.zeros(2), None), "running_var")])
-    def test_use_needs_statistics(self, given, missing):
+    @pytest.mark.parametrize("statistics, missing", [((None, None), "running_mean"), ((ternion.zeros(2), None), "running_var")])
+    def test_use_needs_statistics(self, statistics, missing):
         x = ternion.randn(4, 2)
         with pytest.raises(ValueError, match=f"batch_norm: {missing} is None, expected a tensor, or training=True"):
-            F.batch_norm(x, *given)
+            F.batch_norm(x, *statistics)
         close(F.batch_norm(x, None, None, training=True), nn.BatchNorm1d(2, track_running_stats=False).eval()(x), 1e-6)

@@ -33,8 +33,8 @@ WRONG = {
 
 def functions(home):
     names = dir(ternion.Tensor) if home.endswith(".Tensor") else dir(importlib.import_module(home))
-    found = {name: function_of(home, name) for name in names if not name.startswith("_") and name not in SKIPPED}
-    return {name: each for name, each in found.items() if callable(each) and not isinstance(each, type) and not inspect.ismodule(each)}
+    result = {name: function_of(home, name) for name in names if not name.startswith("_") and name not in SKIPPED}
+    return {name: each for name, each in result.items() if callable(each) and not isinstance(each, type) and not inspect.ismodule(each)}
 
 
 def arguments(function, name):
@@ -49,9 +49,9 @@ def arguments(function, name):
 
 
 def called(function, parameters, makers):
-    given = {name: make() for name, make in makers.items()}
-    places = [given.pop(each.name) for each in parameters.values() if each.kind is each.POSITIONAL_ONLY and each.name in given]
-    return function(*places, **given)
+    arguments = {name: make() for name, make in makers.items()}
+    positional = [arguments.pop(each.name) for each in parameters.values() if each.kind is each.POSITIONAL_ONLY and each.name in arguments]
+    return function(*positional, **arguments)
 
 
 def errors(function, name):
@@ -71,8 +71,8 @@ def errors(function, name):
 
 
 def is_named(name, message):
-    found, stem = PREFIX.match(message), name.rstrip("_")
-    if found is not None and found[1].split(".")[-1].rstrip("_") in (stem, KNOWN.get(stem, stem)):
+    result, stem = PREFIX.match(message), name.rstrip("_")
+    if result is not None and result[1].split(".")[-1].rstrip("_") in (stem, KNOWN.get(stem, stem)):
         return True
     return name in ALLOWED and re.match(ALLOWED[name], message) is not None
 

@@ -37,7 +37,7 @@ def test_a_seed_that_is_none(name):
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["--top-k", "0"], "--top-k: 0, expected a whole number above 0"),
         (["--top-p", "1.5"], "--top-p: 1.5, expected a number above 0, at most 1"),
@@ -45,12 +45,12 @@ def test_a_seed_that_is_none(name):
         (["--temperature", "-1"], "--temperature: -1, expected a number of at least 0"),
     ],
 )
-def test_settings_of_what_is_written(arguments, told):
+def test_settings_of_what_is_written(arguments, message):
     program = run("tiny_gpt", *SMALL_GPT, "--steps", "0", "--generate", "a prompt", *arguments)
-    assert program.returncode == 2 and not program.stdout and program.stderr.strip().endswith(told)
+    assert program.returncode == 2 and not program.stdout and program.stderr.strip().endswith(message)
 
 
 def test_weights_that_cannot_be_written(tmp_path):
-    for file, told in [(tmp_path / "none" / "weights", f"there is no folder {tmp_path / 'none'}"), (tmp_path, f"{tmp_path} is a folder")]:
+    for file, message in [(tmp_path / "none" / "weights", f"there is no folder {tmp_path / 'none'}"), (tmp_path, f"{tmp_path} is a folder")]:
         program = run("from_pytorch", "--weights", str(file))
-        assert program.returncode == 2 and not program.stdout and program.stderr.strip().endswith(told)
+        assert program.returncode == 2 and not program.stdout and program.stderr.strip().endswith(message)

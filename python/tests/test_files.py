@@ -18,10 +18,10 @@ def of_every_dtype():
     return {f"layer.{name}": values.to(getattr(ternion, name)) for name in DTYPES} | {"scalar": ternion.tensor(1.5), "none": ternion.zeros(0, 3)}
 
 
-def same(found, expected):
-    assert set(found) == set(expected)
+def same(actual, expected):
+    assert set(actual) == set(expected)
     for key, value in expected.items():
-        assert found[key].dtype == value.dtype and found[key].equal(value), key
+        assert actual[key].dtype == value.dtype and actual[key].equal(value), key
 
 
 def test_what_is_written_comes_back(tmp_path):
@@ -117,29 +117,29 @@ class TestObjects:
             "shape": weight.shape, "twice": [weight, weight], "empty": {}, "big": 2**80, "numpy": np.float32(0.5), "model.weight": ternion.ones(1),
         }  # fmt: skip
 
-    def same(self, found, expected):
+    def same(self, actual, expected):
         if isinstance(expected, ternion.Tensor):
-            assert found.dtype is expected.dtype and found.equal(expected.detach())
+            assert actual.dtype is expected.dtype and actual.equal(expected.detach())
         elif isinstance(expected, dict):
-            assert list(found) == list(expected)
+            assert list(actual) == list(expected)
             for key in expected:
-                self.same(found[key], expected[key])
+                self.same(actual[key], expected[key])
         elif isinstance(expected, (list, tuple)):
-            assert type(found) is type(expected) and len(found) == len(expected)
-            for one, other in zip(found, expected):
+            assert type(actual) is type(expected) and len(actual) == len(expected)
+            for one, other in zip(actual, expected):
                 self.same(one, other)
         else:
-            assert found == expected
+            assert actual == expected
 
     def test_dicts_of_everything_come_back(self, tmp_path):
         state = self.checkpoint()
         ternion.save(state, tmp_path / "a")
-        found = ternion.load(tmp_path / "a", map_location="cpu", weights_only=True)
-        self.same(found, state)
-        assert found["twice"][0] is found["twice"][1] and type(found["epoch"]) is int and type(found["done"]) is bool and type(found["shape"]) is ternion.Size
-        for alone in ([ternion.ones(2)], 5, "text", ternion.ones(1), (1, 2), {}):
-            ternion.save(alone, tmp_path / "b")
-            self.same(ternion.load(tmp_path / "b"), alone)
+        result = ternion.load(tmp_path / "a", map_location="cpu", weights_only=True)
+        self.same(result, state)
+        assert result["twice"][0] is result["twice"][1] and type(result["epoch"]) is int and type(result["done"]) is bool and type(result["shape"]) is ternion.Size
+        for single in ([ternion.ones(2)], 5, "text", ternion.ones(1), (1, 2), {}):
+            ternion.save(single, tmp_path / "b")
+            self.same(ternion.load(tmp_path / "b"), single)
 
     def test_others_read_its_tensors(self, tmp_path):
         safetensors = pytest.importorskip("safetensors.torch")
@@ -166,23 +166,23 @@ class TestOpenFiles:
     @pytest.mark.parametrize("order", [lambda state, file: (state, file), lambda state, file: (file, state)])
     def test_bytes_in_memory(self, tmp_path, order):
         state = of_every_dtype()
-        held = io.BytesIO()
-        ternion.save(*order(state, held))
+        buffer = io.BytesIO()
+        ternion.save(*order(state, buffer))
         ternion.save(state, tmp_path / "a")
-        assert held.getvalue() == (tmp_path / "a").read_bytes()
-        held.seek(0)
-        same(ternion.load(held), state)
+        assert buffer.getvalue() == (tmp_path / "a").read_bytes()
+        buffer.seek(0)
+        same(ternion.load(buffer), state)
 
     def test_open_files(self, tmp_path):
         layer = nn.Linear(2, 3)
         with open(tmp_path / "a", "wb") as file:
             ternion.save({"model": layer.state_dict(), "epoch": 3}, file)
         with open(tmp_path / "a", "rb") as file:
-            found = ternion.load(file, map_location="cpu")
-        assert found["epoch"] == 3 and found["model"]["weight"].equal(layer.weight) and os.listdir(tmp_path) == ["a"]
-        held = io.BytesIO()
-        ternion.save(layer, held)
-        assert set(ternion.load(io.BytesIO(held.getvalue()))) == {"weight", "bias"}
+            result = ternion.load(file, map_location="cpu")
+        assert result["epoch"] == 3 and result["model"]["weight"].equal(layer.weight) and os.listdir(tmp_path) == ["a"]
+        buffer = io.BytesIO()
+        ternion.save(layer, buffer)
+        assert set(ternion.load(io.BytesIO(buffer.getvalue()))) == {"weight", "bias"}
 
     def test_what_is_refused(self, tmp_path):
         with pytest.raises(TypeError, match="save: a file of text, expected one for bytes"):
@@ -202,15 +202,15 @@ class TestOpenFiles:
 
 
 @pytest.mark.parametrize("settings", [dict(), dict(_use_new_zipfile_serialization=False)])
-def test_files_of_torch_save_are_told_as_such(tmp_path, settings):
+def test_files_of_torch_save_are_reported_as_such(tmp_path, settings):
     torch = pytest.importorskip("torch")
     torch.save({"weight": torch.ones(2)}, tmp_path / "model.pt", **settings)
-    told = "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
-    with pytest.raises(OSError, match=f"model.pt: {told}"):
+    message = "a pickle of PyTorch, which would run code: save it there with safetensors.torch.save_file"
+    with pytest.raises(OSError, match=f"model.pt: {message}"):
         ternion.load(tmp_path / "model.pt")
-    with open(tmp_path / "model.pt", "rb") as file, pytest.raises(OSError, match=told):
+    with open(tmp_path / "model.pt", "rb") as file, pytest.raises(OSError, match=message):
         ternion.load(file)
     np.savez(tmp_path / "arrays.npz", np.ones(2))
-    with pytest.raises(OSError) as refused:
+    with pytest.raises(OSError) as raised:
         ternion.load(tmp_path / "arrays.npz")
-    assert "pickle" not in str(refused.value)
+    assert "pickle" not in str(raised.value)

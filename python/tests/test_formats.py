@@ -68,26 +68,26 @@ def turning_points(name, dtype):
 def test_every_code_decodes(name, device):
     codes = codes_of(name)
     expected = codes.view(array_dtype(name)).astype(np.float32)
-    found = formats.decode(ternion.tensor(codes, device=device), name).cpu().numpy()
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(np.signbit(found)[~np.isnan(expected)], np.signbit(expected)[~np.isnan(expected)])
+    actual = formats.decode(ternion.tensor(codes, device=device), name).cpu().numpy()
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(np.signbit(actual)[~np.isnan(expected)], np.signbit(expected)[~np.isnan(expected)])
 
 
 @pytest.mark.parametrize("name", formats.FORMATS)
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_decodes_to_a_dtype(name, dtype):
     bits = ternion.tensor(codes_of(name))
-    found = formats.decode(bits, name, getattr(ternion, dtype))
-    assert found.dtype == getattr(ternion, dtype)
-    expected = formats.decode(bits, name).to(found.dtype)
-    np.testing.assert_array_equal(found.double().numpy(), expected.double().numpy())
+    actual = formats.decode(bits, name, getattr(ternion, dtype))
+    assert actual.dtype == getattr(ternion, dtype)
+    expected = formats.decode(bits, name).to(actual.dtype)
+    np.testing.assert_array_equal(actual.double().numpy(), expected.double().numpy())
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_whole_numbers_decode_to_whole_numbers(name, device):
+def test_integers_decode_to_integers(name, device):
     low, high = WHOLE[name]
-    found = formats.decode(ternion.tensor(codes_of(name), device=device), name, ternion.int8)
-    assert found.dtype == ternion.int8 and found.tolist() == [*range(high + 1), *range(low, 0)]
+    result = formats.decode(ternion.tensor(codes_of(name), device=device), name, ternion.int8)
+    assert result.dtype == ternion.int8 and result.tolist() == [*range(high + 1), *range(low, 0)]
 
 
 def test_only_the_low_bits_count():
@@ -98,20 +98,20 @@ def test_only_the_low_bits_count():
 # ---- Encoding
 
 
-def assert_same_codes(found, expected, numbers, name):
+def assert_same_codes(actual, expected, numbers, name):
     """Checks that codes are equal. NaN has a separate test, because its sign, which `ml_dtypes`
     preserves, is lost."""
     valid = ~np.isnan(numbers)
-    wrong = valid & (found != expected)
-    assert not wrong.any(), f"{numbers[wrong][0]!r} is {found[wrong][0]:#x}, expected {expected[wrong][0]:#x} in {name}"
+    wrong = valid & (actual != expected)
+    assert not wrong.any(), f"{numbers[wrong][0]!r} is {actual[wrong][0]:#x}, expected {expected[wrong][0]:#x} in {name}"
 
 
 @pytest.mark.parametrize("name", formats.FORMATS)
 def test_every_float16_encodes(name, device):
     numbers = np.arange(65536, dtype=np.uint16).view(np.float16)
     # `ml_dtypes` truncates numbers for integer formats.
-    found = encoded(numbers, name, device, saturate=False, rounding="down" if name in WHOLE else "nearest")
-    assert_same_codes(found, by_ml_dtypes(numbers, name), numbers, name)
+    result = encoded(numbers, name, device, saturate=False, rounding="down" if name in WHOLE else "nearest")
+    assert_same_codes(result, by_ml_dtypes(numbers, name), numbers, name)
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -119,8 +119,8 @@ def test_every_bfloat16_encodes(name):
     numbers = (np.arange(65536, dtype=np.uint32) << 16).view(np.float32)
     if name == "float8_e8m0fnu":
         numbers = numbers[numbers >= LEAST_SCALE]
-    found = formats.encode(ternion.tensor(numbers).bfloat16(), name, saturate=False).numpy()
-    assert_same_codes(found, by_ml_dtypes(numbers, name), numbers, name)
+    result = formats.encode(ternion.tensor(numbers).bfloat16(), name, saturate=False).numpy()
+    assert_same_codes(result, by_ml_dtypes(numbers, name), numbers, name)
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -140,10 +140,10 @@ def test_float64_is_rounded_once(name):
     steps = steps[steps >= 0]
     numbers = numbers[(numbers <= steps[-1]) & (numbers >= (-steps[-1] if name in SIGNED else steps[0]))]
     middles = (steps[1:] + steps[:-1]) / 2
-    places = np.searchsorted(middles, np.abs(numbers), side="left" if name in SIGNED else "right")
+    indices = np.searchsorted(middles, np.abs(numbers), side="left" if name in SIGNED else "right")
     # Codes are in the order of their numbers, so the next code after an odd one is even.
-    halfway = (np.abs(numbers) == np.append(middles, np.inf)[places]) & (places % 2 == 1)
-    expected = np.copysign(steps[places + (halfway if name in SIGNED else 0)], numbers)
+    halfway = (np.abs(numbers) == np.append(middles, np.inf)[indices]) & (indices % 2 == 1)
+    expected = np.copysign(steps[indices + (halfway if name in SIGNED else 0)], numbers)
     np.testing.assert_array_equal(formats.decode(ternion.tensor(encoded(numbers, name)), name, ternion.float64).numpy(), expected)
 
 
@@ -151,8 +151,8 @@ def test_float64_is_rounded_once(name):
 def test_there_and_back(name, device):
     codes = codes_of(name)
     numbers = formats.decode(ternion.tensor(codes, device=device), name)
-    found = formats.encode(numbers, name, saturate=False).cpu().numpy()
-    assert_same_codes(found, codes, numbers.cpu().numpy(), name)
+    result = formats.encode(numbers, name, saturate=False).cpu().numpy()
+    assert_same_codes(result, codes, numbers.cpu().numpy(), name)
 
 
 @pytest.mark.parametrize("name", SIGNED)
@@ -160,11 +160,11 @@ def test_there_and_back(name, device):
 def test_rounds_away_from_zero_and_towards_it(name, rounding):
     numbers = turning_points(name, np.float32)
     numbers = numbers[np.abs(numbers) <= LARGEST[name]]
-    found = formats.decode(ternion.tensor(encoded(numbers, name, rounding=rounding)), name).numpy()
+    result = formats.decode(ternion.tensor(encoded(numbers, name, rounding=rounding)), name).numpy()
     steps = numbers_of(name)
     steps = steps[steps >= 0]
-    place = np.searchsorted(steps, np.abs(numbers), side="left" if rounding == "up" else "right") - (rounding == "down")
-    np.testing.assert_array_equal(found, np.copysign(steps[place], numbers))
+    index = np.searchsorted(steps, np.abs(numbers), side="left" if rounding == "up" else "right") - (rounding == "down")
+    np.testing.assert_array_equal(result, np.copysign(steps[index], numbers))
 
 
 # ---- Out of range
@@ -175,8 +175,8 @@ def test_saturates(name, device):
     """The table of ONNX's operator Cast."""
     largest = LARGEST[name]
     numbers = np.array([np.inf, -np.inf, 1e30, -1e30, largest * 1.01, largest, np.nextafter(np.float32(largest), np.float32(0))], np.float32)
-    found = formats.decode(ternion.tensor(encoded(numbers, name, device)), name)
-    assert found.tolist() == [largest, -largest, largest, -largest, largest, largest, largest]
+    result = formats.decode(ternion.tensor(encoded(numbers, name, device)), name)
+    assert result.tolist() == [largest, -largest, largest, -largest, largest, largest, largest]
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_does_not_saturate(name, codes, device):
 
 @pytest.mark.parametrize("name", SIGNED)
 def test_nan(name, device):
-    found = formats.decode(formats.encode(ternion.tensor([np.nan, -np.nan], device=device), name), name)
-    assert found.isnan().tolist() == [name != "float4_e2m1fn"] * 2
+    result = formats.decode(formats.encode(ternion.tensor([np.nan, -np.nan], device=device), name), name)
+    assert result.isnan().tolist() == [name != "float4_e2m1fn"] * 2
 
 
 def test_zero_has_a_sign_where_the_format_has_one(device):
@@ -232,12 +232,12 @@ def test_the_least_scales():
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_whole_numbers_saturate_or_keep_their_low_bits(name, device):
+def test_integers_saturate_or_keep_their_low_bits(name, device):
     low, high = WHOLE[name]
     numbers = np.array([-300, -9, -8, -3, -1, 0, 1, 7, 8, 15, 16, 255, 2**24 + 1], np.int32)
     for dtype in (np.int32, np.int64, np.float32):
-        found = formats.decode(ternion.tensor(encoded(numbers.astype(dtype), name, device)), name, ternion.int32)
-        assert found.tolist() == np.clip(numbers.astype(dtype), low, high).tolist()
+        result = formats.decode(ternion.tensor(encoded(numbers.astype(dtype), name, device)), name, ternion.int32)
+        assert result.tolist() == np.clip(numbers.astype(dtype), low, high).tolist()
         wrapped = encoded(numbers.astype(dtype), name, device, saturate=False)
         assert wrapped.tolist() == (numbers.astype(dtype).astype(np.int64) % 2 ** BITS[name]).tolist()
     assert encoded(np.array([0, 3, 200], np.uint8), "uint2", device, saturate=False).tolist() == [0, 3, 0]
@@ -245,12 +245,12 @@ def test_whole_numbers_saturate_or_keep_their_low_bits(name, device):
 
 
 @pytest.mark.parametrize("rounding, expected", [("nearest", [2, 2, -2, -2, 4, 0]), ("up", [2, 3, -2, -3, 4, 1]), ("down", [1, 2, -1, -2, 3, 0])])
-def test_whole_numbers_are_rounded(rounding, expected, device):
+def test_integers_are_rounded(rounding, expected, device):
     numbers = np.array([1.5, 2.5, -1.5, -2.5, 3.6, 0.4], np.float32)
     assert formats.decode(ternion.tensor(encoded(numbers, "int4", device, rounding=rounding)), "int4").tolist() == expected
 
 
-def test_whole_numbers_have_neither_nan_nor_infinities(device):
+def test_integers_have_neither_nan_nor_infinities(device):
     numbers = np.array([np.nan, np.inf, -np.inf], np.float32)
     assert formats.decode(ternion.tensor(encoded(numbers, "int4", device)), "int4").tolist() == [0, 7, -8]
     assert encoded(numbers, "int4", device, saturate=False).tolist() == [0, 0, 0]

@@ -43,38 +43,38 @@ def test_gradients_of_every_order(m):
     x = leaf(m, 0.5, -1.0)
     total = exponential(m)(x).sum()
     for _ in range(3):
-        (found,) = m.autograd.grad(total, x, create_graph=True)
-        assert found.tolist() == pytest.approx([1.6487212707, 0.3678794412])
-        total = found.sum()
+        (result,) = m.autograd.grad(total, x, create_graph=True)
+        assert result.tolist() == pytest.approx([1.6487212707, 0.3678794412])
+        total = result.sum()
 
 
 @both
 def test_several_arguments_and_outputs(m):
-    seen = []
+    calls = []
 
     class Both(m.autograd.Function):
         @staticmethod
         def forward(ctx, x, factor, y=None, how="sum"):
             ctx.how, ctx.factor = how, factor
             ctx.save_for_backward(x, None, y)
-            places = (x * 0).long()
-            return x * factor, x * y, places
+            integers = (x * 0).long()
+            return x * factor, x * y, integers
 
         @staticmethod
         def backward(ctx, first, second, third):
             x, nothing, y = ctx.saved_tensors
-            seen.append((ctx.how, nothing, ctx.needs_input_grad, second.tolist()))
+            calls.append((ctx.how, nothing, ctx.needs_input_grad, second.tolist()))
             return first * ctx.factor + second * y, None, second * x, None
 
     x, y = leaf(m, 1.0, 2.0), leaf(m, 3.0, 4.0)
-    first, second, places = Both.apply(x, 5.0, y, "kept")
-    assert not places.requires_grad and first.requires_grad and second.requires_grad
+    first, second, integers = Both.apply(x, 5.0, y, "kept")
+    assert not integers.requires_grad and first.requires_grad and second.requires_grad
     first.sum().backward()
     assert (x.grad.tolist(), y.grad.tolist()) == ([5.0, 5.0], [0.0, 0.0])
     first, second, _ = Both.apply(x, 5.0, y, "kept")
     (first + second).sum().backward()
     assert (x.grad.tolist(), y.grad.tolist()) == ([13.0, 14.0], [1.0, 2.0])
-    assert seen == [("kept", None, (True, False, True, False), [0.0, 0.0]), ("kept", None, (True, False, True, False), [1.0, 1.0])]
+    assert calls == [("kept", None, (True, False, True, False), [0.0, 0.0]), ("kept", None, (True, False, True, False), [1.0, 1.0])]
 
 
 @both
@@ -213,7 +213,7 @@ def returning(value):
 
 
 @pytest.mark.parametrize(
-    "value, kind, told",
+    "value, kind, message",
     [
         (lambda grad: grad, RuntimeError, "Returns.backward returned 1 gradients, expected 2"),
         (lambda grad: (grad, grad), RuntimeError, "gradient for argument 1, which is no tensor"),
@@ -221,8 +221,8 @@ def returning(value):
         (lambda grad: (1.0, None), TypeError, "Returns.backward returned float for argument 0"),
     ],
 )
-def test_gradients_that_do_not_fit_are_told(value, kind, told):
-    with pytest.raises(kind, match=told):
+def test_gradients_that_do_not_fit_are_reported(value, kind, message):
+    with pytest.raises(kind, match=message):
         returning(value)
 
 
@@ -243,7 +243,7 @@ def test_what_is_broadcast_is_summed():
     assert scale.grad.tolist() == [3.0] and scale.grad.dtype == ternion.float64
 
 
-def test_what_is_not_there_is_told():
+def test_what_is_missing_is_reported():
     class Dirty(ternion.autograd.Function):
         @staticmethod
         def forward(ctx, x):

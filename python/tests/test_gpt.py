@@ -40,26 +40,26 @@ class TestForms:
         model = small(**settings).eval()
         tokens, caches = ternion.randint(0, 11, (3, 8)), model.caches()
         with ternion.no_grad():
-            whole = model(tokens)
+            full = model(tokens)
             for begin, end in ((0, 3), (3, 4), (4, 8)):
                 step = model.next_logits(tokens[:, begin:end], caches)
-                assert step.allclose(whole[:, end - 1], atol=1e-5)
+                assert step.allclose(full[:, end - 1], atol=1e-5)
         assert len(caches[0]) == 8
 
     def test_the_loss_is_that_of_the_scores(self, settings):
         model = small(**settings)
         tokens, targets = ternion.randint(0, 11, (2, 6)), ternion.randint(0, 11, (2, 6))
         targets[0, 0] = -100
-        found = []
+        actual = []
         for chunk_rows in (None, 5):
             model.zero_grad()
             model.loss(tokens, targets, label_smoothing=0.1, chunk_rows=chunk_rows).backward()
-            found.append([parameter.grad for parameter in model.parameters()])
+            actual.append([parameter.grad for parameter in model.parameters()])
         model.zero_grad()
         expected = F.cross_entropy(model(tokens).reshape(-1, 11), targets.reshape(-1), label_smoothing=0.1)
         expected.backward()
         assert model.loss(tokens, targets, label_smoothing=0.1).allclose(expected, atol=1e-6)
-        for gradients in found:
+        for gradients in actual:
             for gradient, parameter in zip(gradients, model.parameters()):
                 assert gradient.allclose(parameter.grad, atol=1e-6)
         with pytest.raises(ValueError, match="chunk_rows 0"):
@@ -114,9 +114,9 @@ class TestGenerate:
 
     def test_kinds_of_prompts(self):
         model = small().eval()
-        told = []
-        written = model.generate([1, 2], 4, seed=1, each=told.append)
-        assert told == written and isinstance(written, list)
+        reported = []
+        written = model.generate([1, 2], 4, seed=1, each=reported.append)
+        assert reported == written and isinstance(written, list)
         assert model.generate(ternion.tensor([1, 2]), 4, seed=1).tolist() == written
         rows = model.generate(ternion.tensor([[1, 2], [3, 4]]), 5, temperature=0)
         assert rows.shape == (2, 5) and rows.dtype is ternion.int64
@@ -133,15 +133,15 @@ class TestGenerate:
         assert firsts == set(likely)
 
     @pytest.mark.parametrize(
-        "options, told",
+        "options, message",
         [
             (dict(temperature=-1.0), "temperature -1, expected a finite number of at least 0"),
             (dict(top_k=0), "top_k 0, expected at least 1"),
             (dict(top_p=0.0), "top_p 0, expected above 0 and at most 1"),
         ],
     )
-    def test_settings_are_refused(self, options, told):
-        with pytest.raises(ValueError, match=told):
+    def test_settings_are_refused(self, options, message):
+        with pytest.raises(ValueError, match=message):
             small().generate([1], 2, **options)
 
     def test_prompts_are_refused(self):
@@ -181,9 +181,9 @@ def test_how_well_a_text_is_predicted():
     with ternion.no_grad():
         windows = [(0, 8), (8, 16), (16, 19)]
         sums = [F.cross_entropy(model(text[a:b].unsqueeze(0))[0], text[a + 1 : b + 1], reduction="sum").item() for a, b in windows]
-    found = model.text_loss(text)
-    assert found.tokens == 19 and found.loss == pytest.approx(sum(sums) / 19, rel=1e-5)
-    assert found.perplexity == pytest.approx(2.718281828**found.loss, rel=1e-6)
+    result = model.text_loss(text)
+    assert result.tokens == 19 and result.loss == pytest.approx(sum(sums) / 19, rel=1e-5)
+    assert result.perplexity == pytest.approx(2.718281828**result.loss, rel=1e-6)
     assert model.text_loss(text.tolist(), stride=1).tokens == 19
     with pytest.raises(ValueError, match="stride 9, expected 1 to the context, 8"):
         model.text_loss(text, 9)

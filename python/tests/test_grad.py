@@ -57,19 +57,19 @@ def outcome(module, program):
     w = module.tensor([0.5, -1.0, 2.0, 1.5], dtype=module.float64, requires_grad=True)
     scope = {"m": module, "x": x, "w": w, "y": x * x}
     exec(program.replace("; ", "\n"), scope)
-    found = scope.get("z", scope["y"])
-    weights = module.linspace(1, 2, found.numel(), dtype=module.float64).reshape(found.shape)
-    (found * weights).sum().backward()
+    result = scope.get("z", scope["y"])
+    weights = module.linspace(1, 2, result.numel(), dtype=module.float64).reshape(result.shape)
+    (result * weights).sum().backward()
     # The gradient of an unused leaf is None or zeros.
     grads = [np.zeros(1) if leaf.grad is None or not leaf.grad.numpy().any() else leaf.grad.numpy() for leaf in (x, w)]
-    return [found.detach().numpy(), scope["y"].detach().numpy(), *grads]
+    return [result.detach().numpy(), scope["y"].detach().numpy(), *grads]
 
 
 @pytest.mark.parametrize("program", IN_PLACE.strip().splitlines())
 def test_in_place_is_as_in_pytorch(program):
     torch = pytest.importorskip("torch")
-    for found, expected in zip(outcome(ternion, program), outcome(torch, program)):
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for actual, expected in zip(outcome(ternion, program), outcome(torch, program)):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
 def test_views_of_other_threads_and_dead_objects():
@@ -108,7 +108,7 @@ def test_views_of_other_threads_and_dead_objects():
         ("v = w * 1; v += x", "in place: a result of shape"),
     ],
 )
-def test_what_would_lose_a_gradient_is_told(program, message):
+def test_what_would_lose_a_gradient_is_reported(program, message):
     x = ternion.ones(3, 4, dtype=ternion.float64, requires_grad=True)
     scope = {"m": ternion, "x": x, "w": ternion.ones(4, dtype=ternion.float64, requires_grad=True), "y": x * x}
     with pytest.raises((RuntimeError, ValueError), match=message):
@@ -142,8 +142,8 @@ class TestGrad:
             second = module.autograd.grad(slope.square().sum(), (x, w), allow_unused=True)
             results.append([each.detach().numpy() for each in (*first, *weighted, slope, *second)])
             assert x.grad is None and w.grad is None
-        for found, expected in zip(results[1], results[0]):
-            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        for actual, expected in zip(results[1], results[0]):
+            np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
     def test_what_is_not_used(self):
         x, w = ternion.ones(2, requires_grad=True), ternion.ones(2, requires_grad=True)
@@ -169,15 +169,15 @@ class TestGrad:
             ("backward(n.sum())", RuntimeError, "nothing was recorded"),
         ],
     )
-    def test_what_is_wrong_is_told(self, case, error, message):
+    def test_what_is_wrong_is_reported(self, case, error, message):
         x, n = ternion.ones(2, requires_grad=True), ternion.ones(2)
         with pytest.raises(error, match=message):
             eval(case, {"x": x, "n": n, "grad": autograd.grad, "backward": autograd.backward})
 
     def test_gradients_are_nobody_elses(self):
         x, weights = ternion.ones(2, requires_grad=True), ternion.ones(2)
-        (found,) = autograd.grad(x * 1, x, weights)
-        found.mul_(5)
+        (result,) = autograd.grad(x * 1, x, weights)
+        result.mul_(5)
         assert weights.tolist() == [1.0, 1.0]
 
     def test_backward_of_several(self):
@@ -217,8 +217,8 @@ class TestScopes:
         assert ternion.is_grad_enabled()
 
     def test_they_tell_what_they_are(self):
-        told = [repr(scope) for scope in (ternion.no_grad(), ternion.enable_grad(), ternion.inference_mode(), ternion.autocast("cpu"))]
-        assert told == ["ternion.no_grad()", "ternion.enable_grad()", "ternion.inference_mode(mode=True)", "ternion.autocast('cpu', dtype=bfloat16)"]
+        reprs = [repr(scope) for scope in (ternion.no_grad(), ternion.enable_grad(), ternion.inference_mode(), ternion.autocast("cpu"))]
+        assert reprs == ["ternion.no_grad()", "ternion.enable_grad()", "ternion.inference_mode(mode=True)", "ternion.autocast('cpu', dtype=bfloat16)"]
 
 
 def test_detach_in_place():

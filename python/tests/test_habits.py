@@ -74,27 +74,27 @@ def cases(text):
     return [case.strip() for case in text.split(" | ") if case.strip()]
 
 
-def values(found):
+def values(result):
     """Converts a result to something that compares by value and type."""
-    if isinstance(found, (list, tuple)) and type(found).__name__ != "Size":
-        return [values(each) for each in found]
-    if hasattr(found, "detach"):
-        return np.asarray(found.detach().numpy())
-    if type(found).__name__ == "Size":
-        return list(found)
-    return str(found).split(".")[-1] if type(found).__name__ == "dtype" else found
+    if isinstance(result, (list, tuple)) and type(result).__name__ != "Size":
+        return [values(each) for each in result]
+    if hasattr(result, "detach"):
+        return np.asarray(result.detach().numpy())
+    if type(result).__name__ == "Size":
+        return list(result)
+    return str(result).split(".")[-1] if type(result).__name__ == "dtype" else result
 
 
-def close(found, expected):
+def close(actual, expected):
     if isinstance(expected, np.ndarray):
-        assert found.shape == expected.shape and found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-6 if expected.dtype == np.float32 else 1e-12, atol=1e-12)
+        assert actual.shape == expected.shape and actual.dtype == expected.dtype
+        np.testing.assert_allclose(actual, expected, rtol=1e-6 if expected.dtype == np.float32 else 1e-12, atol=1e-12)
     elif isinstance(expected, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected):
             close(one, other)
     else:
-        assert found == pytest.approx(expected) if isinstance(expected, float) else found == expected
+        assert actual == pytest.approx(expected) if isinstance(expected, float) else actual == expected
 
 
 NAMES = {"a": A, "b": B, "s": SQUARE, "p": POSITIVE, "v": VECTOR, "t": BATCH}
@@ -106,12 +106,12 @@ def test_values_and_gradients_are_those_of_pytorch(case):
     results = []
     for module in (torch, ternion):
         leaves = {name: module.tensor(value, requires_grad=True) for name, value in NAMES.items()}
-        found = eval(case, {"m": module, "SQ": leaves["t"][0], "math": math, **leaves})
-        (found * found.detach().cos()).sum().backward()
+        actual = eval(case, {"m": module, "SQ": leaves["t"][0], "math": math, **leaves})
+        (actual * actual.detach().cos()).sum().backward()
         grads = [leaf.grad for leaf in leaves.values()]
-        results.append((values(found), [None if grad is None else values(grad) for grad in grads]))
-    (expected, expected_grads), (found, grads) = results
-    close(found, expected)
+        results.append((values(actual), [None if grad is None else values(grad) for grad in grads]))
+    (expected, expected_grads), (actual, grads) = results
+    close(actual, expected)
     for one, other in zip(grads, expected_grads):
         # The gradient of an unused tensor is None or zeros.
         one, other = (np.zeros(1) if grad is None else grad for grad in (one, other))
@@ -171,9 +171,9 @@ class TestDefaultDtype:
         assert ternion.get_default_dtype() is ternion.float32
         ternion.set_default_dtype(ternion.float64)
         try:
-            made = [ternion.tensor([1.5]), ternion.zeros(2), ternion.rand(2), ternion.tensor([1]) / 2, ternion.linspace(0, 1, 3), ternion.Tensor([1])]
-            assert all(x.dtype is ternion.float64 for x in made) and ternion.tensor([1]).dtype is ternion.int64
-            assert repr(made[0]) == "tensor([1.5])" and "dtype=ternion.float32" in repr(made[0].float())
+            tensors = [ternion.tensor([1.5]), ternion.zeros(2), ternion.rand(2), ternion.tensor([1]) / 2, ternion.linspace(0, 1, 3), ternion.Tensor([1])]
+            assert all(x.dtype is ternion.float64 for x in tensors) and ternion.tensor([1]).dtype is ternion.int64
+            assert repr(tensors[0]) == "tensor([1.5])" and "dtype=ternion.float32" in repr(tensors[0].float())
             assert ternion.nn.Linear(2, 2).weight.dtype is ternion.float64
         finally:
             ternion.set_default_dtype(ternion.float32)
@@ -243,23 +243,23 @@ class TestRandom:
         assert set((drawn % 5).tolist()) == {1, 3} and abs((drawn % 5 == 3).float().mean().item() - 0.75) < 0.01
 
     def test_one_limit_is_the_upper_one(self):
-        whole = ternion.zeros(2000, dtype=ternion.int64)
+        integers = ternion.zeros(2000, dtype=ternion.int64)
         for draw, low, high in [
-            (lambda: whole.random_(10), 0, 10), (lambda: whole.random_(to=3), 0, 3), (lambda: whole.random_(5, 8), 5, 8), (lambda: whole.random_(5, to=8), 5, 8),
-            (lambda: whole.random_(**{"from": -2, "to": 2}), -2, 2), (lambda: whole.float().random_(4), 0, 4),
+            (lambda: integers.random_(10), 0, 10), (lambda: integers.random_(to=3), 0, 3), (lambda: integers.random_(5, 8), 5, 8), (lambda: integers.random_(5, to=8), 5, 8),
+            (lambda: integers.random_(**{"from": -2, "to": 2}), -2, 2), (lambda: integers.float().random_(4), 0, 4),
         ]:  # fmt: skip
             assert sorted(set(draw().tolist())) == list(range(low, high))
         for wrong in ({"from": 1}, {"low": 1, "to": 3}, {"from": 1, "to": 2, "high": 3}):
             with pytest.raises(TypeError, match="random_: .*expected"):
-                whole.random_(**wrong)
+                integers.random_(**wrong)
 
     def test_float64_has_53_random_bits(self):
         for drawn in (ternion.rand(4000, dtype=ternion.float64), ternion.zeros(4000, dtype=ternion.float64).uniform_(), ternion.rand_like(ternion.ones(4000, dtype=ternion.float64))):
             bits = drawn * 2**53
             assert bits.equal(bits.floor()) and 0 <= drawn.min() and drawn.max() < 1 and abs(drawn.mean().item() - 0.5) < 0.03
-            for place in range(53):
-                share = (bits // 2**place % 2).mean().item()
-                assert 0.45 < share < 0.55, place
+            for bit in range(53):
+                share = (bits // 2**bit % 2).mean().item()
+                assert 0.45 < share < 0.55, bit
 
     def test_normal(self):
         drawn = ternion.normal(ternion.full((2000,), 5.0), 0.5)
@@ -334,7 +334,7 @@ class TestWrong:
             ("m.Tensor(2, -1)", ValueError, "Tensor: a size of -1"),
         ],
     )
-    def test_what_is_wrong_is_told(self, case, error, message):
+    def test_what_is_wrong_is_reported(self, case, error, message):
         with pytest.raises(error, match=message):
             eval(case, {"m": ternion, "x": ternion.arange(6.0)})
 
@@ -409,11 +409,11 @@ m.ones(2).add(m.tensor([True, False]), alpha=2) | m.ones(2, 2).trace() | F.softm
 
 
 def gradients(module):
-    def g(function, *given):
-        leaves = [module.tensor(value, requires_grad=True) for value in given]
-        found = function(*leaves)
-        found.sum().backward()
-        return [found, *(leaf.grad for leaf in leaves)]
+    def g(function, *arguments):
+        leaves = [module.tensor(value, requires_grad=True) for value in arguments]
+        result = function(*leaves)
+        result.sum().backward()
+        return [result, *(leaf.grad for leaf in leaves)]
 
     return g
 
@@ -422,11 +422,11 @@ def gradients(module):
 @pytest.mark.parametrize("case", cases(FOUND))
 def test_what_was_otherwise_is_as_in_pytorch(case):
     torch = pytest.importorskip("torch")
-    found, expected = (eval(case, {"m": module, "F": module.nn.functional, "g": gradients(module)}) for module in (ternion, torch))
+    actual, expected = (eval(case, {"m": module, "F": module.nn.functional, "g": gradients(module)}) for module in (ternion, torch))
     if hasattr(expected, "dtype"):
-        assert str(found.dtype).split(".")[-1] == str(expected.dtype).split(".")[-1]
-        found, expected = ([x.double() if x.dtype.is_floating_point else x] for x in (found, expected))
-    close(values(found), values(expected))
+        assert str(actual.dtype).split(".")[-1] == str(expected.dtype).split(".")[-1]
+        actual, expected = ([x.double() if x.dtype.is_floating_point else x] for x in (actual, expected))
+    close(values(actual), values(expected))
 
 
 def test_losses_keep_their_dtype_within_autocast():
@@ -459,7 +459,7 @@ def test_losses_keep_their_dtype_within_autocast():
         ("m.ones(2).norm(math.nan)", ValueError, "norm: order nan"),
     ],
 )
-def test_what_pytorch_refuses_is_told_at_once(case, error, message):
+def test_what_pytorch_refuses_is_reported_at_once(case, error, message):
     with pytest.raises(error, match=message):
         eval(case, {"m": ternion, "F": ternion.nn.functional, "math": math})
 

@@ -313,16 +313,16 @@ test_a_planted_fault_is_named, test_nothing_is_said_without_it = checks_of(__nam
 
 
 def test_a_registry_of_what_lives():
-    from ternion._living import Living
+    from ternion._weak_registry import WeakRegistry
 
-    living, kept = Living(), [nn.Linear(1, 1) for _ in range(3)]
+    registry, modules = WeakRegistry(), [nn.Linear(1, 1) for _ in range(3)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for module in [*kept, *(nn.Linear(1, 1) for _ in range(200)), kept[0]]:
-            living.add(module)
+        for module in [*modules, *(nn.Linear(1, 1) for _ in range(200)), modules[0]]:
+            registry.add(module)
         del module
-        for number, module in enumerate(living):
+        for number, module in enumerate(registry):
             # The registry may grow during the iteration.
-            living.add(nn.Linear(1, 1))
-            assert module is kept[number]
-    assert len(list(living)) == 3
+            registry.add(nn.Linear(1, 1))
+            assert module is modules[number]
+    assert len(list(registry)) == 3

@@ -55,7 +55,7 @@ def test_tensors_that_ask_for_gradients_and_are_no_parameters():
             return self.b((self.a(x) + self.shift).relu() + second)
 
     def training(by_hand):
-        model, said = Shifts(), []
+        model, messages = Shifts(), []
         second = ternion.randn(16, 8, requires_grad=True)
         monitor, sgd = nn.utils.StatsMonitor(model, every=1), optim.SGD(model.parameters(), lr=0.01)
         others = optim.SGD([model.shift], lr=0.01) if not by_hand else None
@@ -70,8 +70,8 @@ def test_tensors_that_ask_for_gradients_and_are_no_parameters():
                     model.shift.add_(0.1 * model.shift.grad)
             else:
                 others.step()
-            said += [str(warning) for warning in monitor.step(sgd).warnings]
-        return said
+            messages += [str(warning) for warning in monitor.step(sgd).warnings]
+        return messages
 
     quiet(lambda: training(True))
     quiet(lambda: training(False))
@@ -90,7 +90,7 @@ def test_autocast(dtype):
     scaler, x, labels = amp.GradScaler("cpu"), ternion.randn(16, 8), ternion.arange(16) % 4
 
     def training():
-        said = []
+        messages = []
         for step in range(6):
             sgd.zero_grad()
             with monitor.watch(step), ternion.autocast("cpu", dtype=dtype):
@@ -98,9 +98,9 @@ def test_autocast(dtype):
             scaler.scale(loss).backward()
             scaler.unscale_(sgd)
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            said += [str(warning) for warning in monitor.step(lambda: scaler.step(sgd)).warnings]
+            messages += [str(warning) for warning in monitor.step(lambda: scaler.step(sgd)).warnings]
             scaler.update()
-        return said
+        return messages
 
     quiet(training)
 
@@ -150,16 +150,16 @@ def test_a_penalty_of_the_gradient_at_points_between():
     critic = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
     adam = optim.Adam(critic.parameters(), lr=1e-3, strict=True)
 
-    def penalty(real, made):
-        between = (0.5 * real + 0.5 * made).requires_grad_()
+    def penalty(real, generated):
+        between = (0.5 * real + 0.5 * generated).requires_grad_()
         (slope,) = ternion.autograd.grad(critic(between).sum(), between, create_graph=True)
         return (slope.norm(dim=1) - 1).square().mean()
 
     def training():
         for _ in range(3):
             adam.zero_grad()
-            real, made = ternion.randn(4, 8), ternion.randn(4, 8)
-            (critic(made).mean() - critic(real).mean() + 10 * penalty(real, made)).backward()
+            real, generated = ternion.randn(4, 8), ternion.randn(4, 8)
+            (critic(generated).mean() - critic(real).mean() + 10 * penalty(real, generated)).backward()
             adam.step()
 
     quiet(training)
@@ -186,16 +186,16 @@ def test_models_that_go_between_two_steps():
 
 
 def test_two_optimizers_that_take_turns():
-    made, critic = nn.Linear(4, 8), nn.Linear(8, 1)
-    first, second = optim.Adam(made.parameters(), lr=1e-3, strict=True), optim.Adam(critic.parameters(), lr=1e-3, strict=True)
+    generator, critic = nn.Linear(4, 8), nn.Linear(8, 1)
+    first, second = optim.Adam(generator.parameters(), lr=1e-3, strict=True), optim.Adam(critic.parameters(), lr=1e-3, strict=True)
 
     def training():
         for _ in range(3):
             second.zero_grad()
-            critic(made(ternion.randn(4, 4)).detach()).mean().backward()
+            critic(generator(ternion.randn(4, 4)).detach()).mean().backward()
             second.step()
             first.zero_grad()
-            critic(made(ternion.randn(4, 4))).mean().backward()
+            critic(generator(ternion.randn(4, 4))).mean().backward()
             first.step()
 
     quiet(training)
@@ -218,7 +218,7 @@ def test_schedules_with_a_monitor():
     """Warm-up from almost 0, restarts, and one cycle: rising learning rates are not a fault."""
 
     def training(schedule_of, rate):
-        model, said, x = nn.Linear(8, 4), [], ternion.randn(16, 8)
+        model, messages, x = nn.Linear(8, 4), [], ternion.randn(16, 8)
         monitor, sgd = nn.utils.StatsMonitor(model, every=5), optim.SGD(model.parameters(), lr=rate)
         schedule = schedule_of(sgd)
         for step in range(30):
@@ -227,9 +227,9 @@ def test_schedules_with_a_monitor():
                 loss = (model(x) - 1).square().mean()
             loss.backward()
             report = monitor.step(sgd)
-            said += [str(warning) for warning in (report.warnings if report else [])]
+            messages += [str(warning) for warning in (report.warnings if report else [])]
             schedule.step()
-        return said
+        return messages
 
     schedules = optim.lr_scheduler
     quiet(lambda: training(lambda sgd: schedules.LambdaLR(sgd, lambda step: min(1.0, (step + 1e-4) / 20)), 0.05))
@@ -245,8 +245,8 @@ def test_an_optimizer_of_ones_own_may_have_attributes_of_these_names():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = Own(nn.Linear(2, 2).parameters(), 0.1)
-        assert (made.lr, made.momentum) == (0.1, 0.5)
-        made.lr = 0.2
-        del made.momentum
-    assert made.lr == 0.2 and not hasattr(made, "momentum") and not hasattr(optim.SGD(nn.Linear(2, 2).parameters()), "lr")
+        optimizer = Own(nn.Linear(2, 2).parameters(), 0.1)
+        assert (optimizer.lr, optimizer.momentum) == (0.1, 0.5)
+        optimizer.lr = 0.2
+        del optimizer.momentum
+    assert optimizer.lr == 0.2 and not hasattr(optimizer, "momentum") and not hasattr(optim.SGD(nn.Linear(2, 2).parameters()), "lr")

@@ -200,7 +200,7 @@ def test_numbers_of_numpy_as_sizes(make, number):
 
 
 @pytest.mark.parametrize("make", SIZES.values(), ids=SIZES)
-def test_whole_numbers_as_sizes(make):
+def test_integers_as_sizes(make):
     same(make(ternion, Whole), make(torch, int))
 
 
@@ -228,9 +228,9 @@ def test_assigned_numbers_lose_what_is_behind_their_point():
     for value in (math.nan, math.inf, 1e30):
         with pytest.raises(ValueError, match="does not fit int64"):
             x[0] = value
-    truths = ternion.zeros(2, dtype=ternion.bool)
-    truths[0] = math.nan
-    assert truths.tolist() == [True, False]
+    bools = ternion.zeros(2, dtype=ternion.bool)
+    bools[0] = math.nan
+    assert bools.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("dtype", "uint8 int8 int32 int64 uint64 bool float16 bfloat16 float32 float64".split())

@@ -50,7 +50,7 @@ def test_every_dtype_that_both_have(dtype):
     np.testing.assert_array_equal(x.numpy(), array)
 
 
-def test_what_cannot_be_shared_is_copied_or_told():
+def test_what_cannot_be_shared_is_copied_or_reported():
     frozen = np.ones(3, np.float32)
     frozen.flags.writeable = False
     x = ternion.from_numpy(frozen)
@@ -75,9 +75,9 @@ def test_what_cannot_be_shared_is_copied_or_told():
 def test_scalars_of_numpy_stay():
     numbers = np.arange(5, dtype=np.float32) + 0.5
     assert [ternion.as_tensor(number).item() for number in numbers] == numbers.tolist()
-    kept = [ternion.from_numpy(np.int64(number)) for number in range(100)]
+    tensors = [ternion.from_numpy(np.int64(number)) for number in range(100)]
     gc.collect()
-    assert [tensor.item() for tensor in kept] == list(range(100))
+    assert [tensor.item() for tensor in tensors] == list(range(100))
     first = ternion.from_numpy(np.float64(1))
     first.fill_(3)
     assert first.item() == 3 and ternion.as_tensor(np.float32(2).copy()).item() == 2
@@ -111,8 +111,8 @@ def test_a_capsule_is_taken_once():
     x = ternion.ones(3)
     for source in [x] + ([__import__("torch").ones(3)] if _has_torch() else []):
         capsule = source.__dlpack__()
-        taken = ternion.from_dlpack(capsule)
-        taken[0] = 5
+        imported = ternion.from_dlpack(capsule)
+        imported[0] = 5
         assert source.tolist() == [5.0, 1.0, 1.0]
         with pytest.raises(ValueError, match="none of DLPack, or was taken before"):
             ternion.from_dlpack(capsule)
@@ -187,7 +187,7 @@ def test_owners_live_as_long_as_they_are_needed():
     del trash
 
 
-def test_a_fork_is_told():
+def test_a_fork_is_reported():
     program = """
 import os, ternion
 ternion.ones(2) + 1

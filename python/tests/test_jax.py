@@ -44,14 +44,14 @@ def drawn(case):
     return [np.asarray(drawing(rng, shape), np.float64) for shape, drawing in case.inputs], rng
 
 
-def close(found, wanted, what):
+def close(actual, expected, what):
     """Compares arrays. The tolerance is relative to each element, plus a tenth of it relative to
     the largest element, because sums cancel, plus some roundings of 1, the magnitude of the inputs,
     for results in which all digits cancel."""
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    assert found.shape == wanted.shape, f"{what}: {found.shape}, expected {wanted.shape}"
-    largest = np.abs(wanted).max() if wanted.size else 0.0
-    np.testing.assert_allclose(found, wanted, rtol=RELATIVE, atol=RELATIVE / 10 * largest + 1e-15, err_msg=what)
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, f"{what}: {actual.shape}, expected {expected.shape}"
+    largest = np.abs(expected).max() if expected.size else 0.0
+    np.testing.assert_allclose(actual, expected, rtol=RELATIVE, atol=RELATIVE / 10 * largest + 1e-15, err_msg=what)
 
 
 def listed(outputs):
@@ -59,23 +59,23 @@ def listed(outputs):
 
 
 def gradients(outputs, inputs, weights, create_graph):
-    found = _ternion._trust.grad(outputs, inputs, weights, create_graph, True)
-    return [ternion.zeros_like(value) if grad is None else grad for grad, value in zip(found, inputs)]
+    result = _ternion._trust.grad(outputs, inputs, weights, create_graph, True)
+    return [ternion.zeros_like(value) if grad is None else grad for grad, value in zip(result, inputs)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_an_op_is_that_of_jax(case):
     arrays, rng = drawn(case)
-    wanted, pull = jax.vjp(lambda *x: listed(case.theirs(*x)), *arrays)
-    weights = [rng.uniform(0.5, 1.5, want.shape) for want in wanted]
+    expected, pull = jax.vjp(lambda *x: listed(case.theirs(*x)), *arrays)
+    weights = [rng.uniform(0.5, 1.5, want.shape) for want in expected]
     firsts = pull(weights)
     second_weights = [rng.uniform(0.5, 1.5, array.shape) for array in arrays]
     seconds = seconds_of(case, arrays, weights, second_weights) if case.second else None
     for name, layout in LAYOUTS.items():
         inputs = [layout(array).requires_grad_() for array in arrays]
         outputs = listed(case.ours(*inputs))
-        assert len(outputs) == len(wanted)
-        for number, (output, want) in enumerate(zip(outputs, wanted)):
+        assert len(outputs) == len(expected)
+        for number, (output, want) in enumerate(zip(outputs, expected)):
             close(output.detach().numpy(), want, f"{name}: output {number}")
         weighing = [ternion.tensor(weight).requires_grad_() for weight in weights]
         first = gradients(outputs, inputs, weighing, case.second)
@@ -95,17 +95,17 @@ def seconds_of(case, arrays, weights, second_weights):
     return jax.vjp(pulled, *arrays, *weights)[1](tuple(second_weights))
 
 
-def twice(name, first, leaves, second_weights, wanted):
+def twice(name, first, leaves, second_weights, expected):
     flowing = [(grad, ternion.tensor(weight)) for grad, weight in zip(first, second_weights) if grad.requires_grad]
-    found = gradients([grad for grad, _ in flowing], leaves, [weight for _, weight in flowing], False)
-    for number, (grad, want) in enumerate(zip(found, wanted)):
+    actual = gradients([grad for grad, _ in flowing], leaves, [weight for _, weight in flowing], False)
+    for number, (grad, want) in enumerate(zip(actual, expected)):
         by = f"input {number}" if number < len(first) else f"weights {number - len(first)}"
         close(grad.detach().numpy(), want, f"{name}: gradient of the gradient, by {by}")
 
 
 def test_every_differentiable_op_of_the_table_has_a_case():
     ops = json.loads(TABLE.read_text(encoding="utf-8"))["ops"]
-    differentiable = {name for name, told in ops.items() if "B" in told["dtypes"].get("f64", "").upper()} - UNBOUND
+    differentiable = {name for name, entry in ops.items() if "B" in entry["dtypes"].get("f64", "").upper()} - UNBOUND
     covered = {name for case in CASES for name in case.covers}
     assert covered == differentiable, f"without a case: {sorted(differentiable - covered)}; no such op: {sorted(covered - differentiable)}"
     # The gradient of a gradient op is a second gradient, so these ops need a case with second

@@ -20,10 +20,10 @@ def large():
     return x
 
 
-def test_places_of_extremes(large):
+def test_indices_of_extremes(large):
     assert large.argmax().item() == COUNT - 1
-    values, places = large.max(0)
-    assert (values.item(), places.item()) == (7, COUNT - 1)
+    values, indices = large.max(0)
+    assert (values.item(), indices.item()) == (7, COUNT - 1)
     assert large.unsqueeze(0).argmax(1, keepdim=True).tolist() == [[COUNT - 1]]
     assert large.argmin().item() == 0
 

@@ -18,8 +18,8 @@ def torch():
     return torch
 
 
-def close(found, expected, tolerance=1e-9):
-    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=tolerance, atol=tolerance)
+def close(actual, expected, tolerance=1e-9):
+    np.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), rtol=tolerance, atol=tolerance)
 
 
 def both(torch, shape):
@@ -29,13 +29,13 @@ def both(torch, shape):
 
 def same(torch, here, there, shape):
     """Checks that two functions or layers return the same values and gradients."""
-    own, theirs = both(torch, shape)
-    found, expected = here(own), there(theirs)
-    assert found.shape == tuple(expected.shape)
-    close(found, expected)
-    found.square().sum().backward()
+    ours, theirs = both(torch, shape)
+    actual, expected = here(ours), there(theirs)
+    assert actual.shape == tuple(expected.shape)
+    close(actual, expected)
+    actual.square().sum().backward()
     expected.square().sum().backward()
-    close(own.grad, theirs.grad)
+    close(ours.grad, theirs.grad)
 
 
 # Name, arguments, settings, shape of the input.
@@ -110,8 +110,8 @@ def test_layers_are_pytorchs(torch, name, arguments, settings, shape):
     assert list(here.state_dict()) == list(there.state_dict())
     here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
     same(torch, here, there, shape)
-    for own, theirs in zip(here.parameters(), there.parameters()):
-        close(own.grad, theirs.grad)
+    for ours, theirs in zip(here.parameters(), there.parameters()):
+        close(ours.grad, theirs.grad)
 
 
 FUNCTIONS = {
@@ -161,19 +161,19 @@ def test_bilinear_and_distances_are_pytorchs(torch):
 
 
 def test_max_pool_tells_where(torch):
-    own, theirs = both(torch, (3, 9))
-    (values, places), (_, expected) = nn.MaxPool1d(2, return_indices=True)(own), torch.nn.MaxPool1d(2, return_indices=True)(theirs)
-    assert places.tolist() == expected.tolist() and values.shape == (3, 4)
+    ours, theirs = both(torch, (3, 9))
+    (values, indices), (_, expected) = nn.MaxPool1d(2, return_indices=True)(ours), torch.nn.MaxPool1d(2, return_indices=True)(theirs)
+    assert indices.tolist() == expected.tolist() and values.shape == (3, 4)
 
 
 def test_output_sizes_of_transposed_convolutions(torch):
-    own, theirs = both(torch, (2, 4, 5))
+    ours, theirs = both(torch, (2, 4, 5))
     there = torch.nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1).double()
     here = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1).double()
     here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
-    close(here(own, output_size=(8, 9)), there(theirs, output_size=(8, 9)))
+    close(here(ours, output_size=(8, 9)), there(theirs, output_size=(8, 9)))
     with pytest.raises(ValueError, match="output_size \\(9, 9\\), expected 7 to 8, 9 to 10"):
-        here(own, output_size=(9, 9))
+        here(ours, output_size=(9, 9))
 
 
 class TestInPlace:
@@ -194,16 +194,16 @@ class TestInPlace:
     def test_with_a_gradient(self, torch, kind):
         """A residual block with an in-place activation: when the input is added, it already
         contains the result of the activation."""
-        own, theirs = both(torch, (5, 8))
+        ours, theirs = both(torch, (5, 8))
         results = []
-        for library, x in ((nn, own), (torch.nn, theirs)):
+        for library, x in ((nn, ours), (torch.nn, theirs)):
             inner = x * 2
             result = getattr(library, kind.__name__)(inplace=True).eval()(inner)
             assert result is inner
             (result * 3 + inner * inner).sum().backward()
             results.append(inner)
         close(results[0], results[1])
-        close(own.grad, theirs.grad)
+        close(ours.grad, theirs.grad)
 
     FUNCTIONS = {
         "relu_": (), "elu_": (0.5,), "leaky_relu_": (0.3,), "selu_": (), "celu_": (0.5,), "hardtanh_": (-0.5, 0.25), "threshold_": (0.1, -2.0), "rrelu_": (0.2, 0.4),
@@ -211,15 +211,15 @@ class TestInPlace:
 
     @pytest.mark.parametrize("name", FUNCTIONS)
     def test_functions(self, torch, name):
-        own, theirs = both(torch, (5, 8))
+        ours, theirs = both(torch, (5, 8))
         results = []
-        for library, x in ((F, own), (torch.nn.functional, theirs)):
+        for library, x in ((F, ours), (torch.nn.functional, theirs)):
             rows = x * 2
             assert getattr(library, name)(rows[1:3], *self.FUNCTIONS[name]).shape == (2, 8)
             (rows * rows).sum().backward()
             results.append(rows)
         close(results[0], results[1])
-        close(own.grad, theirs.grad)
+        close(ours.grad, theirs.grad)
 
     @pytest.mark.parametrize("name", FUNCTIONS)
     def test_a_tensor_that_asks_for_its_gradient_is_refused(self, name):
@@ -232,14 +232,14 @@ class TestInPlace:
         assert F.dropout(x, 0.5, True, True).equal(x) and 300 < x.eq(0).sum().item() < 700
 
 
-@pytest.mark.parametrize("kind, shape, kept", [
+@pytest.mark.parametrize("kind, shape, dropped_shape", [
     (nn.Dropout1d, (50, 40, 3), (50, 40)), (nn.Dropout1d, (2000, 3), (2000,)), (nn.Dropout2d, (50, 40, 3, 2), (50, 40)),
     (nn.Dropout3d, (50, 40, 3, 2, 2), (50, 40)), (nn.Dropout3d, (2000, 3, 2, 2), (2000,)),
 ])  # fmt: skip
-def test_dropout_of_channels(kind, shape, kept):
+def test_dropout_of_channels(kind, shape, dropped_shape):
     x = ternion.ones(shape)
     y = kind(0.25)(x)
-    each = y.reshape(*kept, -1)
+    each = y.reshape(*dropped_shape, -1)
     assert each.amax(-1).equal(each.amin(-1)) and set(np.unique(y.numpy())) == {0.0, np.float32(4 / 3)}
     assert 0.18 < y.eq(0).float().mean().item() < 0.32
     assert kind(0.25).eval()(x).equal(x)
@@ -295,13 +295,13 @@ def test_random_choices():
 
 
 def test_gradients_of_a_hard_choice_are_those_of_the_soft_one():
-    found = []
+    result = []
     for hard in (False, True):
         ternion.manual_seed(5)
         logits = ternion.tensor([0.0, 1.0, 2.0]).expand(40, 3).clone().requires_grad_()
         (F.gumbel_softmax(logits, hard=hard) * ternion.tensor([1.0, 2.0, 3.0])).sum().backward()
-        found.append(logits.grad)
-    assert found[0].abs().sum().item() > 0 and found[0].equal(found[1])
+        result.append(logits.grad)
+    assert result[0].abs().sum().item() > 0 and result[0].equal(result[1])
 
 
 class TestTransformer:
@@ -310,11 +310,11 @@ class TestTransformer:
     ])  # fmt: skip
     @pytest.mark.parametrize("masked", ["none", "padding", "mask", "causal"])
     def test_encoders_are_pytorchs(self, torch, settings, masked):
-        def made(nn):
+        def create(nn):
             layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, **settings)
             return nn.TransformerEncoder(layer, 2, nn.LayerNorm(8), enable_nested_tensor=False).double()
 
-        there, here = made(torch.nn), made(nn)
+        there, here = create(torch.nn), create(nn)
         assert list(here.state_dict()) == list(there.state_dict())
         here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
         shape = (3, 5, 8) if settings.get("batch_first") else (5, 3, 8)
@@ -328,10 +328,10 @@ class TestTransformer:
 
     @pytest.mark.parametrize("settings", [dict(), dict(batch_first=True, norm_first=True, activation="gelu", bias=False)])
     def test_encoder_and_decoder_are_pytorchs(self, torch, settings):
-        def made(nn):
+        def create(nn):
             return nn.Transformer(8, 2, 1, 2, 12, dropout=0.0, **settings).double()
 
-        there, here = made(torch.nn), made(nn)
+        there, here = create(torch.nn), create(nn)
         assert list(here.state_dict()) == list(there.state_dict())
         here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
         first = settings.get("batch_first", False)
@@ -339,9 +339,9 @@ class TestTransformer:
         hidden = torch.nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
         assert nn.Transformer.generate_square_subsequent_mask(5).tolist() == hidden.tolist()
         padding = torch.tensor([[False] * 4, [False] * 3 + [True], [False] * 2 + [True] * 2])
-        own = dict(tgt_mask=ternion.tensor(hidden.numpy()), memory_key_padding_mask=ternion.tensor(padding.numpy()))
+        ours = dict(tgt_mask=ternion.tensor(hidden.numpy()), memory_key_padding_mask=ternion.tensor(padding.numpy()))
         theirs = dict(tgt_mask=hidden, memory_key_padding_mask=torch.zeros(padding.shape, dtype=torch.float64).masked_fill(padding, -math.inf))
-        same(torch, lambda x: here(source, x, **own), lambda x: there(source_there, x, **theirs), (3, 5, 8) if first else (5, 3, 8))
+        same(torch, lambda x: here(source, x, **ours), lambda x: there(source_there, x, **theirs), (3, 5, 8) if first else (5, 3, 8))
         close(source.grad, source_there.grad)
 
     def test_causal_without_a_mask(self):
@@ -370,12 +370,12 @@ class TestInit:
         ("xavier_normal_", dict(gain=0.5)), ("trunc_normal_", dict(std=0.5, a=-0.5, b=1.0)), ("normal_", dict(mean=1.0, std=0.1)),
     ])  # fmt: skip
     def test_spreads_are_pytorchs(self, torch, name, settings):
-        own, theirs = nn.Parameter(ternion.empty(60, 20, 5)), torch.empty(60, 20, 5)
-        assert getattr(nn.init, name)(own, **settings) is own
+        ours, theirs = nn.Parameter(ternion.empty(60, 20, 5)), torch.empty(60, 20, 5)
+        assert getattr(nn.init, name)(ours, **settings) is ours
         getattr(torch.nn.init, name)(theirs, **settings)
-        assert own.std().item() == pytest.approx(theirs.std().item(), rel=0.05)
-        assert own.mean().item() == pytest.approx(theirs.mean().item(), abs=0.05 * theirs.std().item() + 0.01)
-        assert own.abs().max().item() == pytest.approx(theirs.abs().max().item(), rel=0.25)
+        assert ours.std().item() == pytest.approx(theirs.std().item(), rel=0.05)
+        assert ours.mean().item() == pytest.approx(theirs.mean().item(), abs=0.05 * theirs.std().item() + 0.01)
+        assert ours.abs().max().item() == pytest.approx(theirs.abs().max().item(), rel=0.25)
 
     @pytest.mark.parametrize("shape", [(4, 7), (7, 4), (4, 2, 3)])
     def test_orthogonal(self, shape):
@@ -388,7 +388,7 @@ class TestInit:
         ternion.manual_seed(1)
         assert nn.init.orthogonal_(ternion.empty(shape)).equal(again)
 
-    def test_places(self, torch):
+    def test_values_at_indices(self, torch):
         for shape, groups in [((4, 3, 3), 1), ((4, 2, 3, 3), 2)]:
             assert nn.init.dirac_(ternion.ones(shape), groups).tolist() == torch.nn.init.dirac_(torch.ones(shape), groups).tolist()
         assert nn.init.eye_(ternion.ones(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
@@ -396,13 +396,13 @@ class TestInit:
         assert nn.init.ones_(nn.Parameter(ternion.zeros(2))).tolist() == [1, 1] and nn.init.constant_(ternion.zeros(1), 3).tolist() == [3]
 
     def test_refused(self):
-        for call, kind, told in [
+        for call, kind, message in [
             (lambda: nn.init.xavier_uniform_(ternion.ones(3)), ValueError, "xavier_uniform_: a tensor of shape \\(3,\\), expected at least 2 axes"),
             (lambda: nn.init.kaiming_normal_(ternion.ones(3, 3), mode="both"), ValueError, "mode 'both'"),
             (lambda: nn.init.eye_(ternion.ones(3)), ValueError, "expected 2 axes"),
             (lambda: nn.init.orthogonal_([1.0]), TypeError, "orthogonal_: tensor of type list"),
         ]:
-            with pytest.raises(kind, match=told):
+            with pytest.raises(kind, match=message):
                 call()
 
 
@@ -451,9 +451,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("number", range(len(REFUSED)))
-def test_wrong_arguments_are_told(number):
-    call, kind, told = REFUSED[number]
-    with pytest.raises(kind, match=told):
+def test_wrong_arguments_are_reported(number):
+    call, kind, message = REFUSED[number]
+    with pytest.raises(kind, match=message):
         call()
 
 

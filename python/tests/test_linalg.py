@@ -5,7 +5,7 @@ import inspect
 
 import numpy as np
 import pytest
-from beside_pytorch import close, pair, torch_of
+from pytorch_reference import close, pair, torch_of
 
 import ternion
 from ternion import linalg
@@ -24,11 +24,11 @@ def t(values, dtype=None):
     return ternion.tensor(values, dtype=dtype)
 
 
-def same(found, wanted, tolerance=1e-12):
-    found = found.detach().numpy()
-    wanted = np.asarray(wanted)
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+def same(actual, expected, tolerance=1e-12):
+    actual = actual.detach().numpy()
+    expected = np.asarray(expected)
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 class TestBesideNumPy:
@@ -57,9 +57,9 @@ class TestBesideNumPy:
         x, k = t(a), min(shape[-2:])
         for full in (True, False):
             u, s, vh = linalg.svd(x, full_matrices=full)
-            wanted = np.linalg.svd(a, full_matrices=full)
-            assert [part.shape for part in (u, s, vh)] == [part.shape for part in wanted]
-            same(s, wanted[1])
+            expected = np.linalg.svd(a, full_matrices=full)
+            assert [part.shape for part in (u, s, vh)] == [part.shape for part in expected]
+            same(s, expected[1])
             same((u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :], a)
             same(u.mT @ u, np.broadcast_to(np.eye(u.shape[-1]), u.mT.shape[:-1] + u.shape[-1:]))
         for mode in ("reduced", "complete"):
@@ -95,27 +95,27 @@ class TestBesideNumPy:
         for scale in (1e30, 1e-30):
             x = t([3 * scale, -4 * scale], "float32")
             for order in (2, 3, 5.5):
-                wanted = scale * np.linalg.norm([3.0, 4.0], order)
-                same(linalg.vector_norm(x, order) / scale, wanted / scale, 1e-6)
+                expected = scale * np.linalg.norm([3.0, 4.0], order)
+                same(linalg.vector_norm(x, order) / scale, expected / scale, 1e-6)
                 if order != 2:
-                    same(ternion.norm(x, order) / scale, wanted / scale, 1e-6)
+                    same(ternion.norm(x, order) / scale, expected / scale, 1e-6)
 
     @pytest.mark.parametrize("shapes", [((5, 3), (5, 2)), ((3, 5), (3, 2)), ((4, 3), (4,)), ((2, 4, 3), (2, 4, 1))])
     def test_least_squares(self, shapes):
         a, b = (drawn(*shapes[0]), np.random.default_rng(1).uniform(-1, 1, shapes[1]))
-        found = linalg.lstsq(t(a), t(b), driver="gelsd")
-        wanted = np.linalg.pinv(a) @ b
-        same(found.solution, wanted)
-        same(found.rank, np.linalg.matrix_rank(a))
-        same(found.singular_values, np.linalg.svd(a, compute_uv=False))
+        actual = linalg.lstsq(t(a), t(b), driver="gelsd")
+        expected = np.linalg.pinv(a) @ b
+        same(actual.solution, expected)
+        same(actual.rank, np.linalg.matrix_rank(a))
+        same(actual.singular_values, np.linalg.svd(a, compute_uv=False))
         if a.shape[-2] > a.shape[-1]:
-            same(found.residuals, ((a @ wanted - b) ** 2).sum(-2 if b.ndim == a.ndim else -1))
+            same(actual.residuals, ((a @ expected - b) ** 2).sum(-2 if b.ndim == a.ndim else -1))
 
     def test_of_a_deficient_rank(self):
         a = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
-        found = linalg.lstsq(t(a), t(np.ones((3, 1))), driver="gelss")
-        same(found.solution, np.linalg.pinv(a) @ np.ones((3, 1)))
-        assert found.residuals.shape == (0,) and found.rank.item() == 1
+        result = linalg.lstsq(t(a), t(np.ones((3, 1))), driver="gelss")
+        same(result.solution, np.linalg.pinv(a) @ np.ones((3, 1)))
+        assert result.residuals.shape == (0,) and result.rank.item() == 1
         assert linalg.matrix_rank(t(a), tol=100.0).item() == 0 and linalg.matrix_rank(t(np.diag([3.0, 1.0])), rtol=0.5).item() == 1
         same(linalg.pinv(t(np.diag([3.0, 1.0])), rcond=0.5), np.diag([1 / 3, 0.0]))
         same(linalg.pinv(t(np.diag([3.0, -1.0])), hermitian=True), np.diag([1 / 3, -1.0]))
@@ -143,11 +143,11 @@ class TestBesideNumPy:
         assert linalg.vander(t([2, 3]), N=4).tolist() == [[1, 2, 4, 8], [1, 3, 9, 27]] and ternion.vander(t([2, 3]), 0).shape == (2, 0)
         same(linalg.matmul(t(a), t(b)), a @ b)
         same(linalg.diagonal(t(np.stack([c, c])), offset=1), np.stack([np.diagonal(c, 1)] * 2))
-        whole = np.array([[1, 2], [3, 4]])
-        assert ternion.matrix_power(t(whole), 5).tolist() == np.linalg.matrix_power(whole, 5).tolist()
-        assert t(whole).matrix_power(0).tolist() == [[1, 0], [0, 1]] and t(whole).matrix_power(1).tolist() == whole.tolist()
+        integers = np.array([[1, 2], [3, 4]])
+        assert ternion.matrix_power(t(integers), 5).tolist() == np.linalg.matrix_power(integers, 5).tolist()
+        assert t(integers).matrix_power(0).tolist() == [[1, 0], [0, 1]] and t(integers).matrix_power(1).tolist() == integers.tolist()
 
-    def test_halves_where_nothing_is_decomposed(self):
+    def test_half_precision_where_nothing_is_decomposed(self):
         for dtype in ("float16", "bfloat16"):
             x = t([[3.0, 4.0], [0.0, 1.0]], dtype)
             assert linalg.vector_norm(x, dim=1).tolist() == [5.0, 1.0] and linalg.matrix_norm(x, 1).item() == 5.0
@@ -259,14 +259,14 @@ class TestRefused:
         assert linalg.cholesky_ex(s).info.tolist() == [2, 0] and linalg.cholesky_ex(s).info.dtype == ternion.int32
         assert linalg.lu_factor_ex(s).info.tolist() == [2, 0]
 
-    @pytest.mark.parametrize("found", [
+    @pytest.mark.parametrize("result", [
         lambda x: ternion.lu(x, get_infos=True), lambda x: ternion.lu(x, True, True), lambda x: x.lu(get_infos=True), lambda x: x.lu(True, True),
     ])  # fmt: skip
-    def test_lu_names_what_it_tells(self, found):
+    def test_lu_names_what_it_tells(self, result):
         singular = t([[1.0, 2.0], [2.0, 4.0]])
-        made = found(singular)
-        assert made._fields == ("LU", "pivots", "info") and made.info.item() == 2
-        assert made.LU.tolist() == made[0].tolist() and made.pivots.tolist() == [2, 2]
+        factors = result(singular)
+        assert factors._fields == ("LU", "pivots", "info") and factors.info.item() == 2
+        assert factors.LU.tolist() == factors[0].tolist() and factors.pivots.tolist() == [2, 2]
         assert len(ternion.lu(singular)) == 2
 
 
@@ -301,11 +301,11 @@ class TestBesidePyTorch:
         """.strip().splitlines()])  # fmt: skip
     def test_names_and_shapes_of_results(self, name, call):
         torch = torch_of()
-        found = []
+        result = []
         for module, tensor in ((linalg, lambda a: t(a)), (torch.linalg, lambda a: torch.tensor(a))):
             a = np.random.default_rng(5).uniform(-1, 1, (4, 4)) + 4 * np.eye(4)
-            found.append(eval(call, {"f": getattr(module, name), "x": tensor(a), "b": tensor(a[:, :1])}))
-        ours, theirs = found
+            result.append(eval(call, {"f": getattr(module, name), "x": tensor(a), "b": tensor(a[:, :1])}))
+        ours, theirs = result
         if isinstance(ours, tuple):
             fields = [field for field in dir(theirs) if field in ours._fields]
             assert sorted(fields) == sorted(ours._fields) and len(ours) == len(theirs)
@@ -364,10 +364,10 @@ class TestBesidePyTorch:
     def test_gradients_of_batches(self):
         torch = torch_of()
         for name in ("det", "inv", "svdvals", "pinv", "matrix_exp", "matrix_norm", "cond"):
-            own, theirs = pair(torch, 2, 3, 3)
-            for module, x in ((linalg, own), (torch.linalg, theirs)):
+            ours, theirs = pair(torch, 2, 3, 3)
+            for module, x in ((linalg, ours), (torch.linalg, theirs)):
                 getattr(module, name)(x).square().sum().backward()
-            np.testing.assert_allclose(own.grad.numpy(), theirs.grad.numpy(), rtol=1e-7, atol=1e-7 * float(theirs.grad.abs().max()))
+            np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-7, atol=1e-7 * float(theirs.grad.abs().max()))
 
 
 def test_every_function_is_documented():

@@ -25,18 +25,18 @@ def chunked(x, weight, bias, target, class_weights=None, **options):
     return F.linear_cross_entropy(x, weight, target, linear_bias=bias, weight=class_weights, **options)
 
 
-def answers(f, given, target, *more, **options):
+def answers(f, inputs, target, *rest, **options):
     """Returns a loss and the gradients of its inputs. For several losses, the gradients are those
     of a weighted sum."""
-    leaves = [tensor.detach().requires_grad_() for tensor in given]
-    loss = f(*leaves, target, *more, **options)
+    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+    loss = f(*leaves, target, *rest, **options)
     weighed = loss if loss.ndim == 0 else (loss * ternion.arange(1, loss.numel() + 1).to(loss.dtype).reshape(loss.shape)).sum()
     (3 * weighed).backward()
     return [loss.detach(), *(leaf.grad for leaf in leaves)]
 
 
-def assert_close(found, expected, tolerance):
-    for own, right in zip(found, expected):
+def assert_close(actual, expected, tolerance):
+    for own, right in zip(actual, expected):
         assert own.shape == right.shape
         assert (own.double() - right.double()).abs().max().item() <= tolerance * max(1.0, right.double().abs().max().item())
 
@@ -50,43 +50,43 @@ def assert_close(found, expected, tolerance):
 )  # fmt: skip
 def test_it_is_cross_entropy_of_linear(options, chunk_rows):
     for labels in (LABELS, [label if label >= 0 else options.get("ignore_index", label) for label in IGNORING]):
-        given, target = parameters(ternion.float64), ternion.tensor(labels)
-        expected = answers(composed, given, target, **options)
-        assert_close(answers(chunked, given, target, chunk_rows=chunk_rows, **options), expected, 1e-12)
+        inputs, target = parameters(ternion.float64), ternion.tensor(labels)
+        expected = answers(composed, inputs, target, **options)
+        assert_close(answers(chunked, inputs, target, chunk_rows=chunk_rows, **options), expected, 1e-12)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_of_classes_and_probabilities(reduction):
-    given, class_weights = parameters(ternion.float64), ternion.linspace(0.5, 2.0, CLASSES).double()
+    inputs, class_weights = parameters(ternion.float64), ternion.linspace(0.5, 2.0, CLASSES).double()
     probabilities = ternion.randn(ROWS, CLASSES).double().softmax(1)
     for target in (ternion.tensor(IGNORING), probabilities):
-        expected = answers(composed, given, target, class_weights, reduction=reduction)
-        assert_close(answers(chunked, given, target, class_weights, reduction=reduction, chunk_rows=4), expected, 1e-12)
+        expected = answers(composed, inputs, target, class_weights, reduction=reduction)
+        assert_close(answers(chunked, inputs, target, class_weights, reduction=reduction, chunk_rows=4), expected, 1e-12)
 
 
 @pytest.mark.parametrize("dtype", [ternion.float32, ternion.bfloat16, ternion.float16])
 def test_lower_precision(dtype):
-    given, target = parameters(dtype), ternion.tensor(IGNORING)
-    found = answers(chunked, given, target, chunk_rows=4)
-    assert [tensor.dtype for tensor in found] == [dtype] * 4
+    inputs, target = parameters(dtype), ternion.tensor(IGNORING)
+    result = answers(chunked, inputs, target, chunk_rows=4)
+    assert [tensor.dtype for tensor in result] == [dtype] * 4
     # bf16 has eight significant bits, and there are a few roundings.
     tolerance = {ternion.float32: 1e-6, ternion.float16: 2e-3, ternion.bfloat16: 1.6e-2}[dtype]
-    assert_close(found, answers(composed, [tensor.double() for tensor in given], target), tolerance)
+    assert_close(result, answers(composed, [tensor.double() for tensor in inputs], target), tolerance)
 
 
 def test_inside_autocast():
-    given, target = parameters(ternion.float32), ternion.tensor(IGNORING)
+    inputs, target = parameters(ternion.float32), ternion.tensor(IGNORING)
     with ternion.amp.autocast("cpu", ternion.bfloat16):
-        found = answers(chunked, given, target, chunk_rows=4)
-    assert [tensor.dtype for tensor in found] == [ternion.float32] * 4
-    assert_close(found, answers(composed, given, target), 1.6e-2)
+        result = answers(chunked, inputs, target, chunk_rows=4)
+    assert [tensor.dtype for tensor in result] == [ternion.float32] * 4
+    assert_close(result, answers(composed, inputs, target), 1.6e-2)
 
 
 def test_tokens_of_several_sequences_and_of_none():
     x, weight, _ = parameters(ternion.float64)
     target = ternion.tensor(LABELS[:10], dtype=ternion.uint8)
-    whole = F.linear_cross_entropy(x[:10], weight, target)
-    assert F.linear_cross_entropy(x[:10].reshape(2, 5, WIDTH), weight, target.reshape(2, 5)).item() == pytest.approx(whole.item())
+    full = F.linear_cross_entropy(x[:10], weight, target)
+    assert F.linear_cross_entropy(x[:10].reshape(2, 5, WIDTH), weight, target.reshape(2, 5)).item() == pytest.approx(full.item())
     assert F.linear_cross_entropy(x[:10].reshape(2, 5, WIDTH), weight, target.reshape(2, 5), reduction="none").shape == (2, 5)
     assert F.linear_cross_entropy(x[0], weight, target[0].long()).item() == pytest.approx(composed(x[:1], weight, None, target[:1]).item())
 
@@ -97,10 +97,10 @@ def test_without_gradients_and_of_a_frozen_layer():
     loss = F.linear_cross_entropy(x.detach(), weight.detach(), target, linear_bias=bias.detach(), chunk_rows=3)
     assert not loss.requires_grad and loss.item() == pytest.approx(composed(x, weight, bias, target).item())
     F.linear_cross_entropy(x, weight.detach(), target, linear_bias=bias.detach(), chunk_rows=3).backward()
-    found = x.grad.clone()
+    result = x.grad.clone()
     x.grad = None
     composed(x, weight.detach(), bias.detach(), target).backward()
-    assert_close([found], [x.grad], 1e-12)
+    assert_close([result], [x.grad], 1e-12)
     assert weight.grad is None and bias.grad is None
 
 

@@ -113,14 +113,14 @@ class TestOrders:
             assert list(sampler) == expected and len(sampler) == len(expected)
 
     def test_refused(self):
-        for call, kind, told in [
+        for call, kind, message in [
             (lambda: RandomSampler(range(3), num_samples=0), ValueError, "num_samples 0"),
             (lambda: RandomSampler(range(3), generator="a"), TypeError, "a generator of type str, expected a seed, a ternion.Generator or a random.Random"),
             (lambda: BatchSampler([1], 0, False), ValueError, "batch_size 0"),
             (lambda: WeightedRandomSampler([1, 0], 2, replacement=False), ValueError, "num_samples 2 of 1 that can come"),
             (lambda: WeightedRandomSampler([-1, 2], 2), ValueError, "expected finite ones of at least 0"),
         ]:
-            with pytest.raises(kind, match=told):
+            with pytest.raises(kind, match=message):
                 call()
 
 
@@ -155,12 +155,12 @@ def test_batches_are_made_as_by_pytorch(name):
     assert plain(default_convert(EXAMPLES[name])) == plain(torch.utils.data.default_convert(EXAMPLES[name]))
 
 
-def test_what_makes_no_batch_is_told():
-    for examples, kind, told in [
+def test_what_makes_no_batch_is_reported():
+    for examples, kind, message in [
         ([object()], TypeError, "examples of type object"), ([(1,), (1, 2)], ValueError, "examples of \\[1, 2\\] parts"), ([], ValueError, "no examples"),
         ([np.array(["a"])], TypeError, "an array of <U1"), ([ternion.ones(2), ternion.ones(3)], ValueError, "stack"),
     ]:  # fmt: skip
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             default_collate(examples)
 
 
@@ -203,22 +203,22 @@ class TestLoader:
         assert [label.item() for _, label in part] == [train.labels[number].item() for number in part.indices]
 
     def test_threads(self):
-        told, seen = [], set()
+        started, thread_names = [], set()
 
         class Slow(Squares):
             def __getitem__(self, index):
-                seen.add(threading.current_thread().name)
+                thread_names.add(threading.current_thread().name)
                 time.sleep(0.002 * (index % 3))
                 if index == 9:
                     raise KeyError("nine")
                 return super().__getitem__(index)
 
-        loader = DataLoader(Slow(), 1, num_workers=3, worker_init_fn=told.append)
+        loader = DataLoader(Slow(), 1, num_workers=3, worker_init_fn=started.append)
         iterator = iter(loader)
         assert [next(iterator)[1].item() for _ in range(9)] == [number**2 for number in range(9)]
         with pytest.raises(KeyError, match="nine"):
             next(iterator)
-        assert sorted(told) == [0, 1, 2] and threading.current_thread().name not in seen
+        assert sorted(started) == [0, 1, 2] and threading.current_thread().name not in thread_names
         with pytest.raises(RuntimeError, match="no batch after 0.01 seconds"):
             next(iter(DataLoader([0], collate_fn=lambda _: time.sleep(0.05), num_workers=1, timeout=0.01)))
         before = threading.active_count()
@@ -226,7 +226,7 @@ class TestLoader:
         assert threading.active_count() <= before
 
     def test_refused(self):
-        for call, kind, told in [
+        for call, kind, message in [
             (lambda: DataLoader(Squares(), 0), ValueError, "batch_size 0"),
             (lambda: DataLoader(Squares(), shuffle=True, sampler=[1]), ValueError, "sampler and shuffle"),
             (lambda: DataLoader(Squares(), 3, batch_sampler=[[1]]), ValueError, "batch_sampler beside batch_size"),
@@ -238,7 +238,7 @@ class TestLoader:
             (lambda: DataLoader(Squares(), prefetch_factor=2), ValueError, "prefetch_factor 2"),
             (lambda: DataLoader(3), TypeError, "a data set of type int"),
         ]:
-            with pytest.raises(kind, match=told):
+            with pytest.raises(kind, match=message):
                 call()
 
 
@@ -255,9 +255,9 @@ def test_sequences_are_padded_as_by_pytorch(settings):
         assert all(one.equal(other) for one, other in zip(back, sequences))
 
 
-def test_sequences_that_make_no_batch_are_told():
-    for sequences, told in [([], "pad_sequence: expected at least one tensor"), ([ternion.ones(2, 3), ternion.ones(2, 4)], "expected some that differ in the first axis alone")]:
-        with pytest.raises(ValueError, match=told):
+def test_sequences_that_make_no_batch_are_reported():
+    for sequences, message in [([], "pad_sequence: expected at least one tensor"), ([ternion.ones(2, 3), ternion.ones(2, 4)], "expected some that differ in the first axis alone")]:
+        with pytest.raises(ValueError, match=message):
             nn.utils.rnn.pad_sequence(sequences)
     with pytest.raises(ValueError, match="padding_side 'top'"):
         nn.utils.rnn.pad_sequence([ternion.ones(2)], padding_side="top")
@@ -289,15 +289,15 @@ def test_kinds_of_examples_are_said_in_brackets():
 def test_a_thread_knows_which_one_it_is():
     class Asking(Dataset):
         def __getitem__(self, index):
-            told = get_worker_info()
-            return told.id, told.num_workers, told.dataset is self
+            info = get_worker_info()
+            return info.id, info.num_workers, info.dataset is self
 
         def __len__(self):
             return 8
 
     assert get_worker_info() is None
-    told = [row for batch in DataLoader(Asking(), num_workers=2, collate_fn=list) for row in batch]
-    assert {row[0] for row in told} <= {0, 1} and {row[1:] for row in told} == {(2, True)}
+    rows = [row for batch in DataLoader(Asking(), num_workers=2, collate_fn=list) for row in batch]
+    assert {row[0] for row in rows} <= {0, 1} and {row[1:] for row in rows} == {(2, True)}
     assert get_worker_info() is None
 
 

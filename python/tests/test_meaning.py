@@ -10,7 +10,7 @@ import pytest
 import ternion
 from ternion import nn
 
-from beside_pytorch import torch_of
+from pytorch_reference import torch_of
 
 F = nn.functional
 
@@ -106,8 +106,8 @@ def test_targets_of_hinge_embedding_that_are_neither_count_both_ways():
 
 def test_targets_of_cosine_embedding_that_are_neither_count_nothing():
     x = ternion.tensor([[1.0, 0.0]] * 3)
-    found = F.cosine_embedding_loss(x, x, ternion.tensor([1.0, -1.0, 0.0]), reduction="none")
-    assert found.tolist() == pytest.approx([0.0, 1.0, 0.0])
+    result = F.cosine_embedding_loss(x, x, ternion.tensor([1.0, -1.0, 0.0]), reduction="none")
+    assert result.tolist() == pytest.approx([0.0, 1.0, 0.0])
 
 
 MARGINS = {
@@ -147,23 +147,23 @@ def test_a_causal_query_sees_keys_from_the_first_on(queries, keys, masked):
     ternion.manual_seed(0)
     q, k, v = ternion.randn(2, queries, 8, dtype=ternion.float64), ternion.randn(2, keys, 8, dtype=ternion.float64), ternion.randn(2, keys, 5, dtype=ternion.float64)
     mask = {"": None, "bool": ternion.rand(queries, keys) > 0.3, "float": ternion.randn(queries, keys, dtype=ternion.float64)}[masked]
-    found = F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
+    actual = F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
     for batch in range(2):
         for i in range(queries):
             scores = [(q[batch, i] * k[batch, j]).sum().item() / math.sqrt(8) for j in range(keys)]
             if masked == "float":
                 scores = [score + mask[i, j].item() for j, score in enumerate(scores)]
-            seen = [j for j in range(keys) if j <= i and (masked != "bool" or mask[i, j].item())]
-            weights = [math.exp(scores[j]) for j in seen]
-            expected = sum((w * v[batch, j] for w, j in zip(weights, seen)), ternion.zeros(5, dtype=ternion.float64)) / max(sum(weights), 1e-300)
-            assert found[batch, i].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+            visible = [j for j in range(keys) if j <= i and (masked != "bool" or mask[i, j].item())]
+            weights = [math.exp(scores[j]) for j in visible]
+            expected = sum((w * v[batch, j] for w, j in zip(weights, visible)), ternion.zeros(5, dtype=ternion.float64)) / max(sum(weights), 1e-300)
+            assert actual[batch, i].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
 
 
 def test_attention_of_operands_with_other_numbers_of_axes():
     q, k, v = ternion.randn(4, 3, 8), ternion.randn(2, 4, 6, 8), ternion.randn(2, 4, 6, 5)
-    found = F.scaled_dot_product_attention(q, k, v)
-    assert found.shape == (2, 4, 3, 5)
-    assert ternion.allclose(found, F.scaled_dot_product_attention(q.expand(2, 4, 3, 8), k, v))
+    result = F.scaled_dot_product_attention(q, k, v)
+    assert result.shape == (2, 4, 3, 5)
+    assert ternion.allclose(result, F.scaled_dot_product_attention(q.expand(2, 4, 3, 8), k, v))
 
 
 def blind_rows():
@@ -246,31 +246,31 @@ def test_weights_of_elements_are_pytorchs(weight, reduction):
     """Losses have the dtype of the first input, float32, whatever the dtype of the weights."""
     torch = torch_of()
     for dtype in ("float32", "float64", "int64"):
-        found = []
+        result = []
         for library in (ternion, torch):
             x = library.linspace(-2, 2, 15).reshape(5, 3).requires_grad_()
             weights = library.ones(weight) * 3 - library.arange(3.0)[: (weight or (1,))[-1]].reshape((-1,) if weight else ())
             weights = weights.to(getattr(library, dtype))
             loss = library.nn.functional.binary_cross_entropy_with_logits(x, x.detach().sigmoid(), weights, reduction=reduction, pos_weight=library.tensor([1.0, 2.0, 3.0]))
             loss.sum().backward()
-            found.append((str(loss.dtype).rpartition(".")[2], loss.tolist(), x.grad.tolist()))
-        assert found[0][0] == found[1][0]
-        np.testing.assert_allclose(np.array(found[0][1]), np.array(found[1][1]), rtol=2e-6)
-        np.testing.assert_allclose(np.array(found[0][2]), np.array(found[1][2]), rtol=2e-6, atol=1e-6)
+            result.append((str(loss.dtype).rpartition(".")[2], loss.tolist(), x.grad.tolist()))
+        assert result[0][0] == result[1][0]
+        np.testing.assert_allclose(np.array(result[0][1]), np.array(result[1][1]), rtol=2e-6)
+        np.testing.assert_allclose(np.array(result[0][2]), np.array(result[1][2]), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["any", "all"])
-def test_truth_of_bytes_is_bytes(name):
+def test_logical_not_of_bytes_is_bytes(name):
     torch = torch_of()
     for arguments in ((), (0,), ((0, 1), True), ((),)):
         for dtype in ("uint8", "int8", "int64", "float32", "bool", "uint16"):
-            own, theirs = (getattr(m.tensor([[1, 0], [2, 3]]).to(getattr(m, dtype)), name)(*arguments) for m in (ternion, torch))
-            assert own.tolist() == theirs.tolist() and str(own.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2]
+            ours, theirs = (getattr(m.tensor([[1, 0], [2, 3]]).to(getattr(m, dtype)), name)(*arguments) for m in (ternion, torch))
+            assert ours.tolist() == theirs.tolist() and str(ours.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2]
 
 
-def test_covariances_of_whole_numbers_have_the_dtype_of_their_weights():
+def test_covariances_of_integers_have_the_dtype_of_their_weights():
     torch = torch_of()
     for dtype in ("int64", "int32", "float32", "float16"):
         for weights in ("float16", "bfloat16", "float32", "float64"):
-            found = [m.cov(m.tensor([[1, 2, 5], [0, 3, 1]]).to(getattr(m, dtype)), aweights=m.ones(3).to(getattr(m, weights))).dtype for m in (ternion, torch)]
-            assert str(found[0]).rpartition(".")[2] == str(found[1]).rpartition(".")[2], (dtype, weights)
+            result = [m.cov(m.tensor([[1, 2, 5], [0, 3, 1]]).to(getattr(m, dtype)), aweights=m.ones(3).to(getattr(m, weights))).dtype for m in (ternion, torch)]
+            assert str(result[0]).rpartition(".")[2] == str(result[1]).rpartition(".")[2], (dtype, weights)

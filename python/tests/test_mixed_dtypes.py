@@ -5,7 +5,7 @@ import itertools
 import warnings
 
 import pytest
-from beside_pytorch import torch_of
+from pytorch_reference import torch_of
 
 import ternion
 
@@ -75,36 +75,36 @@ def dtype_of(x):
     return str(x.dtype).split(".")[1]
 
 
-def made(module, dtype):
+def converter(module, dtype):
     return lambda values: module.tensor(values).to(getattr(module, dtype))
 
 
-def answers(module, call, dtypes, **more):
+def answers(module, call, dtypes, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return call(module.nn.functional, *(made(module, dtype) for dtype in dtypes), **more)
+        return call(module.nn.functional, *(converter(module, dtype) for dtype in dtypes), **options)
 
 
-def compared(name, call, **more):
+def compared(name, call, **options):
     """Returns the number of dtype pairs that PyTorch accepts. For each of them, Ternion must return
     the same dtype and values."""
     torch, count = torch_of(), 0
     for dtypes in itertools.product(DTYPES, DTYPES):
         try:
-            expected = answers(torch, call, dtypes, **more)
+            expected = answers(torch, call, dtypes, **options)
         except (RuntimeError, ValueError, TypeError):
             continue
         count += 1
         if name in REFUSED and dtypes[0] in WHOLE and (dtypes[1] in WHOLE or name == "hinge_embedding_loss"):
             with pytest.raises(TypeError, match="expected a floating dtype"):
-                answers(ternion, call, dtypes, **more)
+                answers(ternion, call, dtypes, **options)
             continue
-        found = answers(ternion, call, dtypes, **more)
-        assert dtype_of(found) == dtype_of(expected), (name, dtypes)
+        actual = answers(ternion, call, dtypes, **options)
+        assert dtype_of(actual) == dtype_of(expected), (name, dtypes)
         # Where PyTorch computes a part in half precision, or integers in float32, Ternion rounds
         # once.
         tolerance = max(TOLERANCES.get(dtype, TOLERANCES["float32"]) for dtype in (*dtypes, dtype_of(expected)))
-        assert torch.allclose(torch.tensor(found.double().tolist()), torch.tensor(expected.double().tolist()), tolerance, tolerance), (name, dtypes)
+        assert torch.allclose(torch.tensor(actual.double().tolist()), torch.tensor(expected.double().tolist()), tolerance, tolerance), (name, dtypes)
     return count
 
 
@@ -125,25 +125,25 @@ def test_distances_norms_and_attention(name):
 def test_cross_entropy_of_probabilities(dtype, target):
     """One-hot targets from NumPy are float64."""
     torch = torch_of()
-    for more in (dict(), dict(label_smoothing=0.1), dict(reduction="sum")):
-        found, expected = (answers(T, lambda F, p, q: F.cross_entropy(p(A), q(SHARES), **more), (dtype, target)) for T in (ternion, torch))
-        assert dtype_of(found) == dtype_of(expected) and abs(found.item() - expected.item()) <= 3e-2 * abs(expected.item())
+    for options in (dict(), dict(label_smoothing=0.1), dict(reduction="sum")):
+        actual, expected = (answers(T, lambda F, p, q: F.cross_entropy(p(A), q(SHARES), **options), (dtype, target)) for T in (ternion, torch))
+        assert dtype_of(actual) == dtype_of(expected) and abs(actual.item() - expected.item()) <= 3e-2 * abs(expected.item())
 
 
 @pytest.mark.parametrize("function", ["trapezoid", "cumulative_trapezoid"])
 def test_areas(function):
     torch = torch_of()
     for dtypes in itertools.product(DTYPES[:-1], DTYPES[:-1]):
-        found, expected = (getattr(T, function)(made(T, dtypes[0])(A), made(T, dtypes[1])([1.0, 2, 4])) for T in (ternion, torch))
-        assert dtype_of(found) == dtype_of(expected) and found.double().tolist() == expected.double().tolist(), dtypes
+        actual, expected = (getattr(T, function)(converter(T, dtypes[0])(A), converter(T, dtypes[1])([1.0, 2, 4])) for T in (ternion, torch))
+        assert dtype_of(actual) == dtype_of(expected) and actual.double().tolist() == expected.double().tolist(), dtypes
 
 
 @pytest.mark.parametrize("name", ["huber_loss", "soft_margin_loss", "hinge_embedding_loss"])
 def test_gradients_that_pytorch_refuses(name):
     x = ternion.tensor(A, requires_grad=True)
-    LOSSES[name](ternion.nn.functional, lambda values: x, made(ternion, "float64")).backward()
+    LOSSES[name](ternion.nn.functional, lambda values: x, converter(ternion, "float64")).backward()
     y = ternion.tensor(A, requires_grad=True)
-    LOSSES[name](ternion.nn.functional, lambda values: y, made(ternion, "float32")).backward()
+    LOSSES[name](ternion.nn.functional, lambda values: y, converter(ternion, "float32")).backward()
     assert x.grad.dtype == ternion.float32 and x.grad.sub(y.grad).abs().max().item() < 1e-6
 
 
@@ -158,7 +158,7 @@ def test_gradients_have_the_dtype_of_their_tensor(name):
             leaves.append(T.tensor(values, requires_grad=True))
             return leaves[-1]
 
-        LOSSES[name](T.nn.functional, leaf, made(T, "float64")).backward()
+        LOSSES[name](T.nn.functional, leaf, converter(T, "float64")).backward()
         gradients.append(leaves[0].grad)
     assert dtype_of(gradients[0]) == "float32" and torch.allclose(torch.tensor(gradients[0].tolist()), gradients[1], 1e-5, 1e-6)
 
@@ -167,23 +167,23 @@ def test_running_statistics_follow_in_their_own_dtype():
     torch = torch_of()
     results = []
     for T in (ternion, torch):
-        mean, var, x = T.zeros(3), T.ones(3), made(T, "bfloat16")(ROWS)
+        mean, var, x = T.zeros(3), T.ones(3), converter(T, "bfloat16")(ROWS)
         y = T.nn.functional.batch_norm(x, mean, var, T.ones(3) * 1.5, T.ones(3), True)
         results.append((mean.tolist(), var.tolist(), dtype_of(y)))
     assert results[0][2] == results[1][2] == "bfloat16"
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-5) and results[0][1] == pytest.approx(results[1][1], rel=1e-5)
 
 
-def test_whole_numbers_that_are_cut_off_there():
+def test_integers_that_are_cut_off_there():
     """PyTorch truncates the mean of squares of integers to an integer."""
     with pytest.raises(TypeError, match="local_response_norm: input is int64, expected a floating dtype"):
         ternion.nn.functional.local_response_norm(ternion.ones(1, 2, 3).long(), 2)
 
 
 @pytest.mark.parametrize("call", [lambda T: T.nn.functional.hardshrink(T.tensor([1, 2, 0])), lambda T: T.nn.Hardshrink()(T.tensor([1, 2, 0])), lambda T: T.logcumsumexp(T.tensor([1, 2, 0]), 0)])
-def test_functions_of_floats_of_whole_numbers(call):
-    found = call(ternion)
-    assert found.dtype == ternion.float32 and found.tolist() == call_of_floats(call).tolist()
+def test_functions_of_floats_of_integers(call):
+    result = call(ternion)
+    assert result.dtype == ternion.float32 and result.tolist() == call_of_floats(call).tolist()
 
 
 def call_of_floats(call):
@@ -193,7 +193,7 @@ def call_of_floats(call):
     return call(Floats)
 
 
-def test_truth_values():
+def test_bools():
     torch = torch_of()
     for T in (torch, ternion):
         x, y = T.tensor([True, False, True]), T.tensor([False, False, True])

@@ -41,14 +41,14 @@ WORDS = np.array(["inner", "outer"])[RING]
 def test_labels_of_every_kind(labels):
     model = quiet(2, 32, 2, epochs=40).fit(X, labels)
     plain = np.ravel(labels.numpy() if isinstance(labels, ternion.Tensor) else labels)
-    found = model.predict(X)
-    assert found.dtype == plain.dtype and found.shape == (120,)
-    assert (found == plain).mean() > 0.95 and model.score(X, labels) == (found == plain).mean()
+    result = model.predict(X)
+    assert result.dtype == plain.dtype and result.shape == (120,)
+    assert (result == plain).mean() > 0.95 and model.score(X, labels) == (result == plain).mean()
     assert list(model.classes_) == sorted(set(plain.tolist()))
-    assert (model.classes_[model.predict_proba(X).argmax(1)] == found).all()
+    assert (model.classes_[model.predict_proba(X).argmax(1)] == result).all()
 
 
-def test_whole_numbers_below_the_outputs_are_places():
+def test_integers_below_the_outputs_are_indices():
     """So that a subset of the digits trains the same outputs as all of them."""
     model = quiet(2, 8, 5).fit(X, RING + 2, validation_data=(X, RING + 1))
     assert model.classes_.tolist() == [0, 1, 2, 3, 4] and model.predict_proba(X).shape == (120, 5)
@@ -57,7 +57,7 @@ def test_whole_numbers_below_the_outputs_are_places():
 
 
 @pytest.mark.parametrize(
-    "widths, labels, told",
+    "widths, labels, message",
     [
         ((2, 2), np.array(["a", "b", "c"] * 40), "3 different labels ('a', 'b', 'c'), but the model has 2 outputs"),
         ((2, 1), RING, "the model has 1 output; values are numbers with a point, or task='regression'"),
@@ -69,10 +69,10 @@ def test_whole_numbers_below_the_outputs_are_places():
         ((2, 2), RING[:-1], "120 examples and 119 targets"),
     ],
 )
-def test_targets_that_do_not_fit(widths, labels, told):
+def test_targets_that_do_not_fit(widths, labels, message):
     with pytest.raises(ValueError) as error:
         quiet(*widths).fit(X, labels)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_labels_without_an_order():
@@ -80,7 +80,7 @@ def test_labels_without_an_order():
         quiet(2, 2).fit(X, np.array(["a", 1] * 60, dtype=object))
 
 
-def test_the_task_can_be_told():
+def test_the_task_can_be_given():
     assert quiet(2, 8, 1, task="regression").fit(X, RING).predict(X).dtype.kind == "f"
     assert quiet(2, 8, 2, task="classification").fit(X, RING.astype(float)).score(X, RING) > 0
     with pytest.raises(ValueError, match="numbers with a point"):
@@ -125,7 +125,7 @@ def test_values_have_the_shape_of_the_targets_and_r2_is_that_of_scikit_learn():
 
 def test_features_that_do_not_fit():
     model = quiet(2, 4, 2).fit(X, RING)
-    for wrong, told in [
+    for wrong, message in [
         (X[0], "Expected 2D array, got 1D array instead: X has shape (2,). Reshape your data"),
         (X[:, :1], "X has 1 features, but MLP is expecting 2 features as input: X has shape (120, 1)"),
         (np.where(X > 1, np.nan, X), "Input X contains NaN or infinity"),
@@ -140,7 +140,7 @@ def test_features_that_do_not_fit():
         for ask in (model.predict, model.predict_proba, lambda X: model.fit(X, RING), lambda X: model.evaluate(X, RING)):
             with pytest.raises(ValueError) as error:
                 ask(wrong)
-            assert told in str(error.value)
+            assert message in str(error.value)
     with pytest.raises(ValueError, match="no examples: Found array with 0 sample"):
         model.fit(X[:0], RING[:0])
 
@@ -148,11 +148,11 @@ def test_features_that_do_not_fit():
 def test_features_of_every_kind():
     model = quiet(2, 16, 2, epochs=3).fit(X, RING)
     want = model.predict_proba(X)
-    for given in (X.tolist(), ternion.tensor(X), X.astype(object), np.asfortranarray(X), X[:, ::-1][:, ::-1], X.astype(np.longdouble)):
-        np.testing.assert_allclose(model.predict_proba(given), want, atol=1e-6)
-    whole = np.array([[0, 1], [1, 0]])
+    for features in (X.tolist(), ternion.tensor(X), X.astype(object), np.asfortranarray(X), X[:, ::-1][:, ::-1], X.astype(np.longdouble)):
+        np.testing.assert_allclose(model.predict_proba(features), want, atol=1e-6)
+    integers = np.array([[0, 1], [1, 0]])
     for dtype in (np.int8, np.uint8, np.uint16, np.uint32, np.int64, np.float16, bool):
-        np.testing.assert_allclose(model.predict_proba(whole.astype(dtype)), model.predict_proba(whole.astype(float)), atol=1e-6)
+        np.testing.assert_allclose(model.predict_proba(integers.astype(dtype)), model.predict_proba(integers.astype(float)), atol=1e-6)
     read_only = X.copy()
     read_only.flags.writeable = False
     np.testing.assert_array_equal(model.predict(read_only), model.predict(X))
@@ -203,7 +203,7 @@ def test_tables_of_pandas():
 
 
 @pytest.mark.parametrize(
-    "settings, told",
+    "settings, message",
     [
         ({"epochs": 0}, "epochs 0, expected a whole number, at least 1"),
         ({"epochs": 1.5}, "epochs 1.5"),
@@ -218,8 +218,8 @@ def test_tables_of_pandas():
         ({"seed": -1}, "seed -1, expected a number from 0 on"),
     ],
 )
-def test_settings_out_of_range(settings, told):
-    with pytest.raises(ValueError, match=told):
+def test_settings_out_of_range(settings, message):
+    with pytest.raises(ValueError, match=message):
         quiet(2, 2).fit(X, RING, **settings)
 
 
@@ -260,16 +260,16 @@ def test_a_seed_decides_the_whole_of_a_fit():
 
 def test_threads_with_seeds_do_not_disturb_one_another():
     want = quiet(2, 8, 2, random_state=5).fit(X, RING)
-    found = [quiet(2, 8, 2, random_state=5) for _ in range(4)]
-    threads = [threading.Thread(target=model.fit, args=(X, RING)) for model in found]
+    actual = [quiet(2, 8, 2, random_state=5) for _ in range(4)]
+    threads = [threading.Thread(target=model.fit, args=(X, RING)) for model in actual]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(same(model, want) for model in found)
+    assert all(same(model, want) for model in actual)
 
 
-def test_fit_begins_anew_unless_it_is_told_to_go_on():
+def test_fit_begins_anew_unless_it_continues():
     model = quiet(2, 16, 2, random_state=None, epochs=2)
     first = model.fit(X, RING).history["loss"][0]
     assert model.fit(X, RING).history["loss"][0] > 0.7 * first
@@ -292,7 +292,7 @@ def test_partial_fit():
     assert same(quiet(2, 2).partial_fit(X, RING), quiet(2, 2).fit(X, RING, epochs=1))
 
 
-def test_a_loss_that_is_lost_is_told():
+def test_a_loss_that_is_lost_is_reported():
     with pytest.raises(RuntimeError, match="the loss of epoch 1 is (nan|inf): try a smaller learning_rate, or features of similar size"):
         quiet(2, 8, 1).fit(X, X[:, 0] * 1e30)
 
@@ -392,9 +392,9 @@ def test_the_line_on_a_terminal_and_in_a_file(monkeypatch, capsys):
 
     lines = sys.stderr.text.split("\n")
     assert len(lines) == 3 and lines[2] == ""
-    shown = lines[0].split("\r")
-    assert len(shown) == 5 and "] 3/3  loss " in shown[3] and "steps/s" in shown[4]
-    assert len(shown[4]) >= len(shown[3]), "what was longer is written over"
+    updates = lines[0].split("\r")
+    assert len(updates) == 5 and "] 3/3  loss " in updates[3] and "steps/s" in updates[4]
+    assert len(updates[4]) >= len(updates[3]), "what was longer is written over"
     monkeypatch.setattr("sys.stderr", None)
     quiet(2, 2).fit(X, RING, verbose=True)
 
@@ -440,11 +440,11 @@ def test_weights_of_examples_count_in_the_loss(y):
     repeated = quiet(2, 8, outputs, epochs=5, random_state=1, batch_size=10**6).fit(X.repeat(weights, 0), y.repeat(weights))
     plain = quiet(2, 8, outputs, epochs=5, random_state=1, batch_size=10**6).fit(X, y)
     assert weighted.loss_curve_ == pytest.approx(repeated.loss_curve_, rel=1e-5) and weighted.loss_ != pytest.approx(plain.loss_, rel=1e-5)
-    for found, expected in zip(weighted.parameters(), repeated.parameters()):
-        np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), atol=1e-5)
+    for actual, expected in zip(weighted.parameters(), repeated.parameters()):
+        np.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), atol=1e-5)
     quiet(2, 8, outputs, batch_size=1).fit(X[:9], y[:9], sample_weight=list(weights[:9]))
-    for wrong, told in [(weights[1:], "sample_weight has shape"), (weights - 1, "numbers below 0"), (weights * 0, "zeros alone"), (weights / 0.0, "sample_weight")]:
-        with pytest.raises(ValueError, match=told), np.errstate(all="ignore"):
+    for wrong, message in [(weights[1:], "sample_weight has shape"), (weights - 1, "numbers below 0"), (weights * 0, "zeros alone"), (weights / 0.0, "sample_weight")]:
+        with pytest.raises(ValueError, match=message), np.errstate(all="ignore"):
             quiet(2, 8, outputs).fit(X, y, sample_weight=wrong)
 
 
@@ -551,8 +551,8 @@ def test_rows_of_probabilities_as_tensors_weighted_and_as_numbers():
     inputs, labels, targets = smoothed()
     model = models.MLP(4, 16, 3, verbose=False, random_state=0)
     model.fit(ternion.tensor(inputs), ternion.tensor(targets), epochs=2, sample_weight=np.ones(90))
-    alone = models.MLP(4, 16, 3, verbose=False, random_state=0).fit(inputs, targets, epochs=2)
-    np.testing.assert_allclose(model.loss_curve_, alone.loss_curve_, rtol=1e-5)
+    unweighted = models.MLP(4, 16, 3, verbose=False, random_state=0).fit(inputs, targets, epochs=2)
+    np.testing.assert_allclose(model.loss_curve_, unweighted.loss_curve_, rtol=1e-5)
     assert model._estimator_type == "classifier"
     # Rows are regression targets if the task says so, or if they are not distributions.
     assert models.MLP(4, 3, task="regression", verbose=False).fit(inputs, targets, epochs=1)._estimator_type == "regressor"

@@ -30,8 +30,8 @@ def test_a_classifier():
     assert model.fit(X[:500], y[:500], epochs=60, batch_size=50, learning_rate=1e-2, validation_data=(X[500:], y[500:]), verbose=False) is model
     assert model.score(X[500:], y[500:]) > 0.9
     assert len(model.history["loss"]) == len(model.history["validation accuracy"]) == 60
-    found = model.predict(X[500:])
-    assert found.shape == (100,) and (found == y[500:]).mean() > 0.9
+    result = model.predict(X[500:])
+    assert result.shape == (100,) and (result == y[500:]).mean() > 0.9
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1, atol=1e-5)
 
 
@@ -54,7 +54,7 @@ def test_seeds_repeat_a_training():
     np.testing.assert_array_equal(trained(), trained())
 
 
-def test_what_is_told_and_refused(capsys):
+def test_what_is_reported_and_rejected(capsys):
     X, y = spirals(60)
     model = models.MLP(2, 4, 3).fit(X, y, epochs=2, validation_data=(X, y))
     lines = capsys.readouterr().err.replace("\r", "").splitlines()
@@ -98,7 +98,7 @@ def test_housing_needs_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, arguments, told",
+    "name, arguments, message",
     [
         ("housing.py", ["--data", "/nowhere.csv"], "housing: .*/nowhere.csv"),
         ("housing.py", ["--target", "price"], "housing: --target price: no such column; there are MedInc"),
@@ -107,11 +107,11 @@ def test_housing_needs_nothing(tmp_path):
         ("tiny_gpt.py", ["--text", "/nowhere.txt"], r"tiny_gpt: \[Errno 2\] .*/nowhere.txt"),
     ],
 )
-def test_examples_tell_what_is_wrong_without_a_traceback(name, arguments, told):
+def test_examples_tell_what_is_wrong_without_a_traceback(name, arguments, message):
     command = [sys.executable, EXAMPLES / name, "--device", "cpu", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode != 0 and "Traceback" not in done.stderr
-    assert re.search(told, done.stderr), done.stderr
+    assert re.search(message, done.stderr), done.stderr
 
 
 def test_tiny_gpt_learns_writes_and_loads(tmp_path):

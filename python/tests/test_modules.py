@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from beside_pytorch import torch_of
+from pytorch_reference import torch_of
 
 import ternion
 from ternion import nn
@@ -32,9 +32,9 @@ class Private(nn.Module):
 
 def test_attributes_that_begin_with_an_underscore_are_found():
     model = Private()
-    within = ["_linear.weight", "_linear.bias", "_hooks.0.weight", "_hooks.0.bias", "_own.weight"]
-    assert [key for key, _ in model.named_parameters()] == ["_w", *within]
-    assert list(model.state_dict()) == ["_w", "_count", *within]
+    inner = ["_linear.weight", "_linear.bias", "_hooks.0.weight", "_hooks.0.bias", "_own.weight"]
+    assert [key for key, _ in model.named_parameters()] == ["_w", *inner]
+    assert list(model.state_dict()) == ["_w", "_count", *inner]
     assert [key for key, _ in model.named_children()] == ["_linear", "_hooks.0", "_own"]
     model.register_forward_hook(lambda *_: None)
     model(ternion.ones(1, 2)).sum().backward()
@@ -86,7 +86,7 @@ class TestAttributes:
         model.add_module("none", None)
         assert model.late is None and [key for key, _ in model.named_children()] == ["part"]
         model.late = nn.Parameter(ternion.ones(1))
-        for call, kind, told in [
+        for call, kind, message in [
             (lambda: model.register_buffer("a", 5), TypeError, "register_buffer: 'a' of type int, expected a tensor or None"),
             (lambda: model.register_buffer("late.a", None), KeyError, "expected one without dots"),
             (lambda: model.register_buffer("part", ternion.ones(1)), KeyError, "register_buffer: Module has an attribute 'part' already"),
@@ -96,7 +96,7 @@ class TestAttributes:
             (lambda: model.add_module("c", 3), TypeError, "'c' of type int, expected a nn.Module or None"),
             (lambda: model.add_module(3, None), TypeError, "the name 3 is of type int"),
         ]:
-            with pytest.raises(kind, match=told):
+            with pytest.raises(kind, match=message):
                 call()
 
     def test_by_keys(self):
@@ -105,11 +105,11 @@ class TestAttributes:
         assert model.get_submodule("layers.0.0") is model.layers[0][0] and model.get_submodule("") is model
         assert model.get_parameter("layers.1.a.bias") is model.layers[1]["a"].bias
         assert model.get_buffer("layers.1.a.running_var").tolist() == [1, 1]
-        for call, told in [
+        for call, message in [
             (lambda: model.get_submodule("layers.2"), "has no '2'"), (lambda: model.get_submodule("layers.0.0.weight"), "expected a nn.Module"),
             (lambda: model.get_parameter("layers.0"), "expected a nn.Parameter"), (lambda: model.get_buffer("layers.0.0.weight"), "is no buffer"),
         ]:  # fmt: skip
-            with pytest.raises(AttributeError, match=told):
+            with pytest.raises(AttributeError, match=message):
                 call()
 
     def test_a_module_that_knows_the_one_around_it(self):
@@ -130,16 +130,16 @@ class TestAttributes:
 
 class TestState:
     def test_prefixes(self):
-        layer, told = nn.Linear(1, 1), {}
-        assert layer.state_dict(told, "model.") is told and list(told) == ["model.weight", "model.bias"]
+        layer, state = nn.Linear(1, 1), {}
+        assert layer.state_dict(state, "model.") is state and list(state) == ["model.weight", "model.bias"]
         assert layer.state_dict(keep_vars=True)["weight"] is layer.weight
         assert [key for key, _ in layer.named_parameters("head")] == ["head.weight", "head.bias"]
 
-    def test_what_does_not_fit_is_told(self):
+    def test_what_does_not_fit_is_reported(self):
         layer = nn.Linear(2, 1)
-        told = layer.load_state_dict({"weight": ternion.ones(1, 2), "other": ternion.ones(1)}, strict=False)
-        assert told.missing_keys == ["bias"] and told.unexpected_keys == ["other"] and layer.weight.tolist() == [[1, 1]]
-        missing, _ = told
+        keys = layer.load_state_dict({"weight": ternion.ones(1, 2), "other": ternion.ones(1)}, strict=False)
+        assert keys.missing_keys == ["bias"] and keys.unexpected_keys == ["other"] and layer.weight.tolist() == [[1, 1]]
+        missing, _ = keys
         assert missing == ["bias"]
         assert repr(layer.load_state_dict(layer.state_dict())) == "<All keys matched successfully>"
         assert layer.load_state_dict({"weight": np.zeros((1, 2)), "bias": [4.0]}) and layer.bias.tolist() == [4]
@@ -158,11 +158,11 @@ class TestState:
         model = Private()
         model.tied = model._linear
         model.add_module("norm", nn.BatchNorm1d(2))
-        kept = io.BytesIO()
-        pickle.dump(model, kept)
-        kept.seek(0)
+        buffer = io.BytesIO()
+        pickle.dump(model, buffer)
+        buffer.seek(0)
         x = ternion.randn(2, 2)
-        for other in (copy.deepcopy(model), pickle.load(kept)):
+        for other in (copy.deepcopy(model), pickle.load(buffer)):
             assert other(x).equal(model(x)) and other.tied is other._linear and other._w is not model._w
             assert list(other.state_dict()) == list(model.state_dict())
             with pytest.raises(TypeError):
@@ -184,14 +184,14 @@ class TestState:
 
 class TestHooks:
     def test_before_and_after(self):
-        layer, told = nn.Identity(), []
-        first = layer.register_forward_pre_hook(lambda module, args: told.append("first"))
+        layer, calls = nn.Identity(), []
+        first = layer.register_forward_pre_hook(lambda module, args: calls.append("first"))
         layer.register_forward_pre_hook(lambda module, args: args[0] * 2, prepend=True)
         layer.register_forward_hook(lambda module, args, result: result + args[0])
-        with layer.register_forward_hook(lambda module, args, result: told.append(result.item())):
-            assert layer(ternion.tensor(3.0)).item() == 12 and told == ["first", 12.0]
+        with layer.register_forward_hook(lambda module, args, result: calls.append(result.item())):
+            assert layer(ternion.tensor(3.0)).item() == 12 and calls == ["first", 12.0]
         first.remove()
-        assert layer(ternion.tensor(3.0)).item() == 12 and told == ["first", 12.0]
+        assert layer(ternion.tensor(3.0)).item() == 12 and calls == ["first", 12.0]
 
     def test_with_names(self):
         class Scaled(nn.Module):
@@ -209,44 +209,44 @@ class TestHooks:
             layer.register_forward_hook(3)
 
     def test_after_an_exception(self):
-        layer, told = nn.Module(), []
-        layer.register_forward_hook(lambda module, args, result: told.append(result), always_call=True)
+        layer, calls = nn.Module(), []
+        layer.register_forward_hook(lambda module, args, result: calls.append(result), always_call=True)
         with pytest.raises(NotImplementedError):
             layer(1)
-        assert told == [None]
+        assert calls == [None]
 
     @pytest.mark.parametrize("asks", [True, False])
     def test_gradients_are_pytorchs(self, asks):
         torch = pytest.importorskip("torch")
 
-        def told_of(nn, tensor, weight):
-            layer, told = nn.Linear(2, 2, bias=False), []
+        def hook_gradients(nn, tensor, weight):
+            layer, calls = nn.Linear(2, 2, bias=False), []
             with (ternion if nn is not torch.nn else torch).no_grad():
                 layer.weight.copy_(weight)
             layer.register_full_backward_pre_hook(lambda module, grads: (grads[0] * 2,))
-            layer.register_full_backward_hook(lambda module, inputs, outputs: told.append((inputs, outputs)))
+            layer.register_full_backward_hook(lambda module, inputs, outputs: calls.append((inputs, outputs)))
             if asks:
                 layer.register_full_backward_hook(lambda module, inputs, outputs: (inputs[0] * 3,))
             x = tensor([[1.0, 2.0]])
             x.requires_grad = asks
             loss = layer(x).square().sum() + x.sum() * 5
             loss.backward()
-            ((grad_input,), (grad_output,)), = told
+            ((grad_input,), (grad_output,)), = calls
             return [layer.weight.grad.tolist(), grad_output.tolist()] + ([x.grad.tolist(), grad_input.tolist()] if asks else [grad_input])
 
         weights = [[1.0, -2.0], [3.0, 4.0]]
-        assert told_of(nn, ternion.tensor, ternion.tensor(weights)) == told_of(torch.nn, torch.tensor, torch.tensor(weights))
+        assert hook_gradients(nn, ternion.tensor, ternion.tensor(weights)) == hook_gradients(torch.nn, torch.tensor, torch.tensor(weights))
 
     def test_of_several_inputs(self):
         class Product(nn.Module):
             def forward(self, a, b):
                 return {"product": a * b}
 
-        layer, told = Product(), []
-        layer.register_full_backward_hook(lambda module, inputs, outputs: told.append([grad.item() for grad in (*inputs, *outputs)]))
+        layer, calls = Product(), []
+        layer.register_full_backward_hook(lambda module, inputs, outputs: calls.append([grad.item() for grad in (*inputs, *outputs)]))
         a, b = ternion.tensor(2.0, requires_grad=True), ternion.tensor(3.0, requires_grad=True)
         layer(a, b)["product"].backward()
-        assert told == [[3, 2, 1]] and (a.grad.item(), b.grad.item()) == (3, 2)
+        assert calls == [[3, 2, 1]] and (a.grad.item(), b.grad.item()) == (3, 2)
         handle = layer.register_full_backward_hook(lambda module, inputs, outputs: inputs)
         with pytest.raises(RuntimeError, match="returned other gradients for 2 inputs"):
             layer(a, b)["product"].backward()
@@ -254,22 +254,22 @@ class TestHooks:
         with ternion.no_grad():
             layer(a, b)
         checkpoint(layer, a, b)["product"].backward()
-        assert told[-1] == [3, 2, 1]
+        assert calls[-1] == [3, 2, 1]
 
     def test_of_inputs_in_another_order(self):
-        layer, told = nn.Identity(), []
-        layer.register_full_backward_hook(lambda module, inputs, outputs: told.append(inputs[0].tolist()))
+        layer, calls = nn.Identity(), []
+        layer.register_full_backward_hook(lambda module, inputs, outputs: calls.append(inputs[0].tolist()))
         x = ternion.ones(2, 3, requires_grad=True)
         (layer(x.t()) * ternion.arange(6.0).reshape(3, 2)).sum().backward()
-        assert told == [[[0, 1], [2, 3], [4, 5]]] and x.grad.tolist() == [[0, 2, 4], [1, 3, 5]]
+        assert calls == [[[0, 1], [2, 3], [4, 5]]] and x.grad.tolist() == [[0, 2, 4], [1, 3, 5]]
 
     def test_twice_through_one_graph(self):
-        layer, told = nn.Linear(1, 1), []
-        layer.register_full_backward_hook(lambda module, inputs, outputs: told.append(inputs[0].shape))
+        layer, calls = nn.Linear(1, 1), []
+        layer.register_full_backward_hook(lambda module, inputs, outputs: calls.append(inputs[0].shape))
         loss = layer(ternion.ones(3, 1, requires_grad=True)).sum()
         loss.backward(retain_graph=True)
         loss.backward()
-        assert told == [(3, 1)] * 2
+        assert calls == [(3, 1)] * 2
 
 
 class TestRows:
@@ -283,11 +283,11 @@ class TestRows:
         assert isinstance(row[1:3], nn.ModuleList) and row[1:3][0] is row[1] and len(row + row[:1]) == 6 and row[2] in row
         del row[0], row[1:3]
         assert [type(module).__name__ for module in row] == ["Linear", "Identity"] and type(row.pop(0)) is nn.Linear and len(row) == 1
-        for call, kind, told in [
+        for call, kind, message in [
             (lambda: row[3], IndexError, "index 3, but there are 1 modules"), (lambda: row.append(3), TypeError, "a int, expected a nn.Module"),
             (lambda: row.extend(nn.ReLU()), TypeError, "extend: a ReLU, expected several modules"), (lambda: row.insert(0, "a"), TypeError, "a str"),
         ]:  # fmt: skip
-            with pytest.raises(kind, match=told):
+            with pytest.raises(kind, match=message):
                 call()
 
     def test_sequences(self):
@@ -296,12 +296,12 @@ class TestRows:
         assert list(named[1:].state_dict()) == ["third.weight", "third.bias"] and named[-1] is named.third
         named[1] = nn.Tanh()
         assert type(named.second) is nn.Tanh
-        x, whole = ternion.ones(3, 1), named + nn.Sequential(nn.ReLU())
-        assert len(whole) == 4 and whole(x).equal(named(x).relu()) and len(nn.Sequential(nn.ReLU()) * 3) == 3
-        whole.insert(1, nn.Identity()).append(nn.Tanh()).extend(nn.Sequential(nn.ReLU()))
-        assert len(whole) == 7 and whole(x).equal(named(x).relu().tanh().relu())
-        del whole[-1]
-        assert len(whole) == 6 and type(whole.pop()) is nn.Tanh
+        x, longer = ternion.ones(3, 1), named + nn.Sequential(nn.ReLU())
+        assert len(longer) == 4 and longer(x).equal(named(x).relu()) and len(nn.Sequential(nn.ReLU()) * 3) == 3
+        longer.insert(1, nn.Identity()).append(nn.Tanh()).extend(nn.Sequential(nn.ReLU()))
+        assert len(longer) == 7 and longer(x).equal(named(x).relu().tanh().relu())
+        del longer[-1]
+        assert len(longer) == 6 and type(longer.pop()) is nn.Tanh
         with pytest.raises(TypeError, match="Sequential: a function, expected a nn.Module"):
             nn.Sequential(nn.ReLU(), lambda x: x)
         with pytest.raises(TypeError, match="unsupported operand"):
@@ -317,12 +317,12 @@ class TestRows:
         assert type(parts.pop("c")) is nn.Tanh
         del parts["a"]
         assert not list(parts.parameters()) and len(parts.values()) == 1
-        for call, kind, told in [
+        for call, kind, message in [
             (lambda: parts["x"], KeyError, "x"), (lambda: parts.update({"a.b": nn.ReLU()}), KeyError, "without dots"),
             (lambda: parts.update({"keys": nn.ReLU()}), KeyError, "has an attribute 'keys' already"),
             (lambda: parts.update({"a": 3}), TypeError, "expected a nn.Module"), (lambda: parts.update(3), TypeError, "expected a dict or pairs"),
         ]:  # fmt: skip
-            with pytest.raises(kind, match=told):
+            with pytest.raises(kind, match=message):
                 call()
         parts.clear()
         assert len(parts) == 0
@@ -364,9 +364,9 @@ def test_extra_repr():
 
 
 def test_everything_is_called_by_apply():
-    told = []
-    nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())).apply(lambda module: told.append(type(module).__name__))
-    assert told == ["Linear", "ReLU", "Sequential", "Sequential"]
+    names = []
+    nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())).apply(lambda module: names.append(type(module).__name__))
+    assert names == ["Linear", "ReLU", "Sequential", "Sequential"]
 
 
 class TestParametersOfWholeNumbers:
@@ -435,11 +435,11 @@ class TestOrder:
 
     def test_is_pytorchs(self):
         torch = pytest.importorskip("torch")
-        own, theirs = self.made(ternion, nn), self.made(torch, torch.nn)
-        assert list(own.state_dict()) == list(theirs.state_dict())
+        ours, theirs = self.made(ternion, nn), self.made(torch, torch.nn)
+        assert list(ours.state_dict()) == list(theirs.state_dict())
         for name in ("named_parameters", "named_buffers", "named_modules", "named_children"):
-            assert [key for key, _ in getattr(own, name)()] == [key for key, _ in getattr(theirs, name)()], name
-        assert [tuple(one.shape) for one in own.parameters()] == [tuple(one.shape) for one in theirs.parameters()]
+            assert [key for key, _ in getattr(ours, name)()] == [key for key, _ in getattr(theirs, name)()], name
+        assert [tuple(one.shape) for one in ours.parameters()] == [tuple(one.shape) for one in theirs.parameters()]
 
     def test_of_lists_too(self):
         class Listed(nn.Module):
@@ -453,9 +453,9 @@ class TestOrder:
 class TestRegistered:
     def test_is_pytorchs(self):
         torch = pytest.importorskip("torch")
-        own, theirs = TestOrder.made(ternion, nn), TestOrder.made(torch, torch.nn)
+        ours, theirs = TestOrder.made(ternion, nn), TestOrder.made(torch, torch.nn)
         for name in ("_parameters", "_buffers", "_modules"):
-            for one, other in ((own, theirs), (own.inner, theirs.inner), (nn.GRUCell(1, 1, bias=False), torch.nn.GRUCell(1, 1, bias=False))):
+            for one, other in ((ours, theirs), (ours.inner, theirs.inner), (nn.GRUCell(1, 1, bias=False), torch.nn.GRUCell(1, 1, bias=False))):
                 assert list(getattr(one, name)) == [key for key in getattr(other, name)], name
                 assert [value is None for value in getattr(one, name).values()] == [value is None for value in getattr(other, name).values()]
 
@@ -500,26 +500,26 @@ class TestState:
 
     def hooked(self, m, nn):
         """Returns the arguments that hooks of modules of one of the two libraries receive."""
-        torch_like, told = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 1))), []
+        torch_like, calls = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 1))), []
         for key, module in torch_like.named_modules():
-            module.register_state_dict_pre_hook(lambda module, prefix, keep_vars, key=key: told.append((key, prefix, keep_vars)))
-            module.register_load_state_dict_post_hook(lambda module, keys, key=key: told.append((key, list(keys.missing_keys), list(keys.unexpected_keys))))
+            module.register_state_dict_pre_hook(lambda module, prefix, keep_vars, key=key: calls.append((key, prefix, keep_vars)))
+            module.register_load_state_dict_post_hook(lambda module, keys, key=key: calls.append((key, list(keys.missing_keys), list(keys.unexpected_keys))))
         state = torch_like.state_dict(keep_vars=True)
         state["other"] = state.pop("1.0.bias")
         torch_like[1][0].register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
         torch_like.register_load_state_dict_post_hook(lambda module, keys: keys.unexpected_keys.clear())
         torch_like.load_state_dict(state)
-        return told
+        return calls
 
     def test_hooks_are_called_and_settle_keys(self):
         torch = pytest.importorskip("torch")
-        own, theirs = self.hooked(ternion, nn), self.hooked(torch, torch.nn)
+        ours, theirs = self.hooked(ternion, nn), self.hooked(torch, torch.nn)
         # In the order in which PyTorch calls them, except that Ternion loads children from last to
         # first.
-        assert sorted(map(str, own[:4])) == sorted(map(str, theirs[:4])) and own[-1] == theirs[-1]
-        assert {key for key, *_ in own} == {key for key, *_ in theirs}
+        assert sorted(map(str, ours[:4])) == sorted(map(str, theirs[:4])) and ours[-1] == theirs[-1]
+        assert {key for key, *_ in ours} == {key for key, *_ in theirs}
 
-    def test_a_hook_may_change_what_is_told_and_be_removed(self):
+    def test_a_hook_may_change_what_is_passed_and_be_removed(self):
         layer = nn.Linear(1, 1)
         handle = layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: module.weight.detach().fill_(7.0))
         assert layer.state_dict()["weight"].tolist() == [[7.0]]
@@ -529,13 +529,13 @@ class TestState:
 
     def renamed(self, m, nn):
         """A model that writes and reads custom keys."""
-        model, told = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), []
+        model, calls = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), []
 
         def written(module, state, prefix, metadata):
             state[prefix + "kernel"] = state.pop(prefix + "weight")
 
         def read(module, state, prefix, metadata, strict, missing, unexpected, errors):
-            told.append((prefix, strict, list(missing), list(unexpected)))
+            calls.append((prefix, strict, list(missing), list(unexpected)))
             state[prefix + "weight"] = state.pop(prefix + "kernel")
 
         model[1].register_state_dict_post_hook(written)
@@ -547,14 +547,14 @@ class TestState:
         model[0].register_load_state_dict_pre_hook(lambda *arguments: arguments[-1].append("not today"))
         with pytest.raises(RuntimeError, match="not today"):
             model.load_state_dict(state)
-        return sorted(state), told
+        return sorted(state), calls
 
     def test_hooks_rename_keys_as_in_pytorch(self):
         torch = pytest.importorskip("torch")
         assert self.renamed(ternion, nn) == self.renamed(torch, torch.nn)
 
 
-@pytest.mark.parametrize("made", [
+@pytest.mark.parametrize("create", [
     lambda nn: nn.RNN(2, 3), lambda nn: nn.RNN(2, 3, 2, nonlinearity="relu", bias=False, batch_first=True, dropout=0.1, bidirectional=True), lambda nn: nn.GRU(2, 3),
     lambda nn: nn.LSTM(2, 3, num_layers=2), lambda nn: nn.LSTM(2, 3, batch_first=True), lambda nn: nn.Fold(4, 2), lambda nn: nn.Fold((4, 4), 2, 1, 1, 2), lambda nn: nn.Unfold(2),
     lambda nn: nn.Unfold((2, 2), 1, 1, 2), lambda nn: nn.ConstantPad1d(1, 2.0), lambda nn: nn.ConstantPad2d(1, 2.0), lambda nn: nn.ConstantPad3d((1, 2, 3, 4, 5, 6), 2.0),
@@ -564,8 +564,8 @@ class TestState:
     lambda nn: nn.Conv2d(1, 2, 3, padding="same", padding_mode="reflect"), lambda nn: nn.ConvTranspose1d(2, 3, 2), lambda nn: nn.ConvTranspose2d(2, 3, 2, output_padding=1, stride=2),
     lambda nn: nn.ConvTranspose3d(2, 3, 2, padding=1),
 ])  # fmt: skip
-def test_layers_are_shown_as_in_pytorch(made):
-    assert repr(made(nn)) == repr(made(torch_of().nn))
+def test_layers_are_shown_as_in_pytorch(create):
+    assert repr(create(nn)) == repr(create(torch_of().nn))
 
 
 def test_attention_is_shown_with_what_pytorch_has_not():

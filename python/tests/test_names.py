@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from beside_pytorch import close, pair, taken, torch_of
+from pytorch_reference import close, pair, torch_of, with_same_weights
 
 import ternion
 from ternion import nn, optim, testing
@@ -15,25 +15,25 @@ class TestFunctions:
     @pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, float("inf")])
     def test_pdist(self, p):
         torch = torch_of()
-        own, theirs = pair(torch, 5, 3)
-        found, expected = F.pdist(own, p), torch.nn.functional.pdist(theirs, p)
-        close(found, expected)
+        ours, theirs = pair(torch, 5, 3)
+        actual, expected = F.pdist(ours, p), torch.nn.functional.pdist(theirs, p)
+        close(actual, expected)
         if p >= 1:
-            found.square().sum().backward()
+            actual.square().sum().backward()
             expected.square().sum().backward()
-            close(own.grad, theirs.grad)
+            close(ours.grad, theirs.grad)
         with pytest.raises(ValueError, match=r"pdist: expected 2 axes, got shape \[2, 3, 4\]"):
             F.pdist(ternion.ones(2, 3, 4))
 
     @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
     def test_pdist_of_several_blocks(self, p):
         torch = torch_of()
-        own, theirs = pair(torch, 1100, 30)
-        found, expected = F.pdist(own, p), torch.nn.functional.pdist(theirs, p)
-        close(found, expected)
-        found.square().sum().backward()
+        ours, theirs = pair(torch, 1100, 30)
+        actual, expected = F.pdist(ours, p), torch.nn.functional.pdist(theirs, p)
+        close(actual, expected)
+        actual.square().sum().backward()
         expected.square().sum().backward()
-        close(own.grad, theirs.grad)
+        close(ours.grad, theirs.grad)
 
     @pytest.mark.parametrize("name, settings", [("relu_", ()), ("elu_", (0.5,)), ("leaky_relu_", (0.2,))])
     def test_in_place(self, name, settings):
@@ -44,22 +44,22 @@ class TestFunctions:
     @pytest.mark.parametrize("settings", [{}, dict(swap=True, margin=0.5), dict(reduction="sum"), dict(distance_function=lambda a, b: (a - b).abs().sum(-1))])
     def test_triplets(self, settings):
         torch = torch_of()
-        own, theirs = zip(*(pair(torch, 6, 3) for _ in range(3)))
+        ours, theirs = zip(*(pair(torch, 6, 3) for _ in range(3)))
         expected = torch.nn.functional.triplet_margin_with_distance_loss(*theirs, **settings)
-        close(F.triplet_margin_with_distance_loss(*own, **settings), expected)
-        close(nn.TripletMarginWithDistanceLoss(**settings)(*own), expected)
-        for refused in (F.triplet_margin_with_distance_loss, lambda *_, **given: nn.TripletMarginWithDistanceLoss(**given)):
+        close(F.triplet_margin_with_distance_loss(*ours, **settings), expected)
+        close(nn.TripletMarginWithDistanceLoss(**settings)(*ours), expected)
+        for call in (F.triplet_margin_with_distance_loss, lambda *_, **given: nn.TripletMarginWithDistanceLoss(**given)):
             with pytest.raises(ValueError, match="margin 0, expected above 0"):
-                refused(*own, margin=0)
+                call(*ours, margin=0)
 
     @pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 3), (1, 3)])
     def test_variances_of_rows(self, shape):
         torch = torch_of()
-        (own, theirs), (target, their_target) = pair(torch, 4, 3), pair(torch, 4, 3)
+        (ours, theirs), (target, their_target) = pair(torch, 4, 3), pair(torch, 4, 3)
         var = torch.rand(shape, dtype=torch.float64) + 0.1
         for reduction in ("none", "mean"):
             expected = torch.nn.functional.gaussian_nll_loss(theirs, their_target, var, reduction=reduction)
-            close(F.gaussian_nll_loss(own, target, ternion.tensor(var.numpy()), reduction=reduction), expected)
+            close(F.gaussian_nll_loss(ours, target, ternion.tensor(var.numpy()), reduction=reduction), expected)
 
     def test_variances_that_are_none(self):
         x = ternion.zeros(4, 3)
@@ -81,8 +81,8 @@ class TestLayers:
     def test_softmax2d(self):
         torch = torch_of()
         for shape in ((2, 3, 4, 5), (3, 4, 5)):
-            own, theirs = pair(torch, *shape)
-            close(nn.Softmax2d()(own), torch.nn.Softmax2d()(theirs))
+            ours, theirs = pair(torch, *shape)
+            close(nn.Softmax2d()(ours), torch.nn.Softmax2d()(theirs))
         with pytest.raises(ValueError, match=r"Softmax2d: an input of shape \(2, 3\), expected 3 or 4 axes"):
             nn.Softmax2d()(ternion.ones(2, 3))
 
@@ -105,11 +105,11 @@ class TestLayers:
 
     def test_bases_and_weights_of_recurrent_layers(self):
         torch = torch_of()
-        here, there = taken(nn.LSTM(2, 3, 2, bidirectional=True), torch.nn.LSTM(2, 3, 2, bidirectional=True))
+        here, there = with_same_weights(nn.LSTM(2, 3, 2, bidirectional=True), torch.nn.LSTM(2, 3, 2, bidirectional=True))
         assert isinstance(here, nn.RNNBase) and isinstance(nn.GRUCell(2, 3), nn.RNNCellBase) and not isinstance(nn.Linear(1, 1), nn.RNNBase)
-        for own, theirs in zip(here.all_weights, there.all_weights):
-            assert len(own) == len(theirs) == 4
-            for one, other in zip(own, theirs):
+        for ours, theirs in zip(here.all_weights, there.all_weights):
+            assert len(ours) == len(theirs) == 4
+            for one, other in zip(ours, theirs):
                 close(one, other)
         assert [len(each) for each in nn.GRU(2, 3, bias=False).all_weights] == [2]
 
@@ -178,10 +178,10 @@ class TestTools:
         model = nn.Sequential(*(layer for _ in range(2) for layer in (nn.Linear(3, 3), nn.Tanh())), nn.Linear(3, 3))
         x = ternion.randn(4, 3, requires_grad=True)
         model(x).square().sum().backward()
-        wanted, x.grad = x.grad, None
+        expected, x.grad = x.grad, None
         for functions in (model, list(model)):
             checkpoint_sequential(functions, segments, x, use_reentrant=False).square().sum().backward()
-            assert x.grad.allclose(wanted, atol=1e-6)
+            assert x.grad.allclose(expected, atol=1e-6)
             x.grad = None
         with pytest.raises(ValueError, match="checkpoint_sequential: 6 segments of 5 functions, expected from 1 to as many"):
             checkpoint_sequential(model, 6, x)
@@ -222,20 +222,20 @@ class TestTools:
             groups = [{"params": [module.nn.Parameter(module.zeros(1))], "lr": lr} for lr in (0.4, 0.8)]
             optimizer = module.optim.SGD(groups, lr=0.1)
             before = module.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
-            schedule, told = module.optim.swa_utils.SWALR(optimizer, **settings), []
+            schedule, values = module.optim.swa_utils.SWALR(optimizer, **settings), []
             for step in range(steps):
-                told += [group["lr"] for group in optimizer.param_groups]
+                values += [group["lr"] for group in optimizer.param_groups]
                 optimizer.step()
                 # In Ternion, the last of several schedules determines the rate. With
                 # anneal_epochs=0 the schedule ends at once, and only it is stepped.
                 (before if step < 2 and settings.get("anneal_epochs") != 0 else schedule).step()
-            return told
+            return values
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert rates(ternion) == pytest.approx(rates(torch), rel=1e-12)
-        for wrong, told in [(dict(anneal_strategy="x"), "anneal_strategy 'x'"), (dict(anneal_epochs=-1), "anneal_epochs -1"), (dict(swa_lr=[1.0, 2.0]), "2 rates for 1")]:
-            with pytest.raises(ValueError, match=f"SWALR: {told}"):
+        for wrong, message in [(dict(anneal_strategy="x"), "anneal_strategy 'x'"), (dict(anneal_epochs=-1), "anneal_epochs -1"), (dict(swa_lr=[1.0, 2.0]), "2 rates for 1")]:
+            with pytest.raises(ValueError, match=f"SWALR: {message}"):
                 optim.swa_utils.SWALR(optim.SGD([nn.Parameter(ternion.zeros(1))]), **{**settings, "swa_lr": 0.1, **wrong})
 
 
@@ -287,11 +287,11 @@ class TestTesting:
     def test_made_tensors_that_ask_for_gradients(self):
         x = testing.make_tensor(3, dtype=ternion.float64, device="cpu", low=1, high=2, requires_grad=True)
         assert x.requires_grad and x.is_leaf and x.min() >= 1 and x.max() < 2
-        for settings, told in [
+        for settings, message in [
             (dict(dtype=ternion.int64, requires_grad=True), "requires_grad of ternion.int64, expected a floating dtype"),
             (dict(dtype=ternion.float32, low=2, high=1), "from 2 to 1, expected the lower number first"),
             (dict(dtype=ternion.float32, low=float("nan")), "from nan to 9"), (dict(dtype=ternion.uint8, low=-7, high=-3), "from -7 to -3"),
             (dict(dtype=ternion.float32, noncontiguous=True, memory_format=1), "noncontiguous and memory_format"),
         ]:  # fmt: skip
-            with pytest.raises(ValueError, match=f"make_tensor: {told}"):
+            with pytest.raises(ValueError, match=f"make_tensor: {message}"):
                 testing.make_tensor(2, device="cpu", **settings)

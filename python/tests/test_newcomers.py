@@ -88,8 +88,8 @@ def test_an_interrupt_ends_a_loader_and_its_program():
     assert child.stdout.readline() == "0\n"
     begun = time.monotonic()
     child.send_signal(signal.SIGINT)
-    _, told = child.communicate(timeout=20)
-    assert "KeyboardInterrupt" in told and time.monotonic() - begun < 10
+    _, stderr = child.communicate(timeout=20)
+    assert "KeyboardInterrupt" in stderr and time.monotonic() - begun < 10
 
 
 # ---- The oldest interface, and other kinds of labels
@@ -121,7 +121,7 @@ def test_the_oldest_interface(capsys):
 
 
 @pytest.mark.parametrize("labels", [[1, 2, 10], [0, 2, 12], [-1, 0, 1], [0.0, 10.0], ["a", "b", "c"]])
-def test_labels_of_the_oldest_interface_are_places_of_outputs(labels):
+def test_labels_of_the_oldest_interface_are_output_indices(labels):
     """For other labels, the probabilities would be at other indices than argmax returns, in rows
     shorter than output_size."""
     x, y = points(30)[0], np.array(labels)[np.arange(30) % len(labels)]
@@ -134,7 +134,7 @@ def test_labels_of_the_oldest_interface_are_places_of_outputs(labels):
     assert chances.shape == (30, 10) and set(chances.argmax(1).tolist()) == {0, 4, 9} == set(network.predict_classes(x).tolist())
 
 
-def test_truth_values_are_labels_of_two_outputs():
+def test_bools_are_labels_of_two_outputs():
     x, y = points(60)
     network = models.NeuralNetwork(4, 8, 2, verbose=False, random_state=0).fit(x, y > 0, epochs=40, learning_rate=0.02)
     assert network.predict(x).shape == (60, 2) and network.predict_classes(x).dtype == bool
@@ -176,8 +176,8 @@ def test_nothing_is_printed_while_scikit_learn_calls(capsys):
     selection = pytest.importorskip("sklearn.model_selection")
     x, labels = points(150)
     assert selection.cross_val_score(models.MLP(4, 16, 3, random_state=0), x, labels, cv=3).mean() > 0.9
-    told = capsys.readouterr()
-    assert told.out == told.err == ""
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
 
 
 # ---- Metrics, and logging them
@@ -204,9 +204,9 @@ def test_measures_of_classes():
 
 
 def test_measures_of_numbers():
-    found, right = [1.0, 2.0, 4.0], [1.0, 3.0, 2.0]
+    result, right = [1.0, 2.0, 4.0], [1.0, 3.0, 2.0]
     measures = ternion.metrics
-    assert measures.mean_squared_error(found, right) == 5 / 3 and measures.mean_absolute_error(found, right) == 1 and measures.r2_score(found, right) == -1.5
+    assert measures.mean_squared_error(result, right) == 5 / 3 and measures.mean_absolute_error(result, right) == 1 and measures.r2_score(result, right) == -1.5
     assert measures.r2_score([1.0, 1.0], [1.0, 1.0]) == 1 and measures.r2_score([1.0, 2.0], [1.0, 1.0]) == 0
     with pytest.raises(ValueError, match="one shape"):
         measures.r2_score([1.0], [[1.0]])

@@ -34,12 +34,12 @@ LAYERS = {
 
 
 def test_every_layer_of_the_reference_is_tested():
-    assert set(LAYERS) == set(reference.told()["layers"])
+    assert set(LAYERS) == set(reference.read_results()["layers"])
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_equal_pytorchs(name):
-    case = reference.told()["layers"][name]
+    case = reference.read_results()["layers"][name]
     layer = LAYERS[name]().double()
     parameters = dict(layer.named_parameters())
     assert list(parameters) == list(case["parameters"])
@@ -83,7 +83,7 @@ def test_running_statistics_have_the_dtype_of_the_layer(layer):
 
 
 def test_batch_norm_follows_its_batches():
-    case = reference.told()["batch_norm"]
+    case = reference.read_results()["batch_norm"]
     norm = nn.BatchNorm2d(2).double()
     for batch in case["batches"]:
         norm(reference.tensor(batch))
@@ -114,22 +114,22 @@ LOSSES = {
 
 
 def weights():
-    return reference.tensor(reference.told()["losses"]["inputs"]["class_weights"])
+    return reference.tensor(reference.read_results()["losses"]["inputs"]["class_weights"])
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_equal_pytorchs(name):
-    told = reference.told()["losses"]
+    recorded = reference.read_results()["losses"]
     make, left, right = LOSSES[name]
     targets = {"classes": ternion.tensor([2, 0, 3]), "ignoring": ternion.tensor([2, -100, 3])}
-    target = targets[right] if right in targets else reference.tensor(told["inputs"][right])
-    reference.close(make()(reference.tensor(told["inputs"][left]), target), told["values"][name])
+    target = targets[right] if right in targets else reference.tensor(recorded["inputs"][right])
+    reference.close(make()(reference.tensor(recorded["inputs"][left]), target), recorded["values"][name])
 
 
 def test_defaults_are_pytorchs():
     """For every class in both libraries: each setting that is a number, a string or None."""
     compared = 0
-    for name, defaults in reference.told()["defaults"].items():
+    for name, defaults in reference.read_results()["defaults"].items():
         kind = getattr(nn, name, None) or getattr(optim, name, None)
         if kind is None:
             continue
@@ -139,8 +139,8 @@ def test_defaults_are_pytorchs():
             own = {key: value.default for key, value in inspect.signature(kind.__init__).parameters.items()}
         for setting, default in defaults.items():
             if setting in own and not (name == "SGD" and setting == "lr"):
-                found = list(own[setting]) if isinstance(own[setting], tuple) else own[setting]
-                assert found == default, (name, setting)
+                result = list(own[setting]) if isinstance(own[setting], tuple) else own[setting]
+                assert result == default, (name, setting)
                 compared += 1
     assert compared > 60
 
@@ -252,5 +252,5 @@ def test_pytorchs_weights_give_pytorchs_numbers():
     x = torch.randn(2, 3, 8, 8)
     for mode in (True, False):
         there.train(mode), here.train(mode)
-        expected, found = there(x).detach().numpy(), here(ternion.from_dlpack(x)).detach().numpy()
-        assert abs(expected - found).max() < 1e-5
+        expected, actual = there(x).detach().numpy(), here(ternion.from_dlpack(x)).detach().numpy()
+        assert abs(expected - actual).max() < 1e-5

@@ -75,14 +75,14 @@ def test_other_axes_are_out_of_range(along, dim):
         along(ternion, ternion.tensor(3.0), dim)
 
 
-@pytest.mark.parametrize("refused", [
+@pytest.mark.parametrize("call", [
     lambda x: x.roll(1, 0), lambda x: x.unbind(0), lambda x: x.select(0, 0), lambda x: x.size(0), lambda x: x.stride(0),
     lambda x: x.repeat_interleave(2, 0), lambda x: x.unique(dim=0),
 ])  # fmt: skip
-def test_what_needs_an_axis(refused):
+def test_what_needs_an_axis(call):
     for x in (ternion.tensor(3.0), torch.tensor(3.0)):
         with pytest.raises(IndexError):
-            refused(x)
+            call(x)
 
 
 @pytest.mark.parametrize("along", [lambda x: x.sum(0), lambda x: x.softmax(-1), lambda x: x.max(0).values, lambda x: x.sort(0).values, lambda x: x.flip(0)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ternion
-from number_arguments import call_of, taken
+from number_arguments import call_of, number_parameters
 
 #: Numbers for these arguments, for which the default of 0.5 is not valid.
 VALUES = {
@@ -48,18 +48,18 @@ def tensors(value):
 
 
 def called(home, name, argument, number):
-    function, places, given = call_of(home, name, argument)
+    function, positional, arguments = call_of(home, name, argument)
     form = FORMS.get(f"{name}.{argument}", lambda number: number)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return function(*places, **given, **{argument: form(number)})
+        return function(*positional, **arguments, **{argument: form(number)})
 
 
 def value_of(name, argument):
     return VALUES.get(f"{name}.{argument}", VALUES.get(argument, 0.5))
 
 
-def told(home, name, argument):
+def gradient_flow(home, name, argument):
     """Returns what happens to the gradient: it "flows"; "none" if the results have none; "lost"; or
     the error."""
     number = ternion.tensor(float(value_of(name, argument)), requires_grad=True)
@@ -76,16 +76,16 @@ def told(home, name, argument):
     return "lost" if number.grad is None else "flows"
 
 
-@pytest.mark.parametrize("home, name, argument", taken(), ids=lambda part: part)
+@pytest.mark.parametrize("home, name, argument", number_parameters(), ids=lambda part: part)
 def test_a_gradient_is_refused_or_flows(home, name, argument):
-    found = told(home, name, argument)
+    result = gradient_flow(home, name, argument)
     if f"{name}.{argument}" in SILENT:
-        assert found == "lost"
+        assert result == "lost"
     elif f"{name}.{argument}" not in WITHOUT and not name.startswith("bitwise"):
-        assert found in ("flows", "none") or REFUSED.search(found) and ALIASES.get(name, name) in found
+        assert result in ("flows", "none") or REFUSED.search(result) and ALIASES.get(name, name) in result
 
 
-@pytest.mark.parametrize("home, name, argument", taken(), ids=lambda part: part)
+@pytest.mark.parametrize("home, name, argument", number_parameters(), ids=lambda part: part)
 def test_a_number_is_taken(home, name, argument):
     if f"{name}.{argument}" not in WITHOUT and not name.startswith("bitwise"):
         called(home, name, argument, value_of(name, argument))
@@ -111,7 +111,7 @@ def test_numbers_of_rust_are_checked():
     files = [file for file in SOURCES.rglob("*.rs") if file.name not in ("data.rs", "train.rs", "stats.rs", "monitor.rs", "check.rs", "promote.rs")]
     # Functions that are called from Rust, and the sampling of a generating model.
     inner = ["_choose.chances", "scaled.sign", "spread.correction"]
-    assert len(files) > 40 and sorted(found for file in files for found in unchecked(file.read_text(encoding="utf-8"))) == inner
+    assert len(files) > 40 and sorted(result for file in files for result in unchecked(file.read_text(encoding="utf-8"))) == inner
 
 
 def test_unchecked_numbers_are_seen():

@@ -27,23 +27,23 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_equal_pytorchs(name):
-    told = reference.told()["optimizers"]
-    parameters = [nn.Parameter(reference.tensor(entry)) for entry in told["start"]]
+    recorded = reference.read_results()["optimizers"]
+    parameters = [nn.Parameter(reference.tensor(entry)) for entry in recorded["start"]]
     kind, settings = OPTIMIZERS[name]
     optimizer = kind(parameters, **settings)
-    for number, gradients in enumerate(told["gradients"]):
+    for number, gradients in enumerate(recorded["gradients"]):
         for parameter, gradient in zip(parameters, gradients):
             parameter.grad = reference.tensor(gradient)
         if number == 2:
             optimizer.param_groups[0]["lr"] /= 2
             nn.utils.clip_grad_norm_(parameters, 0.5)
         optimizer.step()
-        for parameter, entry in zip(parameters, told["runs"][name][number]):
+        for parameter, entry in zip(parameters, recorded["runs"][name][number]):
             reference.close(parameter, entry)
 
 
 def test_every_optimizer_of_the_reference_is_tested():
-    assert set(OPTIMIZERS) == set(reference.told()["optimizers"]["runs"])
+    assert set(OPTIMIZERS) == set(reference.read_results()["optimizers"]["runs"])
 
 
 @pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Lion, optim.Muon])
@@ -62,7 +62,7 @@ def test_all_of_them_learn(kind):
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_a_missing_gradient_is_told_by_name():
+def test_a_missing_gradient_is_reported_by_name():
     used, forgotten = nn.Parameter(ternion.ones(2)), nn.Parameter(ternion.ones(3))
     optimizer = optim.SGD([("used", used), ("forgotten", forgotten)], lr=0.1)
     used.sum().backward()
@@ -85,27 +85,27 @@ class PartlyUsed(nn.Module):
         return self.used(x)
 
 
-def test_a_missing_gradient_is_told_by_the_name_that_the_module_has_for_it():
+def test_a_missing_gradient_is_reported_by_the_name_that_the_module_has_for_it():
     model = PartlyUsed()
     adam = optim.AdamW(model.parameters())
     model(ternion.ones(1, 2)).sum().backward()
-    with pytest.warns(UserWarning, match="no gradient for scale of shape \\(3,\\), unused.weight, unused.bias: the loss") as told:
+    with pytest.warns(UserWarning, match="no gradient for scale of shape \\(3,\\), unused.weight, unused.bias: the loss") as caught:
         adam.step()  # here
-    assert told[0].filename == __file__ and "adam.step()  # here" in Path(__file__).read_text().splitlines()[told[0].lineno - 1]
+    assert caught[0].filename == __file__ and "adam.step()  # here" in Path(__file__).read_text().splitlines()[caught[0].lineno - 1]
     # Shorter names, from a submodule that is used later, do not replace these names. Names from an
     # enclosing module do.
     model.unused.zero_grad()
     with pytest.raises(RuntimeError, match="no gradient for unused.weight, unused.bias: "):
         optim.SGD(model.unused.parameters(), strict=True).step()
-    around = nn.Sequential(model)
+    outer = nn.Sequential(model)
     with pytest.raises(RuntimeError, match="no gradient for 0.unused.weight: "):
-        optim.SGD([parameter for parameter in around.parameters() if parameter is model.unused.weight], strict=True).step()
+        optim.SGD([parameter for parameter in outer.parameters() if parameter is model.unused.weight], strict=True).step()
     # Names do not keep parameters alive.
     assert _names.name_of(model.unused.weight) == "0.unused.weight"
-    known = len(_names._names)
-    del model, around, adam
+    count = len(_names._names)
+    del model, outer, adam
     gc.collect()
-    assert len(_names._names) <= known - 5
+    assert len(_names._names) <= count - 5
 
 
 @pytest.mark.parametrize("how", ["a closure", "a scaler"])
@@ -118,13 +118,13 @@ def test_a_warning_is_shown_at_the_line_that_steps(how):
         scaler.scale(loss).backward() if how == "a scaler" else loss.backward()
         return loss
 
-    with pytest.warns(UserWarning, match="unused.weight") as told:
+    with pytest.warns(UserWarning, match="unused.weight") as caught:
         if how == "a closure":
             adam.step(closure)  # here
         else:
             closure()
             scaler.step(adam)  # here
-    assert told[0].filename == __file__ and "# here" in Path(__file__).read_text().splitlines()[told[0].lineno - 1]
+    assert caught[0].filename == __file__ and "# here" in Path(__file__).read_text().splitlines()[caught[0].lineno - 1]
 
 
 def test_groups_and_errors():
@@ -190,8 +190,8 @@ def two_runs(torch, name, settings, changed=None, steps=6):
 ])  # fmt: skip
 def test_options_are_pytorchs(name, settings):
     torch = pytest.importorskip("torch")
-    found, expected = two_runs(torch, name, settings)
-    assert found == pytest.approx(expected, rel=1e-9)
+    actual, expected = two_runs(torch, name, settings)
+    assert actual == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("name, settings, changed", [
@@ -202,14 +202,14 @@ def test_options_are_pytorchs(name, settings):
 ])  # fmt: skip
 def test_settings_that_change_count(name, settings, changed):
     torch = pytest.importorskip("torch")
-    found, expected = two_runs(torch, name, settings, changed)
-    assert found == pytest.approx(expected, rel=1e-9)
+    actual, expected = two_runs(torch, name, settings, changed)
+    assert actual == pytest.approx(expected, rel=1e-9)
     unchanged, _ = two_runs(torch, name, settings)
-    assert found != pytest.approx(unchanged, rel=1e-3)
+    assert actual != pytest.approx(unchanged, rel=1e-3)
 
 
 def test_settings_come_with_a_state():
-    def made(**settings):
+    def create(**settings):
         parameter = nn.Parameter(ternion.ones(2))
         return parameter, optim.SGD([parameter], lr=0.1, **settings)
 
@@ -218,9 +218,9 @@ def test_settings_come_with_a_state():
             parameter.grad = ternion.ones(2)
             optimizer.step()
 
-    one, first = made(momentum=0.9, nesterov=True)
+    one, first = create(momentum=0.9, nesterov=True)
     stepped(one, first, 2)
-    two, second = made()
+    two, second = create()
     with ternion.no_grad():
         two.copy_(one)
     second.load_state_dict(first.state_dict())
@@ -229,7 +229,7 @@ def test_settings_come_with_a_state():
     assert one.equal(two)
 
 
-def test_groups_that_are_added_and_what_is_told_of_them():
+def test_groups_that_are_added_and_their_warnings():
     one, two = nn.Parameter(ternion.ones(1)), nn.Parameter(ternion.ones(2))
     adam = optim.Adam([one], lr=0.5)
     adam.add_param_group({"params": two, "lr": 0.25, "betas": (0.5, 0.5)})
@@ -270,7 +270,7 @@ def test_a_step_is_seen_by_graphs_that_saved_the_tensor():
         loss.backward()
 
 
-def test_a_plain_tensor_that_asks_for_nothing_is_told():
+def test_a_plain_tensor_that_asks_for_nothing_is_reported():
     with pytest.warns(UserWarning, match="no gradient for parameter 0 of shape \\(1,\\)"):
         optim.SGD([ternion.ones(1)], lr=0.1).step()
 
@@ -299,10 +299,10 @@ def test_copies_of_optimisers(how):
     assert not other.weight.equal(model.weight)
 
 
-def test_wrong_arguments_are_told():
+def test_wrong_arguments_are_reported():
     weight = nn.Parameter(ternion.ones(1))
     adam = optim.Adam([weight])
-    for call, kind, told in [
+    for call, kind, message in [
         (lambda: optim.SGD([weight], lr="a"), TypeError, "SGD: lr 'a', expected a number"),
         (lambda: optim.Adam([weight], betas=0.9), TypeError, "Adam: betas 0.9, expected two numbers"),
         (lambda: optim.SGD([weight], nesterov=1), TypeError, "SGD: nesterov 1, expected True or False"),
@@ -319,7 +319,7 @@ def test_wrong_arguments_are_told():
         (lambda: adam.load_state_dict({"state": [], "param_groups": []}), ValueError, "Adam: a state of 0 groups for 1"),
         (lambda: adam.add_param_group([weight]), TypeError, "Adam: a group"),
     ]:
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             call()
     adam.param_groups[0]["eps"] = "a"
     weight.grad = ternion.ones(1)
@@ -328,7 +328,7 @@ def test_wrong_arguments_are_told():
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "Muon"])
-def test_numbers_that_float64_does_not_hold_are_told(kind):
+def test_numbers_that_float64_does_not_hold_are_reported(kind):
     for value in (10**400, -(10**400), 10**5000):
         with pytest.raises(ValueError, match=f"{kind}: lr of about -?10..[0-9]+, expected a number that float64 holds"):
             getattr(optim, kind)([nn.Parameter(ternion.zeros(2, 2))], lr=value)
@@ -339,11 +339,11 @@ def test_numbers_that_float64_does_not_hold_are_told(kind):
 def test_gradients_of_parts_of_a_batch_add_up():
     model, x = nn.Linear(3, 2), ternion.randn(8, 3)
     model(x).square().mean().backward()
-    whole = model.weight.grad.clone()
+    full = model.weight.grad.clone()
     model.zero_grad()
     for part in x.chunk(4):
         (model(part).square().mean() / 4).backward()
-    assert model.weight.grad.allclose(whole, atol=1e-6)
+    assert model.weight.grad.allclose(full, atol=1e-6)
 
 
 class TestClipping:
@@ -363,19 +363,19 @@ class TestClipping:
     @pytest.mark.parametrize("norm_type", [0.5, 1.0, 2.0, float("inf"), 0.0])
     def test_in_float64_nothing_is_rounded_to_less(self, norm_type):
         torch, values = pytest.importorskip("torch"), [1 / 3, -2 / 3, 1 / 7]
-        found, expected = [], []
-        for told, module, tensor, float64 in [(found, nn, ternion.tensor, ternion.float64), (expected, torch.nn, torch.tensor, torch.float64)]:
+        actual, expected = [], []
+        for results, module, tensor, float64 in [(actual, nn, ternion.tensor, ternion.float64), (expected, torch.nn, torch.tensor, torch.float64)]:
             parameter = module.Parameter(tensor(values, dtype=float64))
             parameter.grad = tensor(values, dtype=float64)
             norm = module.utils.clip_grad_norm_([parameter], 0.1, norm_type)
             assert norm.dtype == float64
-            told += [norm.item(), *parameter.grad.tolist()]
-        assert found == pytest.approx(expected, rel=1e-14)
+            results += [norm.item(), *parameter.grad.tolist()]
+        assert actual == pytest.approx(expected, rel=1e-14)
 
-    def test_norms_of_halves_do_not_overflow(self):
-        halves = [ternion.full((4,), 30000.0, dtype="float16"), ternion.full((2,), 30000.0, dtype="bfloat16")]
+    def test_norms_of_half_precision_do_not_overflow(self):
+        half_tensors = [ternion.full((4,), 30000.0, dtype="float16"), ternion.full((2,), 30000.0, dtype="bfloat16")]
         for norm_type, norm in [(1.0, 180000.0), (2.0, 30000 * 6**0.5)]:
-            assert nn.utils.get_total_norm(halves, norm_type).item() == pytest.approx(norm, rel=1e-2)
+            assert nn.utils.get_total_norm(half_tensors, norm_type).item() == pytest.approx(norm, rel=1e-2)
 
     def test_what_is_not_finite_can_be_an_error(self):
         parameters = self.gradients()
@@ -456,15 +456,15 @@ class TestAverages:
         with pytest.raises(ValueError, match="missing: average.weight; extra: more"):
             other.load_state_dict({**{key: value for key, value in state.items() if key != "average.weight"}, "more": state["n_averaged"]})
 
-    def test_ema_of_halves_is_of_float32(self):
+    def test_ema_of_half_precision_is_of_float32(self):
         model = nn.Linear(2, 1).bfloat16()
         ema = optim.Ema(model, decay=0.999)
         before = model.weight.detach().float()
         with ternion.no_grad():
             model.weight.add_(1.0)
         ema.update()
-        moved = ema.state_dict()["average.weight"] - before
-        assert moved.tolist()[0] == pytest.approx([0.001, 0.001], rel=0.05)
+        change = ema.state_dict()["average.weight"] - before
+        assert change.tolist()[0] == pytest.approx([0.001, 0.001], rel=0.05)
         model.double()
         with pytest.raises(ValueError, match="make the averages after moving or casting the model"):
             ema.update()
@@ -490,21 +490,21 @@ class TestAverages:
             return utils.AveragedModel(model, use_buffers=use_buffers, **options[kind])
 
         here, there = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
-        own, theirs = averaged(optim.swa_utils, here), averaged(torch.optim.swa_utils, there)
-        assert set(own.state_dict()) == set(theirs.state_dict())
+        ours, theirs = averaged(optim.swa_utils, here), averaged(torch.optim.swa_utils, there)
+        assert set(ours.state_dict()) == set(theirs.state_dict())
         for _ in range(4):
             for parameter in there.parameters():
                 parameter.data = torch.randn_like(parameter)
             there(torch.randn(5, 2))
             here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
-            own.update_parameters(here), theirs.update_parameters(there)
+            ours.update_parameters(here), theirs.update_parameters(there)
         for key, value in theirs.state_dict().items():
             if key == "module.1.num_batches_tracked":
                 # A count is not averaged. With use_buffers, PyTorch averages it and truncates it to
                 # an integer at every step.
-                assert own.state_dict()[key].item() == 4
+                assert ours.state_dict()[key].item() == 4
                 continue
-            assert abs(own.state_dict()[key].double().numpy() - value.double().numpy()).max() < 1e-5, key
+            assert abs(ours.state_dict()[key].double().numpy() - value.double().numpy()).max() < 1e-5, key
 
     def test_statistics_are_computed_anew(self):
         torch = pytest.importorskip("torch")
@@ -523,19 +523,19 @@ def test_states_are_called_by_the_parameters_names():
         for parameter in group["params"]:
             parameter.grad = ternion.ones(parameter.shape)
     adam.step()
-    told = [sorted(key for key in state if key.endswith(".step")) for state in adam.state_dict()["state"]]
-    assert told == [["bias.step", "weight.step"], ["weight#2.step"]]
+    keys = [sorted(key for key in state if key.endswith(".step")) for state in adam.state_dict()["state"]]
+    assert keys == [["bias.step", "weight.step"], ["weight#2.step"]]
 
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_hooks_around_a_step_are_pytorchs(closed):
     torch = pytest.importorskip("torch")
 
-    def told_by(m, optim):
-        weight, told = m.nn.Parameter(m.ones(2)), []
+    def hook_calls(m, optim):
+        weight, calls = m.nn.Parameter(m.ones(2)), []
         sgd = optim.SGD([weight], lr=0.5)
-        before = sgd.register_step_pre_hook(lambda optimizer, args, kwargs: told.append(("before", optimizer is sgd, len(args), len(kwargs), weight.tolist())))
-        sgd.register_step_post_hook(lambda optimizer, args, kwargs: told.append(("after", optimizer is sgd, len(args), len(kwargs), weight.tolist())))
+        before = sgd.register_step_pre_hook(lambda optimizer, args, kwargs: calls.append(("before", optimizer is sgd, len(args), len(kwargs), weight.tolist())))
+        sgd.register_step_post_hook(lambda optimizer, args, kwargs: calls.append(("after", optimizer is sgd, len(args), len(kwargs), weight.tolist())))
 
         def closure():
             sgd.zero_grad()
@@ -548,9 +548,9 @@ def test_hooks_around_a_step_are_pytorchs(closed):
         before.remove()
         closure()
         sgd.step()
-        return told, None if result is None else result.item()
+        return calls, None if result is None else result.item()
 
-    assert told_by(ternion, optim) == told_by(torch, torch.optim)
+    assert hook_calls(ternion, optim) == hook_calls(torch, torch.optim)
 
 
 def test_a_hook_before_a_step_may_change_its_arguments():
@@ -579,10 +579,10 @@ def test_a_state_of_fewer_parameters_is_refused(kind):
         return optimizer
 
     before = stepped(3)
-    kept = {name: value.tolist() for states in before.state.values() for name, value in states.items()}
+    saved = {name: value.tolist() for states in before.state.values() for name, value in states.items()}
     for count in (1, 2, 4):
         with pytest.raises(ValueError, match=rf"{kind}: a state of groups of \[{count}\] parameters, expected \[3\]"):
             before.load_state_dict(stepped(count).state_dict())
-    assert kept == {name: value.tolist() for states in before.state.values() for name, value in states.items()}
+    assert saved == {name: value.tolist() for states in before.state.values() for name, value in states.items()}
     assert before.state_dict()["param_groups"][0]["params"] == [0, 1, 2]
     before.load_state_dict(stepped(3).state_dict())

@@ -90,12 +90,12 @@ def trained(module, steps=5):
 
 def test_steps_are_pytorchs():
     torch = pytest.importorskip("torch")
-    found, expected = trained(ternion), trained(torch)
-    for own, theirs in zip(found[2], expected[2]):
-        assert sum(map(abs, _flat(own))) > 0 and _flat(own) == pytest.approx(_flat(theirs), rel=1e-14)
-    assert found[3] == expected[3] and found[4] == expected[4] == ["before", "after"] * 5
-    assert found[5] == pytest.approx(expected[5], rel=1e-13)
-    state, theirs = found[0].state_dict(), expected[0].state_dict()
+    actual, expected = trained(ternion), trained(torch)
+    for ours, theirs in zip(actual[2], expected[2]):
+        assert sum(map(abs, _flat(ours))) > 0 and _flat(ours) == pytest.approx(_flat(theirs), rel=1e-14)
+    assert actual[3] == expected[3] and actual[4] == expected[4] == ["before", "after"] * 5
+    assert actual[5] == pytest.approx(expected[5], rel=1e-13)
+    state, theirs = actual[0].state_dict(), expected[0].state_dict()
     assert state["param_groups"] == theirs["param_groups"]
     assert [each["step"] for each in state["state"].values()] == [5, 5]
     assert state["state"][1]["velocity"].tolist() == pytest.approx(theirs["state"][1]["velocity"].tolist(), rel=1e-13)
@@ -172,10 +172,10 @@ class TestOptimizers:
 
     def test_a_recorded_step_keeps_its_rate(self):
         _, optimizer = self.stepped()
-        optimizer._take_rates()
+        optimizer._apply_rates()
         optimizer.param_groups[0]["lr"] = 0.2
         with pytest.raises(RuntimeError, match=r"rates \[0.2\], but the step was recorded with \[0.1\]"):
-            optimizer._take_rates()
+            optimizer._apply_rates()
 
 
 class TestSchedules:
@@ -213,14 +213,14 @@ class TestSchedules:
     @pytest.mark.parametrize("name, settings", [("StepLR", dict(step_size=2)), ("ExponentialLR", dict(gamma=0.5)), ("CosineAnnealingLR", dict(T_max=4))])
     def test_to_an_epoch(self, name, settings):
         torch = pytest.importorskip("torch")
-        own = getattr(optim, name)(self.sgd(), **settings)
+        ours = getattr(optim, name)(self.sgd(), **settings)
         theirs = getattr(torch.optim.lr_scheduler, name)(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.8), **settings)
-        own.step(3)
+        ours.step(3)
         with pytest.warns(UserWarning):
             theirs.step(3)
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr()) and own.get_lr() == own.get_last_lr()
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr()) and ours.get_lr() == ours.get_last_lr()
         with pytest.raises(ValueError, match=f"{name}: epoch -1, expected at least 0"):
-            own.step(-1)
+            ours.step(-1)
 
     def test_what_a_subclass_must_say(self):
         with pytest.raises(NotImplementedError, match=r"LRScheduler has no get_lr\(\)"):

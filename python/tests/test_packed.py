@@ -4,21 +4,21 @@ PyTorch."""
 import pytest
 
 import ternion
-from beside_pytorch import close, pair, same_gradients, taken, torch_of
+from pytorch_reference import close, pair, same_gradients, torch_of, with_same_weights
 from ternion import nn
 from ternion.nn.utils import rnn
 
 LENGTHS = [3, 5, 1, 5, 2]
 
 
-def same_packed(own, theirs):
-    assert own.batch_sizes.tolist() == theirs.batch_sizes.tolist()
-    close(own.data, theirs.data)
+def same_packed(ours, theirs):
+    assert ours.batch_sizes.tolist() == theirs.batch_sizes.tolist()
+    close(ours.data, theirs.data)
     for name in ("sorted_indices", "unsorted_indices"):
         index = getattr(theirs, name)
-        assert (getattr(own, name) is None) == (index is None)
+        assert (getattr(ours, name) is None) == (index is None)
     if theirs.sorted_indices is not None:
-        assert own.unsorted_indices[own.sorted_indices].tolist() == list(range(len(index)))
+        assert ours.unsorted_indices[ours.sorted_indices].tolist() == list(range(len(index)))
 
 
 class TestPacking:
@@ -27,14 +27,14 @@ class TestPacking:
     def test_and_padding_again_are_pytorchs(self, batch_first, lengths, enforce_sorted):
         torch = torch_of()
         x = pair(torch, 5, 6, 2) if batch_first else pair(torch, 6, 5, 2)
-        own = rnn.pack_padded_sequence(x[0], ternion.tensor(lengths), batch_first, enforce_sorted)
+        ours = rnn.pack_padded_sequence(x[0], ternion.tensor(lengths), batch_first, enforce_sorted)
         theirs = torch.nn.utils.rnn.pack_padded_sequence(x[1], torch.tensor(lengths), batch_first, enforce_sorted)
-        same_packed(own, theirs)
+        same_packed(ours, theirs)
         for settings in (dict(), dict(batch_first=True, padding_value=-1.0), dict(total_length=8)):
-            found, expected = rnn.pad_packed_sequence(own, **settings), torch.nn.utils.rnn.pad_packed_sequence(theirs, **settings)
-            close(found[0], expected[0])
-            assert found[1].tolist() == expected[1].tolist() == lengths
-        (own.data * own.data).sum().backward(), (theirs.data * theirs.data).sum().backward()
+            actual, expected = rnn.pad_packed_sequence(ours, **settings), torch.nn.utils.rnn.pad_packed_sequence(theirs, **settings)
+            close(actual[0], expected[0])
+            assert actual[1].tolist() == expected[1].tolist() == lengths
+        (ours.data * ours.data).sum().backward(), (theirs.data * theirs.data).sum().backward()
         close(x[0].grad, x[1].grad)
 
     @pytest.mark.parametrize("enforce_sorted", [False, True])
@@ -43,14 +43,14 @@ class TestPacking:
         lengths = sorted(LENGTHS, reverse=True) if enforce_sorted else LENGTHS
         here = [ternion.arange(length * 2).reshape(length, 2) for length in lengths]
         there = [torch.arange(length * 2).reshape(length, 2) for length in lengths]
-        own, theirs = rnn.pack_sequence(here, enforce_sorted), torch.nn.utils.rnn.pack_sequence(there, enforce_sorted)
-        same_packed(own, theirs)
-        assert all(one.equal(other) for one, other in zip(rnn.unpack_sequence(own), here))
-        assert own.to(ternion.float64).data.dtype == ternion.float64 and own.cpu().data.tolist() == own.data.tolist() and not own.is_cuda
+        ours, theirs = rnn.pack_sequence(here, enforce_sorted), torch.nn.utils.rnn.pack_sequence(there, enforce_sorted)
+        same_packed(ours, theirs)
+        assert all(one.equal(other) for one, other in zip(rnn.unpack_sequence(ours), here))
+        assert ours.to(ternion.float64).data.dtype == ternion.float64 and ours.cpu().data.tolist() == ours.data.tolist() and not ours.is_cuda
 
     def test_what_is_refused(self):
         x = ternion.ones(4, 2, 3)
-        for call, told in [
+        for call, message in [
             (lambda: rnn.pack_padded_sequence(x, [2, 3]), "lengths \\[2, 3\\], expected the longest first: enforce_sorted=False"),
             (lambda: rnn.pack_padded_sequence(x, [5, 3]), "lengths \\[5, 3\\], expected 1 to 4"),
             (lambda: rnn.pack_padded_sequence(x, [3, 0]), "expected 1 to 4"),
@@ -59,13 +59,13 @@ class TestPacking:
             (lambda: nn.GRU(2, 3)(rnn.pack_padded_sequence(x, [3, 1])), "GRU: packed data of shape \\(4, 3\\), expected 2 axes, the last of 2"),
             (lambda: nn.GRU(3, 3)(rnn.pack_padded_sequence(x, [3, 1]), ternion.ones(1, 3, 3)), "a state of shape \\(1, 3, 3\\), expected \\(1, 2, 3\\)"),
         ]:
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=message):
                 call()
 
 
 def states_of(kind, torch, *shape):
     pairs = [pair(torch, *shape) for _ in range(2 if "LSTM" in kind else 1)]
-    here, there = tuple(own for own, _ in pairs), tuple(theirs for _, theirs in pairs)
+    here, there = tuple(ours for ours, _ in pairs), tuple(theirs for _, theirs in pairs)
     return pairs, (here if "LSTM" in kind else here[0]), (there if "LSTM" in kind else there[0])
 
 
@@ -73,10 +73,10 @@ def flat(kind, last):
     return list(last) if "LSTM" in kind else [last]
 
 
-def same_results(here, there, found, expected, inputs):
-    for own, theirs in zip(found, expected):
-        close(own, theirs)
-    sum((own * own).sum() for own in found).backward()
+def same_results(here, there, actual, expected, inputs):
+    for ours, theirs in zip(actual, expected):
+        close(ours, theirs)
+    sum((ours * ours).sum() for ours in actual).backward()
     sum((theirs * theirs).sum() for theirs in expected).backward()
     same_gradients(here, there, inputs)
 
@@ -88,34 +88,34 @@ LAYERS = [
 
 
 @pytest.mark.parametrize("kind, settings", LAYERS)
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("with_state", [False, True])
 @pytest.mark.parametrize("enforce_sorted", [False, True])
-def test_layers_take_packed_sequences_as_pytorchs(kind, settings, given, enforce_sorted):
+def test_layers_take_packed_sequences_as_pytorchs(kind, settings, with_state, enforce_sorted):
     torch = torch_of()
-    here, there = taken(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
+    here, there = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
     lengths = sorted(LENGTHS, reverse=True) if enforce_sorted else LENGTHS
     x = pair(torch, 5, 5, 4)
     pairs, own_states, their_states = states_of(kind, torch, here.num_layers * (2 if here.bidirectional else 1), 5, 3)
-    own = rnn.pack_padded_sequence(x[0], lengths, enforce_sorted=enforce_sorted)
+    ours = rnn.pack_padded_sequence(x[0], lengths, enforce_sorted=enforce_sorted)
     theirs = torch.nn.utils.rnn.pack_padded_sequence(x[1], torch.tensor(lengths), enforce_sorted=enforce_sorted)
-    own_output, own_last = here(own, own_states if given else None)
-    their_output, their_last = there(theirs, their_states if given else None)
+    own_output, own_last = here(ours, own_states if with_state else None)
+    their_output, their_last = there(theirs, their_states if with_state else None)
     # The order of two sequences of the same length is unspecified, so they are compared unpacked.
-    found, expected = rnn.pad_packed_sequence(own_output)[0], torch.nn.utils.rnn.pad_packed_sequence(their_output)[0]
-    results = [found, *flat(kind, own_last)], [expected, *flat(kind, their_last)]
-    same_results(here, there, *results, [x, *(pairs if given else [])])
+    actual, expected = rnn.pad_packed_sequence(own_output)[0], torch.nn.utils.rnn.pad_packed_sequence(their_output)[0]
+    results = [actual, *flat(kind, own_last)], [expected, *flat(kind, their_last)]
+    same_results(here, there, *results, [x, *(pairs if with_state else [])])
 
 
 @pytest.mark.parametrize("settings", [dict(), dict(nonlinearity="relu", bias=False), dict(num_layers=2, bidirectional=True, batch_first=True)])
-@pytest.mark.parametrize("given", [False, True])
-def test_a_plain_layer_is_pytorchs(settings, given):
+@pytest.mark.parametrize("with_state", [False, True])
+def test_a_plain_layer_is_pytorchs(settings, with_state):
     torch = torch_of()
-    here, there = taken(nn.RNN(4, 3, **settings), torch.nn.RNN(4, 3, **settings))
+    here, there = with_same_weights(nn.RNN(4, 3, **settings), torch.nn.RNN(4, 3, **settings))
     assert list(here.state_dict()) == list(there.state_dict())
     x = pair(torch, 2, 6, 4)
-    pairs, own, theirs = states_of("RNN", torch, here.num_layers * (2 if here.bidirectional else 1), 2 if here.batch_first else 6, 3)
-    found, expected = here(x[0], own if given else None), there(x[1], theirs if given else None)
-    same_results(here, there, found, expected, [x, *(pairs if given else [])])
+    pairs, ours, theirs = states_of("RNN", torch, here.num_layers * (2 if here.bidirectional else 1), 2 if here.batch_first else 6, 3)
+    actual, expected = here(x[0], ours if with_state else None), there(x[1], theirs if with_state else None)
+    same_results(here, there, actual, expected, [x, *(pairs if with_state else [])])
 
 
 CELLS = [("RNNCell", dict()), ("RNNCell", dict(nonlinearity="relu", bias=False)), ("GRUCell", dict()), ("LSTMCell", dict()), ("LSTMCell", dict(bias=False))]
@@ -123,15 +123,15 @@ CELLS = [("RNNCell", dict()), ("RNNCell", dict(nonlinearity="relu", bias=False))
 
 @pytest.mark.parametrize("kind, settings", CELLS)
 @pytest.mark.parametrize("batch", [(), (6,)])
-@pytest.mark.parametrize("given", [False, True])
-def test_cells_are_pytorchs(kind, settings, batch, given):
+@pytest.mark.parametrize("with_state", [False, True])
+def test_cells_are_pytorchs(kind, settings, batch, with_state):
     torch = torch_of()
-    here, there = taken(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
+    here, there = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
     assert list(here.state_dict()) == list(there.state_dict()) and repr(here) == repr(there)
     x = pair(torch, *batch, 4)
-    pairs, own, theirs = states_of(kind, torch, *batch, 3)
-    found, expected = here(x[0], own if given else None), there(x[1], theirs if given else None)
-    same_results(here, there, flat(kind, found), flat(kind, expected), [x, *(pairs if given else [])])
+    pairs, ours, theirs = states_of(kind, torch, *batch, 3)
+    actual, expected = here(x[0], ours if with_state else None), there(x[1], theirs if with_state else None)
+    same_results(here, there, flat(kind, actual), flat(kind, expected), [x, *(pairs if with_state else [])])
 
 
 @pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell", "RNN"])
@@ -141,7 +141,7 @@ def test_first_weights_are_as_large_as_pytorchs(kind):
 
 
 def test_what_cells_refuse():
-    for call, kind, told in [
+    for call, kind, message in [
         (lambda: nn.RNN(4, 3, nonlinearity="gelu"), ValueError, "RNN: nonlinearity 'gelu'"),
         (lambda: nn.RNNCell(4, 3, nonlinearity="gelu"), ValueError, "RNNCell: nonlinearity 'gelu'"),
         (lambda: nn.GRUCell(4, 0), ValueError, "GRUCell: width 0"),
@@ -150,5 +150,5 @@ def test_what_cells_refuse():
         (lambda: nn.LSTMCell(4, 3)(ternion.ones(2, 4), ternion.ones(2, 3)), TypeError, "LSTMCell: hx, expected a pair"),
         (lambda: nn.RNNCell(4, 3)([1.0]), TypeError, "RNNCell: an input of type list"),
     ]:
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             call()

@@ -16,20 +16,20 @@ def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, op
     """Returns the warnings of a StatsMonitor about a training run, by fault, and the Python
     warnings."""
     x = ternion.randn(16, 8) if x is None else x
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         monitor = nn.utils.StatsMonitor(model, every=1, patience=patience)
-        made = optimizer(list(model.parameters() if parameters is None else parameters), lr=rate, strict=strict)
-        found = {}
+        created = optimizer(list(model.parameters() if parameters is None else parameters), lr=rate, strict=strict)
+        result = {}
         for step in range(steps):
-            made.zero_grad()
+            created.zero_grad()
             with monitor.watch(step):
                 output = model(x)
                 loss = output.square().mean() if loss_of is None else loss_of(output)
             loss.backward()
-            for warning in monitor.step(made).all_warnings:
-                found.setdefault(warning.fault, warning)
-    return found, [str(each.message) for each in told]
+            for warning in monitor.step(created).all_warnings:
+                result.setdefault(warning.fault, warning)
+    return result, [str(each.message) for each in caught]
 
 
 def mlp(*widths, activation=nn.ReLU):
@@ -37,7 +37,7 @@ def mlp(*widths, activation=nn.ReLU):
     return nn.Sequential(*layers[:-1])
 
 
-def test_a_healthy_training_is_told_nothing():
+def test_a_healthy_training_causes_no_warnings():
     for optimizer in (optim.SGD, optim.AdamW):
         assert watched(mlp(8, 16, 4), steps=3, optimizer=optimizer, strict=True) == ({}, [])
 
@@ -57,18 +57,18 @@ class Forgetful(nn.Module):
 
 def test_a_layer_that_parameters_forgets():
     model = Forgetful()
-    found, told = watched(model)
-    assert "MissingGradient" not in found
-    assert found["NotUpdated"].layer == "second" and found["NotUpdated"].text.startswith("second.weight: its gradient is not 0, but the step left it as it was")
-    assert len(told) == 1 and told[0].startswith("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimizer has them"), told
+    result, messages = watched(model)
+    assert "MissingGradient" not in result
+    assert result["NotUpdated"].layer == "second" and result["NotUpdated"].text.startswith("second.weight: its gradient is not 0, but the step left it as it was")
+    assert len(messages) == 1 and messages[0].startswith("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimizer has them"), messages
     with pytest.raises(RuntimeError, match=r"second.weight \[8, 8\], .*an error, as the optimizer is strict"):
         watched(Forgetful(), strict=True)
 
 
 def test_an_optimizer_of_some_of_the_parameters():
     model = mlp(8, 16, 4)
-    found, told = watched(model, parameters=model[0].parameters())
-    assert found["NotUpdated"].layer == "2" and "2.weight [4, 16], 2.bias [4]" in told[0]
+    result, messages = watched(model, parameters=model[0].parameters())
+    assert result["NotUpdated"].layer == "2" and "2.weight [4, 16], 2.bias [4]" in messages[0]
     model[2].requires_grad_(False)
     assert watched(model, parameters=model[0].parameters()) == ({}, [])
 
@@ -176,8 +176,8 @@ def test_an_optimizer_of_ones_own_of_some_of_the_parameters():
 
 def test_a_layer_that_is_repeated_by_a_list():
     model = nn.Sequential(*[nn.Linear(8, 8)] * 3)
-    _, told = watched(model)
-    assert len(told) == 1 and told[0].startswith("StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each place")
+    _, messages = watched(model)
+    assert len(messages) == 1 and messages[0].startswith("StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each place")
     relu = nn.ReLU()
     assert watched(nn.Sequential(nn.Linear(8, 8), relu, nn.Linear(8, 8), relu))[1] == []
 
@@ -252,9 +252,9 @@ class Branches(nn.Module):
 
 @pytest.mark.parametrize("cut", [lambda x: x.detach(), lambda x: ternion.tensor(x.detach().numpy())])
 def test_a_branch_that_is_detached(cut):
-    found = watched(Branches(cut))[0]["MissingGradient"]
-    assert found.layer == "other" and "the layer was computed, but nothing came back from the loss" in found.text
-    assert "other.weight and other.bias" in found.text
+    result = watched(Branches(cut))[0]["MissingGradient"]
+    assert result.layer == "other" and "the layer was computed, but nothing came back from the loss" in result.text
+    assert "other.weight and other.bias" in result.text
 
 
 def test_a_layer_that_is_not_used():
@@ -262,16 +262,16 @@ def test_a_layer_that_is_not_used():
         def forward(self, x):
             return self.one(x)
 
-    found = watched(Unused(None))[0]["MissingGradient"]
-    assert found.layer == "other" and "the loss does not depend on this layer" in found.text
+    result = watched(Unused(None))[0]["MissingGradient"]
+    assert result.layer == "other" and "the loss does not depend on this layer" in result.text
 
 
 def test_layers_that_are_not_frozen():
     model = mlp(8, 4, 4)
     with pytest.warns(UserWarning, match=r"Linear.requires_grad = False sets an attribute that nothing reads: requires_grad_\(False\)"):
         model[0].requires_grad = False
-    _, told = watched(model, parameters=model[2].parameters())
-    assert "0.weight [4, 8]" in told[0] and "freeze them by requires_grad_(False)" in told[0]
+    _, messages = watched(model, parameters=model[2].parameters())
+    assert "0.weight [4, 8]" in messages[0] and "freeze them by requires_grad_(False)" in messages[0]
 
 
 def test_a_scaled_loss_without_its_scaler():
@@ -290,10 +290,10 @@ def test_a_scaled_loss_without_its_scaler():
 
 def test_a_loss_of_another_scale():
     model = mlp(8, 16, 4)
-    found, _ = watched(model, loss_of=lambda output: output.square().sum() * 1e4)
-    assert found["LargeUpdates"].layer in ("0", "2") and "divide the learning rate" in found["LargeUpdates"].text
-    found, _ = watched(model, steps=5, rate=1e-3, loss_of=lambda output: output.square().mean() * 1e-9)
-    assert found["SmallUpdates"].layer in ("0", "2") and "the gradients, are too small" in found["SmallUpdates"].text
+    result, _ = watched(model, loss_of=lambda output: output.square().sum() * 1e4)
+    assert result["LargeUpdates"].layer in ("0", "2") and "divide the learning rate" in result["LargeUpdates"].text
+    result, _ = watched(model, steps=5, rate=1e-3, loss_of=lambda output: output.square().mean() * 1e-9)
+    assert result["SmallUpdates"].layer in ("0", "2") and "the gradients, are too small" in result["SmallUpdates"].text
 
 
 def test_a_parameter_that_is_given_twice():
@@ -322,15 +322,15 @@ def test_weights_that_are_none():
     model = mlp(8, 16, 4)
     with ternion.no_grad():
         model[2].weight[0, 0] = math.nan
-    found = watched(model)[0]["NotFinite"]
-    assert found.layer == "2" and "2.weight holds such numbers already" in found.text
+    result = watched(model)[0]["NotFinite"]
+    assert result.layer == "2" and "2.weight holds such numbers already" in result.text
 
 
 def test_data_that_are_none():
     x = ternion.randn(16, 8)
     x[3, 4] = math.inf
-    found = watched(mlp(8, 16, 4), x=x)[0]["NotFinite"]
-    assert found.text.startswith("input: 1 of 128 numbers are infinite") and "clean the data" in found.text
+    result = watched(mlp(8, 16, 4), x=x)[0]["NotFinite"]
+    assert result.text.startswith("input: 1 of 128 numbers are infinite") and "clean the data" in result.text
 
 
 def test_an_infinite_slope():
@@ -341,8 +341,8 @@ def test_an_infinite_slope():
         def forward(self, x):
             return (self.layer(x) * 0).sqrt()
 
-    found = watched(Root())[0]["NotFinite"]
-    assert found.layer == "layer" and "though all outputs are finite" in found.text
+    result = watched(Root())[0]["NotFinite"]
+    assert result.layer == "layer" and "though all outputs are finite" in result.text
 
 
 def test_first_weights_that_are_too_large_or_too_small():
@@ -359,8 +359,8 @@ def test_units_that_are_dead():
     model = mlp(8, 16, 4)
     with ternion.no_grad():
         model[0].bias.fill_(-1e3)
-    found = watched(model)[0]
-    assert found["DeadReLU"].layer == "1" and "all its outputs are 0" in found["DeadReLU"].text
+    result = watched(model)[0]
+    assert result["DeadReLU"].layer == "1" and "all its outputs are 0" in result["DeadReLU"].text
 
 
 def test_a_rounding_behind_a_layer():
@@ -371,8 +371,8 @@ def test_a_rounding_behind_a_layer():
         def forward(self, x):
             return self.last(self.first(x).round())
 
-    found = watched(Rounds(), steps=5)[0]["ZeroGradient"]
-    assert found.layer == "first" and "a rounding" in found.text
+    result = watched(Rounds(), steps=5)[0]["ZeroGradient"]
+    assert result.layer == "first" and "a rounding" in result.text
 
 
 def test_a_target_of_another_shape():
@@ -410,11 +410,11 @@ def test_an_optimizer_that_was_made_before_the_model_was_cast():
 def test_a_graph_is_drawn():
     model = mlp(8, 4)
     loss = model(ternion.randn(2, 8)).square().mean()
-    told = ternion.autograd.to_dot(loss, model)
-    assert told.startswith("digraph") and "0.weight" in told and "mean" in told
+    dot = ternion.autograd.to_dot(loss, model)
+    assert dot.startswith("digraph") and "0.weight" in dot and "mean" in dot
     assert "std" in ternion.autograd.to_dot(loss, {"loss": loss}, statistics=True)
     with pytest.raises(RuntimeError, match="to_dot: nothing was recorded"):
         ternion.autograd.to_dot(ternion.ones(2))
-    for given in ((3, None), (loss, 3)):
+    for arguments in ((3, None), (loss, 3)):
         with pytest.raises(TypeError, match="to_dot: "):
-            ternion.autograd.to_dot(*given)
+            ternion.autograd.to_dot(*arguments)

@@ -17,8 +17,8 @@ test_a_planted_fault_is_named, test_the_same_training_without_the_fault_reports_
 
 @pytest.mark.parametrize("training, words", FAULTS[__name__])
 def test_an_input_that_is_at_fault_is_not_taken_for_a_layer_that_is(training, words):
-    found = reported(training, True)
-    assert "Exploding" not in found and "Vanishing" not in found, found
+    result = reported(training, True)
+    assert "Exploding" not in result and "Vanishing" not in result, result
 
 
 # ---- Inputs
@@ -212,6 +212,6 @@ def test_what_losses_compute_is_what_it_was():
     ],
 )  # fmt: skip
 def test_a_refused_dtype_is_reported_with_its_cast(loss, input, target, hint):
-    with pytest.raises(TypeError) as refused:
+    with pytest.raises(TypeError) as raised:
         loss(input, target)
-    assert str(refused.value).startswith(f"{loss.__name__}: ") and hint in str(refused.value)
+    assert str(raised.value).startswith(f"{loss.__name__}: ") and hint in str(raised.value)

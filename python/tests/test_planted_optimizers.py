@@ -407,7 +407,7 @@ def gradients_that_are_clipped_by_a_norm_before_they_are_unscaled(planted):
 def raised(planted, every):
     """Returns the report of a monitor on a training run whose learning rate is raised at the third
     step."""
-    model, x, said = mlp(8, 16, 4), ternion.randn(16, 8), []
+    model, x, messages = mlp(8, 16, 4), ternion.randn(16, 8), []
     monitor, sgd = nn.utils.StatsMonitor(model, every=every), optim.SGD(model.parameters(), lr=1e-3)
     for step in range(5):
         sgd.param_groups[0]["lr"] = 1e4 if planted and step >= 2 else 1e-3
@@ -416,8 +416,8 @@ def raised(planted, every):
             loss = model(x).square().mean()
         loss.backward()
         report = monitor.step(sgd)
-        said += [f"{step} {warning.fault} {warning.text}" for warning in (report.warnings if report else [])]
-    return said
+        messages += [f"{step} {warning.fault} {warning.text}" for warning in (report.warnings if report else [])]
+    return messages
 
 
 @names(
@@ -444,11 +444,11 @@ def a_learning_rate_of_0(planted):
 def one_step(optimizer, change=None, **settings):
     """Runs one step of a model with an optimizer of these settings, which `change` may modify."""
     model = mlp(8, 16, 4)
-    made = optimizer(model.parameters(), **{"lr": 1e-3, **settings})
+    created = optimizer(model.parameters(), **{"lr": 1e-3, **settings})
     if change is not None:
-        change(made)
+        change(created)
     model(ternion.randn(4, 8)).square().mean().backward()
-    made.step()
+    created.step()
 
 
 @names("SGD: momentum 1.5: the steps of all gradients so far add up and never fade, expected below 1")

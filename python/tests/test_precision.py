@@ -11,7 +11,7 @@ from ternion import amp, nn, optim
 F32, F16, BF16 = ternion.float32, ternion.float16, ternion.bfloat16
 
 
-def test_products_are_halves_and_sums_are_not():
+def test_products_are_in_half_precision_and_sums_are_not():
     x, layer = ternion.randn(4, 8), nn.Linear(8, 2)
     with ternion.autocast("cpu"):
         y = layer(x)
@@ -27,8 +27,8 @@ def test_the_numbers_are_those_of_the_casts():
     a, b = ternion.randn(5, 7), ternion.randn(7, 3)
     for dtype in (F16, BF16):
         with ternion.autocast("cpu", dtype=dtype):
-            found = a @ b
-        assert found.equal(a.to(dtype) @ b.to(dtype))
+            result = a @ b
+        assert result.equal(a.to(dtype) @ b.to(dtype))
 
 
 def test_the_dtypes_are_those_of_pytorch():
@@ -67,11 +67,11 @@ def test_scopes_nest_and_end():
             with ternion.autocast("cpu", dtype=name):
                 assert ternion.nn.functional.scaled_dot_product_attention(queries, queries, queries).dtype is F32
         assert (x @ x).dtype is F16
-        found = []
-        thread = threading.Thread(target=lambda: found.append((x @ x).dtype))
+        result = []
+        thread = threading.Thread(target=lambda: result.append((x @ x).dtype))
         thread.start()
         thread.join()
-        assert found == [F32]
+        assert result == [F32]
 
     @ternion.autocast("cuda")
     def product():
@@ -133,10 +133,10 @@ def test_the_scale_moves_as_pytorchs():
         reference.update()
         assert stepped(scaler, ours, here, gradient) == (reference.get_scale(), there.tolist())
     assert (scaler.steps, scaler.skipped) == (6, 2) and repr(scaler) == f"GradScaler(scale {scaler.get_scale():g}, 2 of 6 steps skipped)"
-    told = reference.state_dict()
-    assert {key: value for key, value in scaler.state_dict().items() if key in told} == told
+    state = reference.state_dict()
+    assert {key: value for key, value in scaler.state_dict().items() if key in state} == state
     fresh = amp.GradScaler("cpu")
-    fresh.load_state_dict(told)
+    fresh.load_state_dict(state)
     assert fresh.get_scale() == reference.get_scale() and fresh.steps == 0
 
 
@@ -163,7 +163,7 @@ def test_unscaled_gradients_can_be_clipped():
     assert scaler.get_scale() == 32.0 and scaler.scale([ternion.tensor(1.0), ternion.tensor(2.0, dtype=F16)])[1].dtype is F32
 
 
-def test_a_model_that_gives_infinity_is_told():
+def test_a_model_that_gives_infinity_is_reported():
     parameter = nn.Parameter(ternion.ones(1))
     sgd, scaler = optim.SGD([parameter], lr=1.0), amp.GradScaler(init_scale=2.0**-15)
     assert stepped(scaler, sgd, parameter, [float("inf")]) == (2.0**-16, [1.0])
@@ -172,11 +172,11 @@ def test_a_model_that_gives_infinity_is_told():
 
 
 def test_scales_that_cannot_be():
-    for options, told in [
+    for options, message in [
         ({"init_scale": 0.0}, "init_scale 0"), ({"growth_factor": 1.0}, "growth_factor 1"), ({"backoff_factor": 1.0}, "backoff_factor 1"),
         ({"growth_interval": 0}, "growth_interval 0"), ({"init_scale": float("inf")}, "init_scale inf"),
     ]:  # fmt: skip
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             amp.GradScaler(**options)
     scaler = amp.GradScaler()
     with pytest.raises(TypeError, match="expected a floating dtype"):

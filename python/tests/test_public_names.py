@@ -36,7 +36,7 @@ OWN = {
 SCHEDULES = set(ternion.optim.lr_scheduler.__all__)
 
 
-def shown(module):
+def visible_names(module):
     return {name for name in dir(module) if not name.startswith("_")}
 
 
@@ -51,15 +51,15 @@ def is_own(thing):
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_shows_what_is_its_own(name):
     module = importlib.import_module(name)
-    assert [entry for entry in sorted(shown(module)) if not is_own(getattr(module, entry))] == []
+    assert [entry for entry in sorted(visible_names(module)) if not is_own(getattr(module, entry))] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_star_imports_what_is_shown(name):
-    found = {}
-    exec(f"from {name} import *", found)
-    del found["__builtins__"]
-    assert set(found) == shown(importlib.import_module(name))
+    result = {}
+    exec(f"from {name} import *", result)
+    del result["__builtins__"]
+    assert set(result) == visible_names(importlib.import_module(name))
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -69,12 +69,12 @@ def test_what_pytorch_lacks_is_meant_to_be_shown(name):
         other = importlib.import_module(name.replace("ternion", "torch"))
     except ModuleNotFoundError:
         pytest.skip("PyTorch has no such module")
-    more = {entry for entry in shown(importlib.import_module(name)) if not hasattr(other, entry)}
+    extra = {entry for entry in visible_names(importlib.import_module(name)) if not hasattr(other, entry)}
     if name == "ternion":
         # Functions of the op table are intentionally public, even if PyTorch has them only in
         # torch.nn.functional.
-        more -= set(ternion._ternion._ELEMENTWISE_METHODS)
-    assert more - (SCHEDULES if name == "ternion.optim" else set()) == set(OWN.get(name, "").split())
+        extra -= set(ternion._ternion._ELEMENTWISE_METHODS)
+    assert extra - (SCHEDULES if name == "ternion.optim" else set()) == set(OWN.get(name, "").split())
 
 
 def test_what_is_not_its_own_is_seen():

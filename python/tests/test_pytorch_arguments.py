@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from beside_pytorch import torch_of
+from pytorch_reference import torch_of
 
 import ternion
 from ternion import nn
@@ -32,9 +32,9 @@ def test_an_answer_as_pytorch_gives(call):
     for m in (ternion, torch_of()):
         x, i = m.tensor([[0.5, -1.5, 2.0], [3.0, 0.25, 1.0]]), m.zeros(2, 3, dtype=m.int64)
         answers.append(eval(call, {"m": m, "F": m.nn.functional, "x": x, "i": i}))
-    own, theirs = answers
-    assert (tuple(own.shape), str(own.dtype).split(".")[-1]) == (tuple(theirs.shape), str(theirs.dtype).split(".")[-1])
-    np.testing.assert_allclose(own.numpy(), theirs.numpy(), rtol=1e-6)
+    ours, theirs = answers
+    assert (tuple(ours.shape), str(ours.dtype).split(".")[-1]) == (tuple(theirs.shape), str(theirs.dtype).split(".")[-1])
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("call", ["m.float_power(2, 3)", "m.randint(0, 3, (3,), dtype=m.bool)", "m.randint(-1, 1, (3,), dtype=m.bool)", "x.scatter(0, i[:1], m.ones(1, 1))", "m.hann_window(4, layout='other')", "F.group_norm(m.zeros(2, 0, 3), 0)"])  # fmt: skip
@@ -44,23 +44,23 @@ def test_what_neither_answers(call):
             eval(call, {"m": m, "F": m.nn.functional, "x": m.ones(2, 3), "i": m.zeros(2, 3, dtype=m.int64)})
 
 
-def test_truths_are_drawn_evenly():
+def test_bools_are_drawn_evenly():
     ternion.manual_seed(0)
     share = ternion.randint(0, 2, (10_000,), dtype=ternion.bool).float().mean().item()
     assert abs(share - 0.5) < 0.03 and ternion.randint(1, 2, (9,), dtype=ternion.bool).all()
 
 
 def test_gradients_of_a_part_of_a_source():
-    found = {}
+    result = {}
     for m in (ternion, torch_of()):
         x, source = m.ones(2, 3).requires_grad_(), m.ones(4, 3).requires_grad_()
         # In PyTorch, the gradient of a larger source is an error, so it receives only the part that
         # is used.
-        given = (lambda source: source) if m is ternion else (lambda source: source[:1, :2])
+        part = (lambda source: source) if m is ternion else (lambda source: source[:1, :2])
         for name in ("scatter", "scatter_add"):
-            (getattr(x, name)(0, m.tensor([[1, 0]]), given(source * 2)) ** 2).sum().backward()
-        found[m] = x.grad.tolist(), source.grad.tolist()
-    assert found[ternion] == found[torch_of()] and np.array(found[ternion][1]).any()
+            (getattr(x, name)(0, m.tensor([[1, 0]]), part(source * 2)) ** 2).sum().backward()
+        result[m] = x.grad.tolist(), source.grad.tolist()
+    assert result[ternion] == result[torch_of()] and np.array(result[ternion][1]).any()
 
 
 def test_gradients_without_channels():
@@ -79,27 +79,27 @@ def test_powers_of_a_number_have_gradients():
 class TestBatchNormWithoutMomentum:
     def test_within_a_checkpoint(self):
         data = [ternion.tensor(np.random.default_rng(seed).normal(size=(8, 3)).astype("float32")).requires_grad_() for seed in range(3)]
-        plain, kept = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, momentum=None)) for _ in range(2))
-        kept.load_state_dict(plain.state_dict())
+        plain, checkpointed = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, momentum=None)) for _ in range(2))
+        checkpointed.load_state_dict(plain.state_dict())
         for x in data:
             plain(x).square().sum().backward()
             own = x.grad.clone()
             x.grad = None
-            ternion.checkpoint(kept, x).square().sum().backward()
+            ternion.checkpoint(checkpointed, x).square().sum().backward()
             np.testing.assert_allclose(x.grad.numpy(), own.numpy(), rtol=1e-6, atol=1e-7)
             x.grad = None
-        assert kept[1].num_batches_tracked.item() == 3
-        assert kept[1].running_mean.equal(plain[1].running_mean) and kept[1].running_var.equal(plain[1].running_var)
+        assert checkpointed[1].num_batches_tracked.item() == 3
+        assert checkpointed[1].running_mean.equal(plain[1].running_mean) and checkpointed[1].running_var.equal(plain[1].running_var)
 
     def test_means_of_all_batches(self):
         torch = torch_of()
-        own, theirs = nn.BatchNorm1d(4, momentum=None), torch.nn.BatchNorm1d(4, momentum=None)
+        ours, theirs = nn.BatchNorm1d(4, momentum=None), torch.nn.BatchNorm1d(4, momentum=None)
         for seed in range(5):
             values = np.random.default_rng(seed).normal(size=(8, 4)).astype("float32")
-            own(ternion.tensor(values))
+            ours(ternion.tensor(values))
             theirs(torch.tensor(values))
-        np.testing.assert_allclose(own.running_mean.numpy(), theirs.running_mean.numpy(), rtol=1e-5, atol=1e-7)
-        np.testing.assert_allclose(own.running_var.numpy(), theirs.running_var.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(ours.running_mean.numpy(), theirs.running_mean.numpy(), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(ours.running_var.numpy(), theirs.running_var.numpy(), rtol=1e-5)
 
 
 class TestStates:
@@ -112,9 +112,9 @@ class TestStates:
 
     def test_many_keys_are_counted(self):
         layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(300)])
-        with pytest.raises(RuntimeError) as told:
+        with pytest.raises(RuntimeError) as raised:
             layers.load_state_dict({f"w{number}": ternion.ones(1) for number in range(400)})
-        message = str(told.value)
+        message = str(raised.value)
         assert len(message) < 400 and "and 590 more; unexpected: w0, " in message and message.endswith("w9, and 390 more")
         with pytest.raises(RuntimeError, match=r"size mismatch for 4.bias: .*; and 590 more$"):
             layers.load_state_dict({key: ternion.ones(7) for key in layers.state_dict()})
@@ -130,8 +130,8 @@ class TestInterrupts:
             time.sleep(0.5)
             child.send_signal(signal.SIGINT)
             begun = time.monotonic()
-            _, told = child.communicate(timeout=30)
-            return told, time.monotonic() - begun
+            _, stderr = child.communicate(timeout=30)
+            return stderr, time.monotonic() - begun
         finally:
             child.kill()
 
@@ -139,8 +139,8 @@ class TestInterrupts:
     @pytest.mark.parametrize("call", ["ternion.cdist(x, x, p=3.0)", "ternion.nn.functional.pdist(x, 3.0)"])
     def test_ends_long_distances(self, call):
         """Without the interrupt it takes minutes."""
-        told, passed = self.interrupted(f"x = ternion.rand(6000, 128); print('ready', flush=True); {call}")
-        assert "KeyboardInterrupt" in told and passed < 15
+        stderr, passed = self.interrupted(f"x = ternion.rand(6000, 128); print('ready', flush=True); {call}")
+        assert "KeyboardInterrupt" in stderr and passed < 15
 
     @pytest.mark.skipif(sys.platform == "win32", reason="pipes of Unix")
     def test_ends_a_write_that_waits(self, tmp_path):
@@ -148,16 +148,16 @@ class TestInterrupts:
 
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        told, passed = self.interrupted(f"print('ready', flush=True); ternion.save({str(pipe)!r}, {{'a': ternion.ones(9)}})")
-        assert "KeyboardInterrupt" in told and passed < 15
+        stderr, passed = self.interrupted(f"print('ready', flush=True); ternion.save({str(pipe)!r}, {{'a': ternion.ones(9)}})")
+        assert "KeyboardInterrupt" in stderr and passed < 15
 
 
 class TestOrthogonal:
     @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (4, 2, 3)])
     def test_rows_or_columns(self, shape):
-        made = nn.init.orthogonal_(ternion.empty(*shape), gain=2.0).reshape(shape[0], -1).double().numpy()
-        product = made @ made.T if shape[0] <= made.shape[1] else made.T @ made
-        np.testing.assert_allclose(product, 4 * np.eye(min(made.shape)), atol=1e-5)
+        matrix = nn.init.orthogonal_(ternion.empty(*shape), gain=2.0).reshape(shape[0], -1).double().numpy()
+        product = matrix @ matrix.T if shape[0] <= matrix.shape[1] else matrix.T @ matrix
+        np.testing.assert_allclose(product, 4 * np.eye(min(matrix.shape)), atol=1e-5)
 
     def test_signs_are_even(self):
         """Under the Haar measure, the trace of an orthogonal matrix has mean 0 and variance 1."""
@@ -173,12 +173,12 @@ class TestTemperature:
         soft = nn.functional.gumbel_softmax(logits, tau)
         weights = ternion.randn(500, 4)
         (soft * weights).sum().backward()
-        found = tau.grad.item()
+        result = tau.grad.item()
         step, ends = 1e-3, []
         for end in (0.7 + step, 0.7 - step):
             ternion.manual_seed(0)
             ends.append((nn.functional.gumbel_softmax(logits.detach(), ternion.tensor(end, requires_grad=True)) * weights).sum().item())
-        assert abs(found - (ends[0] - ends[1]) / (2 * step)) < 2e-2 * max(1, abs(found)) and logits.grad is not None
+        assert abs(result - (ends[0] - ends[1]) / (2 * step)) < 2e-2 * max(1, abs(result)) and logits.grad is not None
 
     def test_a_hard_choice(self):
         logits, tau = ternion.randn(50, 4, requires_grad=True), ternion.tensor(0.7, requires_grad=True)
@@ -216,18 +216,18 @@ class TestEmbeddings:
     def test_bags_with_what_belongs_to_them(self, mode, padding_idx, dtypes, with_gradient, with_last):
         answers = []
         for m in (ternion, torch_of()):
-            floats, places, ends = (getattr(m, name) for name in dtypes.split())
+            floats, index_dtype, ends = (getattr(m, name) for name in dtypes.split())
             weight = m.arange(15.0).reshape(5, 3).to(floats).requires_grad_(with_gradient)
             offsets = m.tensor([0, 1, 1, 4] if with_last else [0, 1, 1], dtype=ends)
-            found = m.embedding_bag(weight, m.tensor([4, 3, 0, 2], dtype=places), offsets, False, mode, False, None, with_last, padding_idx)
+            actual = m.embedding_bag(weight, m.tensor([4, 3, 0, 2], dtype=index_dtype), offsets, False, mode, False, None, with_last, padding_idx)
             if with_gradient:
-                found[0].square().sum().backward()
-            parts = [*found, weight.grad] if with_gradient else found
+                actual[0].square().sum().backward()
+            parts = [*actual, weight.grad] if with_gradient else actual
             answers.append([(part.detach().float().numpy(), str(part.dtype).split(".")[-1]) for part in parts])
-        for (own, dtype), (theirs, expected) in zip(*answers, strict=True):
-            assert (own.shape, dtype) == (theirs.shape, expected)
+        for (ours, dtype), (theirs, expected) in zip(*answers, strict=True):
+            assert (ours.shape, dtype) == (theirs.shape, expected)
             # PyTorch also rounds intermediate gradients of means to half precision.
-            np.testing.assert_allclose(own, theirs, rtol=1e-2 if dtype == "bfloat16" else 1e-6)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-2 if dtype == "bfloat16" else 1e-6)
 
     def test_weights_and_a_last_offset(self):
         answers = []
@@ -245,23 +245,23 @@ class TestEmbeddings:
         answers = []
         for m in (ternion, torch_of()):
             F, weight = m.nn.functional, m.tensor([[3.0, 4.0], [1.0, 0.5], [0.0, 0.0], [6.0, 8.0], [9.0, 9.0]]).requires_grad_()
-            found = F.embedding(m.tensor([[0, 0], [3, 2]]), weight, max_norm=1.0, norm_type=norm_type)
+            result = F.embedding(m.tensor([[0, 0], [3, 2]]), weight, max_norm=1.0, norm_type=norm_type)
             bags = F.embedding_bag(m.tensor([[0, 1], [1, 2]]), weight, max_norm=0.5, norm_type=norm_type)
-            (found.square().sum() + bags.square().sum()).backward()
-            answers.append([part.detach().numpy() for part in (found, bags, weight, weight.grad)])
-        for own, theirs in zip(*answers):
-            np.testing.assert_allclose(own, theirs, rtol=1e-6, atol=1e-7)
+            (result.square().sum() + bags.square().sum()).backward()
+            answers.append([part.detach().numpy() for part in (result, bags, weight, weight.grad)])
+        for ours, theirs in zip(*answers):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 
     @pytest.mark.parametrize("padding_idx", [None, 3])
     def test_gradients_by_frequency(self, padding_idx):
         answers = []
         for m in (ternion, torch_of()):
-            weight, places = m.arange(8.0).reshape(4, 2).requires_grad_(), m.tensor([[0, 0, 3], [2, 0, 3]])
-            found = m.nn.functional.embedding(places, weight, padding_idx, scale_grad_by_freq=True)
-            (found * m.arange(12.0).reshape(2, 3, 2)).sum().backward()
-            answers.append((found.detach().numpy(), weight.grad.numpy()))
-        for own, theirs in zip(*answers):
-            np.testing.assert_allclose(own, theirs, rtol=1e-6)
+            weight, indices = m.arange(8.0).reshape(4, 2).requires_grad_(), m.tensor([[0, 0, 3], [2, 0, 3]])
+            result = m.nn.functional.embedding(indices, weight, padding_idx, scale_grad_by_freq=True)
+            (result * m.arange(12.0).reshape(2, 3, 2)).sum().backward()
+            answers.append((result.detach().numpy(), weight.grad.numpy()))
+        for ours, theirs in zip(*answers):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
     def test_layers(self):
         for m in (ternion, torch_of()):
@@ -292,15 +292,15 @@ class TestMoreKeys:
     @pytest.mark.parametrize("need_weights", [False, True])
     @pytest.mark.parametrize("masked", ["no", "padding", "bool", "float", "causal"])
     @pytest.mark.parametrize("settings", [dict(add_bias_kv=True), dict(add_zero_attn=True), dict(add_bias_kv=True, add_zero_attn=True, kdim=6, vdim=5)])
-    def test_beside_pytorch(self, settings, masked, need_weights):
+    def test_against_pytorch(self, settings, masked, need_weights):
         torch = torch_of()
-        own, theirs = nn.MultiheadAttention(8, 2, **settings), torch.nn.MultiheadAttention(8, 2, **settings)
-        assert list(dict(own.named_parameters())) and set(own.state_dict()) == set(theirs.state_dict())
-        theirs.load_state_dict({key: torch.tensor(value.numpy()) for key, value in own.state_dict().items()})
+        ours, theirs = nn.MultiheadAttention(8, 2, **settings), torch.nn.MultiheadAttention(8, 2, **settings)
+        assert list(dict(ours.named_parameters())) and set(ours.state_dict()) == set(theirs.state_dict())
+        theirs.load_state_dict({key: torch.tensor(value.numpy()) for key, value in ours.state_dict().items()})
         draw, answers = np.random.default_rng(0), []
         values = [draw.normal(size=(4, 3, width)).astype("float32") for width in (8, settings.get("kdim", 8), settings.get("vdim", 8))]
         hidden = np.triu(np.ones((4, 4), bool), 1)
-        for m, layer in ((ternion, own), (torch, theirs)):
+        for m, layer in ((ternion, ours), (torch, theirs)):
             inputs = [m.tensor(each).requires_grad_() for each in values]
             masks = {}
             if masked == "padding":
@@ -315,8 +315,8 @@ class TestMoreKeys:
                 masks = dict(is_causal=True)
             output, weights = layer(*inputs, need_weights=need_weights, **masks)
             output.square().sum().backward()
-            told = [output, *([weights] if need_weights else []), *(each.grad for each in inputs), *(layer.get_parameter(name).grad for name in sorted(own.state_dict()))]
-            answers.append([each.detach().numpy() for each in told])
+            results = [output, *([weights] if need_weights else []), *(each.grad for each in inputs), *(layer.get_parameter(name).grad for name in sorted(ours.state_dict()))]
+            answers.append([each.detach().numpy() for each in results])
         for mine, other in zip(*answers):
             np.testing.assert_allclose(mine, other, rtol=2e-4, atol=2e-6)
 
@@ -328,14 +328,14 @@ class TestMoreKeys:
 X = "ternion.ones(3, 4)"
 
 
-@pytest.mark.parametrize("call, told", [
+@pytest.mark.parametrize("call, message", [
     (f"ternion.histogram({X}, -1)", "histogram: -1 intervals, expected at least 1"),
     (f"ternion.histogram({X}, 0)", "histogram: 0 intervals, expected at least 1"),
     (f"nn.functional.ctc_loss({X}[:, None], ternion.ones(1, 2, dtype='int64'), [3], [2], blank=-1)", "ctc_loss: blank -1, expected a class"),
     (f"nn.functional.multi_margin_loss({X}, ternion.zeros(3, dtype='int64'), p=-1)", "multi_margin_loss: p of -1, expected 1 or 2"),
     (f"ternion.gradient({X}, edge_order=-1)", "gradient: edge_order of -1, expected 1 or 2"),
 ])  # fmt: skip
-def test_numbers_below_0_are_refused_by_the_rule_of_the_function(call, told):
-    with pytest.raises(ValueError) as refused:
+def test_numbers_below_0_are_refused_by_the_rule_of_the_function(call, message):
+    with pytest.raises(ValueError) as raised:
         eval(call)
-    assert str(refused.value) == told
+    assert str(raised.value) == message

@@ -43,22 +43,22 @@ def gradient(function, *inputs):
 
 def slope(function, *inputs, at=0):
     """Returns the same gradient with respect to one input, by central differences."""
-    h, found = 1e-6, np.zeros_like(inputs[at])
+    h, result = 1e-6, np.zeros_like(inputs[at])
     for index in np.ndindex(inputs[at].shape):
         ends = []
         for sign in (1, -1):
-            moved = [values.copy() for values in inputs]
-            moved[at][index] += sign * h
-            ends.append((function(*map(t, moved)).detach().numpy() ** 2).sum())
-        found[index] = (ends[0] - ends[1]) / (2 * h)
-    return found
+            perturbed = [values.copy() for values in inputs]
+            perturbed[at][index] += sign * h
+            ends.append((function(*map(t, perturbed)).detach().numpy() ** 2).sum())
+        result[index] = (ends[0] - ends[1]) / (2 * h)
+    return result
 
 
 def both(function, *inputs):
     """Returns the gradient from `backward` for each input, and the same by central differences."""
-    found = gradient(function, *inputs)
-    found = found if isinstance(found, list) else [found]
-    return found, [slope(function, *inputs, at=at) for at in range(len(inputs))]
+    result = gradient(function, *inputs)
+    result = result if isinstance(result, list) else [result]
+    return result, [slope(function, *inputs, at=at) for at in range(len(inputs))]
 
 
 def log_softmax(x):
@@ -378,8 +378,8 @@ NEAR = np.linalg.norm(X - Y + 1e-6, axis=1)
 
 
 def windowed(name, formula, **settings):
-    made = getattr(ternion.signal.windows, name)(5, dtype=ternion.float64, **settings)
-    return made, formula(np.arange(5.0) / 4)
+    window = getattr(ternion.signal.windows, name)(5, dtype=ternion.float64, **settings)
+    return window, formula(np.arange(5.0) / 4)
 
 
 def cosines(*coefficients):
@@ -525,13 +525,13 @@ def beside_jax(op):
     """Returns the first JAX case of an op whose inputs have several elements, for ops without an
     entry above. Elementwise functions therefore need no entry here."""
     jax_cases = pytest.importorskip("jax_cases")
-    for found in jax_cases.cases():
-        if op in found.covers and all(math.prod(shape) > 1 for shape, _ in found.inputs):
+    for result in jax_cases.cases():
+        if op in result.covers and all(math.prod(shape) > 1 for shape, _ in result.inputs):
             rng = np.random.default_rng(0)
-            inputs = [np.asarray(drawing(rng, shape), np.float64) for shape, drawing in found.inputs]
+            inputs = [np.asarray(drawing(rng, shape), np.float64) for shape, drawing in result.inputs]
             if op.endswith("_grad"):
-                return both(found.ours, *inputs)
-            return found.ours(*map(t, inputs)), np.asarray(found.theirs(*inputs))
+                return both(result.ours, *inputs)
+            return result.ours(*map(t, inputs)), np.asarray(result.theirs(*inputs))
     return None
 
 
@@ -540,9 +540,9 @@ CUBE = np.arange(24.0).reshape(2, 3, 4)
 ENDS = np.array([1.0, 2, 3])
 
 
-def parts(found, expected):
+def parts(actual, expected):
     """Returns whether two lists of arrays are equal, together with the expected True."""
-    return [part.tolist() for part in found] == [np.asarray(part).tolist() for part in expected], True
+    return [part.tolist() for part in actual] == [np.asarray(part).tolist() for part in expected], True
 
 
 OTHERS |= forms(t, parts, X, Y, CUBE, ENDS, PLACES)
@@ -560,8 +560,8 @@ def test_what_python_does_not_have_is_not_there():
 def test_every_op_is_reached(op):
     found_and_right = case(op)
     assert found_and_right is not None, f"{op} has no name in Python: give it one, and a case here or in jax_cases"
-    found, right = found_and_right
-    pairs = zip(found, right) if isinstance(found, list) and found and isinstance(found[0], ternion.Tensor) else [(found, right)]
+    actual, right = found_and_right
+    pairs = zip(actual, right) if isinstance(actual, list) and actual and isinstance(actual[0], ternion.Tensor) else [(actual, right)]
     for own, expected in pairs:
         own, expected = own.detach().numpy() if isinstance(own, ternion.Tensor) else np.array(own), np.array(expected)
         assert own.shape == expected.shape

@@ -18,7 +18,7 @@ INTEGERS = "x = m.tensor([4, 2])"
     "change",
     ["x /= 2", "x *= 0.5", "x += 1.5", "x -= m.tensor([0.5])", "x //= 2.0", "x %= 1.5", "x **= 0.5", "x.add_(1.5)", "x.mul_(m.tensor(0.5))", "x.div_(2)", "x.sqrt_()", "x.exp_()", "x.pow_(-0.5)"],
 )  # fmt: skip
-def test_whole_numbers_take_no_floats_in_place(change):
+def test_integers_take_no_floats_in_place(change):
     for module in [ternion] + ([pytest.importorskip("torch")] if change else []):
         scope = {"m": module}
         exec(INTEGERS, scope)
@@ -31,14 +31,14 @@ def test_the_message_names_dtypes_of_python():
     x = ternion.tensor([4, 2])
     with pytest.raises(RuntimeError, match="result type float32 can't be cast to the desired output type int64"):
         x /= 2
-    truth = ternion.tensor([True])
+    flag = ternion.tensor([True])
     with pytest.raises(RuntimeError, match="result type int64 can't be cast to the desired output type bool"):
-        truth += 1
-    truth += True
+        flag += 1
+    flag += True
     x //= 2
     y = ternion.ones(2)
     y += ternion.ones(2, dtype="float64")
-    assert truth.tolist() == [True] and x.tolist() == [2, 1] and y.dtype is ternion.float32
+    assert flag.tolist() == [True] and x.tolist() == [2, 1] and y.dtype is ternion.float32
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_numbers_that_a_dtype_does_not_hold(make):
 
 
 @pytest.mark.parametrize("division", ["x // 0", "x % 0", "x // z", "x % z", "5 // z", "5 % z", "x.remainder(0)", "x.floor_divide(0)", "m.div(x, 0, rounding_mode='floor')", "x.__ifloordiv__(0)"])
-def test_whole_numbers_divided_by_zero(division):
+def test_integers_divided_by_zero(division):
     for module in (ternion, pytest.importorskip("torch")):
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):
             eval(division, {"m": module, "x": module.tensor([1, 2]), "z": module.tensor([3, 0])})
@@ -69,7 +69,7 @@ def test_zero_divides_floats_and_nothing():
     assert (ternion.tensor([1, 2]) / 0).isinf().all() and (ternion.zeros(0, dtype="int64") // ternion.zeros(0, dtype="int64")).shape == (0,)
 
 
-def test_negative_powers_of_whole_numbers():
+def test_negative_powers_of_integers():
     x = ternion.tensor([1, 2])
     for power in (lambda: x**-1, lambda: x.pow(-2), lambda: x.__ipow__(-1)):
         with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed"):
@@ -78,7 +78,7 @@ def test_negative_powers_of_whole_numbers():
 
 
 @pytest.mark.parametrize("difference", ["k - k", "k - True", "True - k", "k - 1", "1 - k", "i - k", "k - 1.5", "f - k", "k.__isub__(k)"])
-def test_truth_values_have_no_difference(difference):
+def test_bools_have_no_difference(difference):
     for module in (ternion, pytest.importorskip("torch")):
         names = {"k": module.tensor([True, False]), "i": module.tensor([1, 2]), "f": module.tensor([1.0, 2.0])}
         with pytest.raises(RuntimeError, match="truth values|bool tensor"):
@@ -101,9 +101,9 @@ x.take_along_dim(i, D) | x.size(D) | x.stride(D) | x[0, 0, 0] | x[..., 0, 0, 0] 
 @pytest.mark.parametrize("axis", [2, -3])
 def test_axes_and_indices_that_are_not_there(case, axis):
     names = {"m": ternion, "x": ternion.ones(2, 2), "i": ternion.tensor([[0, 1], [1, 0]]), "D": axis}
-    with pytest.raises(IndexError) as told:
+    with pytest.raises(IndexError) as raised:
         eval(case, names)
-    assert not NAMES_OF_RUST.search(str(told.value))
+    assert not NAMES_OF_RUST.search(str(raised.value))
 
 
 @pytest.mark.parametrize(
@@ -167,11 +167,11 @@ def test_axes_and_indices_that_are_not_there(case, axis):
     ],
 )  # fmt: skip
 def test_messages_are_of_python(case, error, message):
-    with pytest.raises(error, match=message) as told:
+    with pytest.raises(error, match=message) as raised:
         eval(case, {"m": ternion, "np": np, "x": ternion.ones(2, 3)})
-    assert type(told.value) is error
+    assert type(raised.value) is error
     if "i64" not in case:
-        assert not NAMES_OF_RUST.search(str(told.value)), told.value
+        assert not NAMES_OF_RUST.search(str(raised.value)), raised.value
 
 
 # Ops of many kinds, each with an invalid operand. Their messages use Python's terms.
@@ -229,17 +229,17 @@ OF_RUST = re.compile(r"\w+ \{|Some\(|None\)|Dim\(|cannot be interpreted|not an i
 @pytest.mark.parametrize("call", [call.strip() for line in CALLS.strip().splitlines() for call in line.split(" | ")])
 def test_the_function_that_was_called_is_named(call):
     name, case = call.split(": ", 1)
-    with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)) as told:
+    with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)) as raised:
         eval(case, {"m": ternion, "F": ternion.nn.functional, "x": ternion.ones(2, 3), "i": ternion.tensor([0, 1]), "operator": operator})
-    assert str(told.value).startswith(f"{name}: ") and not OF_RUST.search(str(told.value))
+    assert str(raised.value).startswith(f"{name}: ") and not OF_RUST.search(str(raised.value))
 
 
 class TestScalarsOfTheProcessor:
     def test_they_meet_tensors_of_other_devices(self):
         device = other_device()
         x, s = ternion.tensor([1.0, 2.0], device=device), ternion.tensor(3.0)
-        for found, expected in [(x + s, [4, 5]), (s - x, [2, 1]), (x * ternion.tensor(2), [2, 4]), (x.maximum(ternion.tensor(1.5)), [1.5, 2]), (x / ternion.tensor(2.0, dtype="float32"), [0.5, 1])]:
-            assert found.device == x.device and found.tolist() == expected
+        for actual, expected in [(x + s, [4, 5]), (s - x, [2, 1]), (x * ternion.tensor(2), [2, 4]), (x.maximum(ternion.tensor(1.5)), [1.5, 2]), (x / ternion.tensor(2.0, dtype="float32"), [0.5, 1])]:
+            assert actual.device == x.device and actual.tolist() == expected
         assert (x > ternion.tensor(1.5)).tolist() == [False, True] and (x > 1).device == x.device
         assert ternion.where(x > 1, x, ternion.tensor(0.0)).tolist() == [0.0, 2.0]
         x += s

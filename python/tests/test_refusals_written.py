@@ -80,12 +80,12 @@ m.autograd.backward(x.sum(), inputs=5) | backward: inputs: expected tensors, got
 @pytest.mark.parametrize("call, message", [line.split(" | ") for line in CALLS.strip().splitlines()])
 def test_the_message_is_of_the_function_that_was_called(call, message):
     names = {"m": ternion, "nn": nn, "F": nn.functional, "x": ternion.ones(2, 3), "i": ternion.tensor([0, 1])}
-    with pytest.raises((TypeError, ValueError, IndexError)) as told:
+    with pytest.raises((TypeError, ValueError, IndexError)) as raised:
         eval(call, names)
-    assert str(told.value) == message
+    assert str(raised.value) == message
 
 
-def test_what_is_missing_is_told_as_by_python():
+def test_what_is_missing_is_reported_as_by_python():
     with pytest.raises(TypeError, match=r"median\(\) missing 1 required positional argument: 'input'"):
         ternion.median()
     with pytest.raises(TypeError, match=r"median\(\) got an unexpected keyword argument 'axes'"):
@@ -110,10 +110,10 @@ def test_errors_of_users_stay():
         Layer()
 
 
-def test_the_place_of_the_error_is_shown():
-    with pytest.raises(TypeError) as told:
+def test_the_location_of_the_error_is_shown():
+    with pytest.raises(TypeError) as raised:
         ternion.median("a")
-    assert [frame.name for frame in traceback.extract_tb(told.value.__traceback__)][-1] == "median" and told.value.__cause__ is None
+    assert [frame.name for frame in traceback.extract_tb(raised.value.__traceback__)][-1] == "median" and raised.value.__cause__ is None
 
 
 @pytest.mark.parametrize("function", [ternion.median, ternion.result_type, nn.functional.relu, nn.functional.normalize, nn.init.constant_])
@@ -138,7 +138,7 @@ class Counting(nn.Module):
 
 @pytest.mark.parametrize("kind", OPTIMISERS)
 @pytest.mark.filterwarnings("error")
-def test_parameters_of_whole_numbers_are_never_changed(kind):
+def test_parameters_of_integers_are_never_changed(kind):
     torch_like, model = getattr(ternion.optim, kind), Counting()
     optimizer = torch_like(model.parameters(), lr=0.1)
     assert [parameter.dtype for parameter in optimizer.param_groups[0]["params"]] == [ternion.int64, ternion.float32]
@@ -161,14 +161,14 @@ def test_parameters_of_whole_numbers_are_never_changed(kind):
 
 @pytest.mark.parametrize("kind", OPTIMISERS)
 @pytest.mark.filterwarnings("error")
-def test_parameters_of_whole_numbers_alone(kind):
-    place = nn.Parameter(ternion.tensor([1, 0]), requires_grad=False)
-    optimizer = getattr(ternion.optim, kind)([place], lr=0.1, strict=True)
+def test_parameters_of_integers_alone(kind):
+    integers = nn.Parameter(ternion.tensor([1, 0]), requires_grad=False)
+    optimizer = getattr(ternion.optim, kind)([integers], lr=0.1, strict=True)
     optimizer.step()
     optimizer.load_state_dict(copy.deepcopy(optimizer).state_dict())
-    assert place.tolist() == [1, 0] and not optimizer.state and not any("none" in key for key in optimizer.state_dict()["state"][0])
+    assert integers.tolist() == [1, 0] and not optimizer.state and not any("none" in key for key in optimizer.state_dict()["state"][0])
 
 
-def test_whole_numbers_claim_no_gradients():
+def test_integers_claim_no_gradients():
     with pytest.raises(TypeError, match="Parameter: data is int64, expected a floating dtype, or requires_grad=False"):
         nn.Parameter(ternion.tensor([1]))

@@ -64,9 +64,9 @@ def test_any_form_of_arguments_and_results():
         assert number == 3 and isinstance(pair, tuple)
         return Pair(pair[0] * number, {"sum": [pair[1] + named["y"], "text"]})
 
-    found = checkpoint(function, (x, ternion.ones(2)), 3, named={"y": y})
-    assert isinstance(found, Pair) and found.rest["sum"][1] == "text"
-    (found.first.sum() + (found.rest["sum"][0] * 5).sum()).backward()
+    result = checkpoint(function, (x, ternion.ones(2)), 3, named={"y": y})
+    assert isinstance(result, Pair) and result.rest["sum"][1] == "text"
+    (result.first.sum() + (result.rest["sum"][0] * 5).sum()).backward()
     assert x.grad.tolist() == [3.0, 3.0] and y.grad.tolist() == [5.0, 5.0]
 
 
@@ -124,15 +124,15 @@ def training():
 
 def test_a_captured_step_is_the_step():
     step, x, _ = training()
-    wanted = [step().item() for _ in range(5)]
+    expected = [step().item() for _ in range(5)]
     ternion.manual_seed(1)
     step, x, _ = training()
     captured = ternion.capture(step)
-    found = [captured.output.item()] + [captured.replay().item() for _ in range(3)] + [captured().item()]
-    assert found == wanted and captured.is_recorded
+    actual = [captured.output.item()] + [captured.replay().item() for _ in range(3)] + [captured().item()]
+    assert actual == expected and captured.is_recorded
     assert repr(captured) == "CapturedStep(training.<locals>.step, is_recorded=True)"
     x.copy_(x * 0)
-    assert captured.replay().item() != found[-1]
+    assert captured.replay().item() != actual[-1]
 
 
 def test_learning_rates_go_on():
@@ -182,16 +182,16 @@ def test_what_cannot_be_captured():
 def test_random_numbers_go_on_where_a_step_is_recorded():
     x = ternion.ones(1000)
     ternion.manual_seed(3)
-    wanted = [(nn.functional.dropout(x, 0.5).sum() + ternion.rand(1)).item() for _ in range(4)]
+    expected = [(nn.functional.dropout(x, 0.5).sum() + ternion.rand(1)).item() for _ in range(4)]
     ternion.manual_seed(3)
     captured = ternion.capture(lambda: nn.functional.dropout(x, 0.5).sum() + ternion.rand(1))
-    assert [captured.output.item()] + [captured.replay().item() for _ in range(3)] == wanted and len(set(wanted)) == 4
+    assert [captured.output.item()] + [captured.replay().item() for _ in range(3)] == expected and len(set(expected)) == 4
     layer, sequence = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, batch_first=True), ternion.randn(3, 5, 8)
     ternion.manual_seed(3)
-    wanted = [layer(sequence).sum().item() for _ in range(3)]
+    expected = [layer(sequence).sum().item() for _ in range(3)]
     ternion.manual_seed(3)
     captured = ternion.capture(lambda: layer(sequence).sum())
-    assert [captured.output.item()] + [captured.replay().item() for _ in range(2)] == wanted and len(set(wanted)) == 3
+    assert [captured.output.item()] + [captured.replay().item() for _ in range(2)] == expected and len(set(expected)) == 3
 
 
 def test_a_step_calls_python_twice_and_never_again():
@@ -213,14 +213,14 @@ def test_a_step_is_recorded_on_cuda(cuda):
     ternion.set_default_device("cuda")
     try:
         step, _, _ = training()
-        wanted = [step().item() for _ in range(6)]
+        expected = [step().item() for _ in range(6)]
         ternion.manual_seed(1)
         step, _, sgd = training()
         captured = ternion.capture(step)
         assert captured.is_recorded
         # The first run is a step, but the recording is not.
-        found = [captured.replay().item() for _ in range(5)]
-        assert found == pytest.approx(wanted[1:], rel=1e-5)
+        actual = [captured.replay().item() for _ in range(5)]
+        assert actual == pytest.approx(expected[1:], rel=1e-5)
         sgd.param_groups[0]["lr"] = 0.0
         captured.replay()
         assert captured.replay().item() == captured.replay().item()

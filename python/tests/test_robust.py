@@ -83,8 +83,8 @@ def test_ctrl_c_ends_a_long_loop(name):
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
         begun = time.monotonic()
-        told, _ = child.communicate(timeout=20)
-        assert told == "interrupted 2.0\n" and time.monotonic() - begun < 10
+        stdout, _ = child.communicate(timeout=20)
+        assert stdout == "interrupted 2.0\n" and time.monotonic() - begun < 10
     finally:
         child.kill()
 
@@ -157,8 +157,8 @@ def trained(seed, x, target):
 
 def test_threads_train_models_of_their_own_on_shared_data():
     x, target = ternion.randn(4096, 8), ternion.randint(0, 2, (4096,))
-    alone = [trained(seed, x, target) for seed in range(4)]
-    assert in_threads(4, lambda seed: trained(seed, x, target)) == alone
+    sequential = [trained(seed, x, target) for seed in range(4)]
+    assert in_threads(4, lambda seed: trained(seed, x, target)) == sequential
 
 
 def test_gradients_of_a_shared_parameter_are_all_gathered():

@@ -33,11 +33,11 @@ def test_statistics_of_another_size_are_refused(name, of_input, shape, channels)
     right = (channels,)
     for shapes, wrong in (((shape, right), "running_mean"), ((right, shape), "running_var")):
         for batch in (2, 0):
-            x, given = ternion.arange(float(batch * channels * 4)).reshape(batch, channels, 4), [ternion.full(shape, 0.5) for shape in shapes]
-            before = [each.clone() for each in given]
+            x, statistics = ternion.arange(float(batch * channels * 4)).reshape(batch, channels, 4), [ternion.full(shape, 0.5) for shape in shapes]
+            before = [each.clone() for each in statistics]
             with pytest.raises(ValueError, match=rf"^{name}: {wrong} has shape \[{', '.join(map(str, shape))}\], expected \[{channels}\]"):
-                NORMS[name](ternion, x, *given, of_input)
-            assert all(map(ternion.equal, given, before))
+                NORMS[name](ternion, x, *statistics, of_input)
+            assert all(map(ternion.equal, statistics, before))
         with pytest.raises(RuntimeError):
             NORMS[name](torch, torch.ones(2, channels, 4), *(torch.full(shape, 0.5) for shape in shapes), of_input)
 
@@ -72,10 +72,10 @@ def test_large_values_of_half_precision_have_finite_statistics(name, dtype):
     exact = [torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)]
     NORMS[name](torch, values.double(), *exact, True)
     wide = "float64" if dtype == "float64" else "float32"
-    given = [ternion.zeros(3, dtype=getattr(ternion, wide)), ternion.ones(3, dtype=getattr(ternion, wide))]
-    NORMS[name](ternion, ternion.tensor(values.double().numpy()).to(getattr(ternion, dtype)), *given, True)
-    for found, want in zip(given, exact):
-        np.testing.assert_allclose(found.numpy(), want.numpy(), rtol=1e-12 if wide == "float64" else 2e-6)
+    statistics = [ternion.zeros(3, dtype=getattr(ternion, wide)), ternion.ones(3, dtype=getattr(ternion, wide))]
+    NORMS[name](ternion, ternion.tensor(values.double().numpy()).to(getattr(ternion, dtype)), *statistics, True)
+    for actual, want in zip(statistics, exact):
+        np.testing.assert_allclose(actual.numpy(), want.numpy(), rtol=1e-12 if wide == "float64" else 2e-6)
 
 
 def test_statistics_of_another_dtype_follow():
@@ -83,10 +83,10 @@ def test_statistics_of_another_dtype_follow():
     exact = [torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)]
     torch.nn.functional.instance_norm(torch.tensor(x).double(), *exact)
     for dtype, limit in ((ternion.float64, 1e-6), (ternion.float16, 1e-3), (ternion.bfloat16, 1e-2)):
-        given = [ternion.zeros(3, dtype=dtype), ternion.ones(3, dtype=dtype)]
-        F.instance_norm(ternion.tensor(x), *given)
-        for found, want in zip(given, exact):
-            np.testing.assert_allclose(found.double().numpy(), want.numpy(), rtol=limit, atol=limit)
+        statistics = [ternion.zeros(3, dtype=dtype), ternion.ones(3, dtype=dtype)]
+        F.instance_norm(ternion.tensor(x), *statistics)
+        for actual, want in zip(statistics, exact):
+            np.testing.assert_allclose(actual.double().numpy(), want.numpy(), rtol=limit, atol=limit)
     with pytest.raises(TypeError, match="instance_norm: running_mean is int64, expected a floating dtype"):
         F.instance_norm(ternion.tensor(x), ternion.zeros(3).long(), ternion.ones(3))
 
@@ -94,21 +94,21 @@ def test_statistics_of_another_dtype_follow():
 @pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0), (2, 0, 4)])
 def test_inputs_without_values_move_nothing(shape):
     for norm in NORMS.values():
-        given = [ternion.full((shape[1],), 0.5), ternion.full((shape[1],), 2.0)]
-        assert norm(ternion, ternion.zeros(shape), *given, True).shape == shape
-        assert given[0].tolist() == [0.5] * shape[1] and given[1].tolist() == [2] * shape[1]
+        statistics = [ternion.full((shape[1],), 0.5), ternion.full((shape[1],), 2.0)]
+        assert norm(ternion, ternion.zeros(shape), *statistics, True).shape == shape
+        assert statistics[0].tolist() == [0.5] * shape[1] and statistics[1].tolist() == [2] * shape[1]
 
 
 def test_gradients_beside_running_statistics():
     """The update of the statistics is not differentiated."""
     x = np.random.default_rng(2).normal(size=(2, 3, 5))
     weights = np.random.default_rng(3).normal(size=(2, 3, 5))
-    found = []
+    result = []
     for module in (ternion, torch):
         tensor = module.tensor(x, dtype=module.float64).requires_grad_()
-        given = [module.zeros(3, dtype=module.float64), module.ones(3, dtype=module.float64)]
-        (module.nn.functional.instance_norm(tensor, *given) * module.tensor(weights)).sum().backward()
-        assert not given[0].requires_grad and not given[1].requires_grad
-        found.append((tensor.grad.numpy(), given[0].numpy(), given[1].numpy()))
-    for ours, theirs in zip(*found):
+        statistics = [module.zeros(3, dtype=module.float64), module.ones(3, dtype=module.float64)]
+        (module.nn.functional.instance_norm(tensor, *statistics) * module.tensor(weights)).sum().backward()
+        assert not statistics[0].requires_grad and not statistics[1].requires_grad
+        result.append((tensor.grad.numpy(), statistics[0].numpy(), statistics[1].numpy()))
+    for ours, theirs in zip(*result):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)

@@ -15,14 +15,14 @@ def same(function, *arrays, rtol=1e-12):
     both = []
     for library in (ternion, torch):
         leaves = [library.tensor(array).requires_grad_(array.dtype.kind == "f") for array in arrays]
-        found = function(library, *leaves)
-        if found.requires_grad:
-            (found * found.detach()).sum().backward()
-        both.append([found.detach().numpy(), *(leaf.grad.numpy() for leaf in leaves if leaf.grad is not None)])
+        actual = function(library, *leaves)
+        if actual.requires_grad:
+            (actual * actual.detach()).sum().backward()
+        both.append([actual.detach().numpy(), *(leaf.grad.numpy() for leaf in leaves if leaf.grad is not None)])
     assert len(both[0]) == len(both[1])
-    for found, expected in zip(*both):
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, rtol=rtol)
+    for actual, expected in zip(*both):
+        assert actual.dtype == expected.dtype
+        np.testing.assert_allclose(actual, expected, rtol=rtol)
 
 
 @pytest.mark.parametrize("dtype, alpha", [("float64", 0.75), ("float64", -2), ("float32", 1), ("int64", 3), ("int32", -1)])
@@ -32,7 +32,7 @@ def test_index_add(name, dtype, alpha):
     same(lambda T, x, source: getattr(x + 0, name)(1, T.tensor([4, 0, 4, 1]), source, alpha=alpha), x, source)
 
 
-def test_index_add_of_halves_is_rounded_once():
+def test_index_add_of_half_precision_is_rounded_once():
     x = ternion.tensor([1.0], dtype=ternion.float16)
     source = ternion.tensor([0.3330078125], dtype=ternion.float16)
     exact = 1.0 + 0.7 * 0.3330078125
@@ -79,14 +79,14 @@ def test_embedding(padding_idx, scale):
 def test_rows_are_shortened(norm_type):
     table = GENERATOR.normal(size=(5, 3)) * 3
     for name in ("embedding", "embedding_bag"):
-        found = []
+        actual = []
         for library in (ternion, torch):
             weight = library.tensor(table)
             rows = getattr(library.nn.functional, name)(library.tensor([[1, 3], [1, 0]]), weight, max_norm=1.5, norm_type=norm_type)
-            found.append((rows.numpy(), weight.numpy()))
-        for own, expected in zip(*found):
+            actual.append((rows.numpy(), weight.numpy()))
+        for own, expected in zip(*actual):
             np.testing.assert_allclose(own, expected, rtol=1e-7)
-        assert (found[0][1][[2, 4]] == table[[2, 4]]).all()
+        assert (actual[0][1][[2, 4]] == table[[2, 4]]).all()
 
 
 @pytest.mark.parametrize("swap", [False, True])
@@ -117,12 +117,12 @@ def test_what_a_distance_raises_is_raised():
 
 def test_a_distance_sees_the_tensors_themselves():
     anchor, positive, negative = ternion.ones(1, 2), ternion.zeros(1, 2), -ternion.ones(1, 2)
-    seen = []
+    received = []
 
     def distance(a, b):
-        seen.append((a, b))
+        received.append((a, b))
         return (a - b).norm(2, 1)
 
     ternion.nn.functional.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance, swap=True)
     expected = [(anchor, positive), (anchor, negative), (positive, negative)]
-    assert all(own is a and other is b for (own, other), (a, b) in zip(seen, expected, strict=True))
+    assert all(own is a and other is b for (own, other), (a, b) in zip(received, expected, strict=True))

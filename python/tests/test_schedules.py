@@ -31,26 +31,26 @@ def test_schedules_are_pytorchs(name, settings):
     torch = pytest.importorskip("torch")
     here = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
     there = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
-    own = getattr(optim, name)(here, **settings)
+    ours = getattr(optim, name)(here, **settings)
     theirs = getattr(torch.optim.lr_scheduler, name)(there, **settings)
     for _ in range(getattr(theirs, "total_steps", 24)):
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
         there.step()
-        own.step(), theirs.step()
-    assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
+        ours.step(), theirs.step()
+    assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
 
 
 def test_one_cycle_takes_the_calls_that_pytorchs_takes():
     here, there = both_of_two_groups()
     import torch
 
-    told = dict(max_lr=0.1, epochs=2, steps_per_epoch=3, cycle_momentum=False)
-    own, theirs = optim.OneCycleLR(here, **told), torch.optim.lr_scheduler.OneCycleLR(there, **told)
+    settings = dict(max_lr=0.1, epochs=2, steps_per_epoch=3, cycle_momentum=False)
+    ours, theirs = optim.OneCycleLR(here, **settings), torch.optim.lr_scheduler.OneCycleLR(there, **settings)
     for _ in range(6):
         there.step()
-        own.step(), theirs.step()
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
-    for schedule in (own, theirs):
+        ours.step(), theirs.step()
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+    for schedule in (ours, theirs):
         with pytest.raises(ValueError):
             schedule.step()
 
@@ -74,23 +74,23 @@ def test_a_warm_up_before_another_schedule_is_pytorchs():
 
     import torch
 
-    own, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    ours, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
     for _ in range(14):
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
         there.step()
-        own.step(), theirs.step()
+        ours.step(), theirs.step()
 
 
 def test_restarts_at_parts_of_epochs_are_pytorchs():
     here, there = both_of_two_groups()
     import torch
 
-    own = optim.CosineAnnealingWarmRestarts(here, 2, T_mult=3)
+    ours = optim.CosineAnnealingWarmRestarts(here, 2, T_mult=3)
     theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(there, 2, T_mult=3)
     there.step()
     for epoch in (0.5, 1.75, 2.0, 7.25, 8.0, 20.5):
-        own.step(epoch), theirs.step(epoch)
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12) and own.last_epoch == theirs.last_epoch
+        ours.step(epoch), theirs.step(epoch)
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12) and ours.last_epoch == theirs.last_epoch
 
 
 def test_schedules_at_once_are_pytorchs():
@@ -102,14 +102,14 @@ def test_schedules_at_once_are_pytorchs():
 
     import torch
 
-    own, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    ours, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
     for _ in range(10):
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
         there.step()
-        own.step(), theirs.step()
+        ours.step(), theirs.step()
     again = course(both_of_two_groups()[0], optim.lr_scheduler)
-    again.load_state_dict(own.state_dict())
-    assert again.get_last_lr() == own.get_last_lr()
+    again.load_state_dict(ours.state_dict())
+    assert again.get_last_lr() == ours.get_last_lr()
 
 
 @pytest.mark.parametrize("settings", [
@@ -120,18 +120,18 @@ def test_a_plateau_is_pytorchs(settings):
     here, there = both_of_two_groups()
     import torch
 
-    own, theirs = optim.ReduceLROnPlateau(here, **settings), torch.optim.lr_scheduler.ReduceLROnPlateau(there, **settings)
+    ours, theirs = optim.ReduceLROnPlateau(here, **settings), torch.optim.lr_scheduler.ReduceLROnPlateau(there, **settings)
     for measure in (3.0, 2.0, 2.0, 2.1, 2.05, 2.4, 1.9, 1.9, 1.9, float("nan"), 5.0, 5.0, 5.0):
-        own.step(ternion.tensor(measure, dtype=ternion.float64)), theirs.step(measure)
-        assert own.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
+        ours.step(ternion.tensor(measure, dtype=ternion.float64)), theirs.step(measure)
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
     other = optim.ReduceLROnPlateau(here, **settings)
-    other.load_state_dict(own.state_dict())
+    other.load_state_dict(ours.state_dict())
     assert other.best == theirs.best and other.num_bad_epochs == theirs.num_bad_epochs
 
 
 def test_schedules_refuse():
     sgd = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
-    for make, told in [
+    for make, message in [
         (lambda: optim.StepLR(sgd, 0), "StepLR: step_size 0, expected at least 1"),
         (lambda: optim.CosineAnnealingLR(sgd, 0), "T_max 0"),
         (lambda: optim.CosineAnnealingWarmRestarts(sgd, 0), "T_0 0, expected a whole number"),
@@ -150,7 +150,7 @@ def test_schedules_refuse():
         (lambda: optim.ReduceLROnPlateau(sgd, mode="best"), "mode 'best'"),
         (lambda: optim.SequentialLR(sgd, [optim.StepLR(sgd, 2)], [3]), "1 schedules and 1 milestones"),
     ]:
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             make()
     course = optim.OneCycleLR(sgd, 0.1, 2)
     course.step(), course.step()
@@ -159,7 +159,7 @@ def test_schedules_refuse():
 
 
 @pytest.mark.parametrize("name, settings", [("StepLR", (2,)), ("MultiStepLR", ([2],)), ("ExponentialLR", ())])
-def test_factors_that_float64_does_not_hold_are_told(name, settings):
+def test_factors_that_float64_does_not_hold_are_reported(name, settings):
     sgd = optim.SGD([ternion.nn.Parameter(ternion.zeros(2))], lr=0.1)
     with pytest.raises(ValueError, match=f"{name}: gamma of 1329 bits, expected a number that float64 holds"):
         getattr(optim.lr_scheduler, name)(sgd, *settings, gamma=10**400)
@@ -178,18 +178,18 @@ def test_one_cycle_moves_momentum_as_pytorchs(kind, settings, options):
             optimizer.zero_grad()
             (parameter**2 * T.tensor([1.0, 0.5])).sum().backward()
             optimizer.step(), schedule.step()
-        own, theirs = (side[1].param_groups[0] for side in sides)
+        ours, theirs = (side[1].param_groups[0] for side in sides)
         name = "momentum" if "betas" not in theirs else "betas"
-        assert own[name] == pytest.approx(theirs[name], rel=1e-9) and own["lr"] == pytest.approx(theirs["lr"], rel=1e-9)
+        assert ours[name] == pytest.approx(theirs[name], rel=1e-9) and ours["lr"] == pytest.approx(theirs["lr"], rel=1e-9)
         assert sides[0][0].tolist() == pytest.approx(sides[1][0].tolist(), rel=1e-5)
 
 
 def test_the_state_of_a_cycle_keeps_its_momentum():
-    def made():
+    def create():
         sgd = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.1, momentum=0.9)
         return sgd, optim.OneCycleLR(sgd, 0.1, total_steps=10)
 
-    (sgd, schedule), (other, again) = made(), made()
+    (sgd, schedule), (other, again) = create(), create()
     for _ in range(4):
         sgd.param_groups[0]["params"][0].grad = ternion.ones(1)
         sgd.step(), schedule.step()

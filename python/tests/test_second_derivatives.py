@@ -11,7 +11,7 @@ import functools
 import math
 
 import pytest
-from beside_pytorch import torch_of
+from pytorch_reference import torch_of
 
 import ternion
 
@@ -142,15 +142,15 @@ def derivatives(T, function, values):
     second = T.zeros_like(x)
     if first.requires_grad:
         weights = T.tensor([1.0 + i / 2 for i in range(len(values))], dtype=T.float64)
-        found = T.autograd.grad((first * weights).sum(), [x], allow_unused=True)[0]
-        second = second if found is None else found / (weights if len(values) == len(POINTS) else 1.0)
+        result = T.autograd.grad((first * weights).sum(), [x], allow_unused=True)[0]
+        second = second if result is None else result / (weights if len(values) == len(POINTS) else 1.0)
     # PyTorch may return zeros without memory, which tolist() does not accept. Adding 0 allocates
     # it.
     return (first.detach() + 0).tolist(), (second.detach() + 0).tolist()
 
 
-def same(found, expected):
-    return found == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True)
+def same(actual, expected):
+    return actual == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True)
 
 
 @functools.lru_cache(None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ternion
-from beside_pytorch import close, pair, same_gradients, taken, torch_of
+from pytorch_reference import close, pair, same_gradients, torch_of, with_same_weights
 from ternion import models, nn
 from ternion.nn import functional as F
 
@@ -26,7 +26,7 @@ ATTENTION = {
 def test_attention_is_pytorchs(name, masked):
     torch = torch_of()
     settings, options = ATTENTION[name]
-    here, there = taken(nn.MultiheadAttention(8, 4, **settings), torch.nn.MultiheadAttention(8, 4, **settings))
+    here, there = with_same_weights(nn.MultiheadAttention(8, 4, **settings), torch.nn.MultiheadAttention(8, 4, **settings))
     assert list(here.state_dict()) == list(there.state_dict())
     first = settings.get("batch_first", False)
 
@@ -43,14 +43,14 @@ def test_attention_is_pytorchs(name, masked):
         masks["attn_mask"] = np.random.default_rng(2).random((12, 5, 7)) < 0.3
     if masked in ("padding", "both"):
         masks["key_padding_mask"] = np.arange(7) >= np.array([[7], [5], [6]])
-    found = here(q[0], k[0], v[0], **options, **{key: ternion.tensor(value) for key, value in masks.items()})
+    actual = here(q[0], k[0], v[0], **options, **{key: ternion.tensor(value) for key, value in masks.items()})
     expected = there(q[1], k[1], v[1], **options, **{key: torch.tensor(value) for key, value in masks.items()})
-    close(found[0], expected[0])
-    assert (found[1] is None) == (expected[1] is None)
-    if found[1] is not None:
-        close(found[1], expected[1])
+    close(actual[0], expected[0])
+    assert (actual[1] is None) == (expected[1] is None)
+    if actual[1] is not None:
+        close(actual[1], expected[1])
     weights = torch.randn(expected[0].shape, dtype=torch.float64)
-    found[0].backward(ternion.tensor(weights.numpy()))
+    actual[0].backward(ternion.tensor(weights.numpy()))
     expected[0].backward(weights)
     same_gradients(here, there, [q, k, v])
 
@@ -58,19 +58,19 @@ def test_attention_is_pytorchs(name, masked):
 class TestAttention:
     def test_without_a_batch(self):
         torch = torch_of()
-        here, there = taken(nn.MultiheadAttention(8, 2), torch.nn.MultiheadAttention(8, 2))
+        here, there = with_same_weights(nn.MultiheadAttention(8, 2), torch.nn.MultiheadAttention(8, 2))
         q, k = pair(torch, 5, 8), pair(torch, 7, 8)
-        found, expected = here(q[0], k[0], k[0]), there(q[1], k[1], k[1])
-        close(found[0], expected[0])
-        close(found[1], expected[1])
+        actual, expected = here(q[0], k[0], k[0]), there(q[1], k[1], k[1])
+        close(actual[0], expected[0])
+        close(actual[1], expected[1])
 
     def test_causal(self):
         x = ternion.randn(2, 6, 8)
         attention = nn.MultiheadAttention(8, 2, batch_first=True)
         mask = ternion.ones(6, 6, dtype="bool").triu(1)
         expected = attention(x, x, x, attn_mask=mask)
-        for found in (attention(x, x, x, is_causal=True), attention(x, x, x, attn_mask=mask, is_causal=True)):
-            assert found[0].allclose(expected[0], atol=1e-6) and found[1].allclose(expected[1], atol=1e-6)
+        for actual in (attention(x, x, x, is_causal=True), attention(x, x, x, attn_mask=mask, is_causal=True)):
+            assert actual[0].allclose(expected[0], atol=1e-6) and actual[1].allclose(expected[1], atol=1e-6)
         assert attention(x, x, x, is_causal=True, need_weights=False)[0].allclose(expected[0], atol=1e-6)
         assert attention.attend_self(x, is_causal=True).allclose(expected[0], atol=1e-6)
 
@@ -101,15 +101,15 @@ class TestAttention:
             assert attention(x, x, x, need_weights=need)[0].equal(attention(x, x, x, need_weights=need)[0])
 
     @pytest.mark.parametrize(
-        "settings, told",
+        "settings, message",
         [
             (dict(embed_dim=7, num_heads=2), "width 7 does not divide into 2 heads"),
             (dict(embed_dim=8, num_heads=4, num_kv_heads=3), "4 heads of queries cannot share 3 heads of keys"),
             (dict(embed_dim=8, num_heads=4, dropout=1.0), "dropout 1.0, expected at least 0 and below 1"),
         ],
     )
-    def test_settings_are_refused(self, settings, told):
-        with pytest.raises(ValueError, match=told):
+    def test_settings_are_refused(self, settings, message):
+        with pytest.raises(ValueError, match=message):
             nn.MultiheadAttention(**settings)
 
     def test_masks_are_refused(self):
@@ -128,11 +128,11 @@ def test_scaled_dot_product_attention_is_pytorchs(shape, mask):
     q, k, v = pair(torch, *shape), pair(torch, *shape), pair(torch, *shape)
     options = dict(is_causal=mask == "causal", scale=0.3)
     masks = {"plain": np.tri(5, dtype=bool), "all": np.random.default_rng(1).normal(size=(*shape[:-1], 5))}
-    own, theirs = (
+    ours, theirs = (
         (ternion.tensor(masks[mask]), torch.tensor(masks[mask])) if mask in masks else (None, None)
     )
-    found = F.scaled_dot_product_attention(q[0], k[0], v[0], own, **options)
-    close(found, torch.nn.functional.scaled_dot_product_attention(q[1], k[1], v[1], theirs, **options))
+    result = F.scaled_dot_product_attention(q[0], k[0], v[0], ours, **options)
+    close(result, torch.nn.functional.scaled_dot_product_attention(q[1], k[1], v[1], theirs, **options))
 
 
 def test_attention_of_shared_heads_and_windows():
@@ -141,8 +141,8 @@ def test_attention_of_shared_heads_and_windows():
     expected = torch.nn.functional.scaled_dot_product_attention(q[1], k[1], v[1], enable_gqa=True)
     close(F.scaled_dot_product_attention(q[0], k[0], v[0], enable_gqa=True), expected)
     near = np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2
-    within = F.scaled_dot_product_attention(q[0], k[0], v[0], enable_gqa=True, window=2)
-    close(within, F.scaled_dot_product_attention(q[0], k[0], v[0], ternion.tensor(near), enable_gqa=True))
+    windowed = F.scaled_dot_product_attention(q[0], k[0], v[0], enable_gqa=True, window=2)
+    close(windowed, F.scaled_dot_product_attention(q[0], k[0], v[0], ternion.tensor(near), enable_gqa=True))
     with pytest.raises(ValueError, match="attention"):
         F.scaled_dot_product_attention(q[0], k[0][..., :2], v[0], enable_gqa=True)
 
@@ -157,18 +157,18 @@ def test_heads_are_shared_only_if_that_is_asked_for():
     with pytest.raises(ValueError, match="attention: value of 2 heads for 4 of queries"):
         F.scaled_dot_product_attention(q[0], q[0], v[0])
     # PyTorch also broadcasts a single head.
-    found = F.scaled_dot_product_attention(q[0], k[0][:, :1], v[0][:, :1])
-    close(found, torch.nn.functional.scaled_dot_product_attention(q[1], k[1][:, :1], v[1][:, :1]))
+    result = F.scaled_dot_product_attention(q[0], k[0][:, :1], v[0][:, :1])
+    close(result, torch.nn.functional.scaled_dot_product_attention(q[1], k[1][:, :1], v[1][:, :1]))
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 @pytest.mark.parametrize("settings", [
     dict(), dict(batch_first=True), dict(num_layers=3, bias=False), dict(bidirectional=True), dict(num_layers=2, bidirectional=True, batch_first=True),
 ])  # fmt: skip
-@pytest.mark.parametrize("given", [False, True])
-def test_recurrent_layers_are_pytorchs(kind, settings, given):
+@pytest.mark.parametrize("with_state", [False, True])
+def test_recurrent_layers_are_pytorchs(kind, settings, with_state):
     torch = torch_of()
-    here, there = taken(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
+    here, there = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
     assert list(here.state_dict()) == list(there.state_dict())
     x = pair(torch, 2, 6, 4)
     layers = settings.get("num_layers", 1) * (2 if settings.get("bidirectional") else 1)
@@ -176,27 +176,27 @@ def test_recurrent_layers_are_pytorchs(kind, settings, given):
 
     def handed(number):
         every = tuple(state[number] for state in states)
-        return (every if kind == "LSTM" else every[0]) if given else None
+        return (every if kind == "LSTM" else every[0]) if with_state else None
 
     def flat(output, last):
         return [output, *(last if kind == "LSTM" else [last])]
 
-    found, expected = flat(*here(x[0], handed(0))), flat(*there(x[1], handed(1)))
-    for own, theirs in zip(found, expected):
-        close(own, theirs)
-    sum((own * own).sum() for own in found).backward()
+    actual, expected = flat(*here(x[0], handed(0))), flat(*there(x[1], handed(1)))
+    for ours, theirs in zip(actual, expected):
+        close(ours, theirs)
+    sum((ours * ours).sum() for ours in actual).backward()
     sum((theirs * theirs).sum() for theirs in expected).backward()
-    same_gradients(here, there, [x, *(states if given else [])])
+    same_gradients(here, there, [x, *(states if with_state else [])])
 
 
 class TestRecurrent:
     def test_without_a_batch(self):
         torch = torch_of()
-        here, there = taken(nn.LSTM(4, 3, 2), torch.nn.LSTM(4, 3, 2))
+        here, there = with_same_weights(nn.LSTM(4, 3, 2), torch.nn.LSTM(4, 3, 2))
         x, states = pair(torch, 5, 4), [pair(torch, 2, 3) for _ in range(2)]
-        found, expected = here(x[0], [own for own, _ in states]), there(x[1], tuple(theirs for _, theirs in states))
-        close(found[0], expected[0])
-        close(found[1][1], expected[1][1])
+        actual, expected = here(x[0], [ours for ours, _ in states]), there(x[1], tuple(theirs for _, theirs in states))
+        close(actual[0], expected[0])
+        close(actual[1][1], expected[1][1])
 
     def test_dropout_is_between_layers_in_training(self):
         layer, single = nn.GRU(4, 3, 2, dropout=0.5), nn.GRU(4, 3, 1, dropout=0.5)
@@ -224,12 +224,12 @@ class TestRecurrent:
 def test_the_block_is_pytorchs_encoder_layer(form, activation):
     torch = torch_of()
     there = torch.nn.TransformerEncoderLayer(8, 2, 20, 0.0, activation, batch_first=True, norm_first=True)
-    here, there = taken(nn.TransformerBlock(8, 2, hidden=20, form=form), there)
+    here, there = with_same_weights(nn.TransformerBlock(8, 2, hidden=20, form=form), there)
     assert list(here.state_dict()) == list(there.state_dict())
     x = pair(torch, 3, 5, 8)
-    found, expected = here(x[0]), there(x[1])
-    close(found, expected)
-    found.square().sum().backward()
+    actual, expected = here(x[0]), there(x[1])
+    close(actual, expected)
+    actual.square().sum().backward()
     expected.square().sum().backward()
     same_gradients(here, there, [x])
     hidden = torch.nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
@@ -293,17 +293,17 @@ INTERPOLATIONS = [
 def test_interpolation_is_pytorchs(options):
     torch = torch_of()
     x = pair(torch, 2, 3, 5, 6)
-    found, expected = F.interpolate(x[0], **options), torch.nn.functional.interpolate(x[1], **options)
-    close(found, expected)
-    assert nn.Upsample(**options)(x[0]).equal(found)
+    actual, expected = F.interpolate(x[0], **options), torch.nn.functional.interpolate(x[1], **options)
+    close(actual, expected)
+    assert nn.Upsample(**options)(x[0]).equal(actual)
     weights = torch.randn(expected.shape, dtype=torch.float64)
-    found.backward(ternion.tensor(weights.numpy()))
+    actual.backward(ternion.tensor(weights.numpy()))
     expected.backward(weights)
     close(x[0].grad, x[1].grad)
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, message",
     [
         (dict(), "expected either of the two"),
         (dict(size=3, scale_factor=2), "expected either of the two"),
@@ -314,18 +314,18 @@ def test_interpolation_is_pytorchs(options):
         (dict(size=3, recompute_scale_factor=True), "recompute_scale_factor of a size"),
     ],
 )
-def test_interpolation_refuses(options, told):
-    with pytest.raises(ValueError, match=told):
+def test_interpolation_refuses(options, message):
+    with pytest.raises(ValueError, match=message):
         F.interpolate(ternion.ones(1, 1, 2, 2), **options)
 
 
 @pytest.mark.parametrize("options", [dict(kernel_size=2), dict(kernel_size=(2, 3), stride=2, padding=1), dict(kernel_size=2, dilation=2)])
 def test_unfold_and_fold_are_pytorchs(options):
     torch = torch_of()
-    own, theirs = pair(torch, 2, 3, 6, 5)
-    found, expected = F.unfold(own, **options), torch.nn.functional.unfold(theirs, **options)
-    close(found, expected)
-    close(F.fold(found, (6, 5), **options), torch.nn.functional.fold(expected, (6, 5), **options))
+    ours, theirs = pair(torch, 2, 3, 6, 5)
+    actual, expected = F.unfold(ours, **options), torch.nn.functional.unfold(theirs, **options)
+    close(actual, expected)
+    close(F.fold(actual, (6, 5), **options), torch.nn.functional.fold(expected, (6, 5), **options))
 
 
 def basic_block(torch, inputs, outputs, stride):
@@ -360,9 +360,9 @@ def test_the_residual_block_is_torchvisions(inputs, outputs, stride):
     state = {key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()}
     here.load_state_dict(state)
     x = pair(torch, 2, inputs, 7, 6)
-    found, expected = here(x[0]), there(x[1])
-    close(found, expected)
-    found.square().sum().backward()
+    actual, expected = here(x[0]), there(x[1])
+    close(actual, expected)
+    actual.square().sum().backward()
     expected.square().sum().backward()
     same_gradients(here, there, [x])
 
@@ -409,7 +409,7 @@ def test_modules_are_copied_and_pickled():
 
 @pytest.mark.parametrize("dtype", [ternion.uint8, ternion.int64])
 @pytest.mark.parametrize("name, shape", [("attn_mask", (3, 3)), ("key_padding_mask", (1, 3))])
-def test_masks_of_whole_numbers_are_refused(dtype, name, shape):
+def test_masks_of_integers_are_refused(dtype, name, shape):
     attention, x = nn.MultiheadAttention(4, 2, batch_first=True), ternion.ones(1, 3, 4)
     kind = str(dtype).rpartition(".")[2]
     with pytest.raises(TypeError, match=f"MultiheadAttention: {name} is {kind}, expected bool"):

@@ -58,7 +58,7 @@ def test_hundreds_are_compared():
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_arguments_stand_at_their_places(name):
+def test_arguments_are_at_their_positions(name):
     own, theirs = ([parameter.name for parameter in side if parameter.kind in BY_PLACE] for side in FOUND[name])
     is_open = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in FOUND[name][1])
     if not is_open and theirs:

@@ -36,7 +36,7 @@ REDUCED = [
 
 @pytest.mark.parametrize("reduce, include_self, want, of_self, of_source", REDUCED)
 @pytest.mark.parametrize("name", ["scatter_reduce", "index_reduce"])
-def test_reduced_into_places(name, reduce, include_self, want, of_self, of_source):
+def test_reduced_into_indices(name, reduce, include_self, want, of_self, of_source):
     if (name, reduce) == ("index_reduce", "sum"):
         with pytest.raises(ValueError, match='expected "prod", "mean", "amax" or "amin"'):
             ternion.ones(2).index_reduce(0, ternion.tensor([0]), ternion.ones(1), "sum")
@@ -55,9 +55,9 @@ def test_reduced_into_places(name, reduce, include_self, want, of_self, of_sourc
 def test_reduced_of_other_dtypes():
     index = ternion.tensor([0, 1])
     assert ternion.tensor([7, -8]).scatter_reduce(0, index, ternion.tensor([1, 1]), "mean").tolist() == [4, -4]
-    truth = ternion.tensor([True, False])
-    assert truth.scatter_reduce(0, index, ternion.tensor([True, True]), "sum").tolist() == [True, True]
-    assert truth.scatter_reduce(0, index, ternion.tensor([False, True]), "prod").tolist() == [False, False]
+    flags = ternion.tensor([True, False])
+    assert flags.scatter_reduce(0, index, ternion.tensor([True, True]), "sum").tolist() == [True, True]
+    assert flags.scatter_reduce(0, index, ternion.tensor([False, True]), "prod").tolist() == [False, False]
     assert ternion.tensor(7.0).scatter_reduce(0, ternion.tensor(0), ternion.tensor(3.0), "prod").item() == 21
 
 
@@ -117,11 +117,11 @@ def test_values(call):
             np.allclose(got, expected, rtol=1e-6, equal_nan=True) for got, expected in zip(values(result), want, strict=True)
         )
     torch = pytest.importorskip("torch")
-    beside = eval(call, {"m": torch, "NAN": NAN, "math": math})
+    theirs = eval(call, {"m": torch, "NAN": NAN, "math": math})
     if isinstance(result, tuple) and not isinstance(result[0], ternion.Tensor) or call.endswith("shape"):
-        assert tuple(result) == tuple(beside)
+        assert tuple(result) == tuple(theirs)
         return
-    for got, expected in zip(result if isinstance(result, tuple) else (result,), beside if isinstance(beside, tuple) else (beside,), strict=True):
+    for got, expected in zip(result if isinstance(result, tuple) else (result,), theirs if isinstance(theirs, tuple) else (theirs,), strict=True):
         assert str(got.dtype).split(".")[-1] == str(expected.dtype).split(".")[-1]
         np.testing.assert_allclose(got.tolist(), expected.tolist(), rtol=1e-6)
 
@@ -188,7 +188,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("call, kind, told", REFUSED)
-def test_refusals(call, kind, told):
-    with pytest.raises(kind, match=told.replace("(", r"\(")):
+@pytest.mark.parametrize("call, kind, message", REFUSED)
+def test_refusals(call, kind, message):
+    with pytest.raises(kind, match=message.replace("(", r"\(")):
         eval(call, {"m": ternion})

@@ -93,9 +93,9 @@ class TestOperators:
         if operator == "**":
             a = abs(a)
         expected = eval(f"a {operator} {right}")
-        found = eval(f"a {operator} {right}", {"a": ternion.tensor(a), "b": ternion.tensor(b)})
-        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
-        assert found.dtype == ternion.float32
+        actual = eval(f"a {operator} {right}", {"a": ternion.tensor(a), "b": ternion.tensor(b)})
+        np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-6)
+        assert actual.dtype == ternion.float32
 
     @pytest.mark.parametrize("operator", ["+", "-", "*", "/", "//", "%"])
     def test_numbers_on_the_left(self, operator):
@@ -103,7 +103,7 @@ class TestOperators:
         expected = eval(f"10 {operator} a")
         np.testing.assert_allclose(eval(f"10 {operator} a", {"a": ternion.tensor(a)}).numpy(), expected, rtol=1e-6)
 
-    def test_whole_numbers(self):
+    def test_integers(self):
         a = ternion.tensor([7, -7])
         same(a // 2, [3, -4])
         same(a % 3, [1, 2])
@@ -125,8 +125,8 @@ class TestOperators:
         divisors = values[(values != 0) & (values.astype(int) != -1)] if operator in ("//", "%") else values
         a, b = values.reshape(-1, 1), divisors.reshape(1, -1)
         expected = eval(f"a {operator} b", {"a": torch.from_numpy(a), "b": torch.from_numpy(b)})
-        found = eval(f"a {operator} b", {"a": ternion.tensor(a), "b": ternion.tensor(b)})
-        np.testing.assert_array_equal(found.numpy(), expected.numpy(), strict=True)
+        actual = eval(f"a {operator} b", {"a": ternion.tensor(a), "b": ternion.tensor(b)})
+        np.testing.assert_array_equal(actual.numpy(), expected.numpy(), strict=True)
 
     @pytest.mark.parametrize("name", ["int16", "int8"])
     def test_narrow_integers_wrap_and_are_summed_widely(self, name):
@@ -166,8 +166,8 @@ class TestOperators:
             for number in (True, 2, 2.5):
                 expected = (torch.ones(2, dtype=getattr(torch, name)) * number).dtype
                 if name != "bool" or number is not True:
-                    found = (ternion.ones(2, dtype=name) * number).dtype
-                    assert str(found).split(".")[1] == str(expected).split(".")[1], (name, number)
+                    actual = (ternion.ones(2, dtype=name) * number).dtype
+                    assert str(actual).split(".")[1] == str(expected).split(".")[1], (name, number)
 
     def test_in_place(self):
         a = ternion.ones(3)
@@ -179,7 +179,7 @@ class TestOperators:
         a.sub_(1).div_(2)
         same(view, [1.5, 2.5])
 
-    def test_comparisons_and_truth(self):
+    def test_comparisons_and_bools(self):
         a, b = ternion.tensor([1, 2, 3]), ternion.tensor([3.0, 2.0, 1.0])
         same(a < b, [True, False, False])
         same(a == 2, [False, True, False])
@@ -215,8 +215,8 @@ class TestIndexing:
     def test_parts_are_numpys(self, index):
         x = np.arange(24).reshape(2, 3, 4)
         expected = eval(f"x[{index}]")
-        found = eval(f"x[{index}]", {"x": ternion.tensor(x)})
-        same(found, expected)
+        actual = eval(f"x[{index}]", {"x": ternion.tensor(x)})
+        same(actual, expected)
 
     @pytest.mark.parametrize("index", ["0", "1:", "..., 0", "[0]", "x > 5", ":, [2, 0]", "0, [1, 2], [0, 1]"])
     @pytest.mark.parametrize("value", ["7", "x[-1, -1, -1]"])
@@ -246,7 +246,7 @@ class TestIndexing:
             ("::0", ValueError, "a slice with step 0"),
         ],
     )
-    def test_wrong_indices_are_told(self, index, error, message):
+    def test_wrong_indices_are_reported(self, index, error, message):
         with pytest.raises(error, match=message):
             eval(f"x[{index}]", {"x": ternion.zeros(2, 3, 4)})
 
@@ -365,9 +365,9 @@ class TestArrays:
 
     def test_in_place(self):
         x = ternion.tensor([1.0, 2.0])
-        known = x
+        alias = x
         x += np.array([0.5, 0.5])
-        assert x is known and x.dtype == ternion.float32
+        assert x is alias and x.dtype == ternion.float32
         same(x, [1.5, 2.5])
         with pytest.raises(RuntimeError, match="can't be cast"):
             ternion.tensor([1, 2]).__iadd__(np.array([0.5, 0.5]))
@@ -395,9 +395,9 @@ class TestArrays:
 @pytest.mark.parametrize("name", "add sub mul div pow remainder floor_divide true_divide fmod eq ne lt le gt ge multiply".split())
 @pytest.mark.parametrize("other", [[1.0, 2.0, 3.0], "a", None])
 def test_operands_that_are_none_are_refused(name, other):
-    known = {"true_divide": "div", "multiply": "mul"}.get(name, name)
+    full_name = {"true_divide": "div", "multiply": "mul"}.get(name, name)
     for call in (lambda: getattr(ternion.ones(3), name)(other), lambda: getattr(ternion, name)(ternion.ones(3), other)):
-        with pytest.raises(TypeError, match=f"{known}: other is {type(other).__name__}, expected a tensor or a number"):
+        with pytest.raises(TypeError, match=f"{full_name}: other is {type(other).__name__}, expected a tensor or a number"):
             call()
 
 

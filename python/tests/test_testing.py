@@ -65,14 +65,14 @@ def test_what_gradcheck_cannot_check():
 
 
 def test_what_gradcheck_is_given_wrong():
-    for function, inputs, kind, told in [
+    for function, inputs, kind, message in [
         (double(2), lambda x: x, TypeError, "gradcheck: Tensor, expected a function of tensors, and then its inputs"),
         (lambda x: x, np.ones(2), TypeError, r"no tensor among the inputs \(numpy.ndarray\)"),
         (lambda: 1.0, (), TypeError, "no tensor among the inputs .nothing."),
         (lambda x: x.sum().item(), double(2), TypeError, "the function gave float, expected a tensor"),
         (lambda x: x * 2, ternion.ones(1, dtype=ternion.float64).expand(3).requires_grad_(), ValueError, "input 0 has elements that share memory"),
     ]:
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             testing.gradcheck(function, inputs)
     with pytest.raises(ValueError, match="eps 0, expected a number above 0"):
         testing.gradcheck(lambda x: x, double(2), eps=0)
@@ -214,7 +214,7 @@ def test_functions_that_compare_devices_refuses():
 
 
 def test_what_compare_devices_is_given_wrong():
-    for function, inputs, devices, kind, told in [
+    for function, inputs, devices, kind, message in [
         (lambda x: x, ternion.ones(1), "cpu", ValueError, "device cpu alone, which is the reference itself"),
         (lambda x: x, ternion.ones(1), "nowhere", RuntimeError, "device nowhere: no such device"),
         (lambda x: x, ternion.ones(1), ("cpu",), ValueError, "1 devices, expected two"),
@@ -223,7 +223,7 @@ def test_what_compare_devices_is_given_wrong():
         (lambda x: None, ternion.ones(1), ("cpu", "cpu"), TypeError, "the function gave NoneType, expected a tensor"),
         (ternion.ones(1), lambda x: x, ("cpu", "cpu"), TypeError, "compare_devices: Tensor, expected a function"),
     ]:
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             testing.compare_devices(function, inputs, devices)
 
 
@@ -330,8 +330,8 @@ def test_gradcheck_tells_what_is_nan():
     assert not testing.gradcheck(lambda x: x.sqrt(), x, raise_exception=False)
     # The gradient of the square root at 0 is infinite, and its product with 0 is NaN.
     zero = ternion.tensor([1.0, 0.0], dtype=ternion.float64, requires_grad=True)
-    told = r"the gradient of output 0 for input 0 is nan, first that of output\[0\] by input\[1\]: numerical"
-    with pytest.raises(testing.GradcheckError, match=told):
+    message = r"the gradient of output 0 for input 0 is nan, first that of output\[0\] by input\[1\]: numerical"
+    with pytest.raises(testing.GradcheckError, match=message):
         testing.gradcheck(lambda x: ternion.stack([x[0], (x[1] * 0).sqrt()]), zero)
 
 

@@ -95,20 +95,20 @@ class TestSums:
         torch = pytest.importorskip("torch")
         x, y = np.array([[1.0, 2, 3]], np.float32), np.array([[4.0], [5.0]], np.float32)
         expected = getattr(torch, function)(torch.tensor(x), torch.tensor(y), alpha=alpha).numpy()
-        found = getattr(ternion, function)(ternion.tensor(x), ternion.tensor(y), alpha=alpha)
-        np.testing.assert_allclose(found.numpy(), expected)
+        actual = getattr(ternion, function)(ternion.tensor(x), ternion.tensor(y), alpha=alpha)
+        np.testing.assert_allclose(actual.numpy(), expected)
         a, b = ternion.tensor(x, requires_grad=True), ternion.tensor(y, requires_grad=True)
         getattr(a, function)(b, alpha=alpha).sum().backward()
         assert a.grad.tolist() == [[2, 2, 2]] and b.grad.flatten().tolist() == [3 * alpha * (1 if function == "add" else -1)] * 2
 
     def test_scaled_of_other_operands(self):
-        whole = ternion.tensor([1, 2])
-        assert whole.add(whole, alpha=3).tolist() == [4, 8] and whole.add(whole, alpha=3).dtype is ternion.int64
-        assert whole.sub(2, alpha=3).tolist() == [-5, -4]
-        assert whole.clone().add_(whole, alpha=2).tolist() == [3, 6]
+        integers = ternion.tensor([1, 2])
+        assert integers.add(integers, alpha=3).tolist() == [4, 8] and integers.add(integers, alpha=3).dtype is ternion.int64
+        assert integers.sub(2, alpha=3).tolist() == [-5, -4]
+        assert integers.clone().add_(integers, alpha=2).tolist() == [3, 6]
         assert ternion.tensor([1.0]).sub_(ternion.tensor([2.0]), alpha=0.5).tolist() == [0]
         with pytest.raises(TypeError):
-            whole.add(whole, 3)
+            integers.add(integers, 3)
 
     def test_activated_at_once(self):
         x, bias = ternion.randn(4, 3), ternion.randn(3)
@@ -146,15 +146,15 @@ def test_copies_of_parameters_are_parameters():
 def test_words_are_merged_from_bytes(tmp_path):
     """A small vocabulary in GPT-2's format: every byte as the character that represents it,
     followed by merged tokens."""
-    shown = [byte for byte in range(256) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte]
-    characters = [chr(byte) for byte in shown] + [chr(256 + number) for number in range(256 - len(shown))]
+    printable = [byte for byte in range(256) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte]
+    characters = [chr(byte) for byte in printable] + [chr(256 + number) for number in range(256 - len(printable))]
     tokens = [*characters, "th", "the", "\u0120the", "<|endoftext|>"]
     (tmp_path / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
     (tmp_path / "merges.txt").write_text("#version: 0.2\nt h\nth e\n\u0120 the\n", encoding="utf-8")
     tokenizer = data.BpeTokenizer(tmp_path / "vocab.json", tmp_path / "merges.txt")
-    found = tokenizer.encode("the the t\u00f6")
-    assert found.tolist()[:2] == [257, 258] and len(tokenizer) == 260 and tokenizer.end_of_text == 259
-    assert tokenizer.decode(found) == "the the t\u00f6" and tokenizer.decode([257]) == "the"
+    result = tokenizer.encode("the the t\u00f6")
+    assert result.tolist()[:2] == [257, 258] and len(tokenizer) == 260 and tokenizer.end_of_text == 259
+    assert tokenizer.decode(result) == "the the t\u00f6" and tokenizer.decode([257]) == "the"
     with pytest.raises(ValueError, match="token 260 at position 0"):
         tokenizer.decode([260])
     with pytest.raises(FileNotFoundError, match="nowhere"):

@@ -2,7 +2,7 @@
 `nn.functional`, and PyTorch's argument names."""
 
 import pytest
-from beside_pytorch import close, torch_of
+from pytorch_reference import close, torch_of
 
 import ternion
 
@@ -31,10 +31,10 @@ class TestReductions:
     @pytest.mark.parametrize("name", REDUCED)
     def test_values(self, name):
         torch = torch_of()
-        for given in ([], [0], [1], [2]):
-            if name == "poisson_nll_loss" and not given:
+        for reduction in ([], [0], [1], [2]):
+            if name == "poisson_nll_loss" and not reduction:
                 continue
-            results = [getattr(T, name)(*REDUCED[name](T), **dict(zip(["reduction"], given))) for T in (ternion, torch)]
+            results = [getattr(T, name)(*REDUCED[name](T), **dict(zip(["reduction"], reduction))) for T in (ternion, torch)]
             assert tuple(results[0].shape) == tuple(results[1].shape)
             close(*results)
 
@@ -86,11 +86,11 @@ class TestOtherArguments:
                 call(T, T.ones(1, 2, 3))
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
-    @pytest.mark.parametrize("more", [(), (False, 0), (False, 1), (False, 2), (False, 0, False, None, False, 1)])
-    def test_what_belongs_to_bags(self, dtype, more):
+    @pytest.mark.parametrize("options", [(), (False, 0), (False, 1), (False, 2), (False, 0, False, None, False, 1)])
+    def test_what_belongs_to_bags(self, dtype, options):
         torch = torch_of()
-        found, expected = (T.embedding_bag(T.tensor(X, dtype=getattr(T, dtype)), T.tensor([0, 1, 1]), T.tensor([0, 2]), *more) for T in (ternion, torch))
-        assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+        actual, expected = (T.embedding_bag(T.tensor(X, dtype=getattr(T, dtype)), T.tensor([0, 1, 1]), T.tensor([0, 2]), *options) for T in (ternion, torch))
+        assert [part.tolist() for part in actual] == [part.tolist() for part in expected]
 
 
 # Calls with PyTorch's argument names.
@@ -110,19 +110,19 @@ BY_NAME = [
 @pytest.mark.parametrize("number", range(len(BY_NAME)))
 def test_arguments_by_their_names(number):
     torch = torch_of()
-    found, expected = (BY_NAME[number](T, T.tensor(X), T.tensor([[0, 1, 0]])) for T in (ternion, torch))
-    assert (found.tolist() == expected.tolist()) if hasattr(found, "tolist") else tuple(found) == tuple(expected)
+    actual, expected = (BY_NAME[number](T, T.tensor(X), T.tensor([[0, 1, 0]])) for T in (ternion, torch))
+    assert (actual.tolist() == expected.tolist()) if hasattr(actual, "tolist") else tuple(actual) == tuple(expected)
 
 
-@pytest.mark.parametrize("call, told", [
+@pytest.mark.parametrize("call, message", [
     (lambda x: x.gather(0, ternion.tensor([[0]]), sparse_grad=True), "gather: sparse_grad=True"), (lambda x: x.expand(2, 3, size=(2, 3)), "expand: size twice"),
     (lambda x: x.repeat(2, 3, repeats=(2, 3)), "repeat: repeats twice"), (lambda x: x.tile(2, dims=(2,)), "tile: dims twice"), (lambda x: x.new_zeros(2, size=(2,)), "new_zeros: size twice"),
     (lambda x: x.tensor_split(2, sections=2), "tensor_split: 2 of"), (lambda x: x.hsplit(), "hsplit: 0 of"), (lambda x: x.uniform_(0.0, 1.0, to=2.0), "uniform_: an end twice"),
     (lambda x: x.uniform_(begin=1.0), "unexpected keyword argument 'begin'"), (lambda x: ternion.linalg.vector_norm(), "neither of input and x"), (lambda x: x.max(0, other=x), "max: both"),
     (lambda x: x.bernoulli_(ternion.ones(2, 3) * 2), "bernoulli_: probabilities from 2 to 2"), (lambda x: x.bernoulli_(ternion.ones(5)), "bernoulli_: "),
 ])  # fmt: skip
-def test_what_is_said_twice_or_not_at_all(call, told):
-    with pytest.raises((TypeError, ValueError), match=told):
+def test_what_is_said_twice_or_not_at_all(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call(ternion.zeros(2, 3))
 
 
@@ -143,7 +143,7 @@ class TestDraws:
 
     @pytest.mark.parametrize("draw", [ternion.rand_like, ternion.randn_like, lambda x, **more: ternion.randint_like(x, 100, **more)])
     def test_generators(self, draw):
-        x, made = ternion.zeros(3, 4, dtype=ternion.float64), lambda: ternion.Generator().manual_seed(5)
-        first, again = draw(x, generator=made()), draw(x, generator=made())
+        x, create = ternion.zeros(3, 4, dtype=ternion.float64), lambda: ternion.Generator().manual_seed(5)
+        first, again = draw(x, generator=create()), draw(x, generator=create())
         assert first.equal(again) and first.dtype == ternion.float64 and tuple(first.shape) == (3, 4) and not first.equal(draw(x))
-        assert draw(x, generator=made(), dtype=ternion.float32, requires_grad=True).requires_grad
+        assert draw(x, generator=create(), dtype=ternion.float32, requires_grad=True).requires_grad

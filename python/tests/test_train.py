@@ -84,10 +84,10 @@ class TestMisfits:
         Run().train(3).state().save(3, tmp_path / "run.st")
         return tmp_path / "run.st"
 
-    def refused(self, run, state, file, told):
+    def check_rejected(self, run, state, file, message):
         before = {key: value.clone() for key, value in run.model.state_dict().items()}
         position = ternion.get_rng_state()
-        with pytest.raises((OSError, ValueError), match=told):
+        with pytest.raises((OSError, ValueError), match=message):
             state.resume(file)
         assert all(value.equal(before[key]) for key, value in run.model.state_dict().items())
         assert ternion.get_rng_state() == position and run.losses == []
@@ -95,35 +95,35 @@ class TestMisfits:
     def test_other_parts(self, file):
         run = Run()
         state = train.TrainingState().model("model", run.model).optimizer("sgd", run.adam)
-        self.refused(run, state, file, "run.st: it is of a training of other parts; not in the checkpoint: sgd \\(optimizer\\)")
+        self.check_rejected(run, state, file, "run.st: it is of a training of other parts; not in the checkpoint: sgd \\(optimizer\\)")
 
     def test_other_settings(self, file):
         run = Run()
         state = run.state()
         state._parts[-1] = ("setting", "batch", 32)
-        self.refused(run, state, file, "other settings: batch was 16, is 32")
+        self.check_rejected(run, state, file, "other settings: batch was 16, is 32")
 
     def test_another_state_behind_the_model(self, file):
         run = Run()
         run.ema = optim.Ema([("other", run.model[0].weight)])
-        self.refused(run, run.state(), file, "ema: .*expected average.other, n_averaged")
+        self.check_rejected(run, run.state(), file, "ema: .*expected average.other, n_averaged")
 
     def test_another_model(self, file):
         run = Run()
         setattr(run.model, "0", nn.Linear(4, 9))
-        self.refused(run, run.state(), file, "wrong shape: 0.bias")
+        self.check_rejected(run, run.state(), file, "wrong shape: 0.bias")
 
     def test_damage(self, file):
-        whole = bytearray(file.read_bytes())
-        whole[-3] ^= 1
-        file.write_bytes(whole)
+        content = bytearray(file.read_bytes())
+        content[-3] ^= 1
+        file.write_bytes(content)
         run = Run()
-        self.refused(run, run.state(), file, "run.st: damaged: tensor .* is not as it was written")
+        self.check_rejected(run, run.state(), file, "run.st: damaged: tensor .* is not as it was written")
 
     def test_no_checkpoint(self, tmp_path):
         ternion.save(tmp_path / "weights", {"x": ternion.ones(1)})
         run = Run()
-        self.refused(run, run.state(), tmp_path / "weights", "no checkpoint but 1 tensors alone")
+        self.check_rejected(run, run.state(), tmp_path / "weights", "no checkpoint but 1 tensors alone")
         with pytest.raises(FileNotFoundError, match="nowhere"):
             run.state().resume(tmp_path / "nowhere")
 
@@ -147,9 +147,9 @@ def test_what_cannot_be_kept(tmp_path):
 def test_losses_may_be_no_numbers(tmp_path):
     losses = [1.0, float("nan"), float("inf")]
     train.TrainingState().part("losses", losses).save(0, tmp_path / "a")
-    found = [5.0]
-    train.TrainingState().part("losses", found).resume(tmp_path / "a")
-    assert str(found) == "[1.0, nan, inf]"
+    result = [5.0]
+    train.TrainingState().part("losses", result).resume(tmp_path / "a")
+    assert str(result) == "[1.0, nan, inf]"
 
 
 def test_a_folder_keeps_the_last_ones(tmp_path):
@@ -170,10 +170,10 @@ def test_a_folder_keeps_the_last_ones(tmp_path):
     assert resumed.step == 2 and other.losses == losses[:2] and "damaged" in resumed.passed_over[0]
 
 
-@pytest.mark.parametrize("step, kind, told", [(-1, ValueError, "save: step -1, expected 0 or more"), (2**64, ValueError, "save: step"), (1.5, TypeError, "save: step of type float")])
-def test_numbers_of_steps_that_are_none(tmp_path, step, kind, told):
+@pytest.mark.parametrize("step, kind, message", [(-1, ValueError, "save: step -1, expected 0 or more"), (2**64, ValueError, "save: step"), (1.5, TypeError, "save: step of type float")])
+def test_numbers_of_steps_that_are_none(tmp_path, step, kind, message):
     for save in (lambda: train.TrainingState().save(step, tmp_path / "run"), lambda: train.Checkpoints(tmp_path).save(step, train.TrainingState())):
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             save()
     for keep in (0, -1):
         with pytest.raises(ValueError, match=f"Checkpoints: keep {keep}, expected at least 1, or None"):

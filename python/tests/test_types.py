@@ -82,8 +82,8 @@ def mypy(*arguments):
 
 
 def test_the_package_is_typed():
-    found = mypy("ternion")
-    assert found.returncode == 0, found.stdout
+    result = mypy("ternion")
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +92,10 @@ def checked(tmp_path_factory):
     once, because it spends most of its time on the package."""
     program = tmp_path_factory.mktemp("types") / "program.py"
     program.write_text(PROGRAM)
-    found = mypy("--strict", "--python-version", "3.11", program, "tests/typed_program.py")
-    errors = [line.split(":") for line in found.stdout.splitlines() if ": error:" in line]
-    assert errors, found.stderr
-    return found.stdout, {(Path(file).name, int(line)) for file, line, *_ in errors}
+    result = mypy("--strict", "--python-version", "3.11", program, "tests/typed_program.py")
+    errors = [line.split(":") for line in result.stdout.splitlines() if ": error:" in line]
+    assert errors, result.stderr
+    return result.stdout, {(Path(file).name, int(line)) for file, line, *_ in errors}
 
 
 def test_mistakes_are_found_and_nothing_else(checked):

@@ -11,12 +11,12 @@ NAMES = ["uint16", "uint32", "uint64"]
 def ends(name):
     """Returns numbers at both ends of the dtype, and around the maximum of the signed dtype of the
     same size."""
-    most = np.iinfo(name).max
-    return np.array([0, 1, 2, 7, 300, most // 2, most // 2 + 1, most - 1, most], name)
+    largest = np.iinfo(name).max
+    return np.array([0, 1, 2, 7, 300, largest // 2, largest // 2 + 1, largest - 1, largest], name)
 
 
-def same(found, expected):
-    np.testing.assert_array_equal(found.numpy(), expected, strict=True)
+def same(actual, expected):
+    np.testing.assert_array_equal(actual.numpy(), expected, strict=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,13 +29,13 @@ class TestNumbers:
         assert x[-1].item() == int(x[8]) == np.iinfo(name).max and str(numbers[-1]) in repr(x)
         same(ternion.tensor(numbers), numbers)
         same(ternion.full((2,), np.iinfo(name).max, dtype=name), np.full(2, np.iinfo(name).max, name))
-        most = np.iinfo(name).max
-        same(ternion.arange(most - 4, most, 2, dtype=name), np.array([most - 4, most - 2], name))
+        largest = np.iinfo(name).max
+        same(ternion.arange(largest - 4, largest, 2, dtype=name), np.array([largest - 4, largest - 2], name))
         assert memoryview(x).format == {2: "H", 4: "I", 8: "Q"}[numbers.itemsize]
         with pytest.raises(ValueError, match=f"the number -1 does not fit {name}"):
             ternion.tensor([-1], dtype=name)
         with pytest.raises(ValueError, match=f"does not fit {'int64' if name == 'uint64' else name}"):
-            ternion.tensor([most + 1], dtype=name)
+            ternion.tensor([largest + 1], dtype=name)
 
     def test_arithmetic(self, name):
         a, b = ends(name).reshape(-1, 1), ends(name)
@@ -90,9 +90,9 @@ class TestNumbers:
         same(x.max(), a.max())
         same(x.min(), a.min())
         assert x.argmax().item() == 1 and x.argmin().item() == 2 and bool(x.any()) and not bool(x.all())
-        values, places = x.sort(descending=True)
+        values, indices = x.sort(descending=True)
         same(values, np.sort(a)[::-1])
-        same(x[places], values.numpy())
+        same(x[indices], values.numpy())
         same(x.unique(), np.unique(a))
         same(ternion.cat([x, x]), np.concatenate([a, a]))
         with pytest.raises(TypeError, match="mean"):
@@ -104,16 +104,16 @@ class TestNumbers:
         for other in ["float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]:
             same(x.to(other), a.astype(other))
         same(ternion.tensor([-1, 70000, 5]).to(name), np.array([-1, 70000, 5]).astype(name))
-        most = np.iinfo(name).max
-        same(ternion.tensor([-1.5, 2.9, float("nan"), 1e30], dtype="float64").to(name), np.array([0, 2, 0, most], name))
+        largest = np.iinfo(name).max
+        same(ternion.tensor([-1.5, 2.9, float("nan"), 1e30], dtype="float64").to(name), np.array([0, 2, 0, largest], name))
 
     def test_indices(self, name):
         x = ternion.arange(10.0)
         index = ternion.tensor([2, 0], dtype=name)
         assert x[index[0]].item() == 2.0
-        for refused in (lambda: x[index], lambda: x.gather(0, index), lambda: x.index_select(0, index)):
+        for call in (lambda: x[index], lambda: x.gather(0, index), lambda: x.index_select(0, index)):
             with pytest.raises((IndexError, TypeError), match="int32"):
-                refused()
+                call()
         y = ternion.zeros(4, dtype=name)
         y[ternion.tensor([1, 1, 3])] = 9
         same(y, np.array([0, 9, 0, 9], name))
@@ -147,7 +147,7 @@ class TestNumbers:
         with pytest.raises(TypeError, match="dtypes"):
             ternion.cat([ternion.ones(2, dtype=name), ternion.ones(2, dtype="int64")])
 
-    def test_beside_pytorch(self, name):
+    def test_against_pytorch(self, name):
         torch = pytest.importorskip("torch")
         a = ends(name)
         x, t = ternion.tensor(a), torch.from_numpy(a)
@@ -170,8 +170,8 @@ class TestNumbers:
             lambda x, y: x / y[:1],
         ]
         for number, function in enumerate(functions):
-            found, expected = function(x, others[0]), function(t, others[1])
-            np.testing.assert_array_equal(found.numpy(), expected.numpy(), strict=True, err_msg=str(number))
+            actual, expected = function(x, others[0]), function(t, others[1])
+            np.testing.assert_array_equal(actual.numpy(), expected.numpy(), strict=True, err_msg=str(number))
         assert x.type().split(".")[1] == t.type().split(".")[1]
         info, expected = ternion.iinfo(x.dtype), torch.iinfo(t.dtype)
         assert (info.min, info.max, info.bits) == (expected.min, expected.max, expected.bits)

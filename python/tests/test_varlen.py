@@ -18,7 +18,7 @@ def lengths(ends):
     return ternion.tensor(ends, dtype=ternion.int32)
 
 
-def alone(q, k, v, causal, window):
+def attend_separately(q, k, v, causal, window):
     """Computes each sequence separately: [rows, heads, width]."""
     parts = []
     for (first, end), (first_key, end_key) in zip(zip(ENDS, ENDS[1:]), zip(KEY_ENDS, KEY_ENDS[1:])):
@@ -27,25 +27,25 @@ def alone(q, k, v, causal, window):
         rows = [x.transpose(0, 1).unsqueeze(0) for x in (q[first:end], k[first_key:end_key], v[first_key:end_key])]
         queries, keys = end - first, end_key - first_key
         ahead = np.arange(keys)[None, :] - np.arange(queries)[:, None] - (keys - queries)
-        seen = np.ones((queries, keys), dtype=bool)
+        visible = np.ones((queries, keys), dtype=bool)
         if causal:
-            seen &= ahead <= 0
+            visible &= ahead <= 0
         if window is not None:
-            seen &= ahead > -window
-            seen &= ahead < window
-        parts.append(F.scaled_dot_product_attention(*rows, attn_mask=ternion.tensor(seen), enable_gqa=True)[0].transpose(0, 1))
+            visible &= ahead > -window
+            visible &= ahead < window
+        parts.append(F.scaled_dot_product_attention(*rows, attn_mask=ternion.tensor(visible), enable_gqa=True)[0].transpose(0, 1))
     return ternion.cat(parts)
 
 
 @pytest.mark.parametrize("window_size, causal, window", [((-1, -1), False, None), ((-1, 0), True, None), ((1, 0), True, 2), ((2, 2), False, 3)])
 def test_sequences_attend_as_each_alone(window_size, causal, window):
     q, k, v = drawn(9, 4, 8), drawn(14, 2, 8), drawn(14, 2, 6)
-    found = varlen_attn(q, k, v, lengths(ENDS), lengths(KEY_ENDS), 5, 5, window_size=window_size)
-    expected = alone(q, k, v, causal, window)
-    assert found.shape == (9, 4, 6)
-    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=2e-5, atol=2e-6)
+    actual = varlen_attn(q, k, v, lengths(ENDS), lengths(KEY_ENDS), 5, 5, window_size=window_size)
+    expected = attend_separately(q, k, v, causal, window)
+    assert actual.shape == (9, 4, 6)
+    np.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), rtol=2e-5, atol=2e-6)
     weight = drawn(9, 4, 6).detach()
-    of_found, of_expected = (ternion.autograd.grad((y * weight).sum(), (q, k, v)) for y in (found, expected))
+    of_found, of_expected = (ternion.autograd.grad((y * weight).sum(), (q, k, v)) for y in (actual, expected))
     for ours, theirs in zip(of_found, of_expected):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-5, atol=2e-6)
 
@@ -76,11 +76,11 @@ def test_weights_are_dropped_as_in_the_dense_function():
         ternion.manual_seed(3)
         return [attend().detach().numpy(), attend().detach().numpy(), ternion.rand(4).numpy()]
 
-    found, again, expected = seeded(packed), seeded(packed), seeded(dense)
-    for ours, same, theirs in zip(found, again, expected):
+    actual, again, expected = seeded(packed), seeded(packed), seeded(dense)
+    for ours, same, theirs in zip(actual, again, expected):
         assert np.array_equal(ours, same)
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
-    assert not np.array_equal(found[0], found[1])
+    assert not np.array_equal(actual[0], actual[1])
 
 
 def test_dropout_is_of_weights_alone():
@@ -91,11 +91,11 @@ def test_dropout_is_of_weights_alone():
         output, lse = varlen_attn(q, k, v, *ends, return_aux=AuxRequest(lse=True), dropout_p=p)
         return output.detach().numpy(), lse.detach().numpy()
 
-    (whole, lse), (dropped, lse_of_dropped), (nothing, _) = attend(0.0), attend(0.5), attend(1.0)
+    (full, lse), (dropped, lse_of_dropped), (nothing, _) = attend(0.0), attend(0.5), attend(1.0)
     np.testing.assert_allclose(lse, lse_of_dropped, rtol=1e-6)
-    assert not np.array_equal(whole, dropped) and np.all(nothing == 0)
+    assert not np.array_equal(full, dropped) and np.all(nothing == 0)
     mean = np.mean([attend(0.5)[0] for _ in range(600)], 0)
-    assert np.abs(mean - whole).max() < 0.25
+    assert np.abs(mean - full).max() < 0.25
 
 
 def test_gradients_are_of_what_was_left():
@@ -115,25 +115,25 @@ class TestLayer:
     def test_sequences_attend_as_each_alone(self, settings, options):
         ternion.manual_seed(1)
         attention, x, ends = nn.MultiheadAttention(8, 2, **settings), drawn(9, 8), [0, 2, 2, 8, 9]
-        found = attention.forward_varlen(x, lengths(ends), 6, **options)
+        actual = attention.forward_varlen(x, lengths(ends), 6, **options)
         parts = [x[first:end].unsqueeze(0) for first, end in zip(ends, ends[1:]) if first < end]
         expected = ternion.cat([attention.attend_self(part, **options)[0] for part in parts])
-        assert found.shape == (9, 8)
+        assert actual.shape == (9, 8)
         leaves = [x, *attention.parameters()]
-        of_found, of_expected = (ternion.autograd.grad(y.square().sum(), leaves) for y in (found, expected))
-        for ours, theirs in zip((found, *of_found), (expected, *of_expected)):
+        of_found, of_expected = (ternion.autograd.grad(y.square().sum(), leaves) for y in (actual, expected))
+        for ours, theirs in zip((actual, *of_found), (expected, *of_expected)):
             np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-5, atol=4e-6)
 
     @pytest.mark.parametrize("settings", [dict(), dict(form="swiglu", norm="rms_norm", kv_heads=1, rotary=nn.Rotary(6, 4))])
     def test_blocks_treat_sequences_as_each_alone(self, settings):
         ternion.manual_seed(1)
         block, x, ends = nn.TransformerBlock(8, 2, **settings), drawn(9, 8), [0, 2, 2, 8, 9]
-        found = block.forward_varlen(x, lengths(ends), 6, is_causal=True, window=3)
+        actual = block.forward_varlen(x, lengths(ends), 6, is_causal=True, window=3)
         parts = [x[first:end].unsqueeze(0) for first, end in zip(ends, ends[1:]) if first < end]
         expected = ternion.cat([block(part, is_causal=True, window=3)[0] for part in parts])
         leaves = [x, *block.parameters()]
-        of_found, of_expected = (ternion.autograd.grad(y.square().sum(), leaves) for y in (found, expected))
-        for ours, theirs in zip((found, *of_found), (expected, *of_expected)):
+        of_found, of_expected = (ternion.autograd.grad(y.square().sum(), leaves) for y in (actual, expected))
+        for ours, theirs in zip((actual, *of_found), (expected, *of_expected)):
             np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-5, atol=2e-5)
 
     def test_half_precision_stays(self):
@@ -165,9 +165,9 @@ class TestLayer:
     )
     def test_what_does_not_fit_is_refused(self, settings, change, error, message):
         attention = nn.MultiheadAttention(8, 2, **settings)
-        with pytest.raises(error) as refused:
+        with pytest.raises(error) as raised:
             attention.forward_varlen(**{"x": drawn(9, 8), "cu_seqlens": lengths([0, 9]), **change})
-        assert message in str(refused.value)
+        assert message in str(raised.value)
 
 
 def test_rows_behind_the_last_sequence_give_zeros():
@@ -193,6 +193,6 @@ def test_rows_behind_the_last_sequence_give_zeros():
 )
 def test_what_does_not_fit_is_refused(change, error, message):
     arguments = dict(query=drawn(9, 2, 4), key=drawn(14, 2, 4), value=drawn(14, 2, 4), cu_seq_q=lengths([0, 9]), cu_seq_k=lengths([0, 14]), max_q=9, max_k=14)
-    with pytest.raises(error) as refused:
+    with pytest.raises(error) as raised:
         varlen_attn(**{**arguments, **change})
-    assert message in str(refused.value)
+    assert message in str(raised.value)

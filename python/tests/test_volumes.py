@@ -29,36 +29,36 @@ def drawn(*shape, dtype="float32"):
     return values.astype(dtype) if "int" in dtype else (values / 8).astype(dtype)
 
 
-def same(found, right, exact=True):
+def same(actual, right, exact=True):
     if isinstance(right, tuple):
-        assert isinstance(found, tuple) and len(found) == len(right)
-        for own, other in zip(found, right):
+        assert isinstance(actual, tuple) and len(actual) == len(right)
+        for own, other in zip(actual, right):
             same(own, other, exact)
         return
-    assert tuple(found.shape) == tuple(right.shape)
-    assert str(found.dtype).split(".")[-1] == str(right.dtype).split(".")[-1]
-    own, other = found.detach().double().numpy(), right.detach().double().numpy()
+    assert tuple(actual.shape) == tuple(right.shape)
+    assert str(actual.dtype).split(".")[-1] == str(right.dtype).split(".")[-1]
+    own, other = actual.detach().double().numpy(), right.detach().double().numpy()
     if exact:
         np.testing.assert_array_equal(own, other)
     else:
         np.testing.assert_allclose(own, other, rtol=2e-6, atol=2e-6)
 
 
-def beside(name, *arguments, exact=True, gradient=True, **options):
+def compare_with_pytorch(name, *arguments, exact=True, gradient=True, **options):
     """Compares a function with PyTorch's on the same arrays, and the gradients of the sum of
     squares of its values."""
-    own = [ternion.tensor(value) if isinstance(value, np.ndarray) else value for value in arguments]
+    ours = [ternion.tensor(value) if isinstance(value, np.ndarray) else value for value in arguments]
     theirs = [torch.tensor(value) if isinstance(value, np.ndarray) else value for value in arguments]
-    gradient = gradient and own[0].is_floating_point()
+    gradient = gradient and ours[0].is_floating_point()
     if gradient:
-        own[0].requires_grad_()
+        ours[0].requires_grad_()
         theirs[0].requires_grad_()
-    found, right = getattr(F, name)(*own, **options), getattr(torch.nn.functional, name)(*theirs, **options)
-    same(found, right, exact)
+    actual, right = getattr(F, name)(*ours, **options), getattr(torch.nn.functional, name)(*theirs, **options)
+    same(actual, right, exact)
     if gradient:
-        (found[0] if isinstance(found, tuple) else found).square().sum().backward()
+        (actual[0] if isinstance(actual, tuple) else actual).square().sum().backward()
         (right[0] if isinstance(right, tuple) else right).square().sum().backward()
-        same(own[0].grad, theirs[0].grad, exact=False)
+        same(ours[0].grad, theirs[0].grad, exact=False)
 
 
 # ---- Pooling
@@ -74,19 +74,19 @@ def test_largest_elements_and_their_indices(axes, dtype):
     for kernel, stride, padding, dilation, ceil in itertools.product((2, 3), (None, 1, 2), (0, 1), (1, 2), (False, True)):
         if dilation * (kernel - 1) + 1 > 3 + 2 * padding and axes == 3:
             continue
-        beside(f"max_pool{axes}d", x, kernel, stride, padding, dilation, ceil, True)
+        compare_with_pytorch(f"max_pool{axes}d", x, kernel, stride, padding, dilation, ceil, True)
 
 
 @beside_torch
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_means_and_their_divisors(axes):
     for kernel, stride, padding, ceil, counted in itertools.product((2, 3), (None, 1, 2), (0, 1), (False, True), (False, True)):
-        beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="float64"), kernel, stride, padding, ceil, counted, exact=False)
-        beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="int64"), kernel, stride, padding, ceil, counted)
+        compare_with_pytorch(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="float64"), kernel, stride, padding, ceil, counted, exact=False)
+        compare_with_pytorch(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="int64"), kernel, stride, padding, ceil, counted)
         if axes > 1:
             for divisor in (1, 3, -2):
-                beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="float64"), kernel, stride, padding, ceil, counted, divisor, exact=False)
-                beside(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="int64"), kernel, stride, padding, ceil, counted, divisor)
+                compare_with_pytorch(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="float64"), kernel, stride, padding, ceil, counted, divisor, exact=False)
+                compare_with_pytorch(f"avg_pool{axes}d", drawn(*IMAGES[axes], dtype="int64"), kernel, stride, padding, ceil, counted, divisor)
 
 
 @beside_torch
@@ -94,25 +94,25 @@ def test_means_and_their_divisors(axes):
 def test_adaptive_pools(axes):
     for size in itertools.product((0, 1, 2, 4, 9), repeat=axes):
         # PyTorch has no gradients of empty results.
-        beside(f"adaptive_avg_pool{axes}d", drawn(*IMAGES[axes]), size, exact=False, gradient=0 not in size)
-        beside(f"adaptive_max_pool{axes}d", drawn(*IMAGES[axes]), size, True, gradient=0 not in size)
-    beside(f"adaptive_max_pool{axes}d", drawn(*IMAGES[axes]), 3)
+        compare_with_pytorch(f"adaptive_avg_pool{axes}d", drawn(*IMAGES[axes]), size, exact=False, gradient=0 not in size)
+        compare_with_pytorch(f"adaptive_max_pool{axes}d", drawn(*IMAGES[axes]), size, True, gradient=0 not in size)
+    compare_with_pytorch(f"adaptive_max_pool{axes}d", drawn(*IMAGES[axes]), 3)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
-def test_pools_of_powers_of_whole_numbers(dtype):
+def test_pools_of_powers_of_integers(dtype):
     x = ternion.tensor([0, 1, 1, 1]).to(getattr(ternion, dtype))
     for pool, shape in ((F.lp_pool1d, (1, 1, 4)), (F.lp_pool2d, (1, 1, 2, 2)), (F.lp_pool3d, (1, 1, 1, 2, 2))):
-        found = pool(x.reshape(shape), 2, [4] if len(shape) == 3 else list(shape[2:]))
-        assert found.dtype == ternion.float32 and found.item() == pytest.approx(3**0.5)
+        result = pool(x.reshape(shape), 2, [4] if len(shape) == 3 else list(shape[2:]))
+        assert result.dtype == ternion.float32 and result.item() == pytest.approx(3**0.5)
     assert nn.LPPool1d(1, 2)(ternion.tensor([[3, 4, 5, 6]])).tolist() == [[7.0, 11.0]]
 
 
 @beside_torch
 def test_pools_of_powers():
     for axes, power, ceil in itertools.product((1, 2, 3), (1, 2, 3.0, -1), (False, True)):
-        beside(f"lp_pool{axes}d", np.abs(drawn(*IMAGES[axes])) + 0.5, power, 2, 2, ceil, exact=False)
-    beside("lp_pool2d", np.zeros((1, 1, 4, 4), dtype="float32"), 2, 2)
+        compare_with_pytorch(f"lp_pool{axes}d", np.abs(drawn(*IMAGES[axes])) + 0.5, power, 2, 2, ceil, exact=False)
+    compare_with_pytorch("lp_pool2d", np.zeros((1, 1, 4, 4), dtype="float32"), 2, 2)
 
 
 @beside_torch
@@ -153,15 +153,15 @@ def test_pools_taken_back(axes):
 
 
 def test_unpooling_refuses_what_cannot_be():
-    x, places = ternion.ones(1, 1, 2, 2), ternion.zeros(1, 1, 2, 2, dtype=ternion.int64)
+    x, indices = ternion.ones(1, 1, 2, 2), ternion.zeros(1, 1, 2, 2, dtype=ternion.int64)
     with pytest.raises(IndexError, match="max_unpool2d"):
-        F.max_unpool2d(x, places + 99, 2)
+        F.max_unpool2d(x, indices + 99, 2)
     with pytest.raises(ValueError, match="output_size"):
-        F.max_unpool2d(x, places, 2, output_size=(9, 4))
+        F.max_unpool2d(x, indices, 2, output_size=(9, 4))
     with pytest.raises(ValueError, match="indices of shape"):
-        F.max_unpool2d(x, places[:, :, :1], 2)
+        F.max_unpool2d(x, indices[:, :, :1], 2)
     gradient = x.clone().requires_grad_()
-    F.max_unpool2d(gradient, places, 2).sum().backward()
+    F.max_unpool2d(gradient, indices, 2).sum().backward()
     assert gradient.grad.tolist() == [[[[1, 1], [1, 1]]]], "each has the gradient of its place"
 
 
@@ -185,8 +185,8 @@ def test_memory_follows_the_image_and_not_the_window():
     """Windows of 2^32 elements used to take gigabytes."""
     x = ternion.ones(3, 4, 1)
     assert F.avg_pool1d(x, (2**32,), ceil_mode=True).tolist() == [[[1.0]] * 4] * 3
-    values, places = F.max_pool1d(x, 2**32, ceil_mode=True, return_indices=True)
-    assert values.shape == (3, 4, 1) and places.sum().item() == 0
+    values, indices = F.max_pool1d(x, 2**32, ceil_mode=True, return_indices=True)
+    assert values.shape == (3, 4, 1) and indices.sum().item() == 0
     assert F.max_pool1d(ternion.tensor([[[1.0, 3.0, 2.0]]]), 2**32, 1, 2**31).max().item() == 3
     with pytest.raises(ValueError, match="larger than"):
         F.avg_pool2d(ternion.ones(1, 1, 2, 2), 2**62)
@@ -196,7 +196,7 @@ def test_memory_follows_the_image_and_not_the_window():
         F.pad(ternion.ones(1, 1, 4), (2**62, 2**62), mode="replicate")
 
 
-def test_halves_of_pools_are_rounded_once():
+def test_half_precision_of_pools_is_rounded_once():
     x = ternion.tensor([[[[[1.0, 2.0**-7]] * 2] * 2] * 1]).to(ternion.bfloat16)
     wide = F.avg_pool3d(x.float(), 2).to(ternion.bfloat16)
     assert ternion.equal(F.avg_pool3d(x, 2), wide)
@@ -216,19 +216,19 @@ def test_other_sizes_are_pytorchs(mode, axes):
     corners = [None, False, True] if "linear" in mode or mode == "bicubic" else [None]
     for align in corners:
         for size in (1, 3, 9, tuple(range(4, 4 + axes))):
-            beside("interpolate", drawn(*IMAGES[axes], dtype="float64"), size=size, mode=mode, align_corners=align, exact=exact)
+            compare_with_pytorch("interpolate", drawn(*IMAGES[axes], dtype="float64"), size=size, mode=mode, align_corners=align, exact=exact)
         for factor, recompute in itertools.product((2, 0.7, 1.7, 1.2, tuple(1.3 + axis for axis in range(axes))), (None, False, True)):
             if (mode, axes, factor) == ("nearest", 3, 1.2) and not recompute:
                 # An axis of size 3 keeps its size. PyTorch's forward and backward then use
                 # different elements.
                 continue
             options = {"scale_factor": factor, "mode": mode, "align_corners": align, "recompute_scale_factor": recompute}
-            beside("interpolate", drawn(*IMAGES[axes], dtype="float64"), exact=exact, **options)
+            compare_with_pytorch("interpolate", drawn(*IMAGES[axes], dtype="float64"), exact=exact, **options)
 
 
 @beside_torch
 @pytest.mark.parametrize("mode, axes", [each for each in MODES if not each[0].startswith("nearest")])
-def test_halves_of_other_sizes_are_rounded_once(mode, axes):
+def test_half_precision_of_other_sizes_is_rounded_once(mode, axes):
     align = None if mode == "area" else True
     for dtype in (ternion.bfloat16, ternion.float16):
         x = ternion.tensor(drawn(*IMAGES[axes])).to(dtype)
@@ -243,8 +243,8 @@ def test_gradients_in_half_precision_are_rounded_once(mode, axes):
         x = ternion.tensor(drawn(*IMAGES[axes])).to(dtype)
         gradients, weights = [], ternion.tensor(drawn(*x.shape[:2], *(9,) * axes)).to(dtype)
         for leaf in (x.clone().requires_grad_(), x.float().requires_grad_()):
-            made = F.interpolate(leaf, size=(9,) * axes, mode=mode, align_corners=align)
-            made.backward(weights.to(made.dtype))
+            resized = F.interpolate(leaf, size=(9,) * axes, mode=mode, align_corners=align)
+            resized.backward(weights.to(resized.dtype))
             gradients.append(leaf.grad.to(dtype))
         assert gradients[0].equal(gradients[1])
 
@@ -271,7 +271,7 @@ def test_sizes_that_pytorch_refuses_are_refused():
 @beside_torch
 @pytest.mark.parametrize("axes", [2, 3])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-def test_images_at_any_places(axes, padding):
+def test_images_at_any_positions(axes, padding):
     for mode, align in itertools.product(("bilinear", "nearest", "bicubic"), (None, False, True)):
         if mode == "bicubic" and axes == 3:
             continue
@@ -280,22 +280,22 @@ def test_images_at_any_places(axes, padding):
         grid = RANDOM.uniform(-1.5, 1.5, (2, *(4,) * axes, axes))
         x = drawn(*IMAGES[axes], dtype="float64")
         own, right = (module.tensor(x).requires_grad_() for module in (ternion, torch))
-        places, others = (module.tensor(grid).requires_grad_() for module in (ternion, torch))
-        found = F.grid_sample(own, places, mode, padding, align)
-        expected = torch.nn.functional.grid_sample(right, others, mode, padding, align)
-        np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-10, atol=1e-10)
-        found.square().sum().backward()
+        our_grid, their_grid = (module.tensor(grid).requires_grad_() for module in (ternion, torch))
+        actual = F.grid_sample(own, our_grid, mode, padding, align)
+        expected = torch.nn.functional.grid_sample(right, their_grid, mode, padding, align)
+        np.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), rtol=1e-10, atol=1e-10)
+        actual.square().sum().backward()
         expected.square().sum().backward()
         np.testing.assert_allclose(own.grad.numpy(), right.grad.numpy(), rtol=1e-9, atol=1e-9)
         if mode != "nearest":
-            np.testing.assert_allclose(places.grad.numpy(), others.grad.numpy(), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(our_grid.grad.numpy(), their_grid.grad.numpy(), rtol=1e-9, atol=1e-9)
 
 
 @beside_torch
-def test_places_of_affine_maps():
+def test_positions_of_affine_maps():
     for shape, size in (((2, 2, 3), (2, 3, 4, 5)), ((1, 2, 3), (1, 1, 1, 3)), ((2, 3, 4), (2, 1, 3, 1, 2))):
         for align in (False, True):
-            beside("affine_grid", drawn(*shape), size, align, exact=False)
+            compare_with_pytorch("affine_grid", drawn(*shape), size, align, exact=False)
 
 
 @pytest.mark.parametrize("call", [lambda x, g: F.grid_sample(x, g, "linear"), lambda x, g: F.grid_sample(x, g, padding_mode="circular"), lambda x, g: F.grid_sample(x, g[:1]),
@@ -318,26 +318,26 @@ def test_convolutions(axes, dtype):
         if padding == "same" and stride != 1:
             continue
         x, weight, bias = (RANDOM.integers(-9, 9, shape).astype(dtype) for shape in ((2, 4, *(6,) * axes), (6, 4 // groups, *small), (6,)))
-        beside(f"conv{axes}d", x, weight, bias, stride, padding, dilation, groups)
+        compare_with_pytorch(f"conv{axes}d", x, weight, bias, stride, padding, dilation, groups)
         if not isinstance(padding, str):
-            more = 1 if stride == 2 or dilation == 2 else 0
+            output_padding = 1 if stride == 2 or dilation == 2 else 0
             weight, bias = (RANDOM.integers(-9, 9, shape).astype(dtype) for shape in ((4, 3, *small), (3 * groups,)))
-            beside(f"conv_transpose{axes}d", x, weight, bias, stride, padding, more, groups, dilation)
+            compare_with_pytorch(f"conv_transpose{axes}d", x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @beside_torch
 def test_layers_of_volumes():
     for name, options in (("Conv3d", {"padding": "same", "padding_mode": "circular"}), ("Conv3d", {"stride": 2, "groups": 2, "bias": False}), ("ConvTranspose3d", {"stride": 2})):
         theirs = getattr(torch.nn, name)(4, 6, (3, 2, 1), dtype=torch.float64, **options)
-        own = getattr(nn, name)(4, 6, (3, 2, 1), dtype=ternion.float64, **options)
-        own.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in theirs.state_dict().items()})
+        ours = getattr(nn, name)(4, 6, (3, 2, 1), dtype=ternion.float64, **options)
+        ours.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in theirs.state_dict().items()})
         x = drawn(2, 4, 5, 4, 3, dtype="float64")
-        same(own(ternion.tensor(x)), theirs(torch.tensor(x)), exact=False)
+        same(ours(ternion.tensor(x)), theirs(torch.tensor(x)), exact=False)
     layer = nn.ConvTranspose3d(2, 3, 3, stride=2, padding=1)
     assert layer(ternion.ones(1, 2, 3, 3, 3), output_size=(6, 6, 6)).shape == (1, 3, 6, 6, 6)
 
 
-def test_patches_of_whole_numbers():
+def test_patches_of_integers():
     image = ternion.arange(16).reshape(1, 1, 4, 4)
     assert F.unfold(image, 2, stride=2).tolist() == [[[0, 2, 8, 10], [1, 3, 9, 11], [4, 6, 12, 14], [5, 7, 13, 15]]]
     assert F.unfold(image > 5, 2, padding=1).dtype == ternion.bool
@@ -351,9 +351,9 @@ def test_patches_of_whole_numbers():
 def test_borders_with_negative_amounts(mode):
     for shape, amounts in (((1, 1, 5), (-1, 2)), ((1, 1, 5), (3, -2)), ((1, 5), (-1, -1)), ((5, 5), (1, 1)), ((2, 3, 4, 5), (1, 2, -1, 1)), ((3, 4, 5), (1, -2, 0, 3)),
                            ((1, 2, 3, 4, 5), (1, 1, 2, -1, 1, 2)), ((2, 3, 4, 5), (1, 0, 0, 1, -1, 1)), ((0, 2, 5), (1, 1)), ((1, 1, 5), (0, 0))):  # fmt: skip
-        beside("pad", drawn(*shape), amounts, mode, gradient=0 not in shape)
-        beside("pad", drawn(*shape, dtype="int64"), amounts, mode)
-    beside("pad", drawn(1, 2, 3), (-1, 5), "replicate")
+        compare_with_pytorch("pad", drawn(*shape), amounts, mode, gradient=0 not in shape)
+        compare_with_pytorch("pad", drawn(*shape, dtype="int64"), amounts, mode)
+    compare_with_pytorch("pad", drawn(1, 2, 3), (-1, 5), "replicate")
 
 
 @pytest.mark.parametrize("mode, shape, amounts", [("reflect", (1, 1, 5), (-3, -3)), ("reflect", (1, 1, 5), (5, 5)), ("reflect", (1, 1, 5, 5), (1, 1)), ("reflect", (5,), (1, 1)),
@@ -389,12 +389,12 @@ def test_layers_of_borders_of_volumes(kind, mode):
 @beside_torch
 def test_channels():
     for shape in ((1, 4, 2, 2), (2, 6, 5), (3, 4, 0), (0, 4, 2)):
-        beside("channel_shuffle", drawn(*shape), 2)
+        compare_with_pytorch("channel_shuffle", drawn(*shape), 2)
         for size in (1, 2, 3, 9):
-            beside("local_response_norm", drawn(*shape), size, exact=False)
+            compare_with_pytorch("local_response_norm", drawn(*shape), size, exact=False)
     for shape in ((0, 4, 2, 2), (1, 0, 2, 2), (1, 4, 0, 2), (4, 2, 3)):
-        beside("pixel_shuffle", drawn(*shape), 2, gradient=0 not in shape)
-    beside("pixel_unshuffle", drawn(2, 4, 6), 2)
+        compare_with_pytorch("pixel_shuffle", drawn(*shape), 2, gradient=0 not in shape)
+    compare_with_pytorch("pixel_unshuffle", drawn(2, 4, 6), 2)
     # PyTorch leaves the shape of empty inputs unchanged.
     for shape, right in (((0, 1, 4, 4), (0, 4, 2, 2)), ((1, 0, 4, 4), (1, 0, 2, 2)), ((1, 1, 0, 4), (1, 4, 0, 2))):
         assert F.pixel_unshuffle(ternion.ones(shape), 2).shape == right

@@ -17,26 +17,26 @@ from ternion import nn, optim
 
 def test_statistics():
     x = ternion.tensor([[1.0, -2.0, 0.0], [float("nan"), float("inf"), 4.0]])
-    found = ternion.stats(x)
+    result = ternion.stats(x)
     finite = np.array([1.0, -2.0, 0.0, 4.0])
-    assert (found.elements, found.nan, found.infinite, found.zeros) == (6, 1, 1, 1)
-    assert (found.nan_share, found.infinite_share, found.zero_share) == (1 / 6, 1 / 6, 1 / 6)
-    assert found.mean == finite.mean() and found.min == -2 and found.max == 4 and found.is_broken
-    assert math.isclose(found.std, finite.std()) and math.isclose(found.rms, math.sqrt((finite**2).mean()))
-    assert repr(found) == "Stats(elements=6, mean=0.75, std=2.1651, min=-2, max=4, nan=1, infinite=1, zeros=1)"
-    assert str(found) == "mean 0.75, std 2.1651, min -2, max 4, nan 1, inf 1, zero 1 of 6"
+    assert (result.elements, result.nan, result.infinite, result.zeros) == (6, 1, 1, 1)
+    assert (result.nan_share, result.infinite_share, result.zero_share) == (1 / 6, 1 / 6, 1 / 6)
+    assert result.mean == finite.mean() and result.min == -2 and result.max == 4 and result.is_broken
+    assert math.isclose(result.std, finite.std()) and math.isclose(result.rms, math.sqrt((finite**2).mean()))
+    assert repr(result) == "Stats(elements=6, mean=0.75, std=2.1651, min=-2, max=4, nan=1, infinite=1, zeros=1)"
+    assert str(result) == "mean 0.75, std 2.1651, min -2, max 4, nan 1, inf 1, zero 1 of 6"
     assert ternion.stats(x) != ternion.stats(x * 2)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int64", "uint8", "bool"])
 def test_statistics_of_every_dtype(dtype):
-    found = ternion.stats(ternion.tensor([0, 1, 1, 0]).to(getattr(ternion, dtype)))
-    assert (found.mean, found.std, found.zeros) == (0.5, 0.5, 2) and found == ternion.stats(ternion.tensor([0.0, 1.0, 1.0, 0.0]))
+    result = ternion.stats(ternion.tensor([0, 1, 1, 0]).to(getattr(ternion, dtype)))
+    assert (result.mean, result.std, result.zeros) == (0.5, 0.5, 2) and result == ternion.stats(ternion.tensor([0.0, 1.0, 1.0, 0.0]))
 
 
 def test_statistics_of_nothing_and_of_other_things():
-    found = ternion.stats(ternion.zeros(0))
-    assert math.isnan(found.mean) and found.elements == 0 and found.zero_share == 0 and repr(found) == "Stats(elements=0)" and str(found) == "no elements"
+    result = ternion.stats(ternion.zeros(0))
+    assert math.isnan(result.mean) and result.elements == 0 and result.zero_share == 0 and repr(result) == "Stats(elements=0)" and str(result) == "no elements"
     with pytest.raises(TypeError, match="stats: expected a tensor, got builtins.list: ternion.as_tensor"):
         ternion.stats([1.0])
 
@@ -93,22 +93,22 @@ def test_exploding_outputs():
     model = mlp(8, 16, 16, 4)
     with ternion.no_grad():
         model[2].weight.mul_(1e6)
-    found = warned(model, 1, rate=1e-12)["ExplodingOutputs"]
-    assert found.layer == "2" and found.since == 0 and "outputs explode from layer to layer" in str(found)
+    result = warned(model, 1, rate=1e-12)["ExplodingOutputs"]
+    assert result.layer == "2" and result.since == 0 and "outputs explode from layer to layer" in str(result)
 
 
 def test_vanishing_gradients():
     model = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(8, 8), nn.Sigmoid())])
-    found = warned(model, 1)["VanishingGradients"]
-    assert found.layer == "0" and "gradients vanish on their way back" in found.text
+    result = warned(model, 1)["VanishingGradients"]
+    assert result.layer == "0" and "gradients vanish on their way back" in result.text
 
 
 def test_dead_layers():
     model = mlp(8, 16, 4)
     with ternion.no_grad():
         model[0].bias.fill_(-1e3)
-    found = warned(model, 1)["DeadReLU"]
-    assert found.layer == "1" and "all its outputs are 0" in found.text
+    result = warned(model, 1)["DeadReLU"]
+    assert result.layer == "1" and "all its outputs are 0" in result.text
 
 
 def test_numbers_that_are_none_and_steps_that_are_too_large():
@@ -116,8 +116,8 @@ def test_numbers_that_are_none_and_steps_that_are_too_large():
     assert "divide the learning rate" in warned(model, 1, rate=1e4)["LargeUpdates"].text
     with ternion.no_grad():
         model[0].weight[0, 0] = float("nan")
-    found = warned(model, 1)["NotFinite"]
-    assert found.layer == "0" and "0.weight holds such numbers already" in found.text
+    result = warned(model, 1)["NotFinite"]
+    assert result.layer == "0" and "0.weight holds such numbers already" in result.text
 
 
 class Branches(nn.Module):
@@ -128,17 +128,17 @@ class Branches(nn.Module):
         return self.used(x)
 
 
-def test_a_layer_that_is_not_used_is_told():
-    found = warned(Branches(), 1, every=1)
-    assert found["MissingGradient"].layer == "unused" and "unused.weight and unused.bias" in found["MissingGradient"].text
+def test_a_layer_that_is_not_used_is_reported():
+    result = warned(Branches(), 1, every=1)
+    assert result["MissingGradient"].layer == "unused" and "unused.weight and unused.bias" in result["MissingGradient"].text
 
 
 def test_monitors_that_cannot_be():
     with pytest.raises(TypeError, match="StatsMonitor: int, expected a module"):
         nn.utils.StatsMonitor(3)
     model = mlp(8, 4)
-    for options, told in [({"every": 0}, "every 0 steps"), ({"patience": 0}, "patience 0"), ({"growth": 0.5}, "growth 0.5"), ({"dead_share": 2.0}, "dead_share 2")]:
-        with pytest.raises(ValueError, match=told):
+    for options, message in [({"every": 0}, "every 0 steps"), ({"patience": 0}, "patience 0"), ({"growth": 0.5}, "growth 0.5"), ({"dead_share": 2.0}, "dead_share 2")]:
+        with pytest.raises(ValueError, match=message):
             nn.utils.StatsMonitor(model, **options)
     monitor = nn.utils.StatsMonitor(model)
     assert monitor.report() is None
@@ -169,40 +169,40 @@ def test_a_summary_counts_and_leaves_the_model_as_it_was():
     model.dropout.eval()
     before = {key: value.tolist() for key, value in model.state_dict().items()}
     drawn = ternion.get_rng_state()
-    found = nn.summary(model, x, backward=True)
+    result = nn.summary(model, x, backward=True)
     assert ternion.get_rng_state() == drawn and {key: value.tolist() for key, value in model.state_dict().items()} == before
     assert model.training and not model.dropout.training and model.used.weight.grad is None
-    rows = [(layer.key, layer.kind, layer.calls, layer.output, layer.parameters) for layer in found.layers]
+    rows = [(layer.key, layer.kind, layer.calls, layer.output, layer.parameters) for layer in result.layers]
     assert rows == [
         ("", "Model", 1, [4, 16], 0), ("used", "Linear", 1, [4, 16], 144), ("norm", "BatchNorm1d", 1, [4, 16], 32),
         ("dropout", "Dropout", 1, [4, 16], 0), ("unused", "Linear", 0, None, 72),
     ]  # fmt: skip
-    assert found.parameters == found.trained_parameters == 248 and found.parameter_bytes == 4 * 248
+    assert result.parameters == result.trained_parameters == 248 and result.parameter_bytes == 4 * 248
     # Mean and variance, and the count of batches.
-    assert found.state_bytes == 2 * 16 * 4 + 8
-    assert found.layers[1].flops == 2 * 4 * 8 * 16 + 4 * 16 and found.flops > found.layers[1].flops and found.backward_flops > 0
-    assert "used     Linear" in str(found) and str(found) == repr(found)
+    assert result.state_bytes == 2 * 16 * 4 + 8
+    assert result.layers[1].flops == 2 * 4 * 8 * 16 + 4 * 16 and result.flops > result.layers[1].flops and result.backward_flops > 0
+    assert "used     Linear" in str(result) and str(result) == repr(result)
 
 
 def test_a_summary_of_a_shape_and_of_several_inputs():
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4 * 26 * 26, 10))
-    found = nn.summary(model, (2, 1, 28, 28))
-    assert [layer.output for layer in found.layers] == [[2, 10], [2, 4, 26, 26], [2, 4 * 26 * 26], [2, 10]] and found.backward_flops is None
+    result = nn.summary(model, (2, 1, 28, 28))
+    assert [layer.output for layer in result.layers] == [[2, 10], [2, 4, 26, 26], [2, 4 * 26 * 26], [2, 10]] and result.backward_flops is None
     attention = nn.summary(nn.MultiheadAttention(8, 2), (ternion.randn(5, 3, 8),) * 3)
     assert attention.layers[0].output == [5, 3, 8]
     model[0].weight.requires_grad_(False)
-    assert nn.summary(model, [2, 1, 28, 28]).trained_parameters == found.parameters - 36
+    assert nn.summary(model, [2, 1, 28, 28]).trained_parameters == result.parameters - 36
 
 
 def test_summaries_that_cannot_be():
     model = nn.Linear(3, 2)
-    for arguments, kind, told in [
+    for arguments, kind, message in [
         ((nn.Linear, (1, 3)), TypeError, "the class Linear, expected a module"),
         ((model, "x"), TypeError, "an input of str, expected a tensor"),
         ((nn.ReLU(), (1, 3)), ValueError, "ReLU has no parameter that tells where it computes"),
         ((model, (1, 4)), ValueError, "inner sizes 4 and 3 differ"),
     ]:
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             nn.summary(*arguments)
 
     class Fails(nn.Module):
@@ -232,9 +232,9 @@ def test_a_timeline(tmp_path):
             adam.step()
 
     timeline = nn.trace(model, step)
-    totals = {label: (count, whole, own) for label, count, whole, own in timeline.totals()}
+    totals = {label: (count, total, own) for label, count, total, own in timeline.totals()}
     assert totals["0 (Linear)"][0] == totals["backward"][0] == totals["adamw"][0] == 3
-    assert all(0 <= own <= whole for _, whole, own in totals.values()) and totals["0 (Linear)"][2] < totals["0 (Linear)"][1]
+    assert all(0 <= own <= total for _, total, own in totals.values()) and totals["0 (Linear)"][2] < totals["0 (Linear)"][1]
     assert "0 (Linear)" in str(timeline) and len(timeline) == sum(count for count, _, _ in totals.values())
     timeline.write_chrome(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
@@ -357,7 +357,7 @@ def test_a_checkpoint_is_watched_as_what_it_computes(block, backward_is_watched,
 
     def training(is_checkpoint, is_watched):
         ternion.manual_seed(3)
-        model, x, said = Segment(BLOCKS[block](), is_checkpoint), ternion.randn(4, 5, 8), []
+        model, x, messages = Segment(BLOCKS[block](), is_checkpoint), ternion.randn(4, 5, 8), []
         monitor, sgd = nn.utils.StatsMonitor(model, every=2 if is_watched else 1000), optim.SGD(model.parameters(), lr=0.01)
         for step in range(1, 4):
             sgd.zero_grad()
@@ -368,17 +368,17 @@ def test_a_checkpoint_is_watched_as_what_it_computes(block, backward_is_watched,
             if not backward_is_watched:
                 loss.backward()
             report = monitor.step(sgd)
-            said += [str(warning) for warning in (report.warnings if report else [])]
-        assert said == []
+            messages += [str(warning) for warning in (report.warnings if report else [])]
+        assert messages == []
         return ternion.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
-    known = training(True, False)
-    assert ternion.equal(training(True, True), known) and ternion.equal(training(False, True), known)
+    expected = training(True, False)
+    assert ternion.equal(training(True, True), expected) and ternion.equal(training(False, True), expected)
 
 
 def test_a_recorded_step_may_have_a_monitor():
     """The first run is monitored, and the recording contains only the program's ops."""
-    model, x, seen = mlp(8, 16, 4), ternion.randn(6, 8), []
+    model, x, reports = mlp(8, 16, 4), ternion.randn(6, 8), []
     monitor, sgd = nn.utils.StatsMonitor(model, every=1), optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
     def step():
@@ -386,13 +386,13 @@ def test_a_recorded_step_may_have_a_monitor():
         with monitor.watch(0):
             loss = model(x).square().mean()
         loss.backward()
-        seen.append(monitor.step(sgd))
+        reports.append(monitor.step(sgd))
         return loss
 
     captured = ternion.capture(step, x.device)
     losses = [captured.output.item(), *(captured.replay().item() for _ in range(3))]
     assert losses == sorted(losses, reverse=True) and losses[0] > losses[-1]
-    assert len(seen) == 2 and seen[0].step == 0 and seen[1] is None
+    assert len(reports) == 2 and reports[0].step == 0 and reports[1] is None
 
 
 class Features(nn.Module):
@@ -411,14 +411,14 @@ class Features(nn.Module):
 
 
 def missing(model, parameters):
-    monitor, sgd, found = nn.utils.StatsMonitor(model, every=1), optim.SGD(list(parameters), lr=0.01), set()
+    monitor, sgd, result = nn.utils.StatsMonitor(model, every=1), optim.SGD(list(parameters), lr=0.01), set()
     for step in range(3):
         sgd.zero_grad()
         with monitor.watch(step):
             loss = model(ternion.randn(4, 3, 8)).square().mean()
         loss.backward()
-        found |= {warning.layer for warning in monitor.step(sgd).all_warnings if warning.fault == "MissingGradient"}
-    return found
+        result |= {warning.layer for warning in monitor.step(sgd).all_warnings if warning.fault == "MissingGradient"}
+    return result
 
 
 @pytest.mark.parametrize("way", ["no_grad", "detach"])
@@ -431,8 +431,8 @@ def test_a_part_that_no_optimizer_has_needs_no_gradient(way):
 @pytest.mark.filterwarnings("ignore:no gradient for")
 def test_a_part_that_an_optimizer_has_needs_one(way):
     model = Features(way)
-    found = missing(model, model.parameters())
-    assert {"backbone.0", "backbone.2.linear1"} <= found and "head" not in found
+    result = missing(model, model.parameters())
+    assert {"backbone.0", "backbone.2.linear1"} <= result and "head" not in result
 
 
 def test_the_monitor_names_functions_of_neither_language():
@@ -440,15 +440,15 @@ def test_the_monitor_names_functions_of_neither_language():
     model = mlp(8, 8, 4)
     with ternion.no_grad():
         model[0].weight.fill_(0.5)
-    said = [str(warning) for report in trained(model, 1) for warning in report.all_warnings]
+    messages = [str(warning) for report in trained(model, 1) for warning in report.all_warnings]
     model = mlp(*[8] * 12)
     with ternion.no_grad():
         for layer in model:
             if isinstance(layer, nn.Linear):
                 layer.weight.mul_(6.0)
     reports = trained(model, 8, rate=1e4)
-    said += [str(warning) for report in reports for warning in report.all_warnings] + [str(report) for report in reports]
-    text = "\n".join(said)
+    messages += [str(warning) for report in reports for warning in report.all_warnings] + [str(report) for report in reports]
+    text = "\n".join(messages)
     for words in ("Kaiming's or Xavier's", "gradients by their norm"):
         assert words in text, text
     # Names of neither language: the sentences are the same in both.
@@ -466,10 +466,10 @@ def test_two_parameters_on_one_memory(optimizer):
         first, second = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
         second.weight = nn.Parameter(first.weight)
         before = first.weight.detach().clone()
-        made = optimizer([*first.parameters(), *second.parameters()], lr=0.1, strict=strict)
+        created = optimizer([*first.parameters(), *second.parameters()], lr=0.1, strict=strict)
         second(first(ternion.ones(2, 3))).sum().backward()
         grads = [first.weight.grad.clone(), second.weight.grad.clone()]
-        made.step()
+        created.step()
         return before, first.weight, second.weight, grads
 
     with pytest.warns(UserWarning, match="weight of Linear 'first' and weight of Linear 'second' are two parameters on one memory.*decoder.weight = encoder.weight"):
@@ -478,9 +478,9 @@ def test_two_parameters_on_one_memory(optimizer):
     expected = before.clone().requires_grad_()
     # Each has separate moments.
     for grad in grads:
-        alone = optimizer([expected], lr=0.1)
+        separate = optimizer([expected], lr=0.1)
         expected.grad = grad
-        alone.step()
+        separate.step()
     np.testing.assert_allclose(one.detach().numpy(), expected.detach().numpy(), rtol=1e-6)
     with pytest.raises(RuntimeError, match="two parameters on one memory.*an error, as the optimizer is strict"):
         training(True)
@@ -489,9 +489,9 @@ def test_two_parameters_on_one_memory(optimizer):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         parts = [nn.Parameter(flat[:3]), nn.Parameter(flat[3:])]
-        made = optimizer(parts, lr=0.1, strict=True)
+        created = optimizer(parts, lr=0.1, strict=True)
         sum(part.sum() for part in parts).backward()
-        made.step()
+        created.step()
 
 
 # ---- One-hot labels
@@ -502,7 +502,7 @@ ONE_HOT = ternion.eye(4)[ternion.tensor([0, 2, 1])]
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "nll_loss", "multi_margin_loss"])
 @pytest.mark.parametrize("dtype", [ternion.int64, ternion.int32, ternion.uint8, ternion.bool, ternion.float32])
-def test_one_hot_labels_are_told(loss, dtype):
+def test_one_hot_labels_are_reported(loss, dtype):
     function, input = getattr(nn.functional, loss), ternion.randn(3, 4).log_softmax(1)
     target = ONE_HOT.to(dtype)
     if loss == "cross_entropy" and dtype == ternion.float32:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ternion
-from beside_pytorch import torch_of
+from pytorch_reference import torch_of
 
 inf, nan = math.inf, math.nan
 
@@ -45,8 +45,8 @@ def bell(x):
     return math.exp(near) * (1 + float(exact - Fraction(near)))
 
 
-def slope(found, x):
-    found.sum().backward()
+def slope(result, x):
+    result.sum().backward()
     return x.grad.numpy().astype(np.float64)
 
 
@@ -55,23 +55,23 @@ def slope(found, x):
 def test_values_and_slopes_have_all_digits(name, dtype, tolerance):
     points = np.array(POINTS[name], dtype)
     x = ternion.tensor(points, requires_grad=True)
-    found = getattr(ternion, name)(x)
+    actual = getattr(ternion, name)(x)
     exact = points.astype(np.float64)
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(found.detach().numpy(), FUNCTIONS[name](exact), rtol=tolerance, atol=0)
-        np.testing.assert_allclose(slope(found, x), SLOPES[name](exact), rtol=tolerance, atol=0)
+        np.testing.assert_allclose(actual.detach().numpy(), FUNCTIONS[name](exact), rtol=tolerance, atol=0)
+        np.testing.assert_allclose(slope(actual, x), SLOPES[name](exact), rtol=tolerance, atol=0)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", POINTS)
-def test_halves_are_rounded_once(name, dtype):
+def test_half_precision_is_rounded_once(name, dtype):
     points = ternion.tensor(POINTS[name], dtype=dtype)
     wide = points.float()
     assert getattr(points, name)().tolist() == pytest.approx(getattr(wide, name)().to(dtype).tolist(), abs=0, rel=0, nan_ok=True)
-    found, x = points.clone().requires_grad_(), wide.clone().requires_grad_()
-    getattr(found, name)().sum().backward()
+    result, x = points.clone().requires_grad_(), wide.clone().requires_grad_()
+    getattr(result, name)().sum().backward()
     getattr(x, name)().sum().backward()
-    assert found.grad.tolist() == pytest.approx(x.grad.to(dtype).tolist(), abs=0, rel=0, nan_ok=True)
+    assert result.grad.tolist() == pytest.approx(x.grad.to(dtype).tolist(), abs=0, rel=0, nan_ok=True)
 
 
 @pytest.mark.parametrize("dtype, near, far", [("float32", 89.0, 90.0), ("float64", 710.0, 711.0), ("float16", 11.5, 30.0)])
@@ -93,9 +93,9 @@ def test_zeros_keep_their_signs_and_integers_become_floats():
 
 def test_limits_of_inverses():
     x = ternion.tensor([-inf, inf, nan, 0.0], requires_grad=True)
-    found = x.asinh()
-    assert found.tolist() == pytest.approx([-inf, inf, nan, 0.0], nan_ok=True)
-    found.sum().backward()
+    result = x.asinh()
+    assert result.tolist() == pytest.approx([-inf, inf, nan, 0.0], nan_ok=True)
+    result.sum().backward()
     assert x.grad.tolist() == pytest.approx([0.0, 0.0, nan, 1.0], nan_ok=True)
     assert ternion.tensor([-3.0, 0.0, 0.5, 1.0, inf]).acosh().tolist() == pytest.approx([nan, nan, nan, 0.0, inf], nan_ok=True)
     assert ternion.tensor([-2.0, -1.0, 1.0, 2.0]).atanh().tolist() == pytest.approx([nan, -inf, inf, nan], nan_ok=True)
@@ -120,7 +120,7 @@ def test_gradients_of_gradients(name):
     assert ternion.testing.gradcheck(lambda x: ternion.autograd.grad(getattr(x, name)().sum(), x, create_graph=True)[0], x)
 
 
-def test_sinc_of_halves_is_rounded_once():
+def test_sinc_of_half_precision_is_rounded_once():
     for dtype in ("float16", "bfloat16"):
         x = ternion.arange(-40, 40).to(dtype) / 16
         assert x.sinc().tolist() == x.float().sinc().to(dtype).tolist()
@@ -129,24 +129,24 @@ def test_sinc_of_halves_is_rounded_once():
 @pytest.mark.parametrize("divisor", ["2.0", "m.tensor(2.0)", "m.tensor([2.0, 2.0, 2.0, -2.0, 2.0])"])
 def test_fmod_has_its_gradient_at_0_too(divisor):
     x = ternion.tensor([0.0, -0.0, 2.5, -2.5, -4.0], requires_grad=True)
-    found = ternion.fmod(x, eval(divisor, {"m": ternion}))
-    found.sum().backward()
+    result = ternion.fmod(x, eval(divisor, {"m": ternion}))
+    result.sum().backward()
     assert x.grad.tolist() == [1.0] * 5
-    assert [str(value) for value in found.tolist()] == ["0.0", "-0.0", "0.5", "-0.5", "-0.0"]
+    assert [str(value) for value in result.tolist()] == ["0.0", "-0.0", "0.5", "-0.5", "-0.0"]
 
 
 def test_fmod_of_two_tensors():
     torch = pytest.importorskip("torch")
     values = [5.5, -5.5, 0.0, -0.0, 1.0, inf, -1.0, 7.0, 3.0, -7.25], [2.0, -2.0, 2.0, -3.0, inf, 2.0, -inf, 0.0, 3.0, 2.5]
-    (a, b), (own, theirs) = ([module.tensor(value, requires_grad=True) for value in values] for module in (ternion, torch))
-    found, wanted = ternion.fmod(a, b), torch.fmod(own, theirs)
-    assert [str(value) for value in found.tolist()] == [str(value) for value in wanted.tolist()]
+    (a, b), (ours, theirs) = ([module.tensor(value, requires_grad=True) for value in values] for module in (ternion, torch))
+    actual, expected = ternion.fmod(a, b), torch.fmod(ours, theirs)
+    assert [str(value) for value in actual.tolist()] == [str(value) for value in expected.tolist()]
     finite = slice(0, 5)
-    found[finite].sum().backward()
-    wanted[finite].sum().backward()
-    assert a.grad.tolist()[finite] == own.grad.tolist()[finite] and b.grad.tolist()[finite] == theirs.grad.tolist()[finite] == [-2.0, -2.0, 0.0, 0.0, 0.0]
-    whole = [-128, 127, -128, 5, -5, 6], [-1, -128, 127, -3, 3, 4]
-    here, there = (module.fmod(*(module.tensor(value, dtype=module.int8) for value in whole)) for module in (ternion, torch))
+    actual[finite].sum().backward()
+    expected[finite].sum().backward()
+    assert a.grad.tolist()[finite] == ours.grad.tolist()[finite] and b.grad.tolist()[finite] == theirs.grad.tolist()[finite] == [-2.0, -2.0, 0.0, 0.0, 0.0]
+    operands = [-128, 127, -128, 5, -5, 6], [-1, -128, 127, -3, 3, 4]
+    here, there = (module.fmod(*(module.tensor(value, dtype=module.int8) for value in operands)) for module in (ternion, torch))
     assert here.tolist() == there.tolist() == [0, 127, -1, 2, -2, 2]
     y = ternion.tensor([5.0, -5.0])
     assert y.fmod_(3).tolist() == [2.0, -2.0] and y.tolist() == [2.0, -2.0]
@@ -154,15 +154,15 @@ def test_fmod_of_two_tensors():
 
 def test_xlogy_has_its_gradient_at_0_too():
     x, y = (ternion.tensor(value, requires_grad=True) for value in ([0.0, 1.0, 0.0, 0.0, 2.0], [2.0, 3.0, 0.0, -1.0, 4.0]))
-    found = ternion.xlogy(x, y)
-    found.sum().backward()
-    assert found.tolist() == pytest.approx([0.0, math.log(3), 0.0, 0.0, 2 * math.log(4)])
+    result = ternion.xlogy(x, y)
+    result.sum().backward()
+    assert result.tolist() == pytest.approx([0.0, math.log(3), 0.0, 0.0, 2 * math.log(4)])
     assert x.grad.tolist() == pytest.approx([math.log(2), math.log(3), 0.0, 0.0, math.log(4)])
     assert y.grad.tolist() == pytest.approx([0.0, 1 / 3, 0.0, 0.0, 0.5])
     near = ternion.logaddexp(ternion.tensor([-7.28e-5, inf, -inf, inf, 1.0]), ternion.tensor([-17.0, inf, -inf, -inf, 1.0]))
     assert near.tolist() == pytest.approx([-7.27586e-5, inf, -inf, inf, 1 + math.log(2)], rel=1e-5)
-    halves = ternion.logaddexp(ternion.tensor(-0.002037, dtype=ternion.float16), ternion.tensor(-5.78, dtype=ternion.float16))
-    assert halves.item() == pytest.approx(1.049e-3, rel=1e-3)
+    half = ternion.logaddexp(ternion.tensor(-0.002037, dtype=ternion.float16), ternion.tensor(-5.78, dtype=ternion.float16))
+    assert half.item() == pytest.approx(1.049e-3, rel=1e-3)
     assert ternion.hypot(ternion.tensor([inf, 1.0, 3.0]), ternion.tensor([0.0, -inf, 4.0])).tolist() == [inf, inf, 5.0]
     assert ternion.xlogy(ternion.tensor([0.0, 0.0, nan]), ternion.tensor([inf, nan, 1.0])).tolist() == pytest.approx([0.0, nan, nan], nan_ok=True)
     assert ternion.xlogy(2, ternion.tensor([2.0])).item() == ternion.tensor([2.0]).xlogy(2.0).item() == pytest.approx(2 * math.log(2))
@@ -178,7 +178,7 @@ def test_floats_are_divided_by_infinity(quotient):
     assert (ternion.tensor([-1.0]) // inf).tolist() == (-1.0 // ternion.tensor([inf])).tolist() == [-1.0]
 
 
-def test_quotients_of_whole_numbers_have_no_slope():
+def test_quotients_of_integers_have_no_slope():
     x, y = (ternion.tensor(value, requires_grad=True) for value in ([5.5, 3.0, 1.0], [2.0, 0.0, inf]))
     (x // y).sum().backward()
     assert x.grad.tolist() == y.grad.tolist() == [0.0, 0.0, 0.0]
@@ -214,7 +214,7 @@ def test_divisors_of_0_have_infinite_gradients():
     assert y.grad.tolist() == pytest.approx([0, -0.75e30])
 
 
-def digamma_of_halves(x):
+def digamma_of_half_integers(x):
     """Computes digamma at multiples of 1/2 by the recurrence from its values at 1 and 1/2 (DLMF
     5.4.12, 5.4.13)."""
     first = 1.0 if x % 1 == 0 else 0.5
@@ -249,7 +249,7 @@ def scaled_tail(x):
 # Functions of PyTorch's `special`, with inputs and formulas in float64.
 SPECIAL = {
     "gammaln": ([1e-30, 1e-5, 0.3, 0.5, 1.001, 1.5, 1.999, 2.5, 7.9, 8.1, 100.0, 1e10, 1e30, -0.3, -1.7, -30.5], math.lgamma),
-    "digamma": ([0.5, 1.0, 2.0, 7.5, 8.5, 40.0], lambda x: digamma_of_halves(x)),
+    "digamma": ([0.5, 1.0, 2.0, 7.5, 8.5, 40.0], lambda x: digamma_of_half_integers(x)),
     "ndtr": ([-12.0, -5.0, -1.0, -0.71, -0.69, 0.0, 0.5, 3.0, 9.0], lambda x: math.erfc(-x * math.sqrt(0.5)) / 2),
     "erfcx": ([-9.0, -3.0, -0.1, 0.0, 0.1, 1.0, 4.0, 10.0, 1e4, 1e15, 1e30], lambda x: math.erfc(x) / bell(x) if x < 5 else scaled_tail(x)),
     "log_ndtr": ([-1e8, -300.0, -20.0, -1.001, -0.999, 0.0, 2.0, 9.0], lambda x: (
@@ -270,9 +270,9 @@ SPECIAL = {
 def test_special_functions_have_all_digits(name, dtype, tolerance):
     points, formula = SPECIAL[name]
     x = np.array(points, dtype)
-    found = getattr(ternion.special, name)(ternion.tensor(x)).numpy()
+    result = getattr(ternion.special, name)(ternion.tensor(x)).numpy()
     # At the zeros of lgamma for negative numbers, the absolute error is that of the terms.
-    np.testing.assert_allclose(found, [formula(value) for value in x.astype(np.float64)], rtol=tolerance, atol=tolerance / 10 if name == "gammaln" else 1e-300)
+    np.testing.assert_allclose(result, [formula(value) for value in x.astype(np.float64)], rtol=tolerance, atol=tolerance / 10 if name == "gammaln" else 1e-300)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float64", 1e-13)])
@@ -282,17 +282,17 @@ def test_quantiles_are_inverses(dtype, tolerance):
     p = np.array([math.erfc(-value * math.sqrt(0.5)) / 2 for value in x], dtype)
     np.testing.assert_allclose(special.ndtri(ternion.tensor(p)).numpy(), x, rtol=tolerance, atol=tolerance)
     y = np.array([-1.9, -0.5, -1e-3, 1e-20, 0.2, 1.7])
-    found = special.erfinv(ternion.tensor(np.array([math.erf(value) for value in y]), dtype="float64"))
-    np.testing.assert_allclose(found.numpy(), y, rtol=1e-14, atol=0)
+    result = special.erfinv(ternion.tensor(np.array([math.erf(value) for value in y]), dtype="float64"))
+    np.testing.assert_allclose(result.numpy(), y, rtol=1e-14, atol=0)
     assert special.ndtri(ternion.tensor([0.0, 0.5, 1.0, -0.1, 1.1, nan])).tolist() == pytest.approx([-inf, 0, inf, nan, nan, nan], nan_ok=True)
     assert special.erfinv(ternion.tensor([-1.0, 0.0, 1.0, -1.1, 1.1, nan])).tolist() == pytest.approx([-inf, 0, inf, nan, nan, nan], nan_ok=True)
 
 
 @pytest.mark.parametrize("n, x", [(1, 0.1), (1, 3.5), (1, 1e4), (2, 0.7), (2, 9.0), (5, 1.5), (20, 4.0), (40, 20.0), (1, -0.5), (2, -1.25), (3, -4.75)])
 def test_polygamma_is_a_sum(n, x):
-    wanted = (-1) ** (n + 1) * math.factorial(n) * one_sided_zeta(n + 1, x)
+    expected = (-1) ** (n + 1) * math.factorial(n) * one_sided_zeta(n + 1, x)
     wide = ternion.special.polygamma(n, ternion.tensor([x], dtype="float64")).item()
-    assert wide == pytest.approx(wanted, rel=1e-12) and ternion.polygamma(n, ternion.tensor([x])).item() == pytest.approx(wanted, rel=2e-6)
+    assert wide == pytest.approx(expected, rel=1e-12) and ternion.polygamma(n, ternion.tensor([x])).item() == pytest.approx(expected, rel=2e-6)
     assert ternion.tensor([x], dtype="float64").polygamma(n).item() == wide
     assert ternion.special.zeta(n + 1, ternion.tensor([x], dtype="float64")).item() == pytest.approx(one_sided_zeta(n + 1, x), rel=1e-12)
 
@@ -353,7 +353,7 @@ def test_special_functions_of_integers_and_numbers():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_special_functions_of_halves_are_rounded_once(dtype):
+def test_special_functions_of_half_precision_are_rounded_once(dtype):
     x = ternion.arange(1, 16).to(dtype) / 16
     for name in ("gammaln", "digamma", "erfcx", "erfinv", "i0", "i1e", "ndtr", "ndtri", "log_ndtr", "entr", "logit", "sinc"):
         function = getattr(ternion.special, name)
@@ -487,7 +487,7 @@ def test_polygamma_half_way_between_poles(order, dtype, rel):
 
 
 @pytest.mark.parametrize("order, x, expected", BETWEEN_POLES)
-def test_polygamma_beside_halves(order, x, expected):
+def test_polygamma_next_to_multiples_of_one_half(order, x, expected):
     for dtype, rel in (("float64", 1e-13), ("float32", 4e-6)):
         assert ternion.polygamma(order, ternion.tensor([x], dtype=dtype)).item() == pytest.approx(expected, rel=rel)
 
@@ -513,12 +513,12 @@ def test_covariances_without_an_observation(dtype):
                 x = m.zeros(shape, dtype=getattr(m, dtype), requires_grad=True)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    found = [m.cov(x, correction=correction), m.corrcoef(x)]
-                for part in found:
+                    result = [m.cov(x, correction=correction), m.corrcoef(x)]
+                for part in result:
                     part.sum().backward()
-                answers.append([part.detach().float().numpy() for part in (*found, x.grad)])
-            for own, theirs in zip(*answers, strict=True):
-                assert own.shape == theirs.shape
-                np.testing.assert_array_equal(own, theirs)
+                answers.append([part.detach().float().numpy() for part in (*result, x.grad)])
+            for ours, theirs in zip(*answers, strict=True):
+                assert ours.shape == theirs.shape
+                np.testing.assert_array_equal(ours, theirs)
     with pytest.raises(ValueError, match="cov: weights whose sum is 0"):
         ternion.cov(ternion.zeros(3, 0, dtype=dtype), fweights=ternion.zeros(0, dtype="int64"))

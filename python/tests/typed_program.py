@@ -35,9 +35,9 @@ class Reader(nn.Module):
 
     def forward(self, x: ternion.Tensor, state: tuple[ternion.Tensor, ternion.Tensor] | None = None) -> tuple[ternion.Tensor, ternion.Tensor]:
         read, (h_n, c_n) = self.lstm(x, state)
-        seen, weights = self.attention(read, read, read)
+        attended, weights = self.attention(read, read, read)
         assert_type(weights, ternion.Tensor | None)
-        return seen, h_n + c_n
+        return attended, h_n + c_n
 
 
 @ternion.no_grad()

@@ -132,10 +132,10 @@ def log_softmax(node, x):
 def hardmax(node, x):
     """Returns 1 at the first largest element along the axis, and 0 elsewhere."""
     axis = positive(node.attribute("axis", -1), x.dim())
-    places = functional.one_hot(x.argmax(axis), x.shape[axis])
+    one_hot = functional.one_hot(x.argmax(axis), x.shape[axis])
     order = list(range(x.dim() - 1))
     order.insert(axis, x.dim() - 1)
-    return places.permute(*order).to(x.dtype)
+    return one_hot.permute(*order).to(x.dtype)
 
 
 @operator("Dropout")

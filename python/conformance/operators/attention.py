@@ -27,17 +27,17 @@ def _allowed(node, queries, keys, offset):
         right = 0
     if left < 0 and right < 0:
         return None
-    place = ternion.arange(queries).reshape(-1, 1) + offset
+    position = ternion.arange(queries).reshape(-1, 1) + offset
     key = ternion.arange(keys).reshape(1, -1)
     allowed = ternion.ones(1, dtype=ternion.bool)
     if right >= 0:
-        allowed = allowed & (key <= place + right)
+        allowed = allowed & (key <= position + right)
     if left >= 0:
-        allowed = allowed & (key >= place - left)
+        allowed = allowed & (key >= position - left)
     return allowed
 
 
-def _causal_alone(node, attn_mask, past, lengths):
+def _is_causal_only(node, attn_mask, past, lengths):
     """Returns whether Ternion's `is_causal` is sufficient. It aligns the first query with the first
     key."""
     bounded = node.attribute("left_window_size", -1) >= 0
@@ -57,13 +57,13 @@ def _mask(node, q, k, attn_mask, past, lengths):
         allowed = within if allowed is None else allowed & within
     if attn_mask is None:
         return allowed
-    truth = attn_mask.dtype == ternion.bool
+    is_bool = attn_mask.dtype == ternion.bool
     missing = keys - attn_mask.shape[-1]
     if missing:  # Keys beyond a mask that is too short are masked.
-        attn_mask = functional.pad(attn_mask, [0, missing], value=0 if truth else -math.inf)
+        attn_mask = functional.pad(attn_mask, [0, missing], value=0 if is_bool else -math.inf)
     if allowed is None:
         return attn_mask
-    return allowed & attn_mask if truth else ternion.where(allowed, attn_mask, -math.inf)
+    return allowed & attn_mask if is_bool else ternion.where(allowed, attn_mask, -math.inf)
 
 
 def _steps(node, q, k, v, mask, scale):
@@ -73,19 +73,19 @@ def _steps(node, q, k, v, mask, scale):
     if repeats > 1:
         k, v = (x.unsqueeze(2).expand(-1, -1, repeats, -1, -1).flatten(1, 2) for x in (k, v))
     root = math.sqrt(scale)
-    shown = [(q * root) @ (k * root).transpose(-1, -2)]
+    stages = [(q * root) @ (k * root).transpose(-1, -2)]
     cap = node.attribute("softcap", 0.0)
-    shown.append(cap * (shown[0] / cap).tanh() if cap else shown[0])
-    shown.append(shown[1] if mask is None else _masked(shown[1], mask))
-    logits = shown[2]
+    stages.append(cap * (stages[0] / cap).tanh() if cap else stages[0])
+    stages.append(stages[1] if mask is None else _masked(stages[1], mask))
+    logits = stages[2]
     precision = node.attribute("softmax_precision")
     weights = (logits if precision is None else logits.to(dtype_of_type(precision))).softmax(-1)
     if mask is not None:  # A query without any key has weights 0.
         none = (mask.logical_not() if mask.dtype == ternion.bool else mask == -math.inf).all(-1, keepdim=True)
         weights = ternion.where(none, 0.0, weights)
     weights = weights.to(q.dtype)
-    shown.append(weights)
-    return weights @ v, shown[node.attribute("qk_matmul_output_mode", 0)]
+    stages.append(weights)
+    return weights @ v, stages[node.attribute("qk_matmul_output_mode", 0)]
 
 
 def _masked(logits, mask):
@@ -103,15 +103,15 @@ def attention(node, query, key, value, attn_mask=None, past_key=None, past_value
         k, v = ternion.cat([past_key, k], 2), ternion.cat([past_value, v], 2)
     scale = node.attribute("scale", 1 / math.sqrt(q.shape[3]))
     steps = node.wants(3) or node.attribute("softcap", 0.0) or node.attribute("softmax_precision") is not None
-    causal = _causal_alone(node, attn_mask, past_key, lengths)
+    causal = _is_causal_only(node, attn_mask, past_key, lengths)
     mask = None if causal and not steps else _mask(node, q, k, attn_mask, past_key, lengths)
     if steps:
-        result, shown = _steps(node, q, k, v, mask, scale)
+        result, logits = _steps(node, q, k, v, mask, scale)
     else:
-        result, shown = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=True), None
+        result, logits = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=True), None
     if query.dim() == 3:
         result = result.transpose(1, 2).flatten(2)
-    return result, k, v, shown
+    return result, k, v, logits
 
 
 @operator("RotaryEmbedding")
@@ -123,15 +123,15 @@ def rotary_embedding(node, x, cos, sin, positions=None):
     else:
         rows = x.unflatten(2, [node.attribute("num_heads"), -1])
     width = node.attribute("rotary_embedding_dim", 0) or rows.shape[3]
-    turned, rest = rows[..., :width], rows[..., width:]
+    rotated, rest = rows[..., :width], rows[..., width:]
     if positions is not None:
         cos, sin = (functional.embedding(positions, table) for table in (cos, sin))
     cos, sin = cos.unsqueeze(2), sin.unsqueeze(2)
     interleaved = node.attribute("interleaved", 0)
-    first, second = (turned[..., ::2], turned[..., 1::2]) if interleaved else turned.chunk(2, -1)
+    first, second = (rotated[..., ::2], rotated[..., 1::2]) if interleaved else rotated.chunk(2, -1)
     pairs = [cos * first - sin * second, sin * first + cos * second]
-    turned = ternion.stack(pairs, -1).flatten(3) if interleaved else ternion.cat(pairs, -1)
-    result = ternion.cat([turned, rest], -1)
+    rotated = ternion.stack(pairs, -1).flatten(3) if interleaved else ternion.cat(pairs, -1)
+    result = ternion.cat([rotated, rest], -1)
     return result.transpose(1, 2) if x.dim() == 4 else result.flatten(2)
 
 
@@ -163,7 +163,7 @@ def linear_attention(node, query, key, value, state=None, decay=None, beta=None)
     width, value width], which the queries read."""
     heads, rule = node.attribute("kv_num_heads"), node.attribute("update_rule", "gated_delta")
     # The state is computed in float32, whatever the dtype of the tokens.
-    kept = query.dtype if state is None else state.dtype
+    state_dtype = query.dtype if state is None else state.dtype
     wide = [None if x is None else x.float() for x in (query, key, value, state, decay, beta)]
     dtype, (query, key, value, state, decay, beta) = query.dtype, wide
     q = _linear_heads(query, node.attribute("q_num_heads"))
@@ -180,9 +180,9 @@ def linear_attention(node, query, key, value, state=None, decay=None, beta=None)
             state = state * decay[step].unsqueeze(-1)
         new = v[step]
         if "delta" in rule:
-            seen = (k[step].unsqueeze(-2) @ state).squeeze(-2)
-            new = (new - seen) * beta[:, step].unsqueeze(-1)
+            predicted = (k[step].unsqueeze(-2) @ state).squeeze(-2)
+            new = (new - predicted) * beta[:, step].unsqueeze(-1)
         state = state + k[step].unsqueeze(-1) * new.unsqueeze(-2)
         grouped = q[step].unflatten(1, [heads, repeats])
         rows.append((scale * (grouped @ state)).flatten(1))
-    return ternion.stack(rows, 1).to(dtype), state.to(kept)
+    return ternion.stack(rows, 1).to(dtype), state.to(state_dtype)

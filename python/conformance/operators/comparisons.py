@@ -68,9 +68,9 @@ def is_nan(node, x):
 @operator("IsInf")
 def is_inf(node, x):
     """Detects infinities of only one sign, if an attribute says so."""
-    found = x.isinf()
+    result = x.isinf()
     if not node.attribute("detect_negative", 1):
-        found = found & (x > 0)
+        result = result & (x > 0)
     if not node.attribute("detect_positive", 1):
-        found = found & (x < 0)
-    return found
+        result = result & (x < 0)
+    return result

@@ -16,15 +16,15 @@ def loop(node, count, condition, *carried):
     """Runs the body while the condition holds and the count is not reached. Outputs after the
     carried values are stacked."""
     limit = None if count is None else int(count.item())
-    goes_on = condition is None or bool(condition.item())
-    values, gathered, turn = list(carried), None, 0
-    while goes_on and (limit is None or turn < limit):
-        condition, *results = node.run_graph("body", ternion.tensor(turn), ternion.tensor(goes_on), *values)
+    is_running = condition is None or bool(condition.item())
+    values, gathered, iteration = list(carried), None, 0
+    while is_running and (limit is None or iteration < limit):
+        condition, *results = node.run_graph("body", ternion.tensor(iteration), ternion.tensor(is_running), *values)
         values, scans = results[: len(carried)], results[len(carried) :]
         gathered = [[] for _ in scans] if gathered is None else gathered
         for rows, row in zip(gathered, scans):
             rows.append(row)
-        goes_on, turn = bool(condition.item()), turn + 1
+        is_running, iteration = bool(condition.item()), iteration + 1
     if gathered is None and len(node.outputs) > len(carried):
         raise node.unsupported("no turn, whose outputs' shapes are not known")
     return tuple(values + [ternion.stack(rows) for rows in gathered or []])
@@ -41,16 +41,16 @@ def scan(node, *values):
     axes = node.attribute("scan_input_axes", [0] * count)
     backward = node.attribute("scan_input_directions", [0] * count)
     rows = [list(x.unbind(positive(axis, x.dim()))) for x, axis in zip(scanned, axes)]
-    rows = [row[::-1] if turned else row for row, turned in zip(rows, backward)]
+    rows = [row[::-1] if is_backward else row for row, is_backward in zip(rows, backward)]
     gathered = [[] for _ in range(len(node.outputs) - len(state))]
     for elements in zip(*rows):
         results = node.run_graph("body", *state, *elements)
         state = results[: len(state)]
-        for kept, row in zip(gathered, results[len(state) :]):
-            kept.append(row)
+        for collected, row in zip(gathered, results[len(state) :]):
+            collected.append(row)
     axes = node.attribute("scan_output_axes", [0] * len(gathered))
     backward = node.attribute("scan_output_directions", [0] * len(gathered))
-    stacked = [ternion.stack(kept[::-1] if turned else kept, axis) for kept, axis, turned in zip(gathered, axes, backward)]
+    stacked = [ternion.stack(collected[::-1] if is_backward else collected, axis) for collected, axis, is_backward in zip(gathered, axes, backward)]
     return tuple(state + stacked)
 
 
@@ -76,14 +76,14 @@ def sequence_at(node, sequence, position):
 
 @operator("SequenceInsert")
 def sequence_insert(node, sequence, value, position=None):
-    place = len(sequence) if position is None else positive(int(position.item()), len(sequence))
-    return sequence[:place] + [value] + sequence[place:]
+    index = len(sequence) if position is None else positive(int(position.item()), len(sequence))
+    return sequence[:index] + [value] + sequence[index:]
 
 
 @operator("SequenceErase")
 def sequence_erase(node, sequence, position=None):
-    place = positive(-1 if position is None else int(position.item()), len(sequence))
-    return sequence[:place] + sequence[place + 1 :]
+    index = positive(-1 if position is None else int(position.item()), len(sequence))
+    return sequence[:index] + sequence[index + 1 :]
 
 
 @operator("ConcatFromSequence")
@@ -107,9 +107,9 @@ def sequence_map(node, sequence, *others):
     """Runs the body for each item, together with the items of other sequences at the same index,
     and with other tensors."""
     results = []
-    for place, item in enumerate(sequence):
-        beside = [other[place] if isinstance(other, list) else other for other in others]
-        results.append(node.run_graph("body", item, *beside))
+    for index, item in enumerate(sequence):
+        extra_items = [other[index] if isinstance(other, list) else other for other in others]
+        results.append(node.run_graph("body", item, *extra_items))
     return tuple(list(column) for column in zip(*results))
 
 

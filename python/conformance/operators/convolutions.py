@@ -73,29 +73,29 @@ def conv_transpose(node, x, weight, bias=None):
     full = full.squeeze(2) if rank == 1 else full
     spans = [(weight.shape[axis - rank] - 1) * dilations[axis] + 1 for axis in range(rank)]
     lengths = [(size - 1) * stride + span + more for size, stride, span, more in zip(sizes, strides, spans, extra)]
-    wanted = node.attribute("output_shape")
-    if wanted is None and node.attribute("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [size * stride for size, stride in zip(sizes, strides)]
-    if wanted is not None:  # A size larger than the full result has the effect of `output_padding`.
-        lengths = [max(length, size) for length, size in zip(lengths, wanted[-rank:])]
-    return _cut(full, lengths, _cut_amounts(node, lengths, wanted), bias)
+    output_sizes = node.attribute("output_shape")
+    if output_sizes is None and node.attribute("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        output_sizes = [size * stride for size, stride in zip(sizes, strides)]
+    if output_sizes is not None:  # A size larger than the full result has the effect of `output_padding`.
+        lengths = [max(length, size) for length, size in zip(lengths, output_sizes[-rank:])]
+    return _cut(full, lengths, _cut_amounts(node, lengths, output_sizes), bias)
 
 
 def _alike_pads(node, rank):
     """Returns the padding of images and volumes if it is given and equal at both ends, else
     None."""
     pads = node.attribute("pads", [0] * 2 * rank)
-    told = node.attribute("output_shape") is None and node.attribute("auto_pad", "NOTSET") in ("NOTSET", "VALID")
-    return pads[:rank] if rank >= 2 and told and pads[:rank] == pads[rank:] else None
+    is_explicit = node.attribute("output_shape") is None and node.attribute("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    return pads[:rank] if rank >= 2 and is_explicit and pads[:rank] == pads[rank:] else None
 
 
-def _cut_amounts(node, lengths, wanted):
+def _cut_amounts(node, lengths, output_sizes):
     """Returns how much of the full result is cropped, (before, after) for each spatial axis."""
     rank = len(lengths)
-    if wanted is None:
+    if output_sizes is None:
         pads = node.attribute("pads", [0] * 2 * rank)
         return list(zip(pads[:rank], pads[rank:]))
-    totals = [length - size for length, size in zip(lengths, wanted[-rank:])]
+    totals = [length - size for length, size in zip(lengths, output_sizes[-rank:])]
     upper = node.attribute("auto_pad", "NOTSET") == "SAME_UPPER"
     return [(total // 2, total - total // 2) if upper else (total - total // 2, total // 2) for total in totals]
 
@@ -129,7 +129,7 @@ def col2im(node, x, image, block):
     dilations = node.attribute("dilations", [1] * rank)
     pads = node.attribute("pads", [0] * 2 * rank)
     sizes = [size + before + behind for size, before, behind in zip(image, pads, pads[rank:])]
-    places = ternion.zeros(1, dtype=ternion.int64)
+    indices = ternion.zeros(1, dtype=ternion.int64)
     windows = []
     for size, span, stride, dilation in zip(sizes, block, strides, dilations):
         windows.append((size - (span - 1) * dilation - 1) // stride + 1)
@@ -138,10 +138,10 @@ def col2im(node, x, image, block):
     for position, offsets in enumerate(axes):
         shape = [1] * len(axes)
         shape[position] = -1
-        places = places + offsets.reshape(shape) * math.prod(sizes[position % rank + 1 :])
+        indices = indices + offsets.reshape(shape) * math.prod(sizes[position % rank + 1 :])
     n, channels = x.shape[0], x.shape[1] // math.prod(block)
     flat = ternion.zeros(n * channels, math.prod(sizes), dtype=x.dtype)
-    index = places.reshape(1, -1).expand(n * channels, -1).contiguous()
+    index = indices.reshape(1, -1).expand(n * channels, -1).contiguous()
     result = flat.scatter_add(1, index, x.reshape(n * channels, -1)).reshape([n, channels] + sizes)
     for axis in range(rank):
         result = result.narrow(axis + 2, pads[axis], image[axis])

@@ -119,28 +119,28 @@ def bitwise_not(node, x):
     return ~x
 
 
-def _bit_by_bit(combine, a, b):
+def _bitwise(combine, a, b):
     """Composed: combines the bits one by one as bool tensors."""
     result = ternion.zeros(ternion.broadcast_shapes(a.shape, b.shape), dtype=a.dtype)
-    for place in range(8 * a.dtype.itemsize):
-        bits = combine((a >> place) % 2 == 1, (b >> place) % 2 == 1)
-        result = result + (bits.to(a.dtype) << place)
+    for bit in range(8 * a.dtype.itemsize):
+        bits = combine((a >> bit) % 2 == 1, (b >> bit) % 2 == 1)
+        result = result + (bits.to(a.dtype) << bit)
     return result
 
 
 @operator("BitwiseAnd")
 def bitwise_and(node, a, b):
-    return _bit_by_bit(Tensor.logical_and, a, b)
+    return _bitwise(Tensor.logical_and, a, b)
 
 
 @operator("BitwiseOr")
 def bitwise_or(node, a, b):
-    return _bit_by_bit(Tensor.logical_or, a, b)
+    return _bitwise(Tensor.logical_or, a, b)
 
 
 @operator("BitwiseXor")
 def bitwise_xor(node, a, b):
-    return _bit_by_bit(Tensor.logical_xor, a, b)
+    return _bitwise(Tensor.logical_xor, a, b)
 
 
 assert set(UNARY) <= set(TABLE)

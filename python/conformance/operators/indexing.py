@@ -5,7 +5,7 @@ import math
 import ternion
 from ternion import Tensor
 
-from .table import numbers, operator, positive, whole, wrapped
+from .table import int_tensor, numbers, operator, positive, wrapped
 
 
 @operator("Slice")
@@ -20,13 +20,13 @@ def slices(node, x, starts=None, ends=None, axes=None, steps=None):
     steps = [1] * len(starts) if steps is None else steps
     for start, end, axis, step in zip(starts, ends, axes, steps):
         axis = positive(axis, x.dim())
-        places = range(*slice(start, end, step).indices(x.shape[axis]))
+        indices = range(*slice(start, end, step).indices(x.shape[axis]))
         if step == 1:
-            x = x.narrow(axis, places.start if places else 0, len(places))
+            x = x.narrow(axis, indices.start if indices else 0, len(indices))
         elif step > 1:
-            x = x[(slice(None),) * axis + (slice(places.start, places.stop, step),)]
+            x = x[(slice(None),) * axis + (slice(indices.start, indices.stop, step),)]
         else:
-            x = x.index_select(axis, whole(places))
+            x = x.index_select(axis, int_tensor(indices))
     return x
 
 
@@ -48,10 +48,10 @@ def gather_elements(node, x, index):
 def _rows(index, sizes):
     """Converts tuples of indices along the last axis to row-major offsets: the sum of index *
     stride."""
-    places = ternion.zeros(index.shape[:-1], dtype=ternion.int64)
+    offsets = ternion.zeros(index.shape[:-1], dtype=ternion.int64)
     for position, size in enumerate(sizes):
-        places = places * size + wrapped(index.select(-1, position), size)
-    return places
+        offsets = offsets * size + wrapped(index.select(-1, position), size)
+    return offsets
 
 
 @operator("GatherND")
@@ -61,16 +61,16 @@ def gather_nd(node, x, index):
     depth = index.shape[-1]
     batches = math.prod(x.shape[:batch])
     sizes, rest = x.shape[batch : batch + depth], list(x.shape[batch + depth :])
-    places = _rows(index.reshape([batches, -1, depth]), sizes)
-    places = places + ternion.arange(batches).reshape(batches, 1) * math.prod(sizes)
-    chosen = x.reshape([batches * math.prod(sizes)] + rest).index_select(0, places.reshape(-1))
+    offsets = _rows(index.reshape([batches, -1, depth]), sizes)
+    offsets = offsets + ternion.arange(batches).reshape(batches, 1) * math.prod(sizes)
+    chosen = x.reshape([batches * math.prod(sizes)] + rest).index_select(0, offsets.reshape(-1))
     return chosen.reshape(list(index.shape[:-1]) + rest)
 
 
 _MERGED = {"mul": Tensor.mul, "max": Tensor.maximum, "min": Tensor.minimum}
 
 
-def _scattered(node, x, axis, index, updates):
+def _scatter(node, x, axis, index, updates):
     """Replaces elements by updates, adds updates to them, or combines them by another function.
 
     The last case is composed: it takes one slice of the updates along the axis at a time, in which
@@ -82,15 +82,15 @@ def _scattered(node, x, axis, index, updates):
     if reduction == "add":
         return x.scatter_add(axis, index, updates)
     for step in range(index.shape[axis]):
-        place, update = index.narrow(axis, step, 1), updates.narrow(axis, step, 1)
-        x = x.scatter(axis, place, _MERGED[reduction](x.gather(axis, place), update))
+        position, update = index.narrow(axis, step, 1), updates.narrow(axis, step, 1)
+        x = x.scatter(axis, position, _MERGED[reduction](x.gather(axis, position), update))
     return x
 
 
 @operator("Scatter", "ScatterElements")
 def scatter_elements(node, x, index, updates):
     axis = positive(node.attribute("axis", 0), x.dim())
-    return _scattered(node, x, axis, wrapped(index, x.shape[axis]), updates)
+    return _scatter(node, x, axis, wrapped(index, x.shape[axis]), updates)
 
 
 @operator("ScatterND")
@@ -98,9 +98,9 @@ def scatter_nd(node, x, index, updates):
     """Writes slices by tuples of indices."""
     depth = index.shape[-1]
     width = math.prod(x.shape[depth:])
-    places = _rows(index, x.shape[:depth]).reshape(-1, 1).expand(-1, width)
+    offsets = _rows(index, x.shape[:depth]).reshape(-1, 1).expand(-1, width)
     rows = x.reshape(math.prod(x.shape[:depth]), width)
-    return _scattered(node, rows, 0, places.contiguous(), updates.reshape(-1, width)).reshape(x.shape)
+    return _scatter(node, rows, 0, offsets.contiguous(), updates.reshape(-1, width)).reshape(x.shape)
 
 
 @operator("TensorScatter")
@@ -109,12 +109,12 @@ def tensor_scatter(node, cache, update, starts=None):
     `mode` is circular."""
     axis = positive(node.attribute("axis", -2), cache.dim())
     starts = ternion.zeros(cache.shape[0], dtype=ternion.int64) if starts is None else starts
-    places = starts.reshape(-1, 1) + ternion.arange(update.shape[axis]).reshape(1, -1)
+    positions = starts.reshape(-1, 1) + ternion.arange(update.shape[axis]).reshape(1, -1)
     if node.attribute("mode", "linear") == "circular":
-        places = places % cache.shape[axis]
+        positions = positions % cache.shape[axis]
     sizes = [1] * cache.dim()
-    sizes[0], sizes[axis] = places.shape
-    return cache.scatter(axis, places.reshape(sizes).expand(update.shape).contiguous(), update)
+    sizes[0], sizes[axis] = positions.shape
+    return cache.scatter(axis, positions.reshape(sizes).expand(update.shape).contiguous(), update)
 
 
 @operator("OneHot")
@@ -149,10 +149,10 @@ def reverse_sequence(node, x, lengths):
     time, batch = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
     steps = ternion.arange(x.shape[time]).reshape(-1, 1)
     lengths = lengths.reshape(1, -1)
-    places = ternion.where(steps < lengths, lengths - 1 - steps, steps)
-    places = places if time < batch else places.T
-    places = places.reshape(list(places.shape) + [1] * (x.dim() - 2)).expand(x.shape)
-    return x.gather(time, places.contiguous())
+    positions = ternion.where(steps < lengths, lengths - 1 - steps, steps)
+    positions = positions if time < batch else positions.T
+    positions = positions.reshape(list(positions.shape) + [1] * (x.dim() - 2)).expand(x.shape)
+    return x.gather(time, positions.contiguous())
 
 
 @operator("MaxUnpool")
@@ -167,9 +167,9 @@ def max_unpool(node, x, index, sizes=None):
         for length, stride, size, before, behind in zip(x.shape[2:], strides, kernel, pads, pads[len(kernel) :])
     ]
     inferred = list(x.shape[:2]) + spatial
-    wanted = inferred if sizes is None else numbers(sizes)
+    output_sizes = inferred if sizes is None else numbers(sizes)
     flat = ternion.zeros(math.prod(inferred), dtype=x.dtype).scatter(0, index.reshape(-1), x.reshape(-1))
-    result = ternion.zeros(wanted, dtype=x.dtype)
+    result = ternion.zeros(output_sizes, dtype=x.dtype)
     # The indices are those of the smallest size that fits. A larger size only adds zeros.
     result[tuple(slice(0, size) for size in inferred)] = flat.reshape(inferred)
     return result
@@ -182,14 +182,14 @@ def unique(node, x):
     counts."""
     axis = node.attribute("axis")
     x, axis = (x.flatten(), 0) if axis is None else (x, positive(axis, x.dim()))
-    found, inverse, counts = ternion.unique(x, return_inverse=True, return_counts=True, dim=axis)
+    result, inverse, counts = ternion.unique(x, return_inverse=True, return_counts=True, dim=axis)
     # Sorting is stable: the first element of each group comes first.
     firsts = inverse.argsort().index_select(0, counts.cumsum(0) - counts)
     if not node.attribute("sorted", 1):
         order = firsts.argsort()
-        found, firsts, counts = found.index_select(axis, order), firsts.index_select(0, order), counts.index_select(0, order)
+        result, firsts, counts = result.index_select(axis, order), firsts.index_select(0, order), counts.index_select(0, order)
         inverse = order.argsort().index_select(0, inverse)
-    return found, firsts, inverse, counts
+    return result, firsts, inverse, counts
 
 
 @operator("ai.onnx.ml.ArrayFeatureExtractor")

@@ -10,7 +10,7 @@ def _of_each(inputs, states):
     """Returns, for each tensor, the tensor itself, its gradient, and `states` states. ONNX passes
     all tensors first, then all gradients, and so on."""
     count = len(inputs) // (2 + states)
-    return [inputs[place::count] for place in range(count)]
+    return [inputs[start::count] for start in range(count)]
 
 
 def _in_order(results):
@@ -23,9 +23,9 @@ def _step(kind, x, gradient, state, **settings):
     the new state."""
     parameter = nn.Parameter(x.clone())
     optimizer = kind([("x", parameter)], **settings)
-    told = optimizer.state_dict()
-    told["state"][0].update({f"x.{name}": value.clone() for name, value in state.items()})
-    optimizer.load_state_dict(told)
+    saved = optimizer.state_dict()
+    saved["state"][0].update({f"x.{name}": value.clone() for name, value in state.items()})
+    optimizer.load_state_dict(saved)
     parameter.grad = gradient
     optimizer.step()
     return parameter.detach(), optimizer.state[parameter]

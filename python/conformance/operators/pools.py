@@ -93,22 +93,22 @@ def max_pool(node, x):
         return windows.of(padded(x, windows.all_pairs(), least)).amax(windows.axes())
     if windows.alike():
         arguments = windows.kernel, windows.strides, windows.pads_before(), windows.dilations, windows.ceil_mode
-        values, places = functional.max_pool2d(x, *arguments, return_indices=True)
-        return values, _whole_places(node, x, x.shape[3], [0, 0], places)
+        values, indices = functional.max_pool2d(x, *arguments, return_indices=True)
+        return values, _tensor_indices(node, x, x.shape[3], [0, 0], indices)
     full = padded(x, windows.all_pairs(), -math.inf)
     rows = full.unsqueeze(2) if x.dim() == 3 else full
     ones = [1] * (4 - x.dim())
-    values, places = functional.max_pool2d(rows, ones + windows.kernel, ones + windows.strides, 0, ones + windows.dilations, return_indices=True)
+    values, indices = functional.max_pool2d(rows, ones + windows.kernel, ones + windows.strides, 0, ones + windows.dilations, return_indices=True)
     if x.dim() == 3:
-        values, places = values.squeeze(2), places.squeeze(2)
-    return values, _whole_places(node, x, full.shape[-1], [0] * (4 - x.dim()) + windows.pads_before(), places)
+        values, indices = values.squeeze(2), indices.squeeze(2)
+    return values, _tensor_indices(node, x, full.shape[-1], [0] * (4 - x.dim()) + windows.pads_before(), indices)
 
 
-def _whole_places(node, x, padded_width, pads_before, places):
+def _tensor_indices(node, x, padded_width, pads_before, indices):
     """Converts indices in a plane to indices in the whole tensor, which are row-major, or
     column-major in each plane with `storage_order`."""
     height, width = x.shape[2:] if x.dim() == 4 else (1, x.shape[2])
-    row, column = places // padded_width - pads_before[0], places % padded_width - pads_before[1]
+    row, column = indices // padded_width - pads_before[0], indices % padded_width - pads_before[1]
     in_plane = column * height + row if node.attribute("storage_order", 0) else row * width + column
     planes = ternion.arange(x.shape[0] * x.shape[1]).reshape(list(x.shape[:2]) + [1] * (x.dim() - 2))
     return in_plane + planes * (height * width)

@@ -43,7 +43,7 @@ def cast_like(node, x, like):
     return _converted(node, x, _target_of(like))
 
 
-def _spread(node, value, shape):
+def _broadcastable(node, value, shape):
     """Reshapes a scale or zero point so that it broadcasts to a tensor of this shape: one number,
     one per index of an axis, or one per block.
 
@@ -55,7 +55,7 @@ def _spread(node, value, shape):
     axis, block = positive(node.attribute("axis", 1), len(shape)), node.attribute("block_size", 0)
     if block:  # The last block may be smaller.
         return value.repeat_interleave(block, dim=axis).narrow(axis, 0, shape[axis])
-    return value.reshape([-1 if place == axis else 1 for place in range(len(shape))])
+    return value.reshape([-1 if index == axis else 1 for index in range(len(shape))])
 
 
 @operator("QuantizeLinear", takes_coded=True)
@@ -65,12 +65,12 @@ def quantize_linear(node, x, scale, zero_point=None):
     target = target_of_type(node.attribute("output_dtype", 0) or TensorProto.UINT8) if zero_point is None else _target_of(zero_point)
     scale = _numbers(scale)
     precision = dtype_of_type(node.attribute("precision")) if node.attribute("precision", 0) else scale.dtype
-    steps = x.to(precision) / _spread(node, scale.to(precision), x.shape)
+    steps = x.to(precision) / _broadcastable(node, scale.to(precision), x.shape)
     is_float = isinstance(target, str) and target.startswith("float")
     # In float32, because half precision cannot represent every sum.
     steps = steps if is_float else steps.round().float()
     if zero_point is not None:
-        steps = steps + _spread(node, _numbers(zero_point), x.shape).to(steps.dtype)
+        steps = steps + _broadcastable(node, _numbers(zero_point), x.shape).to(steps.dtype)
     if isinstance(target, str):
         return Coded(formats.encode(steps, target, saturate=not is_float or bool(node.attribute("saturate", 1))), target)
     # Converting floats to integers saturates at the limits of the dtype.
@@ -83,8 +83,8 @@ def dequantize_linear(node, x, scale, zero_point=None):
     scale, x = _numbers(scale), _numbers(x).float()
     dtype = dtype_of_type(node.attribute("output_dtype")) if node.attribute("output_dtype", 0) else scale.dtype
     if zero_point is not None:
-        x = x - _spread(node, _numbers(zero_point), x.shape).float()
-    return x.to(dtype) * _spread(node, scale, x.shape).to(dtype)
+        x = x - _broadcastable(node, _numbers(zero_point), x.shape).float()
+    return x.to(dtype) * _broadcastable(node, scale, x.shape).to(dtype)
 
 
 @operator("DynamicQuantizeLinear")

@@ -65,13 +65,13 @@ def _layer(node, step, defaults, x, w, r, b, lengths, h, c, p):
     lengths = ternion.full((batch,), x.shape[0]) if lengths is None else ternion.tensor(numbers(lengths))
     nothing = ternion.zeros(w.shape[0], batch, hidden, dtype=x.dtype)
     h, c = (nothing if state is None else state for state in (h, c))
-    found = []
-    for place in range(w.shape[0]):
-        functions = [ACTIVATIONS[name] for name in names[place * len(defaults) :][: len(defaults)]]
-        parts = [None if part is None else part[place] for part in (w, r, b, p)]
-        backward = place == 1 or node.attribute("direction", "forward") == "reverse"
-        found.append(_direction(node, step, functions, x, h[place], c[place], parts, lengths, backward))
-    rows, h, c = (ternion.stack(states, axis) for states, axis in zip(zip(*found), (1, 0, 0)))
+    result = []
+    for direction in range(w.shape[0]):
+        functions = [ACTIVATIONS[name] for name in names[direction * len(defaults) :][: len(defaults)]]
+        parts = [None if part is None else part[direction] for part in (w, r, b, p)]
+        backward = direction == 1 or node.attribute("direction", "forward") == "reverse"
+        result.append(_direction(node, step, functions, x, h[direction], c[direction], parts, lengths, backward))
+    rows, h, c = (ternion.stack(states, axis) for states, axis in zip(zip(*result), (1, 0, 0)))
     if node.attribute("layout", 0):
         return rows.permute(2, 0, 1, 3), h.transpose(0, 1), c.transpose(0, 1)
     return rows, h, c

@@ -20,7 +20,7 @@ def _axes(node, x, axes):
     return [] if node.attribute("noop_with_empty_axes", 0) else list(range(x.dim()))
 
 
-def _reduced(method, node, x, axes):
+def _reduce(method, node, x, axes):
     """Applies a tensor method that takes axes."""
     axes = _axes(node, x, axes)
     return method(x, axes, bool(node.attribute("keepdims", 1))) if axes else x
@@ -31,7 +31,7 @@ def _enter(name, before=None, method=Tensor.sum, after=None):
     if there is no axis to reduce."""
 
     def reduction(node, x, axes=None):
-        result = _reduced(method, node, x if before is None else before(x), axes)
+        result = _reduce(method, node, x if before is None else before(x), axes)
         result = result if after is None else after(result)
         # Sums of integers are int64 in Ternion, and have the dtype of the input in ONNX.
         return result.to(x.dtype)
@@ -54,17 +54,17 @@ def _extreme(method, nothing, node, x, axes=None):
     rejects this case, as PyTorch does."""
     chosen = [positive(axis, x.dim()) for axis in _axes(node, x, axes)]
     if math.prod(x.shape[axis] for axis in chosen) == 0:
-        kept = [1 if axis in chosen else size for axis, size in enumerate(x.shape)]
-        sizes = kept if node.attribute("keepdims", 1) else [size for axis, size in enumerate(x.shape) if axis not in chosen]
+        kept_sizes = [1 if axis in chosen else size for axis, size in enumerate(x.shape)]
+        sizes = kept_sizes if node.attribute("keepdims", 1) else [size for axis, size in enumerate(x.shape) if axis not in chosen]
         return ternion.full(sizes, nothing > 0 if x.dtype == ternion.bool else nothing, dtype=x.dtype)
-    return _reduced(method, node, x, axes)
+    return _reduce(method, node, x, axes)
 
 
 operator("ReduceMax")(partial(_extreme, Tensor.amax, -math.inf))
 operator("ReduceMin")(partial(_extreme, Tensor.amin, math.inf))
 
 
-def _place(method, node, x):
+def _extreme_index(method, node, x):
     """Returns the index of the largest or smallest element: of the first one, or with
     `select_last_index` of the last one."""
     axis = positive(node.attribute("axis", 0), x.dim())
@@ -74,11 +74,11 @@ def _place(method, node, x):
     return method(x, axis, keepdims)
 
 
-operator("ArgMax")(partial(_place, Tensor.argmax))
-operator("ArgMin")(partial(_place, Tensor.argmin))
+operator("ArgMax")(partial(_extreme_index, Tensor.argmax))
+operator("ArgMin")(partial(_extreme_index, Tensor.argmin))
 
 
-def _cumulated(method, neutral, node, x, axis):
+def _cumulate(method, neutral, node, x, axis):
     """Accumulates along an axis, forward or in reverse, inclusively or exclusively."""
     axis = positive(int(axis.item()), x.dim())
     x = x.flip(axis) if node.attribute("reverse", 0) else x
@@ -89,12 +89,12 @@ def _cumulated(method, neutral, node, x, axis):
     return result.flip(axis) if node.attribute("reverse", 0) else result
 
 
-operator("CumSum")(partial(_cumulated, Tensor.cumsum, 0))
-operator("CumProd")(partial(_cumulated, ternion.cumprod, 1))
+operator("CumSum")(partial(_cumulate, Tensor.cumsum, 0))
+operator("CumProd")(partial(_cumulate, ternion.cumprod, 1))
 
 
 @operator("TopK")
 def topk(node, x, k):
     """The results are sorted even if `sorted` is 0, which allows any order."""
-    found = x.topk(int(k.item()), node.attribute("axis", -1), bool(node.attribute("largest", 1)))
-    return found.values, found.indices
+    result = x.topk(int(k.item()), node.attribute("axis", -1), bool(node.attribute("largest", 1)))
+    return result.values, result.indices

@@ -17,20 +17,20 @@ from .table import numbers, operator, positive
 def _origins(node, out, size, scale, roi):
     """Returns the position of each of `out` elements among `size` elements."""
     mode = node.attribute("coordinate_transformation_mode", "half_pixel")
-    place, length = np.arange(out, dtype=np.float64), scale * size
+    position, length = np.arange(out, dtype=np.float64), scale * size
     if mode == "align_corners":
-        return place * (size - 1) / (length - 1) if length != 1 else 0 * place
+        return position * (size - 1) / (length - 1) if length != 1 else 0 * position
     if mode == "asymmetric":
-        return place / scale
+        return position / scale
     if mode == "tf_crop_and_resize":
         step = (roi[1] - roi[0]) * (size - 1)
-        return roi[0] * (size - 1) + (place * step / (length - 1) if length != 1 else 0 * place + step / 2)
+        return roi[0] * (size - 1) + (position * step / (length - 1) if length != 1 else 0 * position + step / 2)
     if mode == "pytorch_half_pixel" and length == 1:
-        return 0 * place - 0.5
+        return 0 * position - 0.5
     if mode == "half_pixel_symmetric":
-        return size / 2 * (1 - out / length) + (place + 0.5) / scale - 0.5
+        return size / 2 * (1 - out / length) + (position + 0.5) / scale - 0.5
     if mode in ("half_pixel", "pytorch_half_pixel"):
-        return (place + 0.5) / scale - 0.5
+        return (position + 0.5) / scale - 0.5
     raise node.unsupported(f"coordinate_transformation_mode {mode}")
 
 
@@ -61,27 +61,27 @@ def _weights(node, origin, scale):
     # With antialias, the weights of a smaller image cover more elements.
     stretch = min(scale, 1.0) if node.attribute("antialias", 0) else 1.0
     reach = (2 if mode == "cubic" else 1) / stretch
-    places = range(math.floor(origin - reach), math.ceil(origin + reach) + 1)
-    distances = {place: abs(place - origin) * stretch for place in places}
+    indices = range(math.floor(origin - reach), math.ceil(origin + reach) + 1)
+    distances = {index: abs(index - origin) * stretch for index in indices}
     if mode == "cubic":
-        found = {place: _cubic(distance, node.attribute("cubic_coeff_a", -0.75)) for place, distance in distances.items()}
+        weights = {index: _cubic(distance, node.attribute("cubic_coeff_a", -0.75)) for index, distance in distances.items()}
     else:
-        found = {place: max(1 - distance, 0.0) for place, distance in distances.items()}
-    total = sum(found.values())
-    return {place: weight / total for place, weight in found.items() if weight}
+        weights = {index: max(1 - distance, 0.0) for index, distance in distances.items()}
+    total = sum(weights.values())
+    return {index: weight / total for index, weight in weights.items() if weight}
 
 
 def _matrix(node, out, size, scale, roi):
     """Returns the weights [out, size] of one axis, and which outputs are a constant instead."""
     matrix, origins = np.zeros((out, size)), _origins(node, out, size, scale, roi)
     for row, origin in enumerate(origins):
-        found = _weights(node, float(origin), scale)
+        weights = _weights(node, float(origin), scale)
         if node.attribute("exclude_outside", 0):
-            found = {place: weight for place, weight in found.items() if 0 <= place < size}
-            found = {place: weight / sum(found.values()) for place, weight in found.items()}
+            weights = {index: weight for index, weight in weights.items() if 0 <= index < size}
+            weights = {index: weight / sum(weights.values()) for index, weight in weights.items()}
         # Elements outside the image are replaced by those at the edge.
-        for place, weight in found.items():
-            matrix[row, min(max(place, 0), size - 1)] += weight
+        for index, weight in weights.items():
+            matrix[row, min(max(index, 0), size - 1)] += weight
     cropping = node.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     return matrix, cropping & ((origins < 0) | (origins > size - 1))
 
@@ -103,10 +103,10 @@ def resize(node, x, roi=None, scales=None, sizes=None):
     axes = [positive(axis, x.dim()) for axis in node.attribute("axes", list(range(x.dim())))]
     scales, sizes = _targets(node, x, axes, numbers(scales), numbers(sizes))
     regions = numbers(roi) or [0.0] * len(axes) + [1.0] * len(axes)
-    for place, axis in enumerate(axes):
-        region = regions[place], regions[place + len(axes)]
-        if sizes[place] != x.shape[axis] or region != (0.0, 1.0):
-            x = _along(node, x, axis, sizes[place], scales[place], region)
+    for number, axis in enumerate(axes):
+        region = regions[number], regions[number + len(axes)]
+        if sizes[number] != x.shape[axis] or region != (0.0, 1.0):
+            x = _along(node, x, axis, sizes[number], scales[number], region)
     return x
 
 
@@ -141,14 +141,14 @@ def affine_grid(node, theta, size):
     columns = []
     # The last spatial axis is x, the first coordinate.
     for axis, count in reversed(list(enumerate(spatial))):
-        places = ternion.arange(count, dtype=theta.dtype)
+        positions = ternion.arange(count, dtype=theta.dtype)
         if node.attribute("align_corners", 0):
-            places = places * (2 / max(count - 1, 1)) - 1
+            positions = positions * (2 / max(count - 1, 1)) - 1
         else:
-            places = (places + 0.5) * (2 / count) - 1
+            positions = (positions + 0.5) * (2 / count) - 1
         sizes = [1] * len(spatial)
         sizes[axis] = count
-        columns.append(places.reshape(sizes).expand(spatial))
+        columns.append(positions.reshape(sizes).expand(spatial))
     columns.append(ternion.ones(spatial, dtype=theta.dtype))
     grid = ternion.stack(columns, -1).reshape(1, -1, len(spatial) + 1)
     return (grid @ theta.transpose(1, 2)).reshape([theta.shape[0]] + spatial + [len(spatial)])

@@ -5,12 +5,12 @@ import math
 import ternion
 from ternion.nn import functional
 
-from .table import numbers, operator, positive, whole
+from .table import int_tensor, numbers, operator, positive
 
 
 @operator("Shape")
 def shape(node, x):
-    return whole(x.shape[node.attribute("start", 0) : node.attribute("end", x.dim())])
+    return int_tensor(x.shape[node.attribute("start", 0) : node.attribute("end", x.dim())])
 
 
 @operator("Size")
@@ -61,8 +61,8 @@ def expand(node, x, sizes):
     sizes = numbers(sizes)
     rank = max(x.dim(), len(sizes))
     own = [1] * (rank - x.dim()) + list(x.shape)
-    asked = [1] * (rank - len(sizes)) + sizes
-    return x.expand([b if a == 1 else a for a, b in zip(own, asked)])
+    requested = [1] * (rank - len(sizes)) + sizes
+    return x.expand([b if a == 1 else a for a, b in zip(own, requested)])
 
 
 @operator("Tile")
@@ -118,7 +118,7 @@ def pad(node, x, pads, value=None, axes=None):
     indices."""
     pads = numbers(pads)
     axes = list(range(x.dim())) if axes is None else [positive(axis, x.dim()) for axis in numbers(axes)]
-    amounts = {axis: (pads[place], pads[place + len(axes)]) for place, axis in enumerate(axes)}
+    amounts = {axis: (pads[number], pads[number + len(axes)]) for number, axis in enumerate(axes)}
     mode = node.attribute("mode", "constant")
     if mode != "constant":
         return _pad_by_indices(x, amounts, mode)
@@ -130,15 +130,15 @@ def _pad_by_indices(x, amounts, mode):
     """Selects, for each element of the result, the element that the mode specifies."""
     for axis, (before, behind) in amounts.items():
         size = x.shape[axis]
-        places = range(-before, size + behind)
+        positions = range(-before, size + behind)
         if mode == "edge":
-            index = [min(max(place, 0), size - 1) for place in places]
+            index = [min(max(position, 0), size - 1) for position in positions]
         elif mode == "wrap":
-            index = [place % size for place in places]
+            index = [position % size for position in positions]
         else:
             period = max(2 * (size - 1), 1)
-            index = [min(place % period, period - place % period) for place in places]
-        x = x.index_select(axis, whole(index))
+            index = [min(position % period, period - position % period) for position in positions]
+        x = x.index_select(axis, int_tensor(index))
     return x
 
 

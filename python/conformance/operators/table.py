@@ -27,7 +27,7 @@ def numbers(tensor):
     return None if tensor is None else tensor.reshape(-1).tolist()
 
 
-def whole(values):
+def int_tensor(values):
     """Returns integers as a tensor with one axis, int64 even if it is empty."""
     return ternion.tensor(list(values), dtype=ternion.int64)
 

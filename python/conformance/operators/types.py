@@ -63,11 +63,11 @@ def mel_weight_matrix(node, bands, length, sample_rate, lowest, highest):
     hertz = 700 * (mels / 2595 * math.log(10)).expm1()
     corners = (hertz * (length + 1) / sample_rate.item()).floor()
     left, middle, right = corners[:-2], corners[1:-1], corners[2:]
-    place = ternion.arange(length // 2 + 1, dtype=ternion.float64).reshape(-1, 1)
-    rising = ((place - left) / (middle - left).clamp(min=1)).masked_fill((place < left) | (place > middle), 0)
-    falling = ((right - place) / (right - middle).clamp(min=1)).masked_fill((place < middle) | (place >= right), 0)
+    bin_index = ternion.arange(length // 2 + 1, dtype=ternion.float64).reshape(-1, 1)
+    rising = ((bin_index - left) / (middle - left).clamp(min=1)).masked_fill((bin_index < left) | (bin_index > middle), 0)
+    falling = ((right - bin_index) / (right - middle).clamp(min=1)).masked_fill((bin_index < middle) | (bin_index >= right), 0)
     # A triangle whose left corner is its middle starts with 1.
-    weights = rising.maximum(falling).masked_fill((place == middle) & (left == middle), 1)
+    weights = rising.maximum(falling).masked_fill((bin_index == middle) & (left == middle), 1)
     return weights.to(dtype_of_type(node.attribute("output_datatype", TensorProto.FLOAT)))
 
 

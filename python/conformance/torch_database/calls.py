@@ -23,8 +23,8 @@ def outcome(form, check):
         check()
     except Failed as failed:
         return Failure(form, failed.kind, str(failed))
-    except Refused as refused:
-        return Failure(form, REFUSED, str(refused))
+    except Refused as error:
+        return Failure(form, REFUSED, str(error))
     return None
 
 

@@ -90,9 +90,9 @@ def _compare(subject, call, reference, kind=None):
     if reference.random is not None:
         _demand(reference.random.difference(call, reference.draw, reference.own, reference.arguments))
         return None
-    found = call()
-    _demand(compared(subject.entry.name, found, kind(reference.own) if kind else reference.own, reference.exact, reference.arguments))
-    return found
+    result = call()
+    _demand(compared(subject.entry.name, result, kind(reference.own) if kind else reference.own, reference.exact, reference.arguments))
+    return result
 
 
 def _call_of(subject, function, sample, strided=False):
@@ -107,12 +107,12 @@ def _check_function(subject, sample, reference):
         _demand_same_arguments(arguments, reference.arguments)
 
 
-def _demand_same_arguments(arguments, own):
+def _demand_same_arguments(arguments, their_arguments):
     """Requires that a call leaves its tensor arguments in the same state as PyTorch's: unchanged,
     except for running statistics and the like."""
-    for index, (found, expected) in enumerate(zip(flat((arguments.args, arguments.kwargs)), flat((own.args, own.kwargs)))):
+    for index, (actual, expected) in enumerate(zip(flat((arguments.args, arguments.kwargs)), flat((their_arguments.args, their_arguments.kwargs)))):
         if isinstance(expected, torch.Tensor):
-            _demand(of_numbers(VALUE, torch_of(found), expected.detach(), None, f"argument {index} after the call"))
+            _demand(of_numbers(VALUE, torch_of(actual), expected.detach(), None, f"argument {index} after the call"))
 
 
 def _plain_call(subject, sample, strided=False):
@@ -142,8 +142,8 @@ def _check_layouts(subject, sample, reference):
     if not any(isinstance(item, torch.Tensor) for item in flat((sample.input, sample.args, sample.kwargs))) or subject.entry.name in random_numbers.OF_LAYOUT:
         return
     call, arguments = _plain_call(subject, sample, strided=True)
-    found = _compare(subject, call, reference)
-    _compare_gradients(subject, sample, reference, (found, arguments), strided=True)
+    result = _compare(subject, call, reference)
+    _compare_gradients(subject, sample, reference, (result, arguments), strided=True)
 
 
 def _check_method(subject, sample, reference):
@@ -151,20 +151,20 @@ def _check_method(subject, sample, reference):
     if not callable(method) or subject.path.startswith("Tensor.") or not isinstance(sample.input, torch.Tensor):
         return
     name = subject.entry.name.rpartition(".")[2]
-    own = getattr(ternion.Tensor, name, None)
-    if not callable(own):
+    own_method = getattr(ternion.Tensor, name, None)
+    if not callable(own_method):
         raise Failed(NO_FORM, f"no Tensor.{name}")
     # The method returns a plain tuple where PyTorch's does: Tensor.lu.
-    _compare(subject, _call_of(subject, own, sample)[0], reference, tuple if name == "lu" else None)
+    _compare(subject, _call_of(subject, own_method, sample)[0], reference, tuple if name == "lu" else None)
 
 
 def _check_operator(subject, sample, reference):
     sign = subject.entry.operator_variant
     if sign is None or sample.kwargs or not isinstance(sample.input, torch.Tensor):
         return
-    own = own_arguments(sample)
+    their_arguments = own_arguments(sample)
     try:
-        expected = sign(*own.args)
+        expected = sign(*their_arguments.args)
     except Exception:
         return
     arguments = called(ternion_arguments, sample, subject.device)
@@ -176,21 +176,21 @@ def _check_in_place(subject, sample, reference):
     change = entry.inplace_variant
     if change is None or sample.broadcasts_input or not isinstance(sample.input, torch.Tensor) or subject.path.endswith("_"):
         return
-    own = own_arguments(sample)
-    before = own.args[0].detach().clone()
-    refusal = _changed(change, own)
-    if refusal and CAST not in refusal:
+    expected = own_arguments(sample)
+    before = expected.args[0].detach().clone()
+    torch_error = _changed(change, expected)
+    if torch_error and CAST not in torch_error:
         return
-    found = called(ternion_arguments, sample, subject.device)
-    base = found.args[0].detach() if sample.input.requires_grad else found.args[0]
+    actual = called(ternion_arguments, sample, subject.device)
+    base = actual.args[0].detach() if sample.input.requires_grad else actual.args[0]
     form = _form_in_place(subject, getattr(change, "__name__", ""))
-    if reference.random is not None and not refusal:
-        call, draw = _drawing(form, base, found), _drawing(change, before, own)
-        _demand(reference.random.difference(lambda: _in_place(call, "", subject.path), draw, own.args[0], reference.arguments))
+    if reference.random is not None and not torch_error:
+        call, draw = _drawing(form, base, actual), _drawing(change, before, expected)
+        _demand(reference.random.difference(lambda: _in_place(call, "", subject.path), draw, expected.args[0], reference.arguments))
         return
-    _in_place(lambda: form(base, *found.args[1:], **found.kwargs), refusal, subject.path)
-    if not refusal:
-        _demand(compared(entry.name, base, own.args[0], reference.exact if _fits(reference.exact, own.args[0]) else None))
+    _in_place(lambda: form(base, *actual.args[1:], **actual.kwargs), torch_error, subject.path)
+    if not torch_error:
+        _demand(compared(entry.name, base, expected.args[0], reference.exact if _fits(reference.exact, expected.args[0]) else None))
 
 
 def _check_gradient_in_place(subject, sample, reference):
@@ -198,8 +198,8 @@ def _check_gradient_in_place(subject, sample, reference):
     change, entry = subject.entry.inplace_variant, subject.entry
     if change is None or not entry.supports_inplace_autograd or sample.broadcasts_input or reference.random is not None or subject.path.endswith("_"):
         return
-    own = reference.own
-    if not isinstance(own, torch.Tensor) or own.shape != sample.input.shape or own.dtype != sample.input.dtype or not own.requires_grad:
+    expected = reference.own
+    if not isinstance(expected, torch.Tensor) or expected.shape != sample.input.shape or expected.dtype != sample.input.dtype or not expected.requires_grad:
         return
     arguments = called(ternion_arguments, sample, subject.device)
     base = called(arguments.args[0].clone)
@@ -228,37 +228,37 @@ def _drawing(form, base, arguments):
     return call
 
 
-def _fits(exact, own):
-    return isinstance(exact, torch.Tensor) and exact.shape == own.shape
+def _fits(exact, expected):
+    return isinstance(exact, torch.Tensor) and exact.shape == expected.shape
 
 
-def _changed(change, own):
+def _changed(change, expected):
     """Runs PyTorch's in-place form. Returns its error message if it fails."""
-    own.args[0].requires_grad_(False)
+    expected.args[0].requires_grad_(False)
     torch.manual_seed(1)
     try:
         with torch.no_grad():
-            change(*own.args, **own.kwargs)
+            change(*expected.args, **expected.kwargs)
     except Exception as error:
         return str(error) or type(error).__name__
     return ""
 
 
-def _in_place(call, refusal, path):
+def _in_place(call, torch_error, path):
     """Runs an in-place form, which must fail if PyTorch's does because of dtypes."""
     with ternion.no_grad():
-        if not refusal:
+        if not torch_error:
             return called(call)
         try:
             call()
         except Exception as error:
-            kind = fault_of(error, path, refusal)
+            kind = fault_of(error, path, torch_error)
             if kind and not (is_refusal(error) and CAST in str(error)):
                 raise Failed(kind, described(error)) from None
             return None
         except BaseException as error:
             raise Failed(PANIC, described(error)) from None
-    raise Failed(ACCEPTED, f"PyTorch refuses it: {refusal.splitlines()[0]}")
+    raise Failed(ACCEPTED, f"PyTorch refuses it: {torch_error.splitlines()[0]}")
 
 
 _FORMS = [

@@ -30,117 +30,117 @@ TOLERANCES = {torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5), torch
 STEPS = {"floor_divide", "remainder", "fmod", "__rmod__", "div", "round", "trunc", "floor", "ceil", "frac"}
 
 
-def compared(name, found, own, exact=None, arguments=None):
-    """Returns what is wrong with a result, a kind and a sentence, or None. `own` is PyTorch's
+def compared(name, actual, expected, exact=None, arguments=None):
+    """Returns what is wrong with a result, a kind and a sentence, or None. `expected` is PyTorch's
     result, `exact` the exact one if it is known."""
-    difference = of_structure(found, own, "result")
+    difference = of_structure(actual, expected, "result")
     if difference:
         return difference
     invariant = invariants.of(name)
     if invariant is None:
-        return _up_to_ties(name, found, own, exact, arguments)
-    found = _converted(found)
-    return _of_values(invariant(found), invariant(own), invariant(exact) if exact is not None else None, "invariant")
+        return _up_to_ties(name, actual, expected, exact, arguments)
+    actual = _converted(actual)
+    return _of_values(invariant(actual), invariant(expected), invariant(exact) if exact is not None else None, "invariant")
 
 
-def _up_to_ties(name, found, own, exact, arguments):
+def _up_to_ties(name, actual, theirs, exact, arguments):
     """Compares values, where indices of equal elements may be exchanged."""
-    difference = _of_values(found, own, exact, "result", name not in STEPS)
+    difference = _of_values(actual, theirs, exact, "result", name not in STEPS)
     if difference is None or name not in invariants.TIES or arguments is None:
         return difference
-    chosen = invariants.chosen(name, _converted(found), arguments)
-    expected = invariants.chosen(name, own, arguments)
+    chosen = invariants.chosen(name, _converted(actual), arguments)
+    expected = invariants.chosen(name, theirs, arguments)
     return difference if chosen is None or expected is None else _of_values(chosen, expected, None, "chosen elements")
 
 
-def _converted(found):
-    if isinstance(found, ternion.Tensor):
-        return torch_of(found)
-    return tuple(_converted(item) for item in found) if isinstance(found, (list, tuple)) else found
+def _converted(result):
+    if isinstance(result, ternion.Tensor):
+        return torch_of(result)
+    return tuple(_converted(item) for item in result) if isinstance(result, (list, tuple)) else result
 
 
-def of_structure(found, own, where="result"):
+def of_structure(actual, expected, where="result"):
     """Returns a difference in types of results, shapes or dtypes, or None."""
-    if isinstance(own, torch.Tensor):
-        return _of_form(found, own, where)
-    if isinstance(own, (list, tuple)) and not isinstance(own, torch.Size):
-        return _of_sequence(found, own, where)
-    if isinstance(own, torch.Size):
-        right = isinstance(found, tuple) and tuple(found) == tuple(own)
-        return None if right else (SHAPE, f"{where} is {found}, expected {tuple(own)}")
-    if isinstance(own, complex):
+    if isinstance(expected, torch.Tensor):
+        return _of_form(actual, expected, where)
+    if isinstance(expected, (list, tuple)) and not isinstance(expected, torch.Size):
+        return _of_sequence(actual, expected, where)
+    if isinstance(expected, torch.Size):
+        right = isinstance(actual, tuple) and tuple(actual) == tuple(expected)
+        return None if right else (SHAPE, f"{where} is {actual}, expected {tuple(expected)}")
+    if isinstance(expected, complex):
         raise LeftOut("complex numbers")
-    if type(found) is not type(own):
-        return DTYPE, f"{where} is {type(found).__name__}, expected {type(own).__name__}"
+    if type(actual) is not type(expected):
+        return DTYPE, f"{where} is {type(actual).__name__}, expected {type(expected).__name__}"
     return None
 
 
-def _of_sequence(found, own, where):
-    if not isinstance(found, (list, tuple)):
-        return SHAPE, f"{where} is {type(found).__name__}, expected {len(own)} results"
-    if len(found) != len(own):
-        return SHAPE, f"{where} has {len(found)} parts, expected {len(own)}"
-    fields = type(own).__match_args__ if type(own).__module__ == "torch.return_types" else ()
-    lacking = [field for field in fields if not hasattr(found, field)]
+def _of_sequence(actual, expected, where):
+    if not isinstance(actual, (list, tuple)):
+        return SHAPE, f"{where} is {type(actual).__name__}, expected {len(expected)} results"
+    if len(actual) != len(expected):
+        return SHAPE, f"{where} has {len(actual)} parts, expected {len(expected)}"
+    fields = type(expected).__match_args__ if type(expected).__module__ == "torch.return_types" else ()
+    lacking = [field for field in fields if not hasattr(actual, field)]
     if lacking:
         return SHAPE, f"{where} has no field {', '.join(lacking)}"
-    return next(filter(None, (of_structure(a, b, f"{where} {place}") for place, (a, b) in enumerate(zip(found, own)))), None)
+    return next(filter(None, (of_structure(a, b, f"{where} {index}") for index, (a, b) in enumerate(zip(actual, expected)))), None)
 
 
-def _of_form(found, own, where):
-    if own.is_complex() or own.layout != torch.strided:
+def _of_form(actual, expected, where):
+    if expected.is_complex() or expected.layout != torch.strided:
         raise LeftOut("complex or sparse results")
-    if not isinstance(found, ternion.Tensor):
-        return SHAPE, f"{where} is {type(found).__name__}, expected a tensor"
-    if tuple(found.shape) != tuple(own.shape):
-        return SHAPE, f"{where} has shape {list(found.shape)}, expected {list(own.shape)}"
-    if dtype_name(found.dtype) != dtype_name(own.dtype):
-        return DTYPE, f"{where} has dtype {dtype_name(found.dtype)}, expected {dtype_name(own.dtype)}"
+    if not isinstance(actual, ternion.Tensor):
+        return SHAPE, f"{where} is {type(actual).__name__}, expected a tensor"
+    if tuple(actual.shape) != tuple(expected.shape):
+        return SHAPE, f"{where} has shape {list(actual.shape)}, expected {list(expected.shape)}"
+    if dtype_name(actual.dtype) != dtype_name(expected.dtype):
+        return DTYPE, f"{where} has dtype {dtype_name(actual.dtype)}, expected {dtype_name(expected.dtype)}"
     return None
 
 
-def _of_values(found, own, exact, where, measured=True):
+def _of_values(actual, expected, exact, where, measured=True):
     """Returns a difference of numbers. The structure must be the same."""
-    if isinstance(own, (list, tuple)):
-        parts = zip(found, own, exact if exact is not None else [None] * len(own))
-        return next(filter(None, (_of_values(*part, f"{where} {place}", measured) for place, part in enumerate(parts))), None)
-    if not isinstance(own, torch.Tensor):
-        if isinstance(own, float):
-            return _of_values(torch.tensor(found, dtype=torch.float64), torch.tensor(own, dtype=torch.float64), None, where)
-        return None if found == own else (VALUE, f"{where} is {found}, expected {own}")
-    found = torch_of(found) if isinstance(found, ternion.Tensor) else found
-    return of_numbers(VALUE, found, own.detach(), exact.detach() if isinstance(exact, torch.Tensor) else None, where, measured)
+    if isinstance(expected, (list, tuple)):
+        parts = zip(actual, expected, exact if exact is not None else [None] * len(expected))
+        return next(filter(None, (_of_values(*part, f"{where} {index}", measured) for index, part in enumerate(parts))), None)
+    if not isinstance(expected, torch.Tensor):
+        if isinstance(expected, float):
+            return _of_values(torch.tensor(actual, dtype=torch.float64), torch.tensor(expected, dtype=torch.float64), None, where)
+        return None if actual == expected else (VALUE, f"{where} is {actual}, expected {expected}")
+    actual = torch_of(actual) if isinstance(actual, ternion.Tensor) else actual
+    return of_numbers(VALUE, actual, expected.detach(), exact.detach() if isinstance(exact, torch.Tensor) else None, where, measured)
 
 
-def of_numbers(kind, found, own, exact, where, measured=True):
+def of_numbers(kind, actual, theirs, exact, where, measured=True):
     """Returns a difference of this kind between PyTorch tensors, described by its first element, or
     None."""
-    wrong = ~near(found, own, exact, measured)
+    wrong = ~near(actual, theirs, exact, measured)
     if not wrong.any():
         return None
     first = tuple(int(index) for index in torch.nonzero(wrong)[0]) if wrong.ndim else ()
-    expected = own[first].item() if exact is None or exact.shape != own.shape else exact[first].item()
-    return kind, f"{where}{list(first)}: {found[first].item()!r}, expected {expected!r} ({int(wrong.sum())} of {wrong.numel()})"
+    expected = theirs[first].item() if exact is None or exact.shape != theirs.shape else exact[first].item()
+    return kind, f"{where}{list(first)}: {actual[first].item()!r}, expected {expected!r} ({int(wrong.sum())} of {wrong.numel()})"
 
 
-def near(found, own, exact=None, measured=True):
+def near(actual, expected, exact=None, measured=True):
     """Returns which elements are correct. With `measured`, the error of PyTorch's result extends
     the tolerance."""
-    if not own.is_floating_point():
-        return found == own
-    relative, absolute = TOLERANCES[own.dtype]
-    roundings = 10 * torch.finfo(torch.float64 if own.dtype == torch.float64 else torch.float32).eps
-    found, own = found.double(), own.double()
-    absolute = min(absolute, roundings + relative * _largest(own if exact is None else exact.double()))
-    right = torch.isclose(found, own, rtol=relative, atol=absolute, equal_nan=True)
-    if exact is None or exact.shape != own.shape or not exact.is_floating_point():
+    if not expected.is_floating_point():
+        return actual == expected
+    relative, absolute = TOLERANCES[expected.dtype]
+    roundings = 10 * torch.finfo(torch.float64 if expected.dtype == torch.float64 else torch.float32).eps
+    actual, expected = actual.double(), expected.double()
+    absolute = min(absolute, roundings + relative * _largest(expected if exact is None else exact.double()))
+    right = torch.isclose(actual, expected, rtol=relative, atol=absolute, equal_nan=True)
+    if exact is None or exact.shape != expected.shape or not exact.is_floating_point():
         return right
     exact = exact.double()
-    error = (own - exact).abs()
+    error = (expected - exact).abs()
     error = error[error.isfinite()]
     bound = 4 * error.max() if measured and error.numel() else 0.0
-    as_near = (found - exact).abs() <= absolute + relative * exact.abs() + bound
-    return right | as_near | torch.isclose(found, exact, rtol=relative, atol=0, equal_nan=True)
+    as_near = (actual - exact).abs() <= absolute + relative * exact.abs() + bound
+    return right | as_near | torch.isclose(actual, exact, rtol=relative, atol=0, equal_nan=True)
 
 
 def _largest(numbers):

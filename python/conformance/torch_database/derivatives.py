@@ -29,37 +29,37 @@ KINK = 1e-2
 # At this number of elements, those that differ most, PyTorch's gradient must be wrong. At the
 # others, differences may have too few digits to decide.
 MOST = 8
-# At this number of elements, `found` must be the derivative.
+# At this number of elements, `actual` must be the derivative.
 LOOKED_AT = 512
 
 
-def decides(weighted_sum, leaf, wrong, found, theirs, is_symmetric=False):
+def decides(weighted_sum, leaf, wrong, actual, theirs, is_symmetric=False):
     """Returns True if, at the elements in `wrong`, the differences of `weighted_sum`, a function of
-    `leaf`, agree with `found`, and do not agree with PyTorch's gradient `theirs` where both differ
+    `leaf`, agree with `actual`, and do not agree with PyTorch's gradient `theirs` where both differ
     most."""
-    if theirs is None or not theirs.isfinite().all() or not found.isfinite().all():
+    if theirs is None or not theirs.isfinite().all() or not actual.isfinite().all():
         return False
-    return any(_decides(weighted_sum, leaf, wrong, found, theirs, is_symmetric, tolerances) for tolerances in TOLERANCES[found.dtype])
+    return any(_decides(weighted_sum, leaf, wrong, actual, theirs, is_symmetric, tolerances) for tolerances in TOLERANCES[actual.dtype])
 
 
-def _decides(weighted_sum, leaf, wrong, found, theirs, is_symmetric, tolerances):
+def _decides(weighted_sum, leaf, wrong, actual, theirs, is_symmetric, tolerances):
     of_element, of_largest = tolerances
-    largest = found.double().abs().max().item()
-    indices = [tuple(int(index) for index in place) for place in torch.nonzero(wrong)] if wrong.ndim else [()]
-    indices.sort(key=lambda index: -abs(found[index].item() - theirs[index].item()))
+    largest = actual.double().abs().max().item()
+    indices = [tuple(int(index) for index in row) for row in torch.nonzero(wrong)] if wrong.ndim else [()]
+    indices.sort(key=lambda index: -abs(actual[index].item() - theirs[index].item()))
     for number, index in enumerate(indices[:LOOKED_AT]):
         together = {index, (*index[:-2], index[-1], index[-2])} if is_symmetric else {index}
         difference = _difference(weighted_sum, leaf, together, KINK * largest)
         if difference is None:
             return False
         tolerance = of_element * abs(difference) + of_largest * largest
-        own, other = (sum(gradient[each].item() for each in together) for gradient in (found, theirs))
-        if abs(own - difference) > tolerance or (number < MOST and abs(other - difference) <= 2 * tolerance):
+        ours, other = (sum(gradient[each].item() for each in together) for gradient in (actual, theirs))
+        if abs(ours - difference) > tolerance or (number < MOST and abs(other - difference) <= 2 * tolerance):
             return False
     return True
 
 
-def _difference(weighted_sum, leaf, together, apart):
+def _difference(weighted_sum, leaf, together, separately):
     """Returns the central difference with respect to these elements, changed together, or None if
     the differences to both sides disagree by more than `apart`."""
     before = {index: leaf.detach()[index].item() for index in together}
@@ -75,6 +75,6 @@ def _difference(weighted_sum, leaf, together, apart):
                 leaf.detach()[index] = value
 
     low, middle, high = at(-step), at(0.0), at(step)
-    if abs((high - middle) - (middle - low)) > step * apart:
+    if abs((high - middle) - (middle - low)) > step * separately:
         return None
     return (high - low) / (2 * step)

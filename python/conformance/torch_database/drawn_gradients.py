@@ -56,10 +56,10 @@ def difference(weighted_sum, sample, gradients):
     high, low = (weighted_sum(directions.moved(sample, sign * step)) for sign in (1, -1))
     products = [(gradient.double() * directions.of(index).double()).flatten() for index, gradient in enumerate(gradients)]
     products = torch.cat(products)
-    found, expected = products.sum().item(), (high - low) / (2 * step)
-    if abs(found - expected) <= tolerance * (products.abs().sum().item() + 1):
+    actual, expected = products.sum().item(), (high - low) / (2 * step)
+    if abs(actual - expected) <= tolerance * (products.abs().sum().item() + 1):
         return None
-    return GRADIENT, f"the derivative along a direction is {found:.6g} by the gradients, expected {expected:.6g} by differences with the same seed"
+    return GRADIENT, f"the derivative along a direction is {actual:.6g} by the gradients, expected {expected:.6g} by differences with the same seed"
 
 
 def converted(gradient, leaf, index):
@@ -67,7 +67,7 @@ def converted(gradient, leaf, index):
     numbers."""
     if gradient is None:
         return torch.zeros_like(leaf), None
-    found = torch_of(gradient)
-    if found.shape != leaf.shape or found.dtype != leaf.dtype:
-        return found, (GRADIENT, f"gradient {index} is {found.dtype}{list(found.shape)}, expected {leaf.dtype}{list(leaf.shape)}")
-    return found, None if found.isfinite().all() else (GRADIENT, f"gradient {index} has numbers that are not finite")
+    result = torch_of(gradient)
+    if result.shape != leaf.shape or result.dtype != leaf.dtype:
+        return result, (GRADIENT, f"gradient {index} is {result.dtype}{list(result.shape)}, expected {leaf.dtype}{list(leaf.shape)}")
+    return result, None if result.isfinite().all() else (GRADIENT, f"gradient {index} has numbers that are not finite")

@@ -59,34 +59,34 @@ def _stacked(leaves):
     return stacked.reshape(len(leaves), -1).double()
 
 
-def difference(found, own, dtypes, is_independent):
+def difference(actual, expected, dtypes, is_independent):
     """Returns a kind and a sentence if the draws, one per row, have another distribution than
     PyTorch's, or None."""
-    if own.shape[1] == 0:
+    if expected.shape[1] == 0:
         return None
     rounding = [max(ROUNDING.get(dtype, (0.0, 0.0))[part] for dtype in dtypes) for part in (0, 1)]
-    found, own = (torch.nan_to_num(numbers, nan=NOT_A_NUMBER) for numbers in (found, own))
+    actual, expected = (torch.nan_to_num(numbers, nan=NOT_A_NUMBER) for numbers in (actual, expected))
     return (
-        _of_each("element", found.mT, own.mT, rounding)
-        or _of_means(found, own, rounding)
-        or (_of_each("all elements", found.reshape(1, -1), own.reshape(1, -1), rounding) if is_independent else None)
-        or _of_each("the mean of a draw", found.mean(1)[None], own.mean(1)[None], rounding)
+        _of_each("element", actual.mT, expected.mT, rounding)
+        or _of_means(actual, expected, rounding)
+        or (_of_each("all elements", actual.reshape(1, -1), expected.reshape(1, -1), rounding) if is_independent else None)
+        or _of_each("the mean of a draw", actual.mean(1)[None], expected.mean(1)[None], rounding)
     )
 
 
-def _of_each(what, found, own, rounding):
+def _of_each(label, actual, theirs, rounding):
     """Compares the distributions in the rows of two matrices."""
-    found, own = found.contiguous().sort(dim=1).values, own.contiguous().sort(dim=1).values
-    apart = torch.maximum(_above(found, own, rounding), _above(own, found, rounding))
-    bound = KOLMOGOROV * (1 / found.shape[1] + 1 / own.shape[1]) ** 0.5
-    worst = int(apart.argmax())
-    if apart[worst] <= bound:
+    actual, theirs = actual.contiguous().sort(dim=1).values, theirs.contiguous().sort(dim=1).values
+    distances = torch.maximum(_above(actual, theirs, rounding), _above(theirs, actual, rounding))
+    bound = KOLMOGOROV * (1 / actual.shape[1] + 1 / theirs.shape[1]) ** 0.5
+    worst = int(distances.argmax())
+    if distances[worst] <= bound:
         return None
-    median, expected = (f"{numbers[worst].median().item():.4g}" for numbers in (found, own))
-    spread, wanted = (f"{(numbers[worst].quantile(0.75) - numbers[worst].quantile(0.25)).item():.4g}" for numbers in (found, own))
-    numbered = f"{what} {worst}" if what == "element" else what
-    words = f"median {median}, expected {expected}, interquartile range {spread}, expected {wanted}"
-    return VALUE, f"{numbered}: distribution functions are {apart[worst]:.3f} apart, expected at most {bound:.3f}; {words}"
+    median, expected = (f"{numbers[worst].median().item():.4g}" for numbers in (actual, theirs))
+    spread, expected_spread = (f"{(numbers[worst].quantile(0.75) - numbers[worst].quantile(0.25)).item():.4g}" for numbers in (actual, theirs))
+    numbered = f"{label} {worst}" if label == "element" else label
+    words = f"median {median}, expected {expected}, interquartile range {spread}, expected {expected_spread}"
+    return VALUE, f"{numbered}: distribution functions are {distances[worst]:.3f} apart, expected at most {bound:.3f}; {words}"
 
 
 def _above(first, second, rounding):
@@ -98,12 +98,12 @@ def _above(first, second, rounding):
     return (up_to - others).max(dim=1).values
 
 
-def _of_means(found, own, rounding):
+def _of_means(actual, theirs, rounding):
     """Compares the means of each element."""
-    finite = (found.abs() < 1e30).all(dim=0) & (own.abs() < 1e30).all(dim=0)
-    means, expected = found.mean(0), own.mean(0)
-    errors = (found.var(0) / len(found) + own.var(0) / len(own)).sqrt()
-    bound = DEVIATIONS * errors + rounding[1] + rounding[0] * torch.maximum(found.abs().amax(0), own.abs().amax(0))
+    finite = (actual.abs() < 1e30).all(dim=0) & (theirs.abs() < 1e30).all(dim=0)
+    means, expected = actual.mean(0), theirs.mean(0)
+    errors = (actual.var(0) / len(actual) + theirs.var(0) / len(theirs)).sqrt()
+    bound = DEVIATIONS * errors + rounding[1] + rounding[0] * torch.maximum(actual.abs().amax(0), theirs.abs().amax(0))
     wrong = finite & ((means - expected).abs() > bound)
     if not wrong.any():
         return None

@@ -23,8 +23,8 @@ def _gradients(outputs, leaves, cotangents):
     pairs = [(output, cotangents[index].to(output.dtype)) for index, output in enumerate(outputs) if index in cotangents and output.requires_grad]
     if not pairs:
         return None
-    found = torch.autograd.grad([output for output, _ in pairs], leaves, [weights for _, weights in pairs], allow_unused=True)
-    return [torch.zeros_like(leaf) if gradient is None else gradient for leaf, gradient in zip(leaves, found)]
+    result = torch.autograd.grad([output for output, _ in pairs], leaves, [weights for _, weights in pairs], allow_unused=True)
+    return [torch.zeros_like(leaf) if gradient is None else gradient for leaf, gradient in zip(leaves, result)]
 
 
 def _invariant(subject, outputs):
@@ -49,10 +49,10 @@ def known_of(subject, reference):
     outputs = _invariant(subject, reference.own)
     cotangents = _cotangents(outputs)
     try:
-        own = _gradients(outputs, reference.arguments.leaves, cotangents)
+        expected = _gradients(outputs, reference.arguments.leaves, cotangents)
     except RuntimeError:  # PyTorch has no gradient here.
         return None
-    return None if own is None else Known(own, _exact(subject, reference, cotangents), cotangents)
+    return None if expected is None else Known(expected, _exact(subject, reference, cotangents), cotangents)
 
 
 def _exact(subject, reference, cotangents):
@@ -76,17 +76,17 @@ def compare(subject, result, arguments, reference):
     if known is None:
         return
     outputs = called(_invariant, subject, result)
-    found = _of_outputs(outputs, arguments.leaves, known.cotangents, subject.device)
-    noted = None
-    for index, (gradient, expected) in enumerate(zip(found, known.own)):
+    actual = _of_outputs(outputs, arguments.leaves, known.cotangents, subject.device)
+    noted_difference = None
+    for index, (gradient, expected) in enumerate(zip(actual, known.own)):
         wide = known.exact[index] if known.exact else None
         difference = _difference(gradient, expected, wide, index, subject.entry.name not in STEPS)
         if difference and _is_theirs_wrong(subject, reference, index, gradient, difference):
-            noted, difference = noted or difference, None
+            noted_difference, difference = noted_difference or difference, None
         if difference:
             raise Failed(*difference)
-    if noted:
-        raise Failed(derivatives.KIND, noted[1].replace(", expected ", ", PyTorch's is ", 1))
+    if noted_difference:
+        raise Failed(derivatives.KIND, noted_difference[1].replace(", expected ", ", PyTorch's is ", 1))
 
 
 def _of_outputs(outputs, leaves, cotangents, device):
@@ -104,9 +104,9 @@ def _is_theirs_wrong(subject, reference, index, gradient, difference):
     known = reference.gradients(subject)
     if difference[0] != GRADIENT or not known.exact:
         return False
-    own, exact = known.own[index], known.exact[index]
-    found = torch.zeros_like(own) if gradient is None else torch_of(gradient)
-    if found.shape != own.shape:
+    expected, exact = known.own[index], known.exact[index]
+    actual = torch.zeros_like(expected) if gradient is None else torch_of(gradient)
+    if actual.shape != expected.shape:
         return False
     wide = reference.wide
 
@@ -116,18 +116,18 @@ def _is_theirs_wrong(subject, reference, index, gradient, difference):
         return sum((outputs[number].double() * weights.double()).sum().item() for number, weights in known.cotangents.items())
 
     is_symmetric = getattr(subject.entry.gradcheck_wrapper, "__name__", "") == "gradcheck_wrapper_hermitian_input"
-    return derivatives.decides(weighted_sum, wide.leaves[index], ~near(found, own, exact), found, exact, is_symmetric)
+    return derivatives.decides(weighted_sum, wide.leaves[index], ~near(actual, expected, exact), actual, exact, is_symmetric)
 
 
-def _difference(found, own, exact, index, measured):
-    if found is None:
-        return (GRADIENT, f"input {index} has no gradient") if (own != 0).any() else None
-    found = torch_of(found)
-    if found.shape != own.shape:
-        return GRADIENT, f"gradient {index} has shape {list(found.shape)}, expected {list(own.shape)}"
-    if found.dtype != own.dtype:
-        return DTYPE, f"gradient {index} has dtype {found.dtype}, expected {own.dtype}"
-    return of_numbers(GRADIENT, found, own, exact, f"gradient {index}", measured)
+def _difference(actual, expected, exact, index, measured):
+    if actual is None:
+        return (GRADIENT, f"input {index} has no gradient") if (expected != 0).any() else None
+    actual = torch_of(actual)
+    if actual.shape != expected.shape:
+        return GRADIENT, f"gradient {index} has shape {list(actual.shape)}, expected {list(expected.shape)}"
+    if actual.dtype != expected.dtype:
+        return DTYPE, f"gradient {index} has dtype {actual.dtype}, expected {expected.dtype}"
+    return of_numbers(GRADIENT, actual, expected, exact, f"gradient {index}", measured)
 
 
 def compare_drawn(subject, sample, reference, strided):
@@ -150,15 +150,15 @@ def compare_drawn(subject, sample, reference, strided):
     is_flat = not any(gradient.any() for gradient in known.own)
     if is_flat and not any(outputs[index].requires_grad for index in known.cotangents):
         return  # The random numbers are not a function of the inputs: bernoulli, normal.
-    found = []
+    result = []
     for index, gradient in enumerate(_of_outputs(outputs, arguments.leaves, known.cotangents, subject.device)):
         tensor, difference = drawn_gradients.converted(gradient, reference.arguments.leaves[index], index)
-        found.append(tensor)
+        result.append(tensor)
         if difference:
             raise Failed(*difference)
     if is_flat:
-        difference = (GRADIENT, "a gradient, expected none: it is 0") if any(gradient.any() for gradient in found) else None
+        difference = (GRADIENT, "a gradient, expected none: it is 0") if any(gradient.any() for gradient in result) else None
     else:
-        difference = drawn_gradients.difference(weighted_sum, sample, found)
+        difference = drawn_gradients.difference(weighted_sum, sample, result)
     if difference:
         raise Failed(*difference)

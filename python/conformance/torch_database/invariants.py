@@ -81,6 +81,6 @@ def chosen(name, result, arguments):
 
 
 def _axis(name, arguments):
-    place = 2 if name in ("topk", "kthvalue") else 1
-    given = arguments.args[place] if len(arguments.args) > place and type(arguments.args[place]) is int else -1
-    return arguments.kwargs.get("dim", given)
+    position = 2 if name in ("topk", "kthvalue") else 1
+    axis = arguments.args[position] if len(arguments.args) > position and type(arguments.args[position]) is int else -1
+    return arguments.kwargs.get("dim", axis)

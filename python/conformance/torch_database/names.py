@@ -72,12 +72,12 @@ def name_of(entry):
 
 def resolved(path):
     """Returns the object at a path from the package, or None if there is none."""
-    place = ternion
+    found = ternion
     for part in path.split("."):
-        place = getattr(place, part, None)
-        if place is None:
+        found = getattr(found, part, None)
+        if found is None:
             return None
-    return place
+    return found
 
 
 def function_of(entry):

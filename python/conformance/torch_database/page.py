@@ -52,7 +52,7 @@ def written(page, devices, present, absent, purpose):
     parts = [
         _totals(devices, present, absent, purpose),
         ["## Wrong results", "", *_wrong_table(devices)],
-        ["## Where PyTorch's gradient is not the derivative", "", *_noted_table(devices)],
+        ["## Where PyTorch's gradient is not the derivative", "", *_derivative_table(devices)],
         ["## Entries", "", *_entry_table(devices[0])],
         ["## What is refused", "", *_refused_table(devices), "", REFUSED_CALLS, "", *_call_table()],
         ["## Entries without a sample", "", WITHOUT, "", *_without_table(devices)],
@@ -135,12 +135,12 @@ def unexplained_wrong(devices):
     return [f"{name} ({device}): {group['cases']}: {group['detail']}" for device, name, group in wrong if None in _reasons(device, name, group)]
 
 
-def _noted_table(devices):
+def _derivative_table(devices):
     rows = ["| entry | device | samples | example |", "|---|---|---|---|"]
     for device in devices:
         for name, entry in device["entries"].items():
-            if noted := entry.get("noted"):
-                rows.append(_row(f"`{name}`", device["device"], noted["cases"], f"`{_cell(noted['example'])}`: {_cell(noted['detail'])}"))
+            if recorded := entry.get("noted"):
+                rows.append(_row(f"`{name}`", device["device"], recorded["cases"], f"`{_cell(recorded['example'])}`: {_cell(recorded['detail'])}"))
     return rows if len(rows) > 2 else ["None."]
 
 

@@ -52,8 +52,8 @@ def run_error(subject, case):
                 torch_of(item)
     except (LeftOut, KeyboardInterrupt, SystemExit):
         raise
-    except Refused as refused:  # The result of the call is unknown.
-        return [Failure("error", REFUSED, str(refused))]
+    except Refused as unsupported:  # The result of the call is unknown.
+        return [Failure("error", REFUSED, str(unsupported))]
     except Exception as error:
         kind = fault_of(error, subject.path, theirs)
         return [Failure("error", kind, described(error))] if kind else []
@@ -64,11 +64,11 @@ def run_error(subject, case):
 
 def _refusal_of_pytorch(subject, sample):
     """Returns PyTorch's error message."""
-    own = own_arguments(sample)
+    expected = own_arguments(sample)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            subject.entry.op(*own.args, **own.kwargs)
+            subject.entry.op(*expected.args, **expected.kwargs)
     except Exception as error:
         return str(error) or type(error).__name__
     raise LeftOut("PyTorch only warns")

@@ -65,7 +65,7 @@ def in_reduced(cases):
     by_dtype = defaultdict(list)
     for case in cases:
         by_dtype[case.split()[0]].append(case)
-    return {listed[place] for short, listed in by_dtype.items() for place in chosen(len(listed), CHOSEN[short])}
+    return {listed[index] for short, listed in by_dtype.items() for index in chosen(len(listed), CHOSEN[short])}
 
 
 def _groups(counted):
@@ -78,7 +78,7 @@ def _groups(counted):
             # Numbers and shapes depend on the sample; the words identify the error.
             words = re.sub(r"\[[^]]*\]|[-\d.]+", "", detail) if kind == REFUSED else ""
             groups[kind, form, words, outcome.case.split()[0] if kind in WRONG else ""].append(outcome)
-    found = [
+    result = [
         {
             "kind": kind,
             "form": form,
@@ -88,7 +88,7 @@ def _groups(counted):
         }
         for (kind, form, *_), listed in groups.items()
     ]
-    return sorted(found, key=lambda group: -len(unpacked(group["cases"])))
+    return sorted(result, key=lambda group: -len(unpacked(group["cases"])))
 
 
 def packed(cases):
@@ -139,15 +139,15 @@ def kinds(entry):
     return counts
 
 
-def written(device, torch_version, entries, whole):
+def written(device, torch_version, entries, database_size):
     """Returns the text of a file: one line per entry, so that diffs show which entries changed.
     `whole` is the number of entries in the database."""
     lines = [f"    {json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()]
-    head = f'"device": {json.dumps(device)},\n  "torch": {json.dumps(torch_version)},\n  "database": {whole},'
+    head = f'"device": {json.dumps(device)},\n  "torch": {json.dumps(torch_version)},\n  "database": {database_size},'
     return f'{{\n  {head}\n  "entries": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
 
 
 def read(folder):
     """Returns the results of all devices, the CPU first."""
-    found = [json.loads(path.read_text()) for path in sorted(folder.glob(FILES.format("*")))]
-    return sorted(found, key=lambda results: results["device"] != "cpu")
+    result = [json.loads(path.read_text()) for path in sorted(folder.glob(FILES.format("*")))]
+    return sorted(result, key=lambda results: results["device"] != "cpu")

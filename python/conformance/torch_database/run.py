@@ -91,10 +91,10 @@ def vanished(present, known):
 
 def of_device(device):
     """Returns the results of a device in docs, or exits with an error if there are none."""
-    found = [known for known in results.read(DOCS) if known["device"] == device]
-    if not found:
+    result = [known for known in results.read(DOCS) if known["device"] == device]
+    if not result:
         raise SystemExit(f"docs has no results of {device}: --all writes them")
-    return found[0]
+    return result[0]
 
 
 def _described(outcome):
@@ -156,8 +156,8 @@ def main():
     if arguments.check:
         return _check(outcomes, arguments.device, present)
     if arguments.all and not arguments.only:
-        found = results.of_outcomes(outcomes, present)
-        (DOCS / results.FILES.format(arguments.device)).write_text(results.written(arguments.device, torch.__version__.partition("+")[0], found, len(entries)))
+        result = results.of_outcomes(outcomes, present)
+        (DOCS / results.FILES.format(arguments.device)).write_text(results.written(arguments.device, torch.__version__.partition("+")[0], result, len(entries)))
         write_page(entries)
     return 0
 

@@ -32,10 +32,10 @@ def samples_of(entry, short, count=None):
     _seed()
     with_gradients = entry.supports_autograd and dtype in entry.supported_backward_dtypes("cpu")
     try:
-        found = list(entry.sample_inputs("cpu", dtype, requires_grad=with_gradients))
+        result = list(entry.sample_inputs("cpu", dtype, requires_grad=with_gradients))
     except Exception as error:  # Some samples need something that this machine lacks.
         raise NoSamples(f"{type(error).__name__}: {error}") from None
-    return {number: found[number] for number in chosen(len(found), count)}
+    return {number: result[number] for number in chosen(len(result), count)}
 
 
 def errors_of(entry, count=None):
@@ -43,8 +43,8 @@ def errors_of(entry, count=None):
     if entry.error_inputs_func is None:
         return {}
     _seed()
-    found = list(entry.error_inputs("cpu"))
-    return {number: found[number] for number in chosen(len(found), count)}
+    result = list(entry.error_inputs("cpu"))
+    return {number: result[number] for number in chosen(len(result), count)}
 
 
 def chosen(total, count):

@@ -26,11 +26,11 @@ def _cases(entry, reduced):
     choice = samples.CHOSEN if reduced else {}
     for short in samples.DTYPES:
         try:
-            found = samples.samples_of(entry, short, choice.get(short))
+            result = samples.samples_of(entry, short, choice.get(short))
         except samples.NoSamples as error:
             yield short, None, str(error), None
             continue
-        for number, sample in found.items():
+        for number, sample in result.items():
             yield f"{short} {number}", checks.run_sample, sample, sample
     for number, case in samples.errors_of(entry, choice.get("error")).items():
         yield f"error {number}", refusal_checks.run_error, case, case.sample_input
@@ -58,8 +58,8 @@ def run_entry(out, subject, reduced, after):
             _say(out, left_out=str(reason).splitlines()[0])
             continue
         failures = [[f.form, f.kind, " ".join(f.detail.split())[:300]] for f in failures]
-        noted = [detail for _, kind, detail in failures if kind == KIND]
-        _say(out, failures=[failure for failure in failures if failure[1] != KIND], note=noted[0] if noted else "")
+        details = [detail for _, kind, detail in failures if kind == KIND]
+        _say(out, failures=[failure for failure in failures if failure[1] != KIND], note=details[0] if details else "")
 
 
 def main():

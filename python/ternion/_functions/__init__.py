@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._refusals import name_all, named
+from .._error_messages import name_all, named
 from .._ternion import Tensor
 from . import arithmetic, arrays, creation, indexing, kinds, linalg, matrices, reductions, shapes, special, windows
 
@@ -73,51 +73,51 @@ ALIASES = {
 }  # fmt: skip
 
 
-def _written(name: str, input: Tensor, result: Tensor) -> Tensor:
+def _write_in_place(name: str, input: Tensor, result: Tensor) -> Tensor:
     """Writes a result that has no other reference to `input`. `input`'s dtype must be able to
     represent the result.
     """
     if not kinds.can_cast(result.dtype, input.dtype):
-        raise RuntimeError(f"{name}: result type {kinds._name(result.dtype)} can't be cast to the desired output type {kinds._name(input.dtype)}")
+        raise RuntimeError(f"{name}: result type {kinds._dtype_name(result.dtype)} can't be cast to the desired output type {kinds._dtype_name(input.dtype)}")
     return input._take_over(result)
 
 
-def _changing(name: str, function: Any) -> Any:
-    def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return _written(f"{name}_", input, function(input, *args, **kwargs))
+def _in_place_function(name: str, function: Any) -> Any:
+    def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return _write_in_place(f"{name}_", input, function(input, *args, **kwargs))
 
-    changed.__name__ = changed.__qualname__ = f"{name}_"
-    changed.__doc__ = f"`{name}`, in place: the tensor itself is changed and returned."
-    return named(changed)
+    in_place.__name__ = in_place.__qualname__ = f"{name}_"
+    in_place.__doc__ = f"`{name}`, in place: the tensor itself is changed and returned."
+    return named(in_place)
 
 
-def _reforming(name: str, function: Any) -> Any:
-    def reformed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def _in_place_view(name: str, function: Any) -> Any:
+    def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return input._take_form(function(input, *args, **kwargs))
 
-    reformed.__name__ = reformed.__qualname__ = f"{name}_"
-    reformed.__doc__ = f"`{name}`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."
-    return named(reformed)
+    in_place.__name__ = in_place.__qualname__ = f"{name}_"
+    in_place.__doc__ = f"`{name}`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."
+    return named(in_place)
 
 
-def _combining(sign: str, name: str, operator: Any) -> Any:
+def _in_place_operator(sign: str, name: str, operator: Any) -> Any:
     """Implements `&=` and similar operators."""
 
-    def combined(self: Tensor, other: Any) -> Tensor:
+    def in_place(self: Tensor, other: Any) -> Tensor:
         result = operator(self, other)
         # For unsupported operands, Python must get `NotImplemented` so that it tries the reflected
         # operator.
-        return result if result is NotImplemented else _written(sign, self, result)
+        return result if result is NotImplemented else _write_in_place(sign, self, result)
 
-    combined.__name__ = combined.__qualname__ = f"__i{name}__"
-    return combined
+    in_place.__name__ = in_place.__qualname__ = f"__i{name}__"
+    return in_place
 
 
-def _found(name: str) -> Any:
+def _find_function(name: str) -> Any:
     for module in MODULES:
-        found = vars(module).get(name)
-        if getattr(found, "__module__", None) == module.__name__:
-            return found
+        function = vars(module).get(name)
+        if getattr(function, "__module__", None) == module.__name__:
+            return function
     raise AttributeError(name)
 
 
@@ -126,20 +126,20 @@ def _attach() -> None:
     for module in MODULES:
         name_all(vars(module))
     for name in METHODS:
-        setattr(Tensor, name, _found(name))
-    for name, told in PROPERTIES.items():
-        setattr(Tensor, name, property(told))
+        setattr(Tensor, name, _find_function(name))
+    for name, getter in PROPERTIES.items():
+        setattr(Tensor, name, property(getter))
     for name in IN_PLACE:
-        setattr(Tensor, f"{name}_", _changing(name, getattr(Tensor, name)))
+        setattr(Tensor, f"{name}_", _in_place_function(name, getattr(Tensor, name)))
     for name in VIEWS_IN_PLACE:
-        setattr(Tensor, f"{name}_", _reforming(name, getattr(Tensor, name)))
+        setattr(Tensor, f"{name}_", _in_place_view(name, getattr(Tensor, name)))
     for name, shift in (("lshift", arithmetic.shifted_left), ("rshift", arithmetic.shifted_right)):
         setattr(Tensor, f"__{name}__", shift)
         setattr(Tensor, f"__r{name}__", arithmetic.reflected(shift))
     for name, sign in IN_PLACE_SIGNS.items():
-        setattr(Tensor, f"__i{name}__", _combining(sign, name, getattr(Tensor, f"__{name}__")))
+        setattr(Tensor, f"__i{name}__", _in_place_operator(sign, name, getattr(Tensor, f"__{name}__")))
     # The methods that Python's built-in functions of these names call.
-    for name, function in (("divmod", arithmetic._divided), ("rdivmod", arithmetic._dividing), ("round", arithmetic._rounded)):
+    for name, function in (("divmod", arithmetic._divmod), ("rdivmod", arithmetic._rdivmod), ("round", arithmetic._round_to_digits)):
         setattr(Tensor, f"__{name}__", function)
     setattr(Tensor, "__array_function__", arrays.array_function)
     for name, known in ALIASES.items():

@@ -19,14 +19,14 @@ def _float(input: Tensor) -> Tensor:
     return input if input.is_floating_point() else input.to(_ternion.get_default_dtype())
 
 
-def _together(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+def _promoted(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """Casts both to the floating-point dtype to which they are promoted."""
     dtype = input.dtype if input.dtype == other.dtype else result_type(input, other)
     dtype = dtype if dtype.is_floating_point else _ternion.get_default_dtype()
     return input.to(dtype), other.to(dtype)
 
 
-def _beside(function: str, input: Any, other: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
+def _as_tensors(function: str, input: Any, other: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
     """Returns both as tensors. One of them may be a number, which becomes a tensor of `dtype`."""
     tensors = [value for value in (input, other) if isinstance(value, Tensor)]
     for value in (input, other):
@@ -100,7 +100,7 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     Raises:
         ValueError: If the shapes do not broadcast.
     """
-    input, other = _together(input, other)
+    input, other = _promoted(input, other)
     return input._logaddexp(other)
 
 
@@ -261,7 +261,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
         ValueError: If the shapes do not broadcast.
         TypeError: If both arguments are numbers.
     """
-    input, exponent = _beside("float_power", input, exponent, _ternion.float64)
+    input, exponent = _as_tensors("float_power", input, exponent, _ternion.float64)
     return input._float_power(exponent)
 
 
@@ -300,7 +300,7 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     Raises:
         ValueError: If the shapes do not broadcast.
     """
-    input, other = _together(input, other)
+    input, other = _promoted(input, other)
     return input._logaddexp2(other)
 
 
@@ -373,13 +373,13 @@ def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
     return input.to(dtype), other.to(dtype)
 
 
-def _divided(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+def _divmod(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
     return input // other, input % other
 
 
-def _dividing(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+def _rdivmod(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
     return other // input, other % input
 
 
-def _rounded(input: Tensor, ndigits: int | None = None) -> Tensor:
+def _round_to_digits(input: Tensor, ndigits: int | None = None) -> Tensor:
     return round(input, decimals=ndigits or 0)

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Tensor, _number
 from .kinds import _check_layout, finfo, iinfo
-from .shapes import _one_way
+from .shapes import _positional_or_keyword
 
 
 def _size(size: tuple[Any, ...]) -> Any:
@@ -35,7 +35,7 @@ def new_zeros(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, d
         TypeError: If a size is not an integer.
     """
     _check_layout("new_zeros", layout)
-    return _ternion.zeros(_size(_one_way("new_zeros", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return _ternion.zeros(_size(_positional_or_keyword("new_zeros", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_ones(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
@@ -48,7 +48,7 @@ def new_ones(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, de
         TypeError: If a size is not an integer.
     """
     _check_layout("new_ones", layout)
-    return _ternion.ones(_size(_one_way("new_ones", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return _ternion.ones(_size(_positional_or_keyword("new_ones", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_empty(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
@@ -62,7 +62,7 @@ def new_empty(input: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, d
         TypeError: If a size is not an integer.
     """
     _check_layout("new_empty", layout)
-    return _ternion.empty(_size(_one_way("new_empty", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return _ternion.empty(_size(_positional_or_keyword("new_empty", sizes, "size", size)), dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
 
 
 def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
@@ -101,8 +101,8 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     """
     if copy:
         return _ternion.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
-    found = _ternion.as_tensor(obj, dtype=dtype, device=device)
-    return found.requires_grad_() if requires_grad else found
+    result = _ternion.as_tensor(obj, dtype=dtype, device=device)
+    return result.requires_grad_() if requires_grad else result
 
 
 def logspace(
@@ -123,8 +123,8 @@ def logspace(
     if operator.index(steps) < 0:
         raise ValueError(f"logspace: a count of {steps}, expected 0 or more")
     _check_layout("logspace", layout)
-    made = _ternion._logspace((start, end, base), steps, dtype or _ternion.get_default_dtype(), device)
-    return made.requires_grad_() if requires_grad else made
+    result = _ternion._logspace((start, end, base), steps, dtype or _ternion.get_default_dtype(), device)
+    return result.requires_grad_() if requires_grad else result
 
 
 def fill(input: Tensor, value: Any) -> Tensor:
@@ -154,9 +154,9 @@ def randint_like(
     _check_layout("randint_like", layout)
     low, high = (0, low) if high is None else (low, high)
     dtype = dtype or input.dtype
-    drawn = _ternion.randint(low, high, input.shape, generator=generator, dtype=_ternion.int64 if dtype == _ternion.bool else dtype, device=device or input.device)
-    drawn = drawn.to(dtype)
-    return drawn.requires_grad_() if requires_grad else drawn
+    samples = _ternion.randint(low, high, input.shape, generator=generator, dtype=_ternion.int64 if dtype == _ternion.bool else dtype, device=device or input.device)
+    samples = samples.to(dtype)
+    return samples.requires_grad_() if requires_grad else samples
 
 
 def random_(input: Tensor, *limits: int, to: int | None = None, generator: Any = None, **first: int) -> Tensor:
@@ -172,21 +172,21 @@ def random_(input: Tensor, *limits: int, to: int | None = None, generator: Any =
         TypeError: If there are other arguments, or `from` without `to`.
     """
     low, high = _limits(input, limits, to, first)
-    drawn = _ternion.randint(low, high, input.shape, generator=generator, device=input.device)
-    return input.copy_(drawn)
+    samples = _ternion.randint(low, high, input.shape, generator=generator, device=input.device)
+    return input.copy_(samples)
 
 
 def _limits(input: Tensor, limits: tuple[int, ...], to: int | None, first: dict[str, int]) -> tuple[int, int]:
     """Returns the range that `random_` draws from. `from` is a keyword of Python, and is therefore
     passed in `first`.
     """
-    given = [*limits, *first.values(), *(() if to is None else (to,))]
-    if len(given) > 2 or not first.keys() <= {"from"} or (first and (limits and to is not None or to is None and not limits)):
+    bounds = [*limits, *first.values(), *(() if to is None else (to,))]
+    if len(bounds) > 2 or not first.keys() <= {"from"} or (first and (limits and to is not None or to is None and not limits)):
         raise TypeError(f"random_: {limits} with {first} and to={to}, expected nothing, to, or from and to")
     if first and limits:
         raise TypeError(f"random_: from={first['from']} behind {limits}, expected from and to")
-    if given:
-        return (0, given[0]) if len(given) == 1 else (given[0], given[1])
+    if bounds:
+        return (0, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
     exact = 2 if input.dtype == _ternion.bool else int(2 / finfo(input.dtype).eps) if input.is_floating_point() else iinfo(input.dtype).max + 1
     return 0, min(exact, 2**40)
 
@@ -214,10 +214,10 @@ def normal(
             raise TypeError("normal: expected sizes beside requires_grad=True, got tensors alone")
         like = tensors[0]
         dtype = dtype or like.dtype
-        of_both = (value.to(dtype) if isinstance(value, Tensor) else _ternion.tensor(float(value), dtype=dtype, device=like.device) for value in (mean, std))
-        return _ternion._normal(*of_both, generator)
-    drawn = mean + std * _ternion.randn(size, generator=generator, dtype=dtype, device=device)
-    return drawn.requires_grad_() if requires_grad else drawn
+        parameters = (value.to(dtype) if isinstance(value, Tensor) else _ternion.tensor(float(value), dtype=dtype, device=like.device) for value in (mean, std))
+        return _ternion._normal(*parameters, generator)
+    samples = mean + std * _ternion.randn(size, generator=generator, dtype=dtype, device=device)
+    return samples.requires_grad_() if requires_grad else samples
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
@@ -236,27 +236,27 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     return input._multinomial(max(num_samples, 0), replacement, generator)
 
 
-def _typed(name: str, dtype: Any) -> Any:
-    def made(*args: Any, device: Any = None) -> Tensor:
+def _legacy_constructor(name: str, dtype: Any) -> Any:
+    def constructor(*args: Any, device: Any = None) -> Tensor:
         if not args:
             return _ternion.zeros(0, dtype=dtype, device=device)
         if len(args) == 1 and not isinstance(args[0], int):
             return _ternion.tensor(args[0], dtype=dtype, device=device)
         return _ternion.zeros(*args, dtype=dtype, device=device)
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"A tensor of {str(dtype).split('.')[-1]}: of these sizes, filled with zeros, or with the values of a list. (An older way to say `tensor` or `zeros`.)"
-    made.__doc__ += "\n\nRaises:\n    TypeError: values that are no numbers.\n    ValueError: a size below 0."
-    return made
+    constructor.__name__ = constructor.__qualname__ = name
+    constructor.__doc__ = f"A tensor of {str(dtype).split('.')[-1]}: of these sizes, filled with zeros, or with the values of a list. (An older way to say `tensor` or `zeros`.)"
+    constructor.__doc__ += "\n\nRaises:\n    TypeError: values that are no numbers.\n    ValueError: a size below 0."
+    return constructor
 
 
-FloatTensor = _typed("FloatTensor", _ternion.float32)
-DoubleTensor = _typed("DoubleTensor", _ternion.float64)
-HalfTensor = _typed("HalfTensor", _ternion.float16)
-BFloat16Tensor = _typed("BFloat16Tensor", _ternion.bfloat16)
-LongTensor = _typed("LongTensor", _ternion.int64)
-IntTensor = _typed("IntTensor", _ternion.int32)
-ShortTensor = _typed("ShortTensor", _ternion.int16)
-CharTensor = _typed("CharTensor", _ternion.int8)
-ByteTensor = _typed("ByteTensor", _ternion.uint8)
-BoolTensor = _typed("BoolTensor", _ternion.bool)
+FloatTensor = _legacy_constructor("FloatTensor", _ternion.float32)
+DoubleTensor = _legacy_constructor("DoubleTensor", _ternion.float64)
+HalfTensor = _legacy_constructor("HalfTensor", _ternion.float16)
+BFloat16Tensor = _legacy_constructor("BFloat16Tensor", _ternion.bfloat16)
+LongTensor = _legacy_constructor("LongTensor", _ternion.int64)
+IntTensor = _legacy_constructor("IntTensor", _ternion.int32)
+ShortTensor = _legacy_constructor("ShortTensor", _ternion.int16)
+CharTensor = _legacy_constructor("CharTensor", _ternion.int8)
+ByteTensor = _legacy_constructor("ByteTensor", _ternion.uint8)
+BoolTensor = _legacy_constructor("BoolTensor", _ternion.bool)

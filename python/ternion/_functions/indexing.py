@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
-from .kinds import _name, can_cast, result_type
+from .kinds import _dtype_name, can_cast, result_type
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -92,11 +92,11 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return input._index_fill(dim, index.reshape(-1), value)
 
 
-def _of_dtype(function: str, name: str, given: Any, input: Tensor) -> None:
+def _check_dtype(function: str, name: str, value: Any, input: Tensor) -> None:
     """Checks that a tensor can be written to the input without a cast to a different kind of dtype.
     """
-    if isinstance(given, Tensor) and not can_cast(given.dtype, input.dtype):
-        raise TypeError(f"{function}: {name} of {_name(given.dtype)}, expected {_name(input.dtype)}")
+    if isinstance(value, Tensor) and not can_cast(value.dtype, input.dtype):
+        raise TypeError(f"{function}: {name} of {_dtype_name(value.dtype)}, expected {_dtype_name(input.dtype)}")
 
 
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
@@ -127,7 +127,7 @@ def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = Fals
         TypeError: If the dtype of the values cannot be cast to that of the input, such as float to
             integer.
     """
-    _of_dtype("index_put", "values", values, input)
+    _check_dtype("index_put", "values", values, input)
     if accumulate:
         return input.copy_(input._index_put(tuple(indices), values, True))
     input[tuple(indices)] = values
@@ -196,7 +196,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         TypeError: If the dtype of the source cannot be cast to that of the input, such as float to
             integer.
     """
-    _of_dtype("put", "source", source, input)
+    _check_dtype("put", "source", source, input)
     return input._put(index, source.to(input.dtype), accumulate)
 
 
@@ -263,8 +263,8 @@ def searchsorted(
         raise ValueError('searchsorted: side "left" and right at odds')
     values = input if isinstance(input, Tensor) else _ternion.tensor(input, device=sorted_sequence.device)
     dtype = result_type(sorted_sequence, values)
-    found = sorted_sequence.to(dtype)._searchsorted(values.to(dtype), right or side == "right", sorter)
-    return found.int() if out_int32 else found
+    indices = sorted_sequence.to(dtype)._searchsorted(values.to(dtype), right or side == "right", sorter)
+    return indices.int() if out_int32 else indices
 
 
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:

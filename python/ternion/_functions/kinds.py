@@ -11,13 +11,13 @@ from .._ternion import Tensor, dtype as _dtype
 _FLOATS = {_ternion.float64: (11, 52), _ternion.float32: (8, 23), _ternion.float16: (5, 10), _ternion.bfloat16: (8, 7)}
 
 # PyTorch's names of tensor types by dtype.
-_KINDS = {
+_TENSOR_TYPES = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
     "uint64": "UInt64", "uint32": "UInt32", "uint16": "UInt16", "uint8": "Byte", "bool": "Bool",
 }  # fmt: skip
 
 
-def _name(dtype: Any) -> str:
+def _dtype_name(dtype: Any) -> str:
     return str(dtype).split(".")[-1]
 
 
@@ -34,10 +34,10 @@ class layout:
 strided = layout("strided")
 
 
-def _check_layout(function: str, asked: Any) -> None:
+def _check_layout(function: str, requested: Any) -> None:
     """Checks that the requested layout is `strided`, the only one available."""
-    if asked is not None and asked is not strided:
-        raise ValueError(f"{function}: expected the layout {strided}, got {asked}")
+    if requested is not None and requested is not strided:
+        raise ValueError(f"{function}: expected the layout {strided}, got {requested}")
 
 
 class finfo:
@@ -54,7 +54,7 @@ class finfo:
             raise TypeError(f"finfo: {dtype}, expected a floating ternion.dtype")
         exponent, mantissa = _FLOATS[dtype]
         bias = 2 ** (exponent - 1) - 1
-        self.dtype = _name(dtype)
+        self.dtype = _dtype_name(dtype)
         self.bits = 8 * dtype.itemsize
         self.eps = 2.0**-mantissa
         self.max = (2.0 - 2.0**-mantissa) * 2.0**bias
@@ -63,8 +63,8 @@ class finfo:
         self.resolution = 10.0 ** -int(mantissa * 0.30103)
 
     def __repr__(self) -> str:
-        told = f"resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}"
-        return f"finfo({told}, dtype={self.dtype})"
+        limits = f"resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}"
+        return f"finfo({limits}, dtype={self.dtype})"
 
 
 class iinfo:
@@ -77,7 +77,7 @@ class iinfo:
     def __init__(self, type: Any):
         if not isinstance(type, _dtype) or type in _FLOATS or type == _ternion.bool:
             raise TypeError(f"iinfo: {type}, expected an integer ternion.dtype")
-        self.dtype = _name(type)
+        self.dtype = _dtype_name(type)
         self.bits = 8 * type.itemsize
         signed = not self.dtype.startswith("u")
         self.max = 2 ** (self.bits - signed) - 1
@@ -128,7 +128,7 @@ def is_complex(input: Tensor) -> bool:
 
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative values."""
-    return not _name(input.dtype).startswith(("u", "bool"))
+    return not _dtype_name(input.dtype).startswith(("u", "bool"))
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -160,16 +160,16 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     Shapes: [..] -> the same shape
     """
     if dtype is None:
-        return f"ternion.{'cuda.' if input.is_cuda else ''}{_KINDS[_name(input.dtype)]}Tensor"
-    told = getattr(dtype, "__name__", dtype)
-    if not isinstance(told, str) or not told.endswith("Tensor"):
+        return f"ternion.{'cuda.' if input.is_cuda else ''}{_TENSOR_TYPES[_dtype_name(input.dtype)]}Tensor"
+    type_name = getattr(dtype, "__name__", dtype)
+    if not isinstance(type_name, str) or not type_name.endswith("Tensor"):
         return input.to(dtype, non_blocking=non_blocking)
-    where, _, kind = told.removesuffix("Tensor").rpartition(".")
-    named = [name for name, known in _KINDS.items() if known == kind]
-    if where not in ("", "ternion", "ternion.cuda") or not named:
-        raise ValueError(f"type: {told!r}, expected a dtype or a name such as 'ternion.FloatTensor'")
+    where, _, kind = type_name.removesuffix("Tensor").rpartition(".")
+    dtype_names = [name for name, known in _TENSOR_TYPES.items() if known == kind]
+    if where not in ("", "ternion", "ternion.cuda") or not dtype_names:
+        raise ValueError(f"type: {type_name!r}, expected a dtype or a name such as 'ternion.FloatTensor'")
     device = "cuda" if where.endswith("cuda") and not input.is_cuda else "cpu" if where == "ternion" and input.is_cuda else input.device
-    return input.to(device, dtype=named[0], non_blocking=non_blocking)
+    return input.to(device, dtype=dtype_names[0], non_blocking=non_blocking)
 
 
 def nelement(input: Tensor) -> int:

@@ -181,8 +181,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """
     if not pivot:
         raise ValueError("lu: pivot=False: decompositions are made with pivoting")
-    found = _linalg.lu_factor_ex(A)
-    return _results.lu(*found) if get_infos else tuple(found[:2])
+    result = _linalg.lu_factor_ex(A)
+    return _results.lu(*result) if get_infos else tuple(result[:2])
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
@@ -260,11 +260,11 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         ValueError: If inner sizes differ, or if a matrix does not have 2 axes.
         TypeError: If no matrices are given.
     """
-    given = matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
-    for number, matrix in enumerate(given):
+    operands = matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
+    for index, matrix in enumerate(operands):
         if isinstance(matrix, Tensor) and matrix.ndim != 2:
-            raise ValueError(f"chain_matmul: matrix {number} has shape {list(matrix.shape)}, expected 2 axes")
-    return given[0] if len(given) == 1 else _linalg.multi_dot(given)
+            raise ValueError(f"chain_matmul: matrix {index} has shape {list(matrix.shape)}, expected 2 axes")
+    return operands[0] if len(operands) == 1 else _linalg.multi_dot(operands)
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
@@ -278,7 +278,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         IndexError: If an axis is out of range.
     """
     if dim is None:
-        dim = next((at for at, size in enumerate(input.shape) if size == 3), None)
+        dim = next((axis for axis, size in enumerate(input.shape) if size == 3), None)
         if dim is None:
             raise ValueError(f"cross: shape {list(input.shape)}, expected an axis of size 3")
     return _linalg.cross(input, other, _axis("cross", input, dim))

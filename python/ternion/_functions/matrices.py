@@ -110,7 +110,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         ValueError: If an element would be before the first or after the last element of the tensor,
             if a size or a stride is negative, or if the tensor is not contiguous.
     """
-    return _in_order("as_strided", input)._as_strided(list(size), list(stride), _from_first("as_strided", input, storage_offset))
+    return _require_contiguous("as_strided", input)._as_strided(list(size), list(stride), _relative_offset("as_strided", input, storage_offset))
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -125,18 +125,18 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
             different shape.
     """
     name = "as_strided_scatter"
-    return _in_order(name, input)._as_strided_scatter(src.to(input.dtype), list(size), list(stride), _from_first(name, input, storage_offset))
+    return _require_contiguous(name, input)._as_strided_scatter(src.to(input.dtype), list(size), list(stride), _relative_offset(name, input, storage_offset))
 
 
-def _from_first(function: str, input: Tensor, storage_offset: int | None) -> int:
+def _relative_offset(function: str, input: Tensor, storage_offset: int | None) -> int:
     """Returns the offset relative to the first element of the tensor."""
-    own = input.storage_offset()
-    if storage_offset is not None and operator.index(storage_offset) < own:
-        raise ValueError(f"{function}: storage_offset {storage_offset}, expected at least {own}, where the tensor begins")
-    return 0 if storage_offset is None else operator.index(storage_offset) - own
+    base = input.storage_offset()
+    if storage_offset is not None and operator.index(storage_offset) < base:
+        raise ValueError(f"{function}: storage_offset {storage_offset}, expected at least {base}, where the tensor begins")
+    return 0 if storage_offset is None else operator.index(storage_offset) - base
 
 
-def _in_order(function: str, input: Tensor) -> Tensor:
+def _require_contiguous(function: str, input: Tensor) -> Tensor:
     """Returns the tensor, which must be contiguous: elements of other tensors between its own do
     not belong to it.
     """

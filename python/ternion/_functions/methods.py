@@ -15,7 +15,7 @@ _REFLECTED = {
     "pow": "__rpow__", "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "bitwise_left_shift": "__rlshift__",
     "bitwise_right_shift": "__rrshift__",
 }  # fmt: skip
-_ABSENT = object()
+_MISSING = object()
 
 
 def _without_tensor(name: str, input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -28,7 +28,7 @@ def _without_tensor(name: str, input: Any, *args: Any, **kwargs: Any) -> Any:
     raise TypeError(f"{name}: input is {type(input).__name__}, expected a tensor") from None
 
 
-def _of_one(name: str, method: Any) -> Any:
+def _unary_function(name: str, method: Any) -> Any:
     def function(input):  # type: ignore[no-untyped-def]
         try:
             return method(input)
@@ -40,7 +40,7 @@ def _of_one(name: str, method: Any) -> Any:
     return function
 
 
-def _of_two(name: str, method: Any) -> Any:
+def _binary_function(name: str, method: Any) -> Any:
     def function(input, other):  # type: ignore[no-untyped-def]
         try:
             return method(input, other)
@@ -52,7 +52,7 @@ def _of_two(name: str, method: Any) -> Any:
     return function
 
 
-def _of_two_and_options(name: str, method: Any) -> Any:
+def _binary_function_with_options(name: str, method: Any) -> Any:
     def function(input, other, **options):  # type: ignore[no-untyped-def]
         try:
             return method(input, other, **options) if options else method(input, other)
@@ -64,12 +64,12 @@ def _of_two_and_options(name: str, method: Any) -> Any:
     return function
 
 
-def _along(name: str, method: Any) -> Any:
-    def function(input, dim=_ABSENT, *args, **kwargs):  # type: ignore[no-untyped-def]
+def _function_along_dim(name: str, method: Any) -> Any:
+    def function(input, dim=_MISSING, *args, **kwargs):  # type: ignore[no-untyped-def]
         try:
             if not args and not kwargs:
-                return method(input) if dim is _ABSENT else method(input, dim)
-            return method(input, **kwargs) if dim is _ABSENT else method(input, dim, *args, **kwargs)
+                return method(input) if dim is _MISSING else method(input, dim)
+            return method(input, **kwargs) if dim is _MISSING else method(input, dim, *args, **kwargs)
         except TypeError:
             if isinstance(input, Tensor):
                 raise
@@ -78,14 +78,14 @@ def _along(name: str, method: Any) -> Any:
     return function
 
 
-def _of_many(name: str, method: Any, listed: str | None) -> Any:
+def _variadic_function(name: str, method: Any, variadic_name: str | None) -> Any:
     """`listed` is the name of the variadic argument, as in `reshape(x, 2, 3)`. It can also be
     passed by keyword as one list.
     """
 
     def function(input, *args, **kwargs):  # type: ignore[no-untyped-def]
-        if listed in kwargs:
-            args = (*args, kwargs.pop(listed))
+        if variadic_name in kwargs:
+            args = (*args, kwargs.pop(variadic_name))
         try:
             return method(input, *args, **kwargs)
         except TypeError:
@@ -100,20 +100,20 @@ def _of_many(name: str, method: Any, listed: str | None) -> Any:
 def function_of(name: str, module: str = "ternion") -> Any:
     """Returns the method of this name as a function of a module."""
     method = getattr(Tensor, name)
-    own, *rest = inspect.signature(method).parameters.values()
+    self_parameter, *rest = inspect.signature(method).parameters.values()
     names = [parameter.name for parameter in rest]
     if not rest:
-        function = _of_one(name, method)
+        function = _unary_function(name, method)
     elif names == ["other"]:
-        function = _of_two(name, method)
+        function = _binary_function(name, method)
     elif names[0] == "dim":
-        function = _along(name, method)
+        function = _function_along_dim(name, method)
     elif names[0] == "other" and all(parameter.kind is parameter.KEYWORD_ONLY for parameter in rest[1:]):
-        function = _of_two_and_options(name, method)
+        function = _binary_function_with_options(name, method)
     else:
-        listed = [parameter.name for parameter in rest if parameter.kind is parameter.VAR_POSITIONAL]
-        function = _of_many(name, method, listed[0] if listed else None)
+        variadic_names = [parameter.name for parameter in rest if parameter.kind is parameter.VAR_POSITIONAL]
+        function = _variadic_function(name, method, variadic_names[0] if variadic_names else None)
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__, function.__wrapped__ = module, method.__doc__, method
-    function.__signature__ = inspect.Signature([own.replace(name="input", kind=own.POSITIONAL_OR_KEYWORD), *rest])
+    function.__signature__ = inspect.Signature([self_parameter.replace(name="input", kind=self_parameter.POSITIONAL_OR_KEYWORD), *rest])
     return function

@@ -67,17 +67,17 @@ def norm(
         TypeError: If `dtype` is not a floating-point dtype.
     """
     if dtype is not None:
-        input = _held("norm", input, dtype)
+        input = _cast_checked("norm", input, dtype)
     return _NORM(input, p, dim, keepdim, axis=axis, keepdims=keepdims)
 
 
-def _held(function: str, input: Tensor, dtype: Any) -> Tensor:
+def _cast_checked(function: str, input: Tensor, dtype: Any) -> Tensor:
     """Casts the input to a floating-point dtype that can represent its values."""
-    wanted, kind = str(dtype).split(".")[-1], str(input.dtype).split(".")[-1]
+    target, source = str(dtype).split(".")[-1], str(input.dtype).split(".")[-1]
     if not dtype.is_floating_point:
-        raise TypeError(f"{function}: expected a floating dtype, got {wanted}")
+        raise TypeError(f"{function}: expected a floating dtype, got {target}")
     if promote_types(input.dtype, dtype) != dtype:
-        raise ValueError(f"{function}: expected a dtype that holds the numbers of {kind}, got {wanted}")
+        raise ValueError(f"{function}: expected a dtype that holds the numbers of {source}, got {target}")
     return input.to(dtype)
 
 
@@ -94,7 +94,7 @@ def _correction(function: str, dim: Any, unbiased: bool | None, correction: floa
     return dim, 1 if correction is None else correction
 
 
-def _of_numpy(function: str, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None) -> tuple[Any, bool]:
+def _merge_numpy_names(function: str, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None) -> tuple[Any, bool]:
     """Returns `dim` and `keepdim`, which may be given by NumPy's names."""
     if dim is not None and axis is not None:
         raise TypeError(f"{function}: both dim and axis, which are one")
@@ -114,7 +114,7 @@ def var_mean(
         TypeError: If the input has no floating-point dtype, or if both `unbiased` and `correction`
             are given.
     """
-    dim, keepdim = _of_numpy("var_mean", dim, keepdim, axis, keepdims)
+    dim, keepdim = _merge_numpy_names("var_mean", dim, keepdim, axis, keepdims)
     dim, correction = _correction("var_mean", dim, unbiased, correction)
     return input._var_mean(dim, correction, keepdim, False)
 
@@ -132,7 +132,7 @@ def std_mean(
         TypeError: If the input has no floating-point dtype, or if both `unbiased` and `correction`
             are given.
     """
-    dim, keepdim = _of_numpy("std_mean", dim, keepdim, axis, keepdims)
+    dim, keepdim = _merge_numpy_names("std_mean", dim, keepdim, axis, keepdims)
     dim, correction = _correction("std_mean", dim, unbiased, correction)
     return input._var_mean(dim, correction, keepdim, True)
 
@@ -163,17 +163,17 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 def _ordered(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Returns the elements sorted along an axis, NaN last, and their indices."""
-    places = input.argsort(dim)
-    return input.gather(dim, places), places
+    indices = input.argsort(dim)
+    return input.gather(dim, indices), indices
 
 
-def _found(name: str, input: Tensor, found: tuple[Tensor, Tensor], dim: int, keepdim: bool) -> Any:
+def _values_and_indices(name: str, input: Tensor, pair: tuple[Tensor, Tensor], dim: int, keepdim: bool) -> Any:
     """Returns a tuple of values and indices. The axis `dim` is removed, or has size 1 with
     `keepdim`.
     """
     if keepdim and input.ndim:
-        found = found[0].unsqueeze(dim), found[1].unsqueeze(dim)
-    return getattr(_results, name)(*found)
+        pair = pair[0].unsqueeze(dim), pair[1].unsqueeze(dim)
+    return getattr(_results, name)(*pair)
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
@@ -189,7 +189,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     size = input.shape[axis] if input.ndim else 1
     if not 1 <= k <= size:
         raise ValueError(f"kthvalue: k of {k}, expected 1 to {size}")
-    return _found("kthvalue", input, input._kthvalue(k, axis), axis, keepdim)
+    return _values_and_indices("kthvalue", input, input._kthvalue(k, axis), axis, keepdim)
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -205,7 +205,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """
     if dim is None:
         return input._median_all()
-    return _found("median", input, input._median(_filled("median", input, dim)), dim, keepdim)
+    return _values_and_indices("median", input, input._median(_nonempty_axis("median", input, dim)), dim, keepdim)
 
 
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -221,7 +221,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     """
     if dim is None:
         return input._nanmedian_all()
-    return _found("nanmedian", input, input._nanmedian(_filled("nanmedian", input, dim)), dim, keepdim)
+    return _values_and_indices("nanmedian", input, input._nanmedian(_nonempty_axis("nanmedian", input, dim)), dim, keepdim)
 
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
@@ -234,10 +234,10 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         ValueError: If there are no elements along `dim`.
         IndexError: If an axis is out of range.
     """
-    return _found("mode", input, input._mode(_filled("mode", input, dim)), dim, keepdim)
+    return _values_and_indices("mode", input, input._mode(_nonempty_axis("mode", input, dim)), dim, keepdim)
 
 
-def _filled(name: str, input: Tensor, dim: int) -> int:
+def _nonempty_axis(name: str, input: Tensor, dim: int) -> int:
     """Returns an axis along which there are elements."""
     axis = _axis_or_only(name, input, dim)
     if input.ndim and input.shape[axis] == 0:
@@ -314,13 +314,13 @@ def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = F
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
 
-def _quantile(function: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, is_nan_left_out: bool) -> Tensor:
+def _quantile(function: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignores_nan: bool) -> Tensor:
     if not input.is_floating_point():
         raise TypeError(f"{function}: input is {str(input.dtype).split('.')[-1]}, expected a floating dtype")
-    shares = q if isinstance(q, Tensor) else _ternion.tensor(float(q), dtype=input.dtype, device=input.device)
-    if shares.dtype != input.dtype:
-        raise TypeError(f"{function}: q is {str(shares.dtype).split('.')[-1]}, expected {str(input.dtype).split('.')[-1]} as the input")
-    return input._quantile(shares.to(input.device), (dim, keepdim), interpolation, is_nan_left_out)
+    probabilities = q if isinstance(q, Tensor) else _ternion.tensor(float(q), dtype=input.dtype, device=input.device)
+    if probabilities.dtype != input.dtype:
+        raise TypeError(f"{function}: q is {str(probabilities.dtype).split('.')[-1]}, expected {str(input.dtype).split('.')[-1]} as the input")
+    return input._quantile(probabilities.to(input.device), (dim, keepdim), interpolation, ignores_nan)
 
 
 def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
@@ -392,7 +392,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
             axes.
         TypeError: If `fweights` has no integer dtype.
     """
-    _numbers("cov", input)
+    _reject_bool("cov", input)
     if aweights is not None and aweights.is_floating_point():
         dtype = result_type(input, aweights)
         input, aweights = input.to(dtype), aweights.to(dtype)
@@ -407,11 +407,11 @@ def corrcoef(input: Tensor) -> Tensor:
 
     Shapes: [variables, observations] -> [variables, variables], or [] for one variable
     """
-    _numbers("corrcoef", input)
+    _reject_bool("corrcoef", input)
     return _float(input)._corrcoef()
 
 
-def _numbers(op: str, x: Tensor) -> None:
+def _reject_bool(op: str, x: Tensor) -> None:
     if x.dtype == _ternion.bool:
         raise TypeError(f"{op}: input is bool, expected numbers: x.float() makes them")
 
@@ -432,7 +432,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
         ValueError: If the slices have no elements.
     """
     del sorted
-    return _asked_for(input._unique(None if dim is None else _axis("unique", input, dim), False), return_inverse, return_counts)
+    return _unique_results(input._unique(None if dim is None else _axis("unique", input, dim), False), return_inverse, return_counts)
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
@@ -446,11 +446,11 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
         IndexError: If the axis is out of range.
         ValueError: If the slices have no elements.
     """
-    return _asked_for(input._unique(None if dim is None else _axis("unique_consecutive", input, dim), True), return_inverse, return_counts)
+    return _unique_results(input._unique(None if dim is None else _axis("unique_consecutive", input, dim), True), return_inverse, return_counts)
 
 
-def _asked_for(found: tuple[Tensor, Tensor, Tensor], return_inverse: bool, return_counts: bool) -> Any:
-    values, inverse, counts = found
+def _unique_results(results: tuple[Tensor, Tensor, Tensor], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = results
     parts = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
     return tuple(parts) if len(parts) > 1 else values
 
@@ -474,11 +474,11 @@ def msort(input: Tensor) -> Tensor:
     return input._msort()
 
 
-def _areas(function: str, y: Tensor, x: Any, dx: float | None, dim: int, cumulative: bool) -> Tensor:
+def _trapezoid(function: str, y: Tensor, x: Any, dx: float | None, dim: int, cumulative: bool) -> Tensor:
     if x is not None and dx is not None:
         raise TypeError(f"{function}: both x and dx, expected one of the two")
     axis = _axis(function, y, dim)
-    _numbers(function, y)
+    _reject_bool(function, y)
     return y._trapezoid(axis, (1.0 if dx is None else dx, x if x is None or isinstance(x, Tensor) else _float(x)), cumulative)
 
 
@@ -492,7 +492,7 @@ def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: float | None = None, d
         ValueError: If the number of positions `x` differs from that of the elements, or if there
             are no elements.
     """
-    return _areas("cumulative_trapezoid", y, x, dx, dim, True)
+    return _trapezoid("cumulative_trapezoid", y, x, dx, dim, True)
 
 
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
@@ -511,7 +511,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
             of spacings is neither 1 nor that of the axes, or if `edge_order` is not 1 or 2.
     """
     dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
-    axes = [_axis("gradient", input, one) for one in dims]
+    axes = [_axis("gradient", input, each) for each in dims]
     if len(set(axes)) < len(axes):
         raise ValueError(f"gradient: axes {list(dims)}, expected each once")
     spacing = 1 if spacing is None else spacing
@@ -532,4 +532,4 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: float | None = None, dim: int = -
         IndexError: If an axis is out of range.
         ValueError: If the number of positions `x` differs from that of the elements.
     """
-    return _areas("trapezoid", y, x, dx, dim, False)
+    return _trapezoid("trapezoid", y, x, dx, dim, False)

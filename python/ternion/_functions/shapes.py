@@ -29,19 +29,19 @@ def _axis_or_only(function: str, input: Tensor, dim: int) -> int:
 
 
 def _tensors(function: str, tensors: Any) -> list[Tensor]:
-    found = list(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else list(tensors)
-    for tensor in found:
+    listed = list(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else list(tensors)
+    for tensor in listed:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{function}: expected tensors, got {type(tensor).__name__}")
-    return found
+    return listed
 
 
-def _raised(function: str, tensors: Any, rank: int) -> Any:
+def _with_min_rank(function: str, tensors: Any, rank: int) -> Any:
     """Returns the tensors with at least `rank` axes. Those that already have them are returned as
     the same objects.
     """
-    found = [tensor if tensor.ndim >= rank else tensor._atleast(rank) for tensor in _tensors(function, tensors)]
-    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(found)
+    raised = [tensor if tensor.ndim >= rank else tensor._atleast(rank) for tensor in _tensors(function, tensors)]
+    return raised[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(raised)
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -52,7 +52,7 @@ def atleast_1d(*tensors: Any) -> Any:
     Raises:
         TypeError: If an argument is not a tensor.
     """
-    return _raised("atleast_1d", tensors, 1)
+    return _with_min_rank("atleast_1d", tensors, 1)
 
 
 def atleast_2d(*tensors: Any) -> Any:
@@ -63,7 +63,7 @@ def atleast_2d(*tensors: Any) -> Any:
     Raises:
         TypeError: If an argument is not a tensor.
     """
-    return _raised("atleast_2d", tensors, 2)
+    return _with_min_rank("atleast_2d", tensors, 2)
 
 
 def atleast_3d(*tensors: Any) -> Any:
@@ -73,7 +73,7 @@ def atleast_3d(*tensors: Any) -> Any:
     Raises:
         TypeError: If an argument is not a tensor.
     """
-    return _raised("atleast_3d", tensors, 3)
+    return _with_min_rank("atleast_3d", tensors, 3)
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -133,14 +133,14 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(_ternion._broadcast_shapes([[shape] if isinstance(shape, int) else list(shape) for shape in shapes]))
 
 
-def _one_way(function: str, given: tuple[Any, ...], name: str, named: Any) -> tuple[Any, ...]:
+def _positional_or_keyword(function: str, positional: tuple[Any, ...], name: str, keyword: Any) -> tuple[Any, ...]:
     """Returns sizes that are given one by one, or as a list under PyTorch's name of the argument.
     """
-    if named is None:
-        return given
-    if given:
+    if keyword is None:
+        return positional
+    if positional:
         raise TypeError(f"{function}: {name} twice, expected once")
-    return (named,)
+    return (keyword,)
 
 
 def broadcast_to(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
@@ -151,7 +151,7 @@ def broadcast_to(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     Raises:
         ValueError: If the tensor does not broadcast to these sizes.
     """
-    return input.expand(*_one_way("broadcast_to", sizes, "size", size))
+    return input.expand(*_positional_or_keyword("broadcast_to", sizes, "size", size))
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -256,7 +256,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
         IndexError: If an axis is out of range.
         ValueError: If the numbers of sources and destinations differ, or if an axis is given twice.
     """
-    sources, targets = ([given] if isinstance(given, int) else list(given) for given in (source, destination))
+    sources, targets = ([axes] if isinstance(axes, int) else list(axes) for axes in (source, destination))
     if any(isinstance(axis, bool) for axis in (*sources, *targets)):
         raise TypeError("movedim: expected whole numbers as axes, got bool")
     if input.ndim == 0:
@@ -368,17 +368,17 @@ def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
     Raises:
         ValueError: If a count is negative.
     """
-    counts = _one_way("tile", counts, "dims", dims)
+    counts = _positional_or_keyword("tile", counts, "dims", dims)
     return input._tile(counts[0] if len(counts) == 1 and not isinstance(counts[0], int) else counts)
 
 
 # A Python list of more elements than this would take all memory, and minutes.
-_MOST_LISTED = 2**27
+_MAX_ELEMENTS = 2**27
 
 
-def _fits(function: str, places: int, most: int) -> None:
-    if places > most:
-        raise MemoryError(f"{function}: a result of more than {most} elements")
+def _check_size(function: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise MemoryError(f"{function}: a result of more than {limit} elements")
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
@@ -409,7 +409,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     number = int(repeats) if isinstance(repeats, Tensor) else operator.index(repeats)
     if number < 0:
         raise ValueError(f"repeat_interleave: repeats of {number}, expected 0 or more")
-    _fits("repeat_interleave", number * (input.numel() if dim is None else input.shape[_axis("repeat_interleave", input, dim)]), 2**48)
+    _check_size("repeat_interleave", number * (input.numel() if dim is None else input.shape[_axis("repeat_interleave", input, dim)]), 2**48)
     return input._repeat_interleave(number, dim)
 
 
@@ -435,7 +435,7 @@ def flipud(input: Tensor) -> Tensor:
     return input._flipud()
 
 
-_MOST_PARTS = 2**24
+_MAX_PARTS = 2**24
 
 
 def _sections(function: str, sections: Any) -> Any:
@@ -448,19 +448,19 @@ def _sections(function: str, sections: Any) -> Any:
         return list(sections)
     if sections < 0:
         raise ValueError(f"{function}: {sections} parts, expected at least 1")
-    if sections > _MOST_PARTS:
-        raise MemoryError(f"{function}: {sections} parts, expected at most {_MOST_PARTS}: each is a tensor")
+    if sections > _MAX_PARTS:
+        raise MemoryError(f"{function}: {sections} parts, expected at most {_MAX_PARTS}: each is a tensor")
     return sections
 
 
-def _cuts(function: str, *given: Any) -> Any:
+def _split_argument(function: str, *candidates: Any) -> Any:
     """Returns how to split: by the first argument, by `sections` or by `indices`, which are
     PyTorch's names for its two meanings.
     """
-    named = [cut for cut in given if cut is not None]
-    if len(named) != 1:
-        raise TypeError(f"{function}: {len(named)} of indices_or_sections, sections and indices, expected one")
-    return _sections(function, named[0])
+    present = [candidate for candidate in candidates if candidate is not None]
+    if len(present) != 1:
+        raise TypeError(f"{function}: {len(present)} of indices_or_sections, sections and indices, expected one")
+    return _sections(function, present[0])
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
@@ -475,7 +475,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
         ValueError: If there is less than one part.
         IndexError: If an axis is out of range.
     """
-    return input._parts("tensor_split", _cuts("tensor_split", indices_or_sections, sections, indices), dim)
+    return input._parts("tensor_split", _split_argument("tensor_split", indices_or_sections, sections, indices), dim)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -510,8 +510,8 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
         ValueError: If a size is negative.
     """
     _check_layout("tril_indices", layout)
-    found = _ternion._triangle(True, (row, col), offset, device)
-    return found if dtype is None else found.to(dtype)
+    indices = _ternion._triangle(True, (row, col), offset, device)
+    return indices if dtype is None else indices.to(dtype)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: bool = False) -> Tensor:
@@ -522,8 +522,8 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
         ValueError: If a size is negative.
     """
     _check_layout("triu_indices", layout)
-    found = _ternion._triangle(False, (row, col), offset, device)
-    return found if dtype is None else found.to(dtype)
+    indices = _ternion._triangle(False, (row, col), offset, device)
+    return indices if dtype is None else indices.to(dtype)
 
 
 def hsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
@@ -535,7 +535,7 @@ def hsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = No
         ValueError: If there are no axes, or if the number of parts does not divide the size of the
             axis.
     """
-    return input._parts("hsplit", _cuts("hsplit", indices_or_sections, sections, indices), 0)
+    return input._parts("hsplit", _split_argument("hsplit", indices_or_sections, sections, indices), 0)
 
 
 def vsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
@@ -547,7 +547,7 @@ def vsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = No
         ValueError: If there are fewer than 2 axes, or if the number of parts does not divide the
             size of the first.
     """
-    return input._parts("vsplit", _cuts("vsplit", indices_or_sections, sections, indices), 0)
+    return input._parts("vsplit", _split_argument("vsplit", indices_or_sections, sections, indices), 0)
 
 
 def dsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
@@ -559,7 +559,7 @@ def dsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = No
         ValueError: If there are fewer than 3 axes, or if the number of parts does not divide the
             size of the third.
     """
-    return input._parts("dsplit", _cuts("dsplit", indices_or_sections, sections, indices), 0)
+    return input._parts("dsplit", _split_argument("dsplit", indices_or_sections, sections, indices), 0)
 
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
@@ -610,5 +610,5 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if input.ndim != 1 or r < 0:
         raise ValueError(f"combinations: {r} elements of a tensor of shape {list(input.shape)}, expected one axis and at least 0")
     count = input.numel()
-    _fits("combinations", r * (math.comb(count + r - 1, r) if with_replacement and count else math.comb(count, r)), _MOST_LISTED)
+    _check_size("combinations", r * (math.comb(count + r - 1, r) if with_replacement and count else math.comb(count, r)), _MAX_ELEMENTS)
     return input._combinations(r, with_replacement)

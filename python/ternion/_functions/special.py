@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._ternion import Tensor
-from .arithmetic import _beside
+from .arithmetic import _as_tensors
 
 _POLYGAMMA, _XLOGY, _XLOG1PY, _ZETA = Tensor.polygamma, Tensor.xlogy, Tensor.xlog1py, Tensor.zeta
 
@@ -35,7 +35,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
         ValueError: If the shapes do not broadcast.
         TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
     """
-    return _XLOGY(*_beside("xlogy", input, other))
+    return _XLOGY(*_as_tensors("xlogy", input, other))
 
 
 def xlog1py(input: Any, other: Any) -> Tensor:
@@ -48,7 +48,7 @@ def xlog1py(input: Any, other: Any) -> Tensor:
         ValueError: If the shapes do not broadcast.
         TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
     """
-    return _XLOG1PY(*_beside("xlog1py", input, other))
+    return _XLOG1PY(*_as_tensors("xlog1py", input, other))
 
 
 def zeta(input: Any, other: Any) -> Tensor:
@@ -61,4 +61,4 @@ def zeta(input: Any, other: Any) -> Tensor:
         ValueError: If the shapes do not broadcast.
         TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
     """
-    return _ZETA(*_beside("zeta", input, other))
+    return _ZETA(*_as_tensors("zeta", input, other))

@@ -19,8 +19,8 @@ def _window(function: str, window: str, parameters: list[float], length: int, sy
     if length < 0:
         raise ValueError(f"{function}: a length of {length}, expected at least 0")
     dtype = _ternion.get_default_dtype() if dtype is None else dtype
-    made = _ternion._window(window, parameters, (length, symmetric), dtype, device)
-    return made.requires_grad_() if requires_grad else made
+    result = _ternion._window(window, parameters, (length, symmetric), dtype, device)
+    return result.requires_grad_() if requires_grad else result
 
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:

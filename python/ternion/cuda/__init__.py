@@ -68,11 +68,11 @@ def get_device_name(device: Any = None) -> str:
 
 
 def _entry(device: Any) -> dict[str, Any]:
-    wanted = str(_device(device))
+    name = str(_device(device))
     for entry in _hardware():
-        if entry["name"] == wanted:
+        if entry["name"] == name:
             return entry
-    raise RuntimeError(f"cuda: no device {wanted}")
+    raise RuntimeError(f"cuda: no device {name}")
 
 
 class _Properties(NamedTuple):

@@ -39,22 +39,22 @@ class Estimator(nn.Module):
     """
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def _get_param_names(cls) -> list[str]:
         """Returns the parameters in the order of their names."""
-        given = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        return sorted(one.name for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return sorted(parameter.name for parameter in parameters if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the arguments with which the model was created, by name. `deep` applies to models
         that contain others, and has no effect here.
         """
-        return {name: getattr(self, name) for name in self._names()}
+        return {name: getattr(self, name) for name in self._get_param_names()}
 
     def __repr__(self) -> str:
-        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        given = [(name, getattr(self, name)) for name in defaults if name in self._names()]
-        told = [f"{name}={value!r}" for name, value in given if repr(value) != repr(defaults[name])]
-        return f"{type(self).__name__}({', '.join(told)})"
+        defaults = {name: parameter.default for name, parameter in inspect.signature(type(self)).parameters.items()}
+        params = [(name, getattr(self, name)) for name in defaults if name in self._get_param_names()]
+        settings = [f"{name}={value!r}" for name, value in params if repr(value) != repr(defaults[name])]
+        return f"{type(self).__name__}({', '.join(settings)})"
 
     def set_params(self, **params: Any) -> Self:
         """Sets arguments of `__init__` by name, and returns the model. Other widths, or another
@@ -63,17 +63,17 @@ class Estimator(nn.Module):
         Raises:
             ValueError: If a name is not an argument of `__init__`.
         """
-        names = self._names()
+        names = self._get_param_names()
         for name in params:
             if name not in names:
                 raise ValueError(f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: {names!r}.")
-        before = self.get_params()
+        previous = self.get_params()
         for name, value in params.items():
             setattr(self, name, value)
-        self._parameters_set({name for name, value in params.items() if before[name] is not value and before[name] != value})
+        self._on_params_changed({name for name, value in params.items() if previous[name] is not value and previous[name] != value})
         return self
 
-    def _parameters_set(self, changed: set[str]) -> None:
+    def _on_params_changed(self, changed: set[str]) -> None:
         """Handles parameters that have changed."""
 
     @property
@@ -90,18 +90,18 @@ class Estimator(nn.Module):
 
     def __sklearn_tags__(self) -> Any:
         # Only scikit-learn calls this method, so it is installed.
-        its = importlib.import_module("sklearn.utils")
+        utils = importlib.import_module("sklearn.utils")
         is_classifier = self._estimator_type == "classifier"
-        return its.Tags(
+        return utils.Tags(
             estimator_type=self._estimator_type,
-            target_tags=its.TargetTags(required=True, multi_output=not is_classifier),
-            classifier_tags=its.ClassifierTags() if is_classifier else None,
-            regressor_tags=None if is_classifier else its.RegressorTags(),
-            input_tags=its.InputTags(three_d_array=True),
+            target_tags=utils.TargetTags(required=True, multi_output=not is_classifier),
+            classifier_tags=utils.ClassifierTags() if is_classifier else None,
+            regressor_tags=None if is_classifier else utils.RegressorTags(),
+            input_tags=utils.InputTags(three_d_array=True),
         )
 
 
-class _OfClassifiers:
+class _ClassifierMethod:
     """A method that a regressor does not have."""
 
     def __init__(self, method: Any):
@@ -115,9 +115,9 @@ class _OfClassifiers:
         return self._method.__get__(model, owner)
 
 
-def of_classifiers(method: Method) -> Method:
+def classifier_only(method: Method) -> Method:
     """Removes a method from regressors: `hasattr` returns False, as scikit-learn expects."""
-    return cast(Method, _OfClassifiers(method))
+    return cast(Method, _ClassifierMethod(method))
 
 
 def seed_of(random_state: Any, name: str = "random_state") -> int | None:

@@ -26,27 +26,27 @@ class ProgressLine:
         # A program without a console has no stderr.
         self._stream = sys.stderr if shown else None
         self._is_terminal = self._stream is not None and self._stream.isatty()
-        self._begun, self._told, self._length = time.monotonic(), 0.0, 0
+        self._start_time, self._last_shown, self._length = time.monotonic(), 0.0, 0
 
-    def tell(self, loss: Any) -> None:
+    def update(self, loss: Any) -> None:
         """Counts a step. The loss, a tensor, is read only if it is displayed, as reading waits for
         the device.
         """
         self._done += 1
         now = time.monotonic()
-        if self._is_terminal and now - self._told > _PAUSE_S:
-            self._told = now
+        if self._is_terminal and now - self._last_shown > _PAUSE_S:
+            self._last_shown = now
             bar = "=" * int(30 * self._done / self._steps) + ">"
-            left = (now - self._begun) / self._done * (self._steps - self._done)
-            told = [(1, f" {self._done}/{self._steps}"), (2, f"  loss {loss.item():.4f}"), (3, f"  {left:.0f} s left")]
-            self._write([(0, self._what), (4, f" [{bar:31}]"), *told])
+            remaining = (now - self._start_time) / self._done * (self._steps - self._done)
+            fields = [(1, f" {self._done}/{self._steps}"), (2, f"  loss {loss.item():.4f}"), (3, f"  {remaining:.0f} s left")]
+            self._write([(0, self._what), (4, f" [{bar:31}]"), *fields])
 
-    def end(self, told: dict[str, float]) -> None:
+    def end(self, values: dict[str, float]) -> None:
         """Writes the final line with these numbers."""
-        seconds = max(time.monotonic() - self._begun, 1e-9)
+        seconds = max(time.monotonic() - self._start_time, 1e-9)
         # The validation loss is dropped before the other numbers: it matters least next to the loss
         # and an accuracy that is easier to read.
-        numbers = [(2 if name == "validation loss" else 1, f"  {name} {value:.4f}") for name, value in told.items()]
+        numbers = [(2 if name == "validation loss" else 1, f"  {name} {value:.4f}") for name, value in values.items()]
         self._write([(0, self._what), *numbers, (3, f"  {self._done / seconds:.0f} steps/s")])
         self.close()
 
@@ -69,7 +69,7 @@ class ProgressLine:
             columns = shutil.get_terminal_size().columns - 1
             while len(text) > columns and len(fields) > 1:
                 # Of several texts of the same rank, the last one is dropped.
-                fields.pop(max(range(len(fields)), key=lambda place: (fields[place][0], place)))
+                fields.pop(max(range(len(fields)), key=lambda index: (fields[index][0], index)))
                 text = "".join(field for _, field in fields)
             text = text[:columns]
             print(f"\r{text:{self._length}}", end="", file=self._stream, flush=True)

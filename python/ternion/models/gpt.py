@@ -69,18 +69,18 @@ class GPT(nn.Module):
             vocabulary=vocabulary, context=context, layers=layers, heads=heads, kv_heads=kv_heads, width=width, hidden=hidden, form=form,
             norm=norm, bias=bias,
         )  # fmt: skip
-        made = dict(device=device, dtype=dtype)
-        self.wte = _table(vocabulary, width, made)
-        self.wpe = _table(context, width, made) if positions == "learned" else None
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.wte = _embedding(vocabulary, width, factory_kwargs)
+        self.wpe = _embedding(context, width, factory_kwargs) if positions == "learned" else None
         self.dropout = nn.Dropout(dropout)
         if positions == "rotary" and heads > 0:
             positions = nn.Rotary(context, width // heads)
         rotary = positions if isinstance(positions, nn.Rotary) else None
-        block = dict(kv_heads=kv_heads, hidden=hidden, form=form, norm=norm, bias=bias, dropout=dropout, rotary=rotary, **made)
-        self.h = [_block(width, heads, layers, block, made) for _ in range(layers)]
-        self.ln_f = nn.LayerNorm(width, bias=bias, **made) if norm == "layer_norm" else nn.RMSNorm(width, eps=1e-5, **made)
-        self.lm_head = None if tied else _head(width, vocabulary, made)
-        self._sines: Tensor | None = None
+        block = dict(kv_heads=kv_heads, hidden=hidden, form=form, norm=norm, bias=bias, dropout=dropout, rotary=rotary, **factory_kwargs)
+        self.h = [_block(width, heads, layers, block, factory_kwargs) for _ in range(layers)]
+        self.ln_f = nn.LayerNorm(width, bias=bias, **factory_kwargs) if norm == "layer_norm" else nn.RMSNorm(width, eps=1e-5, **factory_kwargs)
+        self.lm_head = None if tied else _head(width, vocabulary, factory_kwargs)
+        self._sinusoids: Tensor | None = None
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Returns the logits of the next token after each of the tokens: [batch, length] (int32 or
@@ -90,7 +90,7 @@ class GPT(nn.Module):
             ValueError: If there are more tokens than `context`.
             IndexError: If a token is out of range.
         """
-        return self._scores(self._hidden(tokens, None))
+        return self._logits(self._hidden(tokens, None))
 
     def loss(
         self, tokens: Tensor, targets: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0, chunk_rows: int | None = None,
@@ -133,9 +133,9 @@ class GPT(nn.Module):
             FileNotFoundError: If the file does not exist.
         """
         settings, state = _ternion._load_gpt2(path, heads, dtype)
-        before = get_rng_state(device)
+        rng_state = get_rng_state(device)
         model = cls(dropout=dropout, device=device, dtype=dtype, **settings)
-        set_rng_state(before, device)
+        set_rng_state(rng_state, device)
         model.load_state_dict(state)
         return model
 
@@ -147,11 +147,11 @@ class GPT(nn.Module):
             ValueError: If the model cannot be represented in GPT-2's format: with positions that
                 are not learned, another norm, grouped-query attention, SwiGLU, or without biases.
         """
-        told, learned = self._settings, self.wpe is not None
-        is_gpt2 = learned and told["norm"] == "layer_norm" and told["kv_heads"] in (None, told["heads"]) and told["bias"]
-        if not is_gpt2 or told["form"] == "swiglu":
-            raise ValueError(f"save_gpt2: a model of {told} and positions {self.positions!r}, which GPT-2's names cannot tell")
-        _ternion._save_gpt2(folder, told, self.state_dict())
+        settings, learned = self._settings, self.wpe is not None
+        is_gpt2 = learned and settings["norm"] == "layer_norm" and settings["kv_heads"] in (None, settings["heads"]) and settings["bias"]
+        if not is_gpt2 or settings["form"] == "swiglu":
+            raise ValueError(f"save_gpt2: a model of {settings} and positions {self.positions!r}, which GPT-2's names cannot tell")
+        _ternion._save_gpt2(folder, settings, self.state_dict())
 
     def caches(self) -> list[nn.KeyValueCache]:
         """Returns empty KV caches, one for each block."""
@@ -169,7 +169,7 @@ class GPT(nn.Module):
         """
         if tokens.shape[1] == 0:
             raise ValueError("GPT: no token, expected at least 1")
-        return self._scores(self._hidden(tokens, caches)[:, -1])
+        return self._logits(self._hidden(tokens, caches)[:, -1])
 
     def _hidden(self, tokens, caches):
         if tokens.ndim != 2:
@@ -179,22 +179,22 @@ class GPT(nn.Module):
         first, length = len(caches[0]) if caches else 0, tokens.shape[1]
         if first + length > self.context:
             raise ValueError(f"GPT: {length} tokens behind {first}, expected at most {self.context} in all")
-        x = self.dropout(self._embedded(tokens, first))
+        x = self.dropout(self._embed(tokens, first))
         for block, cache in zip(self.h, caches or [None] * len(self.h)):
             x = block(x, is_causal=True, cache=cache)
         return self.ln_f(x)
 
-    def _embedded(self, tokens, first):
+    def _embed(self, tokens, first):
         x, end = self.wte(tokens), first + tokens.shape[1]
         if self.wpe is not None:
             return x + self.wpe.weight[first:end]
         if self.positions != "sinusoidal":
             return x
-        if self._sines is None or self._sines.device != x.device:
-            self._sines = nn.functional.sinusoidal(self.context, self.width, x.device)
-        return x + self._sines[first:end].to(x.dtype)
+        if self._sinusoids is None or self._sinusoids.device != x.device:
+            self._sinusoids = nn.functional.sinusoidal(self.context, self.width, x.device)
+        return x + self._sinusoids[first:end].to(x.dtype)
 
-    def _scores(self, hidden):
+    def _logits(self, hidden):
         return nn.functional.linear(hidden, self.wte.weight) if self.lm_head is None else self.lm_head(hidden)
 
     # ---- Text generation
@@ -230,43 +230,43 @@ class GPT(nn.Module):
         rows = _rows(prompt)
         # Checks the settings before anything is computed.
         _ternion._choose(_ternion.zeros(1, 1), [0.0], temperature, top_k, top_p)
-        before = _ternion._random_position(device)
+        rng_state = _ternion._random_position(device)
         if seed is not None:
             _ternion._set_random_position((seed, 0), device)
         try:
             with no_grad():
-                written = self._written(rows, count, (temperature, top_k, top_p), each, device)
+                generated = self._generate_tokens(rows, count, (temperature, top_k, top_p), each, device)
         finally:
             if seed is not None:
-                _ternion._set_random_position(before, device)
+                _ternion._set_random_position(rng_state, device)
         if not isinstance(prompt, Tensor):
-            return written[0]
-        told = _ternion.tensor(written, dtype=_ternion.int64, device=prompt.device).reshape(len(rows), count)
-        return told[0] if prompt.ndim == 1 else told
+            return generated[0]
+        result = _ternion.tensor(generated, dtype=_ternion.int64, device=prompt.device).reshape(len(rows), count)
+        return result[0] if prompt.ndim == 1 else result
 
-    def _written(self, rows, count, settings, each, device):
-        caches, begun = self.caches(), len(rows[0])
+    def _generate_tokens(self, rows, count, settings, each, device):
+        caches, prompt_length = self.caches(), len(rows[0])
         for _ in range(count):
             logits = self._next(rows, caches, device)
-            chances = _ternion.rand(len(rows), device=device).tolist()
-            chosen = _ternion._choose(logits, chances, *settings)
+            uniform = _ternion.rand(len(rows), device=device).tolist()
+            chosen = _ternion._choose(logits, uniform, *settings)
             for row, token in zip(rows, chosen):
                 row.append(token)
             if each is not None:
                 each(chosen[0] if len(chosen) == 1 else chosen)
-        return [row[begun:] for row in rows]
+        return [row[prompt_length:] for row in rows]
 
     def _next(self, rows, caches, device):
         """Returns the logits of the token after `rows`, of which the caches contain the first
         tokens.
         """
-        length, kept = len(rows[0]), len(caches[0]) if caches else 0
-        seen = [row[-self.context :] for row in rows]
-        if length > self.context or kept >= len(seen[0]):
+        length, cached = len(rows[0]), len(caches[0]) if caches else 0
+        visible = [row[-self.context :] for row in rows]
+        if length > self.context or cached >= len(visible[0]):
             for cache in caches:
                 cache.clear()
-            kept = 0
-        new = _ternion.tensor([row[kept:] for row in seen], dtype=_ternion.int64, device=device)
+            cached = 0
+        new = _ternion.tensor([row[cached:] for row in visible], dtype=_ternion.int64, device=device)
         return self.next_logits(new, caches)
 
     def text_loss(self, tokens: Any, stride: int | None = None) -> TextLoss:
@@ -312,34 +312,34 @@ def _rows(prompt):
     return [list(row) for row in rows]
 
 
-def _normal(shape, std, made):
-    return Parameter(_ternion._initial(shape, "normal", [0.0, std], **made))
+def _normal(shape, std, factory_kwargs):
+    return Parameter(_ternion._initial(shape, "normal", [0.0, std], **factory_kwargs))
 
 
-def _table(rows, width, made):
+def _embedding(rows, width, factory_kwargs):
     # Does not use Embedding(..), which would draw other initial values first.
     table = nn.Embedding.__new__(nn.Embedding)
     table.num_embeddings, table.embedding_dim, table.padding_idx = rows, width, None
-    table.weight = _normal((rows, width), _INIT_STD, made)
+    table.weight = _normal((rows, width), _INIT_STD, factory_kwargs)
     return table
 
 
-def _head(width, vocabulary, made):
+def _head(width, vocabulary, factory_kwargs):
     head = nn.Linear.__new__(nn.Linear)
     head.in_features, head.out_features = width, vocabulary
-    head.weight, head.bias = _normal((vocabulary, width), _INIT_STD, made), None
+    head.weight, head.bias = _normal((vocabulary, width), _INIT_STD, factory_kwargs), None
     return head
 
 
-def _block(width, heads, layers, settings, made):
+def _block(width, heads, layers, settings, factory_kwargs):
     block = nn.TransformerBlock(width, heads, **settings)
-    back = _INIT_STD / math.sqrt(2 * layers)
-    deviations = {
+    residual_std = _INIT_STD / math.sqrt(2 * layers)
+    stds = {
         "self_attn.in_proj_weight": _INIT_STD, "linear1.weight": _INIT_STD, "linear_gate.weight": _INIT_STD,
-        "self_attn.out_proj.weight": back, "linear2.weight": back,
+        "self_attn.out_proj.weight": residual_std, "linear2.weight": residual_std,
     }  # fmt: skip
     with no_grad():
         for key, parameter in block.named_parameters():
             if not key.startswith("norm"):
-                parameter.copy_(_normal(parameter.shape, deviations.get(key, 0.0), made).detach())
+                parameter.copy_(_normal(parameter.shape, stds.get(key, 0.0), factory_kwargs).detach())
     return block

@@ -17,7 +17,7 @@ from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, as_tensor, cat, randint, stack
 from .._ternion import device as _device
 from . import _examples as examples
-from ._estimator import Estimator, not_fitted, of_classifiers, seed_of
+from ._estimator import Estimator, classifier_only, not_fitted, seed_of
 from ._progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 # The number of steps of a `fit` for which no number of epochs is given, and the minimum and maximum
 # number of epochs.
-_USUAL_STEPS = 3000
+_DEFAULT_STEPS = 3000
 _EPOCHS = (5, 200)
 _TASKS = ("auto", "classification", "regression")
 # The initial weights of a seed are drawn from the device's random numbers, whose state only one
 # thread at a time may set.
-_drawing = threading.Lock()
+_rng_lock = threading.Lock()
 
 
-class _Learned(NamedTuple):
+class _OutputMeaning(NamedTuple):
     """The meaning of a model's outputs: classes, or numbers; for numbers, whether the target of an
     example is a scalar without an axis.
     """
@@ -51,7 +51,7 @@ class _Data(NamedTuple):
 
     inputs: Tensor
     targets: Tensor
-    learned: _Learned
+    meaning: _OutputMeaning
     weights: Tensor | None = None
 
 
@@ -118,13 +118,13 @@ class MLP(Estimator):
         widths = tuple(self.widths) if isinstance(self.widths, (tuple, list, np.ndarray)) else (self.widths,)
         if not widths:
             raise ValueError(f"{type(self).__name__}: no widths, expected those of input, hidden layers and output: {type(self).__name__}(8, 16, 3), or widths=[8, 16, 3]")
-        if len(widths) < 2 or not all(_is_whole(width, 1) for width in widths):
-            told = "; a list is given as widths=[..]" if len(widths) == 1 and isinstance(widths[0], (list, tuple)) else ""
-            raise ValueError(f"{type(self).__name__}: widths {widths}, expected whole numbers above 0, at least those of input and output{told}")
+        if len(widths) < 2 or not all(_is_integer(width, 1) for width in widths):
+            hint = "; a list is given as widths=[..]" if len(widths) == 1 and isinstance(widths[0], (list, tuple)) else ""
+            raise ValueError(f"{type(self).__name__}: widths {widths}, expected whole numbers above 0, at least those of input and output{hint}")
         self._check_device()
         self.layers = [nn.Linear(inputs, outputs, device=self.device) for inputs, outputs in zip(widths, widths[1:])]
         self.history: dict[str, list[float]] = {}
-        self._learned: _Learned | None = None
+        self._output_meaning: _OutputMeaning | None = None
         self._partial: tuple[optim.Optimizer, np.random.Generator] | None = None
         self.training = True
 
@@ -134,8 +134,8 @@ class MLP(Estimator):
         try:
             _device(self.device)
         except TypeError:
-            told = f"device of type {type(self.device).__name__}, expected a ternion.device or its name"
-            raise TypeError(f"{type(self).__name__}: {told}") from None
+            message = f"device of type {type(self.device).__name__}, expected a ternion.device or its name"
+            raise TypeError(f"{type(self).__name__}: {message}") from None
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps [batch, ..] to [batch, widths[-1]]. All axes after the first are flattened."""
@@ -189,32 +189,32 @@ class MLP(Estimator):
             TypeError: If an input is a sparse matrix, or if labels have several types.
             RuntimeError: If the loss becomes NaN or infinite.
         """
-        kind, what = type(self).__name__, examples.Call.of(self, "fit")
+        kind, caller = type(self).__name__, examples.Call.of(self, "fit")
         size = _setting(kind, "batch_size", self.batch_size if batch_size is None else batch_size, 1)
         rate = _rate(kind, self.learning_rate if learning_rate is None else learning_rate)
         verbose = _verbose(kind, self.verbose if verbose is None else verbose)
         shown = not _is_called_by_scikit_learn() if verbose is None else bool(verbose)
-        warm_start = _truth(kind, "warm_start", self.warm_start)
+        warm_start = _bool_setting(kind, "warm_start", self.warm_start)
         if optimizer is not None and not hasattr(optimizer, "zero_grad"):
             raise TypeError(f"fit: optimizer of type {type(optimizer).__name__}, expected an optimizer of the model's parameters: optim.AdamW(model.parameters())")
         if y is None and isinstance(X, examples.Table):
-            told = f"fit(table.without([{X.columns[-1]!r}]), table.select([{X.columns[-1]!r}])) learns one of its columns from the others"
-            raise ValueError(f"fit: {kind} requires y to be passed, but the target y is None: {told}")
-        data = self._data(X, y, what, None)
+            hint = f"fit(table.without([{X.columns[-1]!r}]), table.select([{X.columns[-1]!r}])) learns one of its columns from the others"
+            raise ValueError(f"fit: {kind} requires y to be passed, but the target y is None: {hint}")
+        data = self._data(X, y, caller, None)
         epochs = self.epochs if epochs is None else epochs
-        epochs = _usual_epochs(len(data.inputs), size) if epochs is None else _setting(kind, "epochs", epochs, 1)
+        epochs = _default_epochs(len(data.inputs), size) if epochs is None else _setting(kind, "epochs", epochs, 1)
         data = data._replace(weights=examples.weights(sample_weight, "fit", data.inputs))
-        tested = None if validation_data is None else self._data(*_pair(validation_data), examples.Call.of(self, "validation_data"), data.learned)
+        validation = None if validation_data is None else self._data(*_pair(validation_data), examples.Call.of(self, "validation_data"), data.meaning)
         seed = self._seed() if seed is None else seed_of(seed, f"{kind}: seed")
-        if not warm_start and (seed is not None or self._learned is not None):
+        if not warm_start and (seed is not None or self._output_meaning is not None):
             self._draw_weights(seed)
         if warm_start:
-            self._check_goes_on(data.learned)
-        self._begin(X, data.learned)
-        steps, order = optimizer or optim.AdamW(self.named_parameters(), lr=rate), _order(seed)
+            self._check_same_meaning(data.meaning)
+        self._start_training(X, data.meaning)
+        steps, order = optimizer or optim.AdamW(self.named_parameters(), lr=rate), _order_generator(seed)
         for epoch in range(epochs):
             line = ProgressLine(f"epoch {epoch + 1}/{epochs}", -(-len(data.inputs) // size), shown)
-            self._epoch(data, tested, size, steps, order, line)
+            self._epoch(data, validation, size, steps, order, line)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -229,18 +229,18 @@ class MLP(Estimator):
         Raises:
             ValueError: As `fit`; also if a label is not one of the classes.
         """
-        kind, what = type(self).__name__, examples.Call.of(self, "partial_fit")
+        kind, caller = type(self).__name__, examples.Call.of(self, "partial_fit")
         size, rate = _setting(kind, "batch_size", self.batch_size, 1), _rate(kind, self.learning_rate)
-        warm_start = _truth(kind, "warm_start", self.warm_start)
-        learned = self._learned if self._learned is not None or classes is None else self._outputs_mean(classes, what)
-        data = self._data(X, y, what, learned)
-        if self._learned is None:
+        warm_start = _bool_setting(kind, "warm_start", self.warm_start)
+        meaning = self._output_meaning if self._output_meaning is not None or classes is None else self._infer_output_meaning(classes, caller)
+        data = self._data(X, y, caller, meaning)
+        if self._output_meaning is None:
             seed = self._seed()
             if seed is not None and not warm_start:
                 self._draw_weights(seed)
-            self._begin(X, data.learned)
+            self._start_training(X, data.meaning)
         if self._partial is None:
-            self._partial = optim.AdamW(self.named_parameters(), lr=rate), _order(self._seed())
+            self._partial = optim.AdamW(self.named_parameters(), lr=rate), _order_generator(self._seed())
         line = ProgressLine("partial_fit", -(-len(data.inputs) // size), False)
         self._epoch(data, None, size, *self._partial, line)
         return self
@@ -248,44 +248,44 @@ class MLP(Estimator):
     def _seed(self) -> int | None:
         return seed_of(self.random_state, f"{type(self).__name__}: random_state")
 
-    def _check_goes_on(self, learned: _Learned) -> None:
+    def _check_same_meaning(self, meaning: _OutputMeaning) -> None:
         """Checks that outputs keep their meaning: the labels are those of the previous call, or
         both targets are numbers.
         """
-        before = self._learned
-        if before is None:
+        previous = self._output_meaning
+        if previous is None:
             return
-        told = ["numbers" if one.classes is None else f"labels {list(one.classes)}" for one in (learned, before)]
-        same = told[0] == told[1] if learned.classes is None or before.classes is None else np.array_equal(learned.classes, before.classes)
-        if not same:
-            raise ValueError(f"fit: warm_start goes on with the labels of the call before: y has {told[0]}, that had {told[1]}")
+        descriptions = ["numbers" if each.classes is None else f"labels {list(each.classes)}" for each in (meaning, previous)]
+        is_same = descriptions[0] == descriptions[1] if meaning.classes is None or previous.classes is None else np.array_equal(meaning.classes, previous.classes)
+        if not is_same:
+            raise ValueError(f"fit: warm_start goes on with the labels of the call before: y has {descriptions[0]}, that had {descriptions[1]}")
 
-    def _begin(self, X: Any, learned: _Learned) -> None:
+    def _start_training(self, X: Any, meaning: _OutputMeaning) -> None:
         """Records the meaning of the outputs."""
-        self._learned, self._partial = learned, None
+        self._output_meaning, self._partial = meaning, None
         self.history, self.n_iter_, self.n_features_in_ = {"loss": []}, 0, int(self.widths[0])
         names = examples.feature_names(X)
-        for name, value in (("classes_", learned.classes), ("feature_names_in_", names)):
+        for name, value in (("classes_", meaning.classes), ("feature_names_in_", names)):
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
 
-    def _epoch(self, data, tested, size, optimizer, order, line):
+    def _epoch(self, data, validation, size, optimizer, order, line):
         """Makes one pass over the examples, and adds the results to the history and the progress
         line.
         """
         self.train()
         try:
-            told = {"loss": self._pass(data, size, optimizer, order, line)}
+            results = {"loss": self._pass(data, size, optimizer, order, line)}
             self.eval()
-            if tested is not None:
-                told.update({f"validation {name}": value for name, value in self._measured(tested, 1024).items()})
-            line.end(told)
+            if validation is not None:
+                results.update({f"validation {name}": value for name, value in self._measure(validation, 1024).items()})
+            line.end(results)
         finally:
             self.eval()
             line.close()
         self.n_iter_ += 1
-        for name, value in told.items():
+        for name, value in results.items():
             self.history.setdefault(name, []).append(value)
 
     def _pass(self, data, size, optimizer, order, line):
@@ -297,10 +297,10 @@ class MLP(Estimator):
             optimizer.zero_grad()
             with enable_grad():
                 weights = None if data.weights is None else data.weights[batch]
-                loss = self._loss(self._of_classes(self(data.inputs[batch])), data.targets[batch], data.learned, weights)
+                loss = self._loss(self._class_outputs(self(data.inputs[batch])), data.targets[batch], data.meaning, weights)
             loss.backward()
             optimizer.step()
-            line.tell(loss)
+            line.update(loss)
             # Read at the end of the epoch: reading waits for the device.
             losses.append(loss.detach())
             sizes.append(len(batch) if weights is None else weights.sum())
@@ -314,17 +314,17 @@ class MLP(Estimator):
         may reference.
         """
         first = self.layers[0].weight
-        with _drawing:
-            before = get_rng_state(first.device)
+        with _rng_lock:
+            rng_state = get_rng_state(first.device)
             if seed is not None:
                 set_rng_state((seed, 0), first.device)
             try:
                 for layer in self.layers:
-                    drawn = nn.Linear(layer.in_features, layer.out_features, device=first.device, dtype=first.dtype)
-                    layer.load_state_dict(drawn.state_dict())
+                    fresh = nn.Linear(layer.in_features, layer.out_features, device=first.device, dtype=first.dtype)
+                    layer.load_state_dict(fresh.state_dict())
             finally:
                 if seed is not None:
-                    set_rng_state(before, first.device)
+                    set_rng_state(rng_state, first.device)
 
     # ---- predict, score
 
@@ -336,18 +336,18 @@ class MLP(Estimator):
             NotFittedError: If the model is not fitted (a ValueError and an AttributeError).
             ValueError: As `fit` for `X`; also if a table has other columns.
         """
-        return self._predicted(X, batch_size, "predict")
+        return self._predict(X, batch_size, "predict")
 
-    def _predicted(self, X: Any, batch_size: int, method: str) -> Array:
+    def _predict(self, X: Any, batch_size: int, method: str) -> Array:
         """Returns labels or values. `method` is the name of the called method in error messages."""
-        learned = self._asked(method)
-        outputs = self._outputs(self._features(X, examples.Call.of(self, method), learned), batch_size)
-        if learned.classes is not None:
-            return np.asarray(learned.classes[outputs.argmax(1).cpu().numpy()])
-        values = outputs.squeeze(1) if learned.is_flat else outputs
+        meaning = self._require_fitted(method)
+        outputs = self._outputs(self._features(X, examples.Call.of(self, method), meaning), batch_size)
+        if meaning.classes is not None:
+            return np.asarray(meaning.classes[outputs.argmax(1).cpu().numpy()])
+        values = outputs.squeeze(1) if meaning.is_flat else outputs
         return np.asarray(values.cpu().numpy())
 
-    @of_classifiers
+    @classifier_only
     def predict_proba(self, X: Any, batch_size: int = 1024) -> Array:
         """Returns the probability of each class for each example, in the order of `classes_`, as a
         NumPy array. A regressor does not have this method.
@@ -358,7 +358,7 @@ class MLP(Estimator):
         return self._probabilities(X, batch_size, "predict_proba")
 
     def _probabilities(self, X: Any, batch_size: int, method: str) -> Array:
-        inputs = self._features(X, examples.Call.of(self, method), self._asked(method))
+        inputs = self._features(X, examples.Call.of(self, method), self._require_fitted(method))
         return np.asarray(self._outputs(inputs, batch_size).softmax(1).cpu().numpy())
 
     def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> dict[str, float]:
@@ -369,73 +369,73 @@ class MLP(Estimator):
             NotFittedError, ValueError: As `predict`; also if there are no examples, or if a label
                 is not one of the classes.
         """
-        return self._evaluated(X, y, batch_size, "evaluate")
+        return self._evaluate(X, y, batch_size, "evaluate")
 
-    def _evaluated(self, X: Any, y: Any, batch_size: int, method: str) -> dict[str, float]:
-        return self._measured(self._data(X, y, examples.Call.of(self, method), self._asked(method)), batch_size)
+    def _evaluate(self, X: Any, y: Any, batch_size: int, method: str) -> dict[str, float]:
+        return self._measure(self._data(X, y, examples.Call.of(self, method), self._require_fitted(method)), batch_size)
 
     def score(self, X: Any, y: Any) -> float:
         """Returns the accuracy of a classifier, or the R2 of a regressor. Raises the errors of
         `evaluate`.
         """
-        told = self._evaluated(X, y, 1024, "score")
-        return told["accuracy"] if "accuracy" in told else told["r2"]
+        results = self._evaluate(X, y, 1024, "score")
+        return results["accuracy"] if "accuracy" in results else results["r2"]
 
-    def _measured(self, data, batch_size):
+    def _measure(self, data, batch_size):
         outputs = self._outputs(data.inputs, batch_size)
         with no_grad():
-            told = {"loss": self._loss(outputs, data.targets, data.learned).item()}
-        if self._learned.classes is not None:
+            results = {"loss": self._loss(outputs, data.targets, data.meaning).item()}
+        if self._output_meaning.classes is not None:
             labels = data.targets.argmax(1) if data.targets.is_floating_point() else data.targets
-            told["accuracy"] = float((outputs.argmax(1) == labels).cpu().numpy().mean())
+            results["accuracy"] = float((outputs.argmax(1) == labels).cpu().numpy().mean())
         else:
-            told["r2"] = _r2(outputs.cpu().numpy().astype(np.float64), data.targets.cpu().numpy().astype(np.float64))
-        return told
+            results["r2"] = _r2(outputs.cpu().numpy().astype(np.float64), data.targets.cpu().numpy().astype(np.float64))
+        return results
 
     # ---- Conversion of inputs to tensors
 
-    def _outputs_mean(self, y: Any, what: str) -> _Learned:
+    def _infer_output_meaning(self, y: Any, caller: str) -> _OutputMeaning:
         """Returns the meaning of the outputs for targets `y`."""
         if self.task not in _TASKS:
-            raise ValueError(f"{what}: task {self.task!r}, expected one of {', '.join(map(repr, _TASKS))}")
-        if self.task != "regression" and examples.are_probabilities(y, int(self.widths[-1]), what):
-            return _Learned(np.arange(int(self.widths[-1])), True)
-        if self.task == "regression" or (self.task == "auto" and examples.is_of_numbers(y, what)):
-            return _Learned(None, examples.axes_of(y, what) == 1)
-        return _Learned(examples.classes_of(examples.labels(y, what), int(self.widths[-1]), what), True)
+            raise ValueError(f"{caller}: task {self.task!r}, expected one of {', '.join(map(repr, _TASKS))}")
+        if self.task != "regression" and examples.are_probabilities(y, int(self.widths[-1]), caller):
+            return _OutputMeaning(np.arange(int(self.widths[-1])), True)
+        if self.task == "regression" or (self.task == "auto" and examples.has_float_targets(y, caller)):
+            return _OutputMeaning(None, examples.target_ndim(y, caller) == 1)
+        return _OutputMeaning(examples.label_classes(examples.labels(y, caller), int(self.widths[-1]), caller), True)
 
-    def _features(self, X: Any, what: str, learned: _Learned | None) -> Tensor:
+    def _features(self, X: Any, caller: str, meaning: _OutputMeaning | None) -> Tensor:
         names, known = examples.feature_names(X), getattr(self, "feature_names_in_", None)
-        if learned is not None and learned is self._learned and names is not None and known is not None and list(names) != list(known):
-            told = f"fitted on the columns {', '.join(known)}, got {', '.join(names)}"
-            raise ValueError(f"{what}: The feature names should match those that were passed during fit: {told}")
+        if meaning is not None and meaning is self._output_meaning and names is not None and known is not None and list(names) != list(known):
+            message = f"fitted on the columns {', '.join(known)}, got {', '.join(names)}"
+            raise ValueError(f"{caller}: The feature names should match those that were passed during fit: {message}")
         weight = self.layers[0].weight
-        return examples.features(X, what, int(self.widths[0]), weight.device, weight.dtype)
+        return examples.features(X, caller, int(self.widths[0]), weight.device, weight.dtype)
 
-    def _data(self, X: Any, y: Any, what: str, learned: _Learned | None) -> _Data:
+    def _data(self, X: Any, y: Any, caller: str, meaning: _OutputMeaning | None) -> _Data:
         """Returns both as tensors. If the model is not fitted, `y` determines the meaning of the
         outputs.
         """
-        inputs, y = self._features(X, what, learned), examples.of_table(y)
-        if self.task != "regression" and (learned is None or learned.classes is not None):
-            y = examples.without_one_hot(y, int(self.widths[-1]), what)
-        learned = self._outputs_mean(y, what) if learned is None else learned
-        if learned.classes is None:
-            targets = examples.numbers(y, what, int(self.widths[-1]), inputs.device, inputs.dtype)
-        elif examples.are_probabilities(y, len(learned.classes), what):
-            targets = examples.numbers(y, what, len(learned.classes), inputs.device, inputs.dtype)
+        inputs, y = self._features(X, caller, meaning), examples.table_values(y)
+        if self.task != "regression" and (meaning is None or meaning.classes is not None):
+            y = examples.without_one_hot(y, int(self.widths[-1]), caller)
+        meaning = self._infer_output_meaning(y, caller) if meaning is None else meaning
+        if meaning.classes is None:
+            targets = examples.numbers(y, caller, int(self.widths[-1]), inputs.device, inputs.dtype)
+        elif examples.are_probabilities(y, len(meaning.classes), caller):
+            targets = examples.numbers(y, caller, len(meaning.classes), inputs.device, inputs.dtype)
         else:
-            targets = examples.places_of(examples.labels(y, what), learned.classes, what).to(inputs.device)
-        examples.same_length(inputs, targets, what)
-        return _Data(inputs, targets, learned)
+            targets = examples.class_indices(examples.labels(y, caller), meaning.classes, caller).to(inputs.device)
+        examples.same_length(inputs, targets, caller)
+        return _Data(inputs, targets, meaning)
 
-    def _asked(self, what: str) -> _Learned:
-        if self._learned is None:
+    def _require_fitted(self, caller: str) -> _OutputMeaning:
+        if self._output_meaning is None:
             kind = type(self).__name__
-            told = f"to predict with weights of load_state_dict(), give the model its task: {kind}(.., task='classification')"
-            told = told if "task" in self._names() else "load_state_dict() of weights that were saved makes it so, too"
-            not_fitted(f"{what}: this {kind} instance is not fitted yet: call fit() first; {told}")
-        return self._learned
+            hint = f"to predict with weights of load_state_dict(), give the model its task: {kind}(.., task='classification')"
+            hint = hint if "task" in self._get_param_names() else "load_state_dict() of weights that were saved makes it so, too"
+            not_fitted(f"{caller}: this {kind} instance is not fitted yet: call fit() first; {hint}")
+        return self._output_meaning
 
     def _outputs(self, inputs: Tensor, batch_size: int) -> Tensor:
         """Returns the model's outputs for all examples: values, or the logits of the existing
@@ -445,32 +445,32 @@ class MLP(Estimator):
         self.eval()
         try:
             with no_grad():
-                return cat([self._of_classes(self(inputs[first : first + batch_size])) for first in range(0, max(len(inputs), 1), batch_size)])
+                return cat([self._class_outputs(self(inputs[first : first + batch_size])) for first in range(0, max(len(inputs), 1), batch_size)])
         finally:
             self.train(was_training)
 
-    def _of_classes(self, outputs: Tensor) -> Tensor:
-        classes = None if self._learned is None else self._learned.classes
+    def _class_outputs(self, outputs: Tensor) -> Tensor:
+        classes = None if self._output_meaning is None else self._output_meaning.classes
         return outputs if classes is None or len(classes) == outputs.shape[1] else outputs[:, : len(classes)]
 
-    def _loss(self, outputs: Tensor, targets: Tensor, learned: _Learned, weights: Tensor | None = None) -> Tensor:
-        is_of_numbers = learned.classes is None
-        loss = nn.functional.mse_loss if is_of_numbers else nn.functional.cross_entropy
+    def _loss(self, outputs: Tensor, targets: Tensor, meaning: _OutputMeaning, weights: Tensor | None = None) -> Tensor:
+        is_regression = meaning.classes is None
+        loss = nn.functional.mse_loss if is_regression else nn.functional.cross_entropy
         if weights is None:
             return loss(outputs, targets)
         losses = loss(outputs, targets, reduction="none")
         # A batch whose weights are all 0 has no gradient.
-        return ((losses.mean(1) if is_of_numbers else losses) * weights).sum() / weights.sum().clamp(min=1e-30)
+        return ((losses.mean(1) if is_regression else losses) * weights).sum() / weights.sum().clamp(min=1e-30)
 
     # ---- scikit-learn's conventions
 
     @property
     def loss_curve_(self) -> list[float]:
         """The loss of each epoch of the last `fit`."""
-        told = self.history.get("loss")
-        if not told:
+        losses = self.history.get("loss")
+        if not losses:
             raise AttributeError(f"this {type(self).__name__} has made no epoch yet: call fit() first")
-        return told
+        return losses
 
     @property
     def loss_(self) -> float:
@@ -479,8 +479,8 @@ class MLP(Estimator):
 
     @property
     def _estimator_type(self) -> str:
-        if self._learned is not None:
-            return "regressor" if self._learned.classes is None else "classifier"
+        if self._output_meaning is not None:
+            return "regressor" if self._output_meaning.classes is None else "classifier"
         if self.task != "auto":
             return "regressor" if self.task == "regression" else "classifier"
         # Before it is fitted: the more likely task.
@@ -488,9 +488,9 @@ class MLP(Estimator):
 
     @property
     def _is_fitted(self) -> bool:
-        return self._learned is not None
+        return self._output_meaning is not None
 
-    def _parameters_set(self, changed: set[str]) -> None:
+    def _on_params_changed(self, changed: set[str]) -> None:
         if changed & {"widths", "device"}:
             self._build()
 
@@ -500,9 +500,9 @@ class MLP(Estimator):
         """
         loaded = super().load_state_dict(state_dict, strict, assign)
         outputs = int(self.widths[-1])
-        if self._learned is None and self.task != "auto":
+        if self._output_meaning is None and self.task != "auto":
             classes = np.arange(outputs) if self.task == "classification" else None
-            self._begin(None, _Learned(classes, outputs == 1))
+            self._start_training(None, _OutputMeaning(classes, outputs == 1))
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
@@ -510,17 +510,17 @@ class MLP(Estimator):
         return {**self.__dict__, "_partial": None}
 
 
-def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+def _is_integer(value: Any, minimum: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
 
 
-def _setting(model: str, name: str, value: Any, least: int) -> int:
-    if not _is_whole(value, least):
-        raise ValueError(f"{model}: {name} {value!r}, expected a whole number, at least {least}")
+def _setting(model: str, name: str, value: Any, minimum: int) -> int:
+    if not _is_integer(value, minimum):
+        raise ValueError(f"{model}: {name} {value!r}, expected a whole number, at least {minimum}")
     return int(value)
 
 
-def _truth(model: str, name: str, value: Any) -> bool:
+def _bool_setting(model: str, name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{model}: {name} {value!r}, expected True or False")
     return bool(value)
@@ -528,16 +528,16 @@ def _truth(model: str, name: str, value: Any) -> bool:
 
 def _verbose(model: str, value: Any) -> Any:
     """Checks `verbose`: None, a bool or, as in scikit-learn, a verbosity level."""
-    if value is not None and not isinstance(value, (bool, np.bool_)) and not _is_whole(value, 0):
+    if value is not None and not isinstance(value, (bool, np.bool_)) and not _is_integer(value, 0):
         raise ValueError(f"{model}: verbose {value!r}, expected True or False")
     return value
 
 
-def _usual_epochs(count: int, batch_size: int) -> int:
+def _default_epochs(count: int, batch_size: int) -> int:
     """Returns enough epochs for the steps that a small table needs, but only a few for a large set
     of images.
     """
-    return min(max(-(-_USUAL_STEPS // -(-count // batch_size)), _EPOCHS[0]), _EPOCHS[1])
+    return min(max(-(-_DEFAULT_STEPS // -(-count // batch_size)), _EPOCHS[0]), _EPOCHS[1])
 
 
 def _is_called_by_scikit_learn() -> bool:
@@ -559,24 +559,24 @@ def _rate(model: str, value: Any) -> float:
 def _pair(validation_data: Any) -> tuple[Any, Any]:
     if not isinstance(validation_data, (tuple, list)) or len(validation_data) != 2:
         shape = getattr(validation_data, "shape", None)
-        of = f" of shape {tuple(shape)}" if shape is not None else f" with {len(validation_data)} parts" if hasattr(validation_data, "__len__") else ""
-        raise ValueError(f"fit: validation_data is one {type(validation_data).__name__}{of}, expected a pair (X, y)")
+        described = f" of shape {tuple(shape)}" if shape is not None else f" with {len(validation_data)} parts" if hasattr(validation_data, "__len__") else ""
+        raise ValueError(f"fit: validation_data is one {type(validation_data).__name__}{described}, expected a pair (X, y)")
     return validation_data[0], validation_data[1]
 
 
-def _order(seed: int | None) -> np.random.Generator:
+def _order_generator(seed: int | None) -> np.random.Generator:
     """Returns the generator for the order of the examples. It is local, so that a seed has the same
     effect whatever other threads draw.
     """
     return np.random.default_rng(int(randint(0, 2**31 - 1, (1,), device="cpu").item()) if seed is None else seed)
 
 
-def _r2(found: Any, wanted: Any) -> float:
+def _r2(predicted: Any, targets: Any) -> float:
     """Returns the mean over the outputs of `1 - residual / spread`. For a constant output it is 1
     if the output is matched and 0 otherwise, as in scikit-learn.
     """
-    if len(wanted) < 2:
+    if len(targets) < 2:
         return math.nan
-    residual, spread = ((wanted - found) ** 2).sum(0), ((wanted - wanted.mean(0)) ** 2).sum(0)
+    residual, total = ((targets - predicted) ** 2).sum(0), ((targets - targets.mean(0)) ** 2).sum(0)
     constant = np.where(residual == 0, 1.0, 0.0)
-    return float(np.where(spread > 0, 1 - residual / np.where(spread > 0, spread, 1.0), constant).mean())
+    return float(np.where(total > 0, 1 - residual / np.where(total > 0, total, 1.0), constant).mean())

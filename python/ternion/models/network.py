@@ -10,7 +10,7 @@ import numpy as np
 
 from .._ternion import Tensor
 from . import _examples as examples
-from .mlp import MLP, _is_whole, _Learned, _verbose
+from .mlp import MLP, _OutputMeaning, _is_integer, _verbose
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,17 +53,17 @@ class NeuralNetwork(MLP):
     def _build(self) -> None:
         sizes = {"input_size": self.input_size, "hidden_size": self.hidden_size, "output_size": self.output_size}
         for name, size in sizes.items():
-            if not _is_whole(size, 1):
+            if not _is_integer(size, 1):
                 raise ValueError(f"{type(self).__name__}: {name} {size!r}, expected a whole number above 0")
         if self.output_size == 1:
             raise ValueError(f"{type(self).__name__}: output_size 1, expected an output for each of at least 2 classes")
         super()._build()
 
-    def _parameters_set(self, changed: set[str]) -> None:
+    def _on_params_changed(self, changed: set[str]) -> None:
         if changed & {"input_size", "hidden_size", "output_size"}:
             self.widths = (self.input_size, self.hidden_size, self.output_size)
             changed = changed | {"widths"}
-        super()._parameters_set(changed)
+        super()._on_params_changed(changed)
 
     def fit(
         self, X: Any, y: Any = None, epochs: int | None = None, batch_size: int | None = None, learning_rate: float | None = None,
@@ -81,31 +81,31 @@ class NeuralNetwork(MLP):
             ValueError: If there are other labels: their probabilities would be at other indices.
         """
         shown = bool(_verbose(type(self).__name__, self.verbose if verbose is None else verbose))
-        self._table = _Table() if shown else None
+        self._table = _EpochTable() if shown else None
         try:
             return super().fit(X, y, epochs, batch_size, learning_rate, validation_data, False, seed, optimizer, sample_weight)
         finally:
             del self._table
 
-    def _epoch(self, data: Any, tested: Any, size: Any, optimizer: Any, order: Any, line: Any) -> None:
-        begun = time.monotonic()
-        super()._epoch(data, tested, size, optimizer, order, line)
+    def _epoch(self, data: Any, validation: Any, size: Any, optimizer: Any, order: Any, line: Any) -> None:
+        start = time.monotonic()
+        super()._epoch(data, validation, size, optimizer, order, line)
         table = getattr(self, "_table", None)
         if table is not None:
-            told = {name: values[-1] for name, values in self.history.items()}
-            table.row({"epoch": self.n_iter_, "accuracy": self._measured(data, 1024)["accuracy"], "seconds": time.monotonic() - begun, **told})
+            results = {name: values[-1] for name, values in self.history.items()}
+            table.row({"epoch": self.n_iter_, "accuracy": self._measure(data, 1024)["accuracy"], "seconds": time.monotonic() - start, **results})
 
-    def _outputs_mean(self, y: Any, what: str) -> _Learned:
+    def _infer_output_meaning(self, y: Any, caller: str) -> _OutputMeaning:
         """Checks that the outputs represent the labels 0, 1, .., so that `predict` returns the
         probability of each label at its index.
         """
-        if examples.are_probabilities(y, int(self.output_size), what):
-            return super()._outputs_mean(y, what)
-        found, learned = examples.labels(y, what), super()._outputs_mean(y, what)
-        if found.dtype.kind == "b" and self.output_size == 2:
-            return _Learned(np.array([False, True]), True)
-        examples.check_are_places(found, int(self.output_size), what)
-        return learned
+        if examples.are_probabilities(y, int(self.output_size), caller):
+            return super()._infer_output_meaning(y, caller)
+        found_labels, meaning = examples.labels(y, caller), super()._infer_output_meaning(y, caller)
+        if found_labels.dtype.kind == "b" and self.output_size == 2:
+            return _OutputMeaning(np.array([False, True]), True)
+        examples.check_class_indices(found_labels, int(self.output_size), caller)
+        return meaning
 
     def predict(self, X: Any, batch_size: int = 1024) -> Array:
         """Returns the probability of each class for each example, [examples, output_size], as a
@@ -115,7 +115,7 @@ class NeuralNetwork(MLP):
 
     def predict_classes(self, X: Any, batch_size: int = 1024) -> Array:
         """Returns the label of each example. Raises the errors of `MLP.predict`."""
-        return self._predicted(X, batch_size, "predict_classes")
+        return self._predict(X, batch_size, "predict_classes")
 
     def evaluate(self, X: Any, y: Any, batch_size: int = 1024) -> float:  # type: ignore[override]
         """Returns the fraction of the examples whose most probable class is correct. Raises the
@@ -125,7 +125,7 @@ class NeuralNetwork(MLP):
 
     def score(self, X: Any, y: Any) -> float:
         """Returns the accuracy, as `evaluate` does."""
-        return self._evaluated(X, y, 1024, "score")["accuracy"]
+        return self._evaluate(X, y, 1024, "score")["accuracy"]
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps [batch, ..] to logits [batch, output_size]. All axes after the first are flattened.
@@ -133,18 +133,18 @@ class NeuralNetwork(MLP):
         return super().forward(x)
 
 
-class _Table:
+class _EpochTable:
     """A table on stdout to which a row is added for each epoch."""
 
     def __init__(self) -> None:
         self._columns: list[str] = []
 
-    def row(self, told: dict[str, float]) -> None:
+    def row(self, values: dict[str, float]) -> None:
         if not self._columns:
-            self._columns = [name for name in _COLUMNS if name in told]
+            self._columns = [name for name in _COLUMNS if name in values]
             self._write(self._columns)
             self._write(["-" * len(name) for name in self._columns])
-        cells = [f"{told[name]:.0f}" if name == "epoch" else f"{told[name]:.2f}" if name == "seconds" else f"{told[name]:.4f}" for name in self._columns]
+        cells = [f"{values[name]:.0f}" if name == "epoch" else f"{values[name]:.2f}" if name == "seconds" else f"{values[name]:.4f}" for name in self._columns]
         self._write([f"{cell:>{len(name)}}" for name, cell in zip(self._columns, cells)])
 
     @staticmethod

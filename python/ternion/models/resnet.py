@@ -35,19 +35,19 @@ class ResNet(nn.Module):
     ):  # fmt: skip
         if not blocks or min(blocks) < 1 or width < 1:
             raise ValueError(f"ResNet: stages of {list(blocks)} blocks, width {width}: expected at least 1 of each")
-        made = dict(device=device, dtype=dtype)
+        factory_kwargs = dict(device=device, dtype=dtype)
         stages, inputs = [], width
         for number, count in enumerate(blocks):
             outputs, stage = width << number, []
             for at in range(count):
-                stage.append(nn.ResidualBlock(inputs, outputs, 2 if at == 0 and number > 0 else 1, **made))
+                stage.append(nn.ResidualBlock(inputs, outputs, 2 if at == 0 and number > 0 else 1, **factory_kwargs))
                 inputs = outputs
             stages.append(stage)
-        self.conv1 = _convolution(channels, width, 3, 1, made)
-        self.bn1 = nn.BatchNorm2d(width, **made)
+        self.conv1 = _convolution(channels, width, 3, 1, factory_kwargs)
+        self.bn1 = nn.BatchNorm2d(width, **factory_kwargs)
         for number, stage in enumerate(stages):
             setattr(self, f"layer{number + 1}", nn.Sequential(*stage))
-        self.fc = nn.Linear(inputs, classes, **made)
+        self.fc = nn.Linear(inputs, classes, **factory_kwargs)
         self._stages = len(stages)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 PyTorch's.
 """
 
-from .._refusals import name_classes as _name_classes
+from .._error_messages import name_classes as _name_classes
 from .._ternion import Parameter as Parameter
 from . import activations, functional as functional, images, init as init, layers, losses, modules as modules, norms, parameter as parameter, utils as utils
 from .activations import *  # noqa: F401,F403

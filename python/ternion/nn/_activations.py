@@ -10,8 +10,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .._functions import _written
-from .._refusals import name_all
+from .._error_messages import name_all
+from .._functions import _write_in_place
 from .._ternion import Tensor, _functional, empty_like
 
 __all__ = [
@@ -21,9 +21,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _placed(op: str, input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+def _maybe_in_place(op: str, input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     """Returns `result`, written into `input` itself if `inplace` is True."""
-    return _written(op, input, result) if inplace else result
+    return _write_in_place(op, input, result) if inplace else result
 
 
 def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None = None, stacklevel: int = 4) -> int:
@@ -32,9 +32,9 @@ def _axis_of(op: str, input: Tensor, dim: int | None, axis: int | None = None, s
     """
     if dim is not None and axis is not None:
         raise TypeError(f"{op}: both dim and axis")
-    named = axis if dim is None else dim
-    if named is not None:
-        return named
+    explicit = axis if dim is None else dim
+    if explicit is not None:
+        return explicit
     chosen = 0 if input.ndim in (0, 1, 3) else 1
     warnings.warn(f"{op}: without dim it is along axis {chosen} of shape {list(input.shape)}; name it", UserWarning, stacklevel=stacklevel)
     return chosen
@@ -139,7 +139,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
         RuntimeError: If a leaf that requires a gradient is changed in place while operations are
             recorded.
     """
-    return _placed("threshold_", input, _functional._threshold(input, threshold, value), True)
+    return _maybe_in_place("threshold_", input, _functional._threshold(input, threshold, value), True)
 
 
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Tensor:
@@ -163,7 +163,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("relu6", input, _functional.hardtanh(input, 0.0, 6.0), inplace)
+    return _maybe_in_place("relu6", input, _functional.hardtanh(input, 0.0, 6.0), inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -174,7 +174,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("silu", input, Tensor.silu(input), inplace)
+    return _maybe_in_place("silu", input, Tensor.silu(input), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -185,7 +185,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("mish", input, _functional._mish(input), inplace)
+    return _maybe_in_place("mish", input, _functional._mish(input), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -196,7 +196,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("elu", input, Tensor.elu(input, alpha), inplace)
+    return _maybe_in_place("elu", input, Tensor.elu(input, alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -207,7 +207,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises:
         ValueError: If `alpha` is 0.
     """
-    return _placed("celu", input, _functional._celu(input, alpha), inplace)
+    return _maybe_in_place("celu", input, _functional._celu(input, alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -219,7 +219,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("selu", input, _functional._selu(input), inplace)
+    return _maybe_in_place("selu", input, _functional._selu(input), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -230,7 +230,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("leaky_relu", input, Tensor.leaky_relu(input, negative_slope), inplace)
+    return _maybe_in_place("leaky_relu", input, Tensor.leaky_relu(input, negative_slope), inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -258,7 +258,7 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: b
     Raises:
         ValueError: If `lower` is above `upper`.
     """
-    return _placed("rrelu", input, _functional._rrelu(input, lower, upper, training), inplace)
+    return _maybe_in_place("rrelu", input, _functional._rrelu(input, lower, upper, training), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -272,7 +272,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: from {min_val} to {max_val}, expected the lower one first")
-    return _placed("hardtanh", input, _functional.hardtanh(input, min_val, max_val), inplace)
+    return _maybe_in_place("hardtanh", input, _functional.hardtanh(input, min_val, max_val), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -283,7 +283,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("hardsigmoid", input, _functional._hardsigmoid(input), inplace)
+    return _maybe_in_place("hardsigmoid", input, _functional._hardsigmoid(input), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -294,7 +294,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("hardswish", input, _functional._hardswish(input), inplace)
+    return _maybe_in_place("hardswish", input, _functional._hardswish(input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -375,7 +375,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     Raises:
         TypeError: If the input is not a tensor.
     """
-    return _placed("threshold", input, _functional._threshold(input, threshold, value), inplace)
+    return _maybe_in_place("threshold", input, _functional._threshold(input, threshold, value), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -47,49 +47,49 @@ class Hooks:
         self.after_state: dict[int, _Hook] = {}
         self.before_load: dict[int, _Hook] = {}
         self.after_load: dict[int, _Hook] = {}
-        self._numbers = 0
+        self._last_number = 0
 
     def add(self, hooks: dict[int, _Hook], hook: _Hook, prepend: bool) -> RemovableHandle:
         """Adds a hook after the existing ones of its kind, or before them if `prepend` is True."""
         if not callable(hook.call):
             raise TypeError(f"a hook of type {type(hook.call).__name__}, expected a function")
-        self._numbers += 1
+        self._last_number += 1
         others = dict(hooks)
         if prepend:
             hooks.clear()
-        hooks[self._numbers] = hook
+        hooks[self._last_number] = hook
         if prepend:
             hooks.update(others)
-        return RemovableHandle(hooks, self._numbers)
+        return RemovableHandle(hooks, self._last_number)
 
     def call(self, module: Any, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Calls `forward` with the hooks around it and returns its result."""
         try:
-            return self._called(module, forward, args, kwargs)
+            return self._call_with_hooks(module, forward, args, kwargs)
         except Exception:
             for hook in list(self.after.values()):
                 if hook.always_call:
-                    _told(hook, module, args, kwargs, None)
+                    _call_forward_hook(hook, module, args, kwargs, None)
             raise
 
-    def _called(self, module, forward, args, kwargs):
+    def _call_with_hooks(self, module, forward, args, kwargs):
         for hook in list(self.before.values()):
-            args, kwargs = _taken(hook, module, args, kwargs)
-        walk = _Walk(module, self) if (self.backward or self.before_backward) and is_grad_enabled() else None
-        if walk is not None:
-            args = walk.take(args)
+            args, kwargs = _call_forward_pre_hook(hook, module, args, kwargs)
+        backward_state = _BackwardHookState(module, self) if (self.backward or self.before_backward) and is_grad_enabled() else None
+        if backward_state is not None:
+            args = backward_state.wrap_inputs(args)
         result = forward(module, *args, **kwargs)
         for hook in list(self.after.values()):
-            changed = _told(hook, module, args, kwargs, result)
+            changed = _call_forward_hook(hook, module, args, kwargs, result)
             result = result if changed is None else changed
-        return result if walk is None else walk.give(result)
+        return result if backward_state is None else backward_state.wrap_outputs(result)
 
 
-def _told(hook, module, args, kwargs, result):
+def _call_forward_hook(hook, module, args, kwargs, result):
     return hook.call(module, args, kwargs, result) if hook.with_kwargs else hook.call(module, args, result)
 
 
-def _taken(hook, module, args, kwargs):
+def _call_forward_pre_hook(hook, module, args, kwargs):
     """Returns the arguments after a forward pre-hook, which may replace them."""
     if not hook.with_kwargs:
         changed = hook.call(module, args)
@@ -104,83 +104,83 @@ def _taken(hook, module, args, kwargs):
     return changed
 
 
-class _Walk:
+class _BackwardHookState:
     """Collects the gradients of the outputs and inputs of one module call and passes them to the
     hooks.
     """
 
     def __init__(self, module: Any, hooks: Hooks):
         self._module, self._hooks = module, hooks
-        self._of_inputs: list[Any] = []
-        self._of_outputs: list[Any] = []
-        self._asking: set[int] = set()
-        self._awaited: set[int] = set()
-        self._giving: set[int] = set()
+        self._grad_inputs: list[Any] = []
+        self._grad_outputs: list[Any] = []
+        self._input_indices: set[int] = set()
+        self._pending: set[int] = set()
+        self._output_indices: set[int] = set()
 
-    def take(self, args: Any):
+    def wrap_inputs(self, args: Any):
         """Returns the arguments, with gradient hooks on the tensors that require a gradient."""
-        taken = list(args)
-        self._of_inputs = [None] * len(taken)
-        for number, value in enumerate(taken):
+        wrapped = list(args)
+        self._grad_inputs = [None] * len(wrapped)
+        for index, value in enumerate(wrapped):
             if isinstance(value, Tensor) and value.requires_grad:
-                self._asking.add(number)
+                self._input_indices.add(index)
                 # A separate view, because other consumers may read the same tensor.
-                taken[number] = value.view(value.shape)
-                taken[number].register_hook(lambda grad, number=number: self._came(number, grad))
-        self._awaited = set(self._asking)
-        return tuple(taken)
+                wrapped[index] = value.view(value.shape)
+                wrapped[index].register_hook(lambda grad, index=index: self._on_input_grad(index, grad))
+        self._pending = set(self._input_indices)
+        return tuple(wrapped)
 
-    def give(self, result: Any):
+    def wrap_outputs(self, result: Any):
         """Returns the result, with gradient hooks on its tensors that require a gradient."""
         tensors, rebuild = _tree.flatten(result)
-        self._of_outputs = [None] * len(tensors)
-        for number, value in enumerate(tensors):
+        self._grad_outputs = [None] * len(tensors)
+        for index, value in enumerate(tensors):
             if value.requires_grad:
-                self._giving.add(number)
-                tensors[number] = value.view(value.shape)
-                tensors[number].register_hook(lambda grad, number=number: self._began(number, grad))
+                self._output_indices.add(index)
+                tensors[index] = value.view(value.shape)
+                tensors[index].register_hook(lambda grad, index=index: self._on_output_grad(index, grad))
         return rebuild(tensors)
 
-    def _began(self, number, grad):
+    def _on_output_grad(self, index, grad):
         """Handles the gradient of an output."""
-        self._of_outputs[number] = grad
+        self._grad_outputs[index] = grad
         changed = False
         for hook in list(self._hooks.before_backward.values()):
-            told = hook.call(self._module, tuple(self._of_outputs))
-            if told is not None:
-                grad = self._of_outputs[number] = self._only(told, number, self._giving, "pre-hook", "output")
+            replacement = hook.call(self._module, tuple(self._grad_outputs))
+            if replacement is not None:
+                grad = self._grad_outputs[index] = self._single_replacement(replacement, index, self._output_indices, "pre-hook", "output")
                 changed = True
-        if not self._asking and all(self._of_outputs[place] is not None for place in self._giving):
-            self._tell()
+        if not self._input_indices and all(self._grad_outputs[position] is not None for position in self._output_indices):
+            self._call_backward_hooks()
         return grad if changed else None
 
-    def _came(self, number, grad):
+    def _on_input_grad(self, index, grad):
         """Handles the gradient of an input. The last one to arrive triggers the backward hooks."""
-        self._of_inputs[number] = grad
-        self._awaited.discard(number)
-        if self._awaited:
+        self._grad_inputs[index] = grad
+        self._pending.discard(index)
+        if self._pending:
             return None
-        changed = self._tell()
-        self._awaited = set(self._asking)
-        return self._only(changed, number, self._asking, "hook", "input") if changed is not None else None
+        changed = self._call_backward_hooks()
+        self._pending = set(self._input_indices)
+        return self._single_replacement(changed, index, self._input_indices, "hook", "input") if changed is not None else None
 
-    def _tell(self):
+    def _call_backward_hooks(self):
         """Calls the backward hooks. Returns the input gradients that they replaced, or None."""
-        grads, outputs, changed = tuple(self._of_inputs), tuple(self._of_outputs), None
+        grads, outputs, changed = tuple(self._grad_inputs), tuple(self._grad_outputs), None
         for hook in list(self._hooks.backward.values()):
-            told = hook.call(self._module, grads, outputs)
-            if told is None:
+            replacement = hook.call(self._module, grads, outputs)
+            if replacement is None:
                 continue
-            if not self._asking:
+            if not self._input_indices:
                 raise RuntimeError("a backward hook returned a gradient, but no input of the module asks for one")
-            changed = grads = told if isinstance(told, tuple) else (told,)
+            changed = grads = replacement if isinstance(replacement, tuple) else (replacement,)
         return changed
 
-    def _only(self, told, number, all_of_them, what, side):
-        told = told if isinstance(told, tuple) else (told,)
-        if len(all_of_them) > 1:
+    def _single_replacement(self, replacement, index, indices, kind, side):
+        replacement = replacement if isinstance(replacement, tuple) else (replacement,)
+        if len(indices) > 1:
             raise RuntimeError(
-                f"a backward {what} of {type(self._module).__name__} returned other gradients for {len(all_of_them)} {side}s: "
+                f"a backward {kind} of {type(self._module).__name__} returned other gradients for {len(indices)} {side}s: "
                 f"that is possible for a single {side} alone; put a Tensor.register_hook on each"
             )
-        return told[number] if number < len(told) else None
+        return replacement[index] if index < len(replacement) else None

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from .._refusals import name_all
+from .._error_messages import name_all
 from .._ternion import Tensor, _number, float32
 from .._ternion import bool as boolean
 from .._ternion import _functional as _native
@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _input(op: str, input: Any, axes: int) -> Tensor:
+def _batched_input(op: str, input: Any, axes: int) -> Tensor:
     """Returns the input with a batch axis."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
@@ -31,9 +31,9 @@ def _input(op: str, input: Any, axes: int) -> Tensor:
     return input if input.ndim == axes else input.unsqueeze(0)
 
 
-def _numbers(op: str, name: str, value: Any, count: int, least: int = 0) -> tuple[int, ...]:
+def _int_tuple(op: str, name: str, value: Any, count: int, minimum: int = 0) -> tuple[int, ...]:
     """Returns `count` integers, from one integer for all axes or from one per axis."""
-    if value.__class__ is int and value >= least:
+    if value.__class__ is int and value >= minimum:
         return (value,) * count
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(values) not in (1, count):
@@ -42,8 +42,8 @@ def _numbers(op: str, name: str, value: Any, count: int, least: int = 0) -> tupl
         values = tuple(operator.index(number) for number in values)
     except TypeError:
         raise TypeError(f"{op}: {name} {value!r}, expected whole numbers") from None
-    if min(values) < least:
-        raise ValueError(f"{op}: {name} {value!r}, expected at least {least}")
+    if min(values) < minimum:
+        raise ValueError(f"{op}: {name} {value!r}, expected at least {minimum}")
     return values * count if len(values) == 1 else values
 
 
@@ -85,18 +85,18 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             raise TypeError(f"pad: an input of truth values, expected numbers to {mode}")
         if 0 in input.shape[input.ndim - axes - 1 :]:
             raise ValueError(f"pad: an input of shape {tuple(input.shape)}, expected elements in all axes but the batch")
-    sides = [[0, 0]] * (input.ndim - axes) + [_whole(amounts[2 * axis : 2 * axis + 2]) for axis in reversed(range(axes))]
+    sides = [[0, 0]] * (input.ndim - axes) + [_integers(amounts[2 * axis : 2 * axis + 2]) for axis in reversed(range(axes))]
     return _native._pad_around(input, sides, mode)
 
 
-def _whole(sides):
+def _integers(sides):
     try:
         return [operator.index(side) for side in sides]
     except TypeError:
         raise TypeError(f"pad: amounts {sides}, expected whole numbers") from None
 
 
-def _same(op, weight, stride, dilation):
+def _same_padding(op, weight, stride, dilation):
     """Returns padding amounts (before, after) per axis, last axis first, for which the output has
     the size of the input.
     """
@@ -111,12 +111,12 @@ def _padding(op, input, weight, stride, padding, dilation):
     padding that is left to the convolution.
     """
     if not isinstance(padding, str):
-        return input, _numbers(op, "padding", padding, len(stride))
+        return input, _int_tuple(op, "padding", padding, len(stride))
     if padding == "valid":
         return input, (0,) * len(stride)
     if padding != "same":
         raise ValueError(f"{op}: padding {padding!r}, expected numbers, \"same\" or \"valid\"")
-    sides = _same(op, weight, stride, dilation)
+    sides = _same_padding(op, weight, stride, dilation)
     if sides[::2] == sides[1::2]:
         return input, tuple(reversed(sides[::2]))
     return _native.pad(input, sides), (0,) * len(stride)
@@ -125,13 +125,13 @@ def _padding(op, input, weight, stride, padding, dilation):
 # ---- Convolutions
 
 
-def _convolved(op, native, axes, input, weight, bias, stride, padding, dilation, groups):
-    batch = _input(op, input, axes + 2)
+def _convolve(op, native, axes, input, weight, bias, stride, padding, dilation, groups):
+    batch = _batched_input(op, input, axes + 2)
     if not isinstance(weight, Tensor) or weight.ndim != axes + 2:
-        told = f"shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
-        raise (ValueError if isinstance(weight, Tensor) else TypeError)(f"{op}: weight of {told}, expected a tensor of {axes + 2} axes")
-    stride, dilation = _numbers(op, "stride", stride, axes, 1), _numbers(op, "dilation", dilation, axes, 1)
-    (groups,) = _numbers(op, "groups", groups, 1, 1)
+        actual = f"shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
+        raise (ValueError if isinstance(weight, Tensor) else TypeError)(f"{op}: weight of {actual}, expected a tensor of {axes + 2} axes")
+    stride, dilation = _int_tuple(op, "stride", stride, axes, 1), _int_tuple(op, "dilation", dilation, axes, 1)
+    (groups,) = _int_tuple(op, "groups", groups, 1, 1)
     batch, padding = _padding(op, batch, weight, stride, padding, dilation)
     output = native(batch, weight, bias, stride, padding, dilation, groups)
     return output if input.ndim == axes + 2 else output.squeeze(0)
@@ -156,7 +156,7 @@ def conv1d(
         TypeError: If an argument is not a tensor, the input has an integer dtype, or a setting is
             not an integer.
     """
-    return _convolved("conv1d", _native.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv1d", _native.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -178,7 +178,7 @@ def conv2d(
         TypeError: If an argument is not a tensor, the input has an integer dtype, or a setting is
             not an integer.
     """
-    return _convolved("conv2d", _native.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv2d", _native.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(
@@ -200,7 +200,7 @@ def conv3d(
         TypeError: If an argument is not a tensor, the input is a bool tensor, or a setting is not
             an integer.
     """
-    return _convolved("conv3d", _native._conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv3d", _native._conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv_transpose2d(
@@ -218,9 +218,9 @@ def conv_transpose2d(
         TypeError: If an argument is not a tensor, or the input has an integer dtype.
     """
     op = "conv_transpose2d"
-    batch = _input(op, input, 4)
-    stride, dilation = _numbers(op, "stride", stride, 2, 1), _numbers(op, "dilation", dilation, 2, 1)
-    padding, output_padding = _numbers(op, "padding", padding, 2), _numbers(op, "output_padding", output_padding, 2)
+    batch = _batched_input(op, input, 4)
+    stride, dilation = _int_tuple(op, "stride", stride, 2, 1), _int_tuple(op, "dilation", dilation, 2, 1)
+    padding, output_padding = _int_tuple(op, "padding", padding, 2), _int_tuple(op, "output_padding", output_padding, 2)
     output = _native.conv_transpose2d(batch, weight, bias, stride, padding, output_padding, groups, dilation)
     return output if input.ndim == 4 else output.squeeze(0)
 
@@ -239,7 +239,7 @@ def conv_transpose1d(
             neither the stride nor the dilation.
         TypeError: If an argument is not a tensor, or the input has an integer dtype.
     """
-    return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolve_transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(
@@ -256,22 +256,22 @@ def conv_transpose3d(
             neither the stride nor the dilation.
         TypeError: If an argument is not a tensor, or the input is a bool tensor.
     """
-    return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolve_transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-def _transposed(op, axes, input, weight, bias, stride, padding, output_padding, groups, dilation):
-    batch = _input(op, input, axes + 2)
+def _convolve_transposed(op, axes, input, weight, bias, stride, padding, output_padding, groups, dilation):
+    batch = _batched_input(op, input, axes + 2)
     if not isinstance(weight, Tensor) or weight.ndim != axes + 2:
-        told = f"shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
-        raise (ValueError if isinstance(weight, Tensor) else TypeError)(f"{op}: weight of {told}, expected a tensor of {axes + 2} axes")
-    stride, dilation = _numbers(op, "stride", stride, axes, 1), _numbers(op, "dilation", dilation, axes, 1)
-    padding, more = _numbers(op, "padding", padding, axes), _numbers(op, "output_padding", output_padding, axes)
-    (groups,) = _numbers(op, "groups", groups, 1, 1)
-    output = _native._conv_transpose(batch, weight, bias, stride, padding, more, groups, dilation)
+        actual = f"shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
+        raise (ValueError if isinstance(weight, Tensor) else TypeError)(f"{op}: weight of {actual}, expected a tensor of {axes + 2} axes")
+    stride, dilation = _int_tuple(op, "stride", stride, axes, 1), _int_tuple(op, "dilation", dilation, axes, 1)
+    padding, extra = _int_tuple(op, "padding", padding, axes), _int_tuple(op, "output_padding", output_padding, axes)
+    (groups,) = _int_tuple(op, "groups", groups, 1, 1)
+    output = _native._conv_transpose(batch, weight, bias, stride, padding, extra, groups, dilation)
     return output if input.ndim == axes + 2 else output.squeeze(0)
 
 
-def _of_batch(native, input, axes):
+def _with_batch_axis(native, input, axes):
     """Calls a native function of batches; adds and removes the batch axis for a single image."""
     output = native(input.unsqueeze(0) if input.ndim == axes - 1 else input)
     if input.ndim == axes:
@@ -295,8 +295,8 @@ def unfold(
         ValueError: If the number of axes is invalid, or a window is larger than the images.
         TypeError: If the input is not a tensor.
     """
-    _input("unfold", input, 4)
-    return _of_batch(lambda batch: _native.unfold(batch, kernel_size, dilation, padding, stride), input, 4)
+    _batched_input("unfold", input, 4)
+    return _with_batch_axis(lambda batch: _native.unfold(batch, kernel_size, dilation, padding, stride), input, 4)
 
 
 def fold(
@@ -312,11 +312,11 @@ def fold(
         ValueError: If the number of axes is invalid, the rows are not a multiple of the window
             size, or the number of windows differs from that of the output.
     """
-    _input("fold", input, 3)
+    _batched_input("fold", input, 3)
     if input.dtype == boolean:
         # True where any patch is true: the sum of bools is their logical or.
         return fold(input.to(float32), output_size, kernel_size, dilation, padding, stride) != 0
-    return _of_batch(lambda batch: _native.fold(batch, output_size, kernel_size, dilation, padding, stride), input, 3)
+    return _with_batch_axis(lambda batch: _native.fold(batch, output_size, kernel_size, dilation, padding, stride), input, 3)
 
 
 def interpolate(
@@ -378,7 +378,7 @@ def _new_sizes(input, size, scale_factor, recompute):
     if size is not None:
         if isinstance(size, (list, tuple)) and len(size) != len(sizes):
             raise ValueError(f"interpolate: size {size}, expected one number or {len(sizes)}")
-        return list(_numbers("interpolate", "size", size, len(sizes))), None
+        return list(_int_tuple("interpolate", "size", size, len(sizes))), None
     factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(sizes)
     if len(factors) != len(sizes):
         raise ValueError(f"interpolate: scale_factor {scale_factor}, expected one number or {len(sizes)}")
@@ -394,13 +394,13 @@ def _new_sizes(input, size, scale_factor, recompute):
 
 # Elements of a float32 tensor that exceeds the memory of every device. Sizes below this limit fit
 # in 64 bits.
-_MOST_ELEMENTS = 2**44
+_MAX_ELEMENTS = 2**44
 
 
 def _check_result(input, size, factors):
     """Raises MemoryError if the result is larger than any device memory."""
     new = size if factors is None else [length * factor for length, factor in zip(input.shape[2:], factors)]
-    if math.prod(input.shape[:2]) * math.prod(new) > _MOST_ELEMENTS:
+    if math.prod(input.shape[:2]) * math.prod(new) > _MAX_ELEMENTS:
         sizes = ", ".join(f"{each:.0f}" for each in (*input.shape[:2], *new))
         raise MemoryError(f"interpolate: a result of shape [{sizes}] of a tensor of shape {list(input.shape)}: more than memory holds")
 
@@ -486,7 +486,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     op = "affine_grid"
     if not isinstance(theta, Tensor):
         raise TypeError(f"{op}: theta of type {type(theta).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
-    sizes = _numbers(op, "size", tuple(size), len(size), 1) if len(size) in (4, 5) else ()
+    sizes = _int_tuple(op, "size", tuple(size), len(size), 1) if len(size) in (4, 5) else ()
     if not sizes or theta.ndim != 3 or theta.shape[0] != sizes[0]:
         raise ValueError(f"{op}: theta of shape {tuple(theta.shape)} for size {tuple(size)}, expected as many maps as images of 4 or 5 axes")
     return _native._affine_grid(theta, sizes[2:], bool(align_corners))
@@ -495,10 +495,10 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 # ---- Channels
 
 
-def _shuffled(op, input, name, by):
+def _shuffle(op, input, name, by):
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
-    (by,) = _numbers(op, name, by, 1, 1)
+    (by,) = _int_tuple(op, name, by, 1, 1)
     return _native._shuffle(input, op, by)
 
 
@@ -511,7 +511,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             not a multiple of its square.
         TypeError: If the input is not a tensor, or the factor is not an integer.
     """
-    return _shuffled("pixel_shuffle", input, "upscale_factor", upscale_factor)
+    return _shuffle("pixel_shuffle", input, "upscale_factor", upscale_factor)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -523,7 +523,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
             width is not a multiple of it.
         TypeError: If the input is not a tensor, or the factor is not an integer.
     """
-    return _shuffled("pixel_unshuffle", input, "downscale_factor", downscale_factor)
+    return _shuffle("pixel_unshuffle", input, "downscale_factor", downscale_factor)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -537,7 +537,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             not divide the channels.
         TypeError: If the input is not a tensor, or the number of groups is not an integer.
     """
-    return _shuffled("channel_shuffle", input, "groups", groups)
+    return _shuffle("channel_shuffle", input, "groups", groups)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
@@ -553,7 +553,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     op = "local_response_norm"
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
-    (size,) = _numbers(op, "size", size, 1, 1)
+    (size,) = _int_tuple(op, "size", size, 1, 1)
     return _native._local_response_norm(input, size, alpha, beta, k)
 
 

@@ -6,12 +6,12 @@ import sys
 import warnings
 from typing import Any
 
-from .._refusals import name_all
+from .._error_messages import name_all
 from .._ternion import Tensor, tensor, uint8
-from .._ternion import bool as truth_values
+from .._ternion import bool as bool_dtype
 from .._ternion import _functional as _native
 from .._warnings import warn_caller
-from ._misuse import refuse_one_hot, tell_of_activation, tell_of_log_probabilities, tell_of_signs, tell_of_targets
+from ._input_warnings import explain_one_hot_error, warn_activation, warn_log_probabilities, warn_signs, warn_targets
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _tensors(op: str, **arguments: Any) -> None:
+def _require_tensors(op: str, **arguments: Any) -> None:
     for name, value in arguments.items():
         if not isinstance(value, Tensor):
             raise TypeError(f"{op}: {name} of type {type(value).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
@@ -43,11 +43,11 @@ def cross_entropy(
         IndexError: If a class index is out of range.
         ValueError: If the shapes do not match, or `reduction` is unknown.
     """
-    tell_of_activation("cross_entropy", input)
+    warn_activation("cross_entropy", input)
     try:
-        return _native.cross_entropy(input, _classes(target), weight, ignore_index, reduction, label_smoothing)
+        return _native.cross_entropy(input, _class_indices(target), weight, ignore_index, reduction, label_smoothing)
     except (TypeError, ValueError) as error:
-        refuse_one_hot("cross_entropy", input, target, error)
+        explain_one_hot_error("cross_entropy", input, target, error)
         raise
 
 
@@ -77,7 +77,7 @@ def linear_cross_entropy(
         ValueError: If the shapes do not match, `reduction` is unknown, or `chunk_rows` is 0.
     """
     return _native.linear_cross_entropy(
-        input, linear_weight, _classes(target), linear_bias=linear_bias, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing,
+        input, linear_weight, _class_indices(target), linear_bias=linear_bias, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing,
         chunk_rows=chunk_rows,
     )  # fmt: skip
 
@@ -92,11 +92,11 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         ValueError: If the shapes do not match.
         TypeError: If the indices have another dtype.
     """
-    tell_of_log_probabilities(input)
+    warn_log_probabilities(input)
     try:
-        return _native.nll_loss(input, _classes(target), weight, ignore_index, reduction)
+        return _native.nll_loss(input, _class_indices(target), weight, ignore_index, reduction)
     except (TypeError, ValueError) as error:
-        refuse_one_hot("nll_loss", input, target, error)
+        explain_one_hot_error("nll_loss", input, target, error)
         raise
 
 
@@ -110,11 +110,11 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
         TypeError: If the dtype is not floating.
         ValueError: If `reduction` is unknown.
     """
-    tell_of_activation("kl_div", input)
+    warn_activation("kl_div", input)
     return _native.kl_div(input, target, reduction, log_target)
 
 
-def _classes(target: Any) -> Any:
+def _class_indices(target: Any) -> Any:
     """Converts class indices to an index dtype: uint8 is accepted as well, as in PyTorch."""
     return target.long() if isinstance(target, Tensor) and target.dtype == uint8 else target
 
@@ -166,7 +166,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return _native._pdist(input, p)
 
 
-def _same_shape(op: str, input: Any, target: Any) -> None:
+def _warn_broadcast(op: str, input: Any, target: Any) -> None:
     """Warns if `input` and `target` differ in shape: with `[n, 1]` and `[n]` every prediction would
     be compared with every target, and the model would learn nothing.
     """
@@ -185,7 +185,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     Raises:
         ValueError: If `beta` is below 0.
     """
-    _same_shape("smooth_l1_loss", input, target)
+    _warn_broadcast("smooth_l1_loss", input, target)
     return _native._smooth_l1_loss(input, target, reduction, beta)
 
 
@@ -204,17 +204,17 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     Raises:
         ValueError: If the shapes differ, or a value is outside 0 to 1.
     """
-    _tensors("binary_cross_entropy", input=input, target=target)
+    _require_tensors("binary_cross_entropy", input=input, target=target)
     if input.shape != target.shape:
         raise ValueError(f"binary_cross_entropy: a target of shape {tuple(target.shape)}, expected {tuple(input.shape)}")
     if not target.is_floating_point():
         kind = str(target.dtype).split(".")[-1]
         raise TypeError(f"binary_cross_entropy: target is {kind}, expected a floating dtype: target.float() makes it one")
-    _probabilities("binary_cross_entropy", input=input, target=target)
+    _check_probabilities("binary_cross_entropy", input=input, target=target)
     return _native._binary_cross_entropy(input, target, weight, reduction)
 
 
-def _probabilities(op: str, **arguments: Tensor) -> None:
+def _check_probabilities(op: str, **arguments: Tensor) -> None:
     """Raises ValueError for CPU tensors with values outside 0 to 1."""
     for name, value in arguments.items():
         if value.device.type == "cpu" and not bool(((value >= 0) & (value <= 1)).all()):
@@ -236,8 +236,8 @@ def binary_cross_entropy_with_logits(
         ValueError: If the shapes differ, the weights do not broadcast, or `reduction` is unknown.
         TypeError: If an argument is not a tensor or has an integer dtype.
     """
-    tell_of_activation("binary_cross_entropy_with_logits", input)
-    tell_of_targets("binary_cross_entropy_with_logits", input, target)
+    warn_activation("binary_cross_entropy_with_logits", input)
+    warn_targets("binary_cross_entropy_with_logits", input, target)
     return _native.binary_cross_entropy_with_logits(input, target, weight, reduction, pos_weight)
 
 
@@ -254,7 +254,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     if not input1.ndim == input2.ndim == target.ndim:
         shapes = ", ".join(str(list(x.shape)) for x in (input1, input2, target))
         raise ValueError(f"margin_ranking_loss: input1, input2 and target have shapes {shapes}, expected as many axes of each")
-    _same_shape("margin_ranking_loss", input1, target)
+    _warn_broadcast("margin_ranking_loss", input1, target)
     return _native._margin_ranking_loss((input1, input2, target), margin, reduction)
 
 
@@ -267,8 +267,8 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
     Raises:
         ValueError: If the shapes do not broadcast, or `reduction` is unknown.
     """
-    _same_shape("hinge_embedding_loss", input, target)
-    tell_of_signs("hinge_embedding_loss", input, target)
+    _warn_broadcast("hinge_embedding_loss", input, target)
+    warn_signs("hinge_embedding_loss", input, target)
     return _native._hinge_embedding_loss(input, target, margin, reduction)
 
 
@@ -285,7 +285,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     if not input1.ndim == input2.ndim == target.ndim + 1:
         shapes = ", ".join(str(list(x.shape)) for x in (input1, input2, target))
         raise ValueError(f"cosine_embedding_loss: input1, input2 and target have shapes {shapes}, expected [batch, width] twice and [batch], or [width] and []")
-    tell_of_signs("cosine_embedding_loss", input1, target)
+    warn_signs("cosine_embedding_loss", input1, target)
     return _native._cosine_embedding_loss((input1, input2, target), margin, reduction)
 
 
@@ -297,8 +297,8 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
     Raises:
         ValueError: If the shapes do not broadcast, or `reduction` is unknown.
     """
-    _same_shape("soft_margin_loss", input, target)
-    tell_of_signs("soft_margin_loss", input, target)
+    _warn_broadcast("soft_margin_loss", input, target)
+    warn_signs("soft_margin_loss", input, target)
     return _native._soft_margin_loss(input, target, reduction)
 
 
@@ -311,10 +311,10 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
         ValueError: If the shapes differ, or `reduction` is unknown.
         TypeError: If an argument is not a tensor or has an integer dtype.
     """
-    if isinstance(target, Tensor) and target.dtype == truth_values:
+    if isinstance(target, Tensor) and target.dtype == bool_dtype:
         # As in PyTorch, where `1 - target` is not defined for bool tensors.
         raise TypeError("multilabel_soft_margin_loss: target is bool, expected a floating dtype: target.float() makes it one")
-    tell_of_targets("multilabel_soft_margin_loss", input, target)
+    warn_targets("multilabel_soft_margin_loss", input, target)
     return _native._multilabel_soft_margin_loss(input, target, weight, reduction)
 
 
@@ -375,7 +375,7 @@ def poisson_nll_loss(
     Raises:
         ValueError: If the shapes do not broadcast, or `reduction` is unknown.
     """
-    _same_shape("poisson_nll_loss", input, target)
+    _warn_broadcast("poisson_nll_loss", input, target)
     return _native._poisson_nll_loss(input, target, (log_input, full, eps), reduction)
 
 
@@ -401,11 +401,11 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
         pass
     elif var.shape != input.shape and var.shape == input.shape[:-1]:
         var = var.unsqueeze(-1)
-    elif var.shape != input.shape and (var.ndim != input.ndim or sum(own for own, other in zip(var.shape, input.shape) if own != other) != 1):
+    elif var.shape != input.shape and (var.ndim != input.ndim or sum(size for size, expected in zip(var.shape, input.shape) if size != expected) != 1):
         raise ValueError(f"gaussian_nll_loss: var of shape {tuple(var.shape)} for an input of shape {tuple(input.shape)}, expected the same, without the last axis, or 1 along one axis")
     if var.device.type == "cpu" and bool((var.detach() < 0).any()):
         raise ValueError("gaussian_nll_loss: a variance below 0, expected none")
-    _same_shape("gaussian_nll_loss", input, target)
+    _warn_broadcast("gaussian_nll_loss", input, target)
     return _native._gaussian_nll_loss((input, target, var), (full, eps), reduction)
 
 
@@ -430,7 +430,7 @@ def multi_margin_loss(
     try:
         return _native._multi_margin_loss(input, target, (p, margin), weight, reduction)
     except (TypeError, ValueError) as error:
-        refuse_one_hot("multi_margin_loss", input, target, error)
+        explain_one_hot_error("multi_margin_loss", input, target, error)
         raise
 
 
@@ -475,16 +475,16 @@ def ctc_loss(
             unknown.
         TypeError: If the log-probabilities have an integer dtype, or the lengths are not integers.
     """
-    lengths = [_lengths("ctc_loss", name, given) for name, given in (("input_lengths", input_lengths), ("target_lengths", target_lengths))]
+    lengths = [_lengths("ctc_loss", name, value) for name, value in (("input_lengths", input_lengths), ("target_lengths", target_lengths))]
     return _native._ctc_loss(log_probs, targets, lengths, (blank, zero_infinity), reduction)
 
 
-def _lengths(op: str, name: str, given: Any) -> list[int]:
-    if isinstance(given, Tensor):
-        if given.is_floating_point():
-            raise TypeError(f"{op}: {name} of {str(given.dtype).split('.')[-1]}, expected whole numbers")
-        given = given.reshape(-1).tolist()
-    lengths = [given] if isinstance(given, int) else [int(length) for length in given]
+def _lengths(op: str, name: str, value: Any) -> list[int]:
+    if isinstance(value, Tensor):
+        if value.is_floating_point():
+            raise TypeError(f"{op}: {name} of {str(value.dtype).split('.')[-1]}, expected whole numbers")
+        value = value.reshape(-1).tolist()
+    lengths = [value] if isinstance(value, int) else [int(length) for length in value]
     if any(length < 0 for length in lengths):
         raise ValueError(f"{op}: {name} below 0")
     return lengths

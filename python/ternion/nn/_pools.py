@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .._error_messages import name_all
 from .._functions.arithmetic import _float
-from .._refusals import name_all
 from .._ternion import Tensor, rand
 from .._ternion import _functional as _native
-from ._images import _input, _numbers, _of_batch
+from ._images import _batched_input, _int_tuple, _with_batch_axis
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
@@ -23,18 +23,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _stepped(op, axes, kernel_size, stride):
+def _kernel_and_stride(op, axes, kernel_size, stride):
     """Returns the window size and the stride, which defaults to the window size."""
-    kernel = _numbers(op, "kernel_size", kernel_size, axes, 1)
-    return kernel, _numbers(op, "stride", stride, axes, 1) if stride not in (None, [], ()) else kernel
+    kernel = _int_tuple(op, "kernel_size", kernel_size, axes, 1)
+    return kernel, _int_tuple(op, "stride", stride, axes, 1) if stride not in (None, [], ()) else kernel
 
 
-def _max(op, axes, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-    _input(op, input, axes + 2)
-    kernel, steps = _stepped(op, axes, kernel_size, stride)
-    options = (kernel, steps, _numbers(op, "padding", padding, axes), _numbers(op, "dilation", dilation, axes, 1), bool(ceil_mode), True, None)
-    values, places = _of_batch(lambda batch: _native._max_pool(batch, options), input, axes + 2)
-    return (values, places) if return_indices else values
+def _max_pool(op, axes, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    _batched_input(op, input, axes + 2)
+    kernel, strides = _kernel_and_stride(op, axes, kernel_size, stride)
+    options = (kernel, strides, _int_tuple(op, "padding", padding, axes), _int_tuple(op, "dilation", dilation, axes, 1), bool(ceil_mode), True, None)
+    values, indices = _with_batch_axis(lambda batch: _native._max_pool(batch, options), input, axes + 2)
+    return (values, indices) if return_indices else values
 
 
 def max_pool1d(
@@ -51,7 +51,7 @@ def max_pool1d(
             the input, the padding exceeds half a window, or a size is below 1.
         TypeError: If the input is not a tensor, or is a bool tensor.
     """
-    return _max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
@@ -70,10 +70,10 @@ def max_pool2d(
         TypeError: If the input is not a tensor, or is a bool tensor.
     """
     op = "max_pool2d"
-    _input(op, input, 4)
-    kernel, steps = _stepped(op, 2, kernel_size, stride)
-    padding, dilation = _numbers(op, "padding", padding, 2), _numbers(op, "dilation", dilation, 2, 1)
-    return _of_batch(lambda batch: _native.max_pool2d(batch, kernel, steps, padding, dilation, ceil_mode, return_indices), input, 4)
+    _batched_input(op, input, 4)
+    kernel, strides = _kernel_and_stride(op, 2, kernel_size, stride)
+    padding, dilation = _int_tuple(op, "padding", padding, 2), _int_tuple(op, "dilation", dilation, 2, 1)
+    return _with_batch_axis(lambda batch: _native.max_pool2d(batch, kernel, strides, padding, dilation, ceil_mode, return_indices), input, 4)
 
 
 def max_pool3d(
@@ -91,17 +91,17 @@ def max_pool3d(
             the input, the padding exceeds half a window, or a size is below 1.
         TypeError: If the input is not a tensor, or is a bool tensor.
     """
-    return _max("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def _means(op, axes, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None, p=None):
-    _input(op, input, axes + 2)
-    kernel, steps = _stepped(op, axes, kernel_size, stride)
+def _avg_pool(op, axes, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None, p=None):
+    _batched_input(op, input, axes + 2)
+    kernel, strides = _kernel_and_stride(op, axes, kernel_size, stride)
     divisor = divisor_override
     if divisor is not None and (divisor.__class__ is not int or divisor == 0 or not -(2**63) <= divisor < 2**63):
         raise ValueError(f"{op}: divisor_override {divisor!r}, expected a whole number of 64 bits other than 0")
-    options = (kernel, steps, _numbers(op, "padding", padding, axes), (1,) * axes, bool(ceil_mode), bool(count_include_pad), divisor)
-    return _of_batch(lambda batch: _native._avg_pool(batch, options, p), input, axes + 2)
+    options = (kernel, strides, _int_tuple(op, "padding", padding, axes), (1,) * axes, bool(ceil_mode), bool(count_include_pad), divisor)
+    return _with_batch_axis(lambda batch: _native._avg_pool(batch, options, p), input, axes + 2)
 
 
 def avg_pool1d(
@@ -117,7 +117,7 @@ def avg_pool1d(
             the input, the padding exceeds half a window, or a size is below 1.
         TypeError: If the input is not a tensor, or its dtype is neither floating nor int64.
     """
-    return _means("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return _avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(
@@ -137,7 +137,7 @@ def avg_pool2d(
             the input, the padding exceeds half a window, a size is below 1, or the divisor is 0.
         TypeError: If the input is not a tensor, or its dtype is neither floating nor int64.
     """
-    return _means("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool3d(
@@ -157,12 +157,12 @@ def avg_pool3d(
             the input, the padding exceeds half a window, a size is below 1, or the divisor is 0.
         TypeError: If the input is not a tensor, or its dtype is neither floating nor int64.
     """
-    return _means("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def _powers(op, axes, input, kernel_size, stride, ceil_mode, norm_type):
-    _input(op, input, axes + 2)
-    return _means(op, axes, _float(input), kernel_size, stride, 0, ceil_mode, True, p=norm_type)
+def _lp_pool(op, axes, input, kernel_size, stride, ceil_mode, norm_type):
+    _batched_input(op, input, axes + 2)
+    return _avg_pool(op, axes, _float(input), kernel_size, stride, 0, ceil_mode, True, p=norm_type)
 
 
 def lp_pool1d(
@@ -178,7 +178,7 @@ def lp_pool1d(
             the input, a size is below 1, or `norm_type` is 0.
         TypeError: If the input is not a tensor.
     """
-    return _powers("lp_pool1d", 1, input, kernel_size, stride, ceil_mode, norm_type)
+    return _lp_pool("lp_pool1d", 1, input, kernel_size, stride, ceil_mode, norm_type)
 
 
 def lp_pool2d(
@@ -195,7 +195,7 @@ def lp_pool2d(
             the input, a size is below 1, or `norm_type` is 0.
         TypeError: If the input is not a tensor.
     """
-    return _powers("lp_pool2d", 2, input, kernel_size, stride, ceil_mode, norm_type)
+    return _lp_pool("lp_pool2d", 2, input, kernel_size, stride, ceil_mode, norm_type)
 
 
 def lp_pool3d(
@@ -212,33 +212,33 @@ def lp_pool3d(
             the input, a size is below 1, or `norm_type` is 0.
         TypeError: If the input is not a tensor.
     """
-    return _powers("lp_pool3d", 3, input, kernel_size, stride, ceil_mode, norm_type)
+    return _lp_pool("lp_pool3d", 3, input, kernel_size, stride, ceil_mode, norm_type)
 
 
 # ---- Adaptive pools
 
 
-def _sizes(op, output_size, sizes):
+def _adaptive_sizes(op, output_size, sizes):
     """Returns the output sizes of an adaptive pool. None keeps the input size of an axis."""
-    wanted = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * len(sizes)
-    if len(wanted) != len(sizes):
+    requested = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * len(sizes)
+    if len(requested) != len(sizes):
         raise ValueError(f"{op}: output_size {output_size!r}, expected one number or {len(sizes)}")
-    found = [size if want is None else _numbers(op, "output_size", want, 1)[0] for want, size in zip(wanted, sizes)]
-    if max(found) > _MOST_WINDOWS or math.prod(found) > _MOST_WINDOWS**2 >> 14:
-        raise MemoryError(f"{op}: output_size {output_size!r}, expected at most {_MOST_WINDOWS} along an axis, {_MOST_WINDOWS**2 >> 14} in all")
-    return found
+    result = [size if request is None else _int_tuple(op, "output_size", request, 1)[0] for request, size in zip(requested, sizes)]
+    if max(result) > _MAX_WINDOWS or math.prod(result) > _MAX_WINDOWS**2 >> 14:
+        raise MemoryError(f"{op}: output_size {output_size!r}, expected at most {_MAX_WINDOWS} along an axis, {_MAX_WINDOWS**2 >> 14} in all")
+    return result
 
 
-_MOST_WINDOWS = 2**20
+_MAX_WINDOWS = 2**20
 
 
-def _adaptive(op, native, axes, input, output_size):
-    _input(op, input, axes + 2)
-    sizes = _sizes(op, output_size, input.shape[-axes:])
+def _adaptive_pool(op, native, axes, input, output_size):
+    _batched_input(op, input, axes + 2)
+    sizes = _adaptive_sizes(op, output_size, input.shape[-axes:])
     if op in ("adaptive_avg_pool1d", "adaptive_avg_pool2d") and input.ndim > axes and not input.shape[-axes - 1] and 0 not in input.shape[-axes:]:
         # As in PyTorch, an input without channels is accepted and gives an empty result.
         return input.sum() + input.new_zeros((*input.shape[:-axes], *sizes))
-    return _of_batch(lambda batch: native(batch, sizes), input, axes + 2)
+    return _with_batch_axis(lambda batch: native(batch, sizes), input, axes + 2)
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
@@ -251,7 +251,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
         ValueError: If the number of axes is invalid, a sequence is empty, or a size is below 0.
         TypeError: If the input is not a tensor, or a size is not an integer.
     """
-    return _adaptive("adaptive_avg_pool1d", _native._adaptive_avg_pool, 1, input, output_size)
+    return _adaptive_pool("adaptive_avg_pool1d", _native._adaptive_avg_pool, 1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -265,7 +265,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
             than 2 sizes are given.
         TypeError: If the input is not a tensor, or a size is not an integer.
     """
-    return _adaptive("adaptive_avg_pool2d", _native._adaptive_avg_pool, 2, input, output_size)
+    return _adaptive_pool("adaptive_avg_pool2d", _native._adaptive_avg_pool, 2, input, output_size)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
@@ -279,7 +279,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
             than 3 sizes are given.
         TypeError: If the input is not a tensor, or a size is not an integer.
     """
-    return _adaptive("adaptive_avg_pool3d", _native._adaptive_avg_pool, 3, input, output_size)
+    return _adaptive_pool("adaptive_avg_pool3d", _native._adaptive_avg_pool, 3, input, output_size)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -292,8 +292,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
         ValueError: If the number of axes is invalid, a sequence is empty, or a size is below 0.
         TypeError: If the input is not a tensor, or a size is not an integer.
     """
-    values, places = _adaptive("adaptive_max_pool1d", _native._adaptive_max_pool, 1, input, output_size)
-    return (values, places) if return_indices else values
+    values, indices = _adaptive_pool("adaptive_max_pool1d", _native._adaptive_max_pool, 1, input, output_size)
+    return (values, indices) if return_indices else values
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -308,8 +308,8 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
             than 2 sizes are given.
         TypeError: If the input is not a tensor, or a size is not an integer.
     """
-    values, places = _adaptive("adaptive_max_pool2d", _native._adaptive_max_pool, 2, input, output_size)
-    return (values, places) if return_indices else values
+    values, indices = _adaptive_pool("adaptive_max_pool2d", _native._adaptive_max_pool, 2, input, output_size)
+    return (values, indices) if return_indices else values
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -324,15 +324,15 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
             than 3 sizes are given.
         TypeError: If the input is not a tensor, or a size is not an integer.
     """
-    values, places = _adaptive("adaptive_max_pool3d", _native._adaptive_max_pool, 3, input, output_size)
-    return (values, places) if return_indices else values
+    values, indices = _adaptive_pool("adaptive_max_pool3d", _native._adaptive_max_pool, 3, input, output_size)
+    return (values, indices) if return_indices else values
 
 
 # ---- Windows at random steps
 
 
-def _fractional(op, axes, input, kernel_size, output_size, output_ratio, return_indices, samples):
-    batch = _input(op, input, axes + 2)
+def _fractional_max_pool(op, axes, input, kernel_size, output_size, output_ratio, return_indices, samples):
+    batch = _batched_input(op, input, axes + 2)
     if (output_size is None) == (output_ratio is None):
         raise ValueError(f"{op}: output_size {output_size}, output_ratio {output_ratio}, expected either of the two")
     if output_size is None:
@@ -340,11 +340,11 @@ def _fractional(op, axes, input, kernel_size, output_size, output_ratio, return_
         if len(ratios) != axes or not all(isinstance(ratio, (int, float)) and 0 < ratio < 1 for ratio in ratios):
             raise ValueError(f"{op}: output_ratio {output_ratio}, expected one number between 0 and 1, or {axes}")
         output_size = [int(size * ratio) for size, ratio in zip(input.shape[-axes:], ratios)]
-    kernel, size = _numbers(op, "kernel_size", kernel_size, axes, 1), _numbers(op, "output_size", output_size, axes, 1)
+    kernel, size = _int_tuple(op, "kernel_size", kernel_size, axes, 1), _int_tuple(op, "output_size", output_size, axes, 1)
     if samples is None:
         samples = rand(*batch.shape[:2], axes, dtype=input.dtype, device=input.device)
-    values, places = _of_batch(lambda batch: _native._fractional_max_pool(batch, kernel, size, samples), input, axes + 2)
-    return (values, places) if return_indices else values
+    values, indices = _with_batch_axis(lambda batch: _native._fractional_max_pool(batch, kernel, size, samples), input, axes + 2)
+    return (values, indices) if return_indices else values
 
 
 def fractional_max_pool2d(
@@ -366,7 +366,7 @@ def fractional_max_pool2d(
             `output_ratio` is given, or the sizes and windows do not fit.
         TypeError: If the input is not a tensor or has an integer dtype.
     """
-    return _fractional("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+    return _fractional_max_pool("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
 def fractional_max_pool3d(
@@ -388,30 +388,30 @@ def fractional_max_pool3d(
             `output_ratio` is given, or the sizes and windows do not fit.
         TypeError: If the input is not a tensor or has an integer dtype.
     """
-    return _fractional("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+    return _fractional_max_pool("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
 # ---- Inverses of pools
 
 
-def _unpooled(op, axes, input, indices, kernel_size, stride, padding, output_size):
-    batch = _input(op, input, axes + 2)
+def _max_unpool(op, axes, input, indices, kernel_size, stride, padding, output_size):
+    batch = _batched_input(op, input, axes + 2)
     if not isinstance(indices, Tensor) or indices.shape != input.shape:
-        told = f"shape {tuple(indices.shape)}" if isinstance(indices, Tensor) else f"type {type(indices).__name__}"
-        raise (ValueError if isinstance(indices, Tensor) else TypeError)(f"{op}: indices of {told}, expected a tensor of shape {tuple(input.shape)}")
-    kernel, steps = _stepped(op, axes, kernel_size, stride)
-    padding = _numbers(op, "padding", padding, axes)
-    sizes = [(size - 1) * step + window - 2 * side for size, step, window, side in zip(input.shape[-axes:], steps, kernel, padding)]
+        actual = f"shape {tuple(indices.shape)}" if isinstance(indices, Tensor) else f"type {type(indices).__name__}"
+        raise (ValueError if isinstance(indices, Tensor) else TypeError)(f"{op}: indices of {actual}, expected a tensor of shape {tuple(input.shape)}")
+    kernel, strides = _kernel_and_stride(op, axes, kernel_size, stride)
+    padding = _int_tuple(op, "padding", padding, axes)
+    sizes = [(size - 1) * step + window - 2 * side for size, step, window, side in zip(input.shape[-axes:], strides, kernel, padding)]
     if output_size is not None:
-        wanted = list(output_size)[-axes:] if len(output_size) in (axes, axes + 1, axes + 2) else []
-        if len(wanted) != axes or not all(size - step < want < size + step for want, size, step in zip(wanted, sizes, steps)):
-            expected = ", ".join(f"{size - step + 1} to {size + step - 1}" for size, step in zip(sizes, steps))
+        requested = list(output_size)[-axes:] if len(output_size) in (axes, axes + 1, axes + 2) else []
+        if len(requested) != axes or not all(size - step < request < size + step for request, size, step in zip(requested, sizes, strides)):
+            expected = ", ".join(f"{size - step + 1} to {size + step - 1}" for size, step in zip(sizes, strides))
             raise ValueError(f"{op}: output_size {tuple(output_size)}, expected {expected}")
-        sizes = wanted
+        sizes = requested
     if min(sizes) < 1:
         raise ValueError(f"{op}: an output of size {sizes}, expected at least 1 along each axis")
-    places = indices if batch is input else indices.unsqueeze(0)
-    return _of_batch(lambda batch: _native._max_unpool(batch, places, sizes), input, axes + 2)
+    batch_indices = indices if batch is input else indices.unsqueeze(0)
+    return _with_batch_axis(lambda batch: _native._max_unpool(batch, batch_indices, sizes), input, axes + 2)
 
 
 def max_unpool1d(
@@ -435,7 +435,7 @@ def max_unpool1d(
         TypeError: If an argument is not a tensor, the input has an integer dtype, or the indices do
             not.
     """
-    return _unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+    return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(
@@ -459,7 +459,7 @@ def max_unpool2d(
         TypeError: If an argument is not a tensor, the input has an integer dtype, or the indices do
             not.
     """
-    return _unpooled("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+    return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool3d(
@@ -483,7 +483,7 @@ def max_unpool3d(
         TypeError: If an argument is not a tensor, the input has an integer dtype, or the indices do
             not.
     """
-    return _unpooled("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+    return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
 name_all(globals())

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from .._scopes import no_grad
 from .._ternion import Tensor, tensor
-from ._parts import HOOKS, Part, parts, tensors
+from ._members import HOOKS, ModuleBase, iter_modules, own_tensors
 
 EXTRA = "_extra_state"
 # Set in `local_metadata` by a module whose loading is not overridden.
-_TAKES_ITS_OWN = "takes its own tensors"
+_DEFAULT_LOAD = "takes its own tensors"
 
 
 class IncompatibleKeys(NamedTuple):
@@ -26,7 +26,7 @@ class IncompatibleKeys(NamedTuple):
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-class Stateful(Part):
+class Stateful(ModuleBase):
     """The part of a module that a subclass may override: the state that it has in addition to
     tensors.
     """
@@ -59,7 +59,7 @@ class Stateful(Part):
         Errors are appended to the lists. The tensors are overwritten only after the whole state has
         been found to fit.
         """
-        local_metadata[_TAKES_ITS_OWN] = True
+        local_metadata[_DEFAULT_LOAD] = True
 
 
 def _hooks(module: Any, kind: str) -> list[Any]:
@@ -67,103 +67,103 @@ def _hooks(module: Any, kind: str) -> list[Any]:
     return [] if hooks is None else [hook.call for hook in getattr(hooks, kind).values()]
 
 
-def _has(part: Any, method: str) -> bool:
-    return getattr(type(part), method) is not getattr(Stateful, method)
+def _overrides(module: Any, method: str) -> bool:
+    return getattr(type(module), method) is not getattr(Stateful, method)
 
 
-def gathered(module: Any, told: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
+def collect_state(module: Any, destination: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
     """Collects the state of a module into a dict."""
-    everything = list(parts(module, prefix))
-    for start, part in everything:
-        for hook in _hooks(part, "before_state"):
-            hook(part, start, keep_vars)
-        for key, value in tensors(part, start, persistent=True):
-            told[key] = value if keep_vars else value.detach()
-        if _has(part, "get_extra_state"):
-            told[start + EXTRA] = part.get_extra_state()
-    for start, part in reversed(everything):
-        for hook in _hooks(part, "after_state"):
-            hook(part, told, start, {})
-    return told
+    modules = list(iter_modules(module, prefix))
+    for start, submodule in modules:
+        for hook in _hooks(submodule, "before_state"):
+            hook(submodule, start, keep_vars)
+        for key, value in own_tensors(submodule, start, persistent=True):
+            destination[key] = value if keep_vars else value.detach()
+        if _overrides(submodule, "get_extra_state"):
+            destination[start + EXTRA] = submodule.get_extra_state()
+    for start, submodule in reversed(modules):
+        for hook in _hooks(submodule, "after_state"):
+            hook(submodule, destination, start, {})
+    return destination
 
 
-def taken(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """Overwrites the tensors of a module with those of a state dict. Changes nothing unless all of
     them fit.
     """
-    everything, state = list(parts(module)), dict(given)
+    modules, state = list(iter_modules(module)), dict(state_dict)
     keys = IncompatibleKeys([], [])
-    unfit: list[str] = []
-    for start, part in everything:
-        for hook in _hooks(part, "before_load"):
-            hook(part, state, start, {}, strict, *keys, unfit)
-    others = _taken_otherwise(everything, state, strict, keys, unfit)
-    own = {key: value for start, part in everything if start not in others for key, value in tensors(part, start, persistent=True)}
-    extra = {start + EXTRA: part for start, part in everything if _has(part, "get_extra_state") or _has(part, "set_extra_state")}
-    keys.missing_keys.extend(key for key in (*own, *extra) if key not in state)
-    keys.unexpected_keys.extend(key for key in state if key not in own and key not in extra and key.rpartition(".")[0] not in others.values())
-    sources = {key: _tensor(key, state[key]) for key in own if key in state}
+    errors: list[str] = []
+    for start, submodule in modules:
+        for hook in _hooks(submodule, "before_load"):
+            hook(submodule, state, start, {}, strict, *keys, errors)
+    custom_prefixes = _call_custom_loaders(modules, state, strict, keys, errors)
+    targets = {key: value for start, submodule in modules if start not in custom_prefixes for key, value in own_tensors(submodule, start, persistent=True)}
+    extra = {start + EXTRA: submodule for start, submodule in modules if _overrides(submodule, "get_extra_state") or _overrides(submodule, "set_extra_state")}
+    keys.missing_keys.extend(key for key in (*targets, *extra) if key not in state)
+    keys.unexpected_keys.extend(key for key in state if key not in targets and key not in extra and key.rpartition(".")[0] not in custom_prefixes.values())
+    sources = {key: _tensor(key, state[key]) for key in targets if key in state}
     for key, value in sources.items():
-        if value.ndim == 1 and own[key].ndim == 0 and value.numel():
+        if value.ndim == 1 and targets[key].ndim == 0 and value.numel():
             # Files of PyTorch before 0.4 store scalars with one axis.
             sources[key] = value[0]
-    unfit += [
-        f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(own[key].shape)}"
+    errors += [
+        f"size mismatch for {key}: {tuple(value.shape)}, expected {tuple(targets[key].shape)}"
         for key, value in sources.items()
-        if tuple(value.shape) != tuple(own[key].shape)
+        if tuple(value.shape) != tuple(targets[key].shape)
     ]
     # Hooks may resolve missing and unexpected keys, so they are called after the tensors have been
     # overwritten.
-    hooks = [(hook, part) for _, part in reversed(everything) for hook in _hooks(part, "after_load")]
-    _check(module, keys if strict and not hooks else IncompatibleKeys([], []), unfit)
-    _overwrite(own, sources, assign)
-    for key, part in extra.items():
+    hooks = [(hook, submodule) for _, submodule in reversed(modules) for hook in _hooks(submodule, "after_load")]
+    _check(module, keys if strict and not hooks else IncompatibleKeys([], []), errors)
+    _overwrite(targets, sources, assign)
+    for key, submodule in extra.items():
         if key in state:
-            part.set_extra_state(state[key])
-    for hook, part in hooks:
-        hook(part, keys)
+            submodule.set_extra_state(state[key])
+    for hook, submodule in hooks:
+        hook(submodule, keys)
     _check(module, keys if strict else IncompatibleKeys([], []), [])
     return keys
 
 
-def _taken_otherwise(everything: list[Any], state: dict[str, Any], strict: bool, keys: IncompatibleKeys, unfit: list[str]) -> dict[str, str]:
+def _call_custom_loaders(modules: list[Any], state: dict[str, Any], strict: bool, keys: IncompatibleKeys, errors: list[str]) -> dict[str, str]:
     """Calls the modules that override loading. Returns the key prefixes, with and without the dot,
     of those that load their tensors themselves.
     """
-    others = {}
-    for start, part in everything:
-        if _has(part, "_load_from_state_dict"):
-            notes: dict[str, Any] = {}
-            part._load_from_state_dict(state, start, notes, strict, *keys, unfit)
-            if _TAKES_ITS_OWN not in notes:
-                others[start] = start[:-1]
-    return others
+    custom_prefixes = {}
+    for start, submodule in modules:
+        if _overrides(submodule, "_load_from_state_dict"):
+            metadata: dict[str, Any] = {}
+            submodule._load_from_state_dict(state, start, metadata, strict, *keys, errors)
+            if _DEFAULT_LOAD not in metadata:
+                custom_prefixes[start] = start[:-1]
+    return custom_prefixes
 
 
-def _overwrite(own: dict[str, Any], sources: dict[str, Tensor], assign: bool) -> None:
+def _overwrite(targets: dict[str, Any], sources: dict[str, Tensor], assign: bool) -> None:
     with no_grad():
         for key, source in sources.items():
             if assign:
-                own[key].data = source
+                targets[key].data = source
             else:
-                own[key].copy_(source)
+                targets[key].copy_(source)
 
 
-def _check(module: Any, keys: IncompatibleKeys, unfit: list[str]) -> None:
-    told = [f"missing: {_first(keys.missing_keys, ', ')}"] if keys.missing_keys else []
-    told += [f"unexpected: {_first(keys.unexpected_keys, ', ')}"] if keys.unexpected_keys else []
-    told += [_first(unfit, "; ")] if unfit else []
-    if told:
-        raise RuntimeError(f"the state does not fit {type(module).__name__}: " + "; ".join(told))
+def _check(module: Any, keys: IncompatibleKeys, errors: list[str]) -> None:
+    problems = [f"missing: {_join_first(keys.missing_keys, ', ')}"] if keys.missing_keys else []
+    problems += [f"unexpected: {_join_first(keys.unexpected_keys, ', ')}"] if keys.unexpected_keys else []
+    problems += [_join_first(errors, "; ")] if errors else []
+    if problems:
+        raise RuntimeError(f"the state does not fit {type(module).__name__}: " + "; ".join(problems))
 
 
 # The number of entries that are listed; the others are counted.
-_TOLD = 10
+_MAX_LISTED = 10
 
 
-def _first(all_of_them: list[str], between: str) -> str:
-    more = len(all_of_them) - _TOLD
-    return between.join([*map(str, all_of_them[:_TOLD]), *([f"and {more} more"] if more > 0 else [])])
+def _join_first(items: list[str], separator: str) -> str:
+    remaining = len(items) - _MAX_LISTED
+    return separator.join([*map(str, items[:_MAX_LISTED]), *([f"and {remaining} more"] if remaining > 0 else [])])
 
 
 def _tensor(key: str, value: Any) -> Tensor:

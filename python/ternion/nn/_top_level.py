@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._refusals import name_all
+from .._error_messages import name_all
 from .._ternion import Tensor
 from .._ternion import _functional as _native
 from . import functional as F
@@ -109,7 +109,7 @@ def embedding_bag(
     """
     if mode not in (0, 1, 2):
         raise ValueError(f"embedding_bag: mode {mode!r}, expected 0, 1 or 2")
-    settings = (include_last_offset, F._bags_padding(weight, padding_idx, scale_grad_by_freq, sparse))
+    settings = (include_last_offset, F._bag_padding_idx(weight, padding_idx, scale_grad_by_freq, sparse))
     return _native._embedding_bag_parts(indices, weight, offsets, ("sum", "mean", "max")[mode], per_sample_weights, settings)
 
 

@@ -9,7 +9,7 @@ from .._ternion import Parameter, Tensor
 from .._warnings import warn_caller
 from . import functional as F
 from ._activations import _axis_of
-from ._first_values import draw_again
+from ._initialization import reset_parameter
 from .module import Module
 
 __all__ = [
@@ -37,26 +37,26 @@ class _Activation(Module):
 
     _settings: tuple[str, ...] = ()
 
-    def _take(self, **settings: Any) -> None:
+    def _set_options(self, **settings: Any) -> None:
         for setting, value in settings.items():
             setattr(self, setting, _check(type(self).__name__, setting, value))
 
     def extra_repr(self) -> str:
-        told = [f"{setting}={getattr(self, setting)!r}" for setting in self._settings if setting != "inplace"]
-        return ", ".join(told + (["inplace=True"] if getattr(self, "inplace", False) else []))
+        settings = [f"{setting}={getattr(self, setting)!r}" for setting in self._settings if setting != "inplace"]
+        return ", ".join(settings + (["inplace=True"] if getattr(self, "inplace", False) else []))
 
 
-class _InPlace(_Activation):
+class _InPlaceActivation(_Activation):
     """Base class of layers whose only setting is whether they overwrite the input."""
 
     inplace: bool
     _settings = ("inplace",)
 
     def __init__(self, inplace: bool = False):
-        self._take(inplace=inplace)
+        self._set_options(inplace=inplace)
 
 
-class ReLU(_InPlace):
+class ReLU(_InPlaceActivation):
     """Applies `max(x, 0)` elementwise.
 
     Shapes: [..] -> the same
@@ -69,7 +69,7 @@ class ReLU(_InPlace):
         return F.relu(input, True) if self.inplace else Tensor.relu(input)
 
 
-class ReLU6(_InPlace):
+class ReLU6(_InPlaceActivation):
     """Applies `min(max(x, 0), 6)` elementwise.
 
     Shapes: [..] -> the same
@@ -82,7 +82,7 @@ class ReLU6(_InPlace):
         return F.relu6(input, self.inplace)
 
 
-class SiLU(_InPlace):
+class SiLU(_InPlaceActivation):
     """Applies `x * sigmoid(x)` elementwise.
 
     Shapes: [..] -> the same
@@ -95,7 +95,7 @@ class SiLU(_InPlace):
         return F.silu(input, self.inplace)
 
 
-class Mish(_InPlace):
+class Mish(_InPlaceActivation):
     """Applies `x * tanh(softplus(x))` elementwise.
 
     Shapes: [..] -> the same
@@ -108,7 +108,7 @@ class Mish(_InPlace):
         return F.mish(input, self.inplace)
 
 
-class SELU(_InPlace):
+class SELU(_InPlaceActivation):
     """Applies ELU with the two constants that preserve mean 0 and variance 1
     (Klambauer et al. 2017).
 
@@ -122,7 +122,7 @@ class SELU(_InPlace):
         return F.selu(input, self.inplace)
 
 
-class Hardswish(_InPlace):
+class Hardswish(_InPlaceActivation):
     """Applies `x * hardsigmoid(x)` elementwise.
 
     Shapes: [..] -> the same
@@ -135,7 +135,7 @@ class Hardswish(_InPlace):
         return F.hardswish(input, self.inplace)
 
 
-class Hardsigmoid(_InPlace):
+class Hardsigmoid(_InPlaceActivation):
     """Applies `min(max(x + 3, 0), 6) / 6` elementwise.
 
     Shapes: [..] -> the same
@@ -166,11 +166,11 @@ class Hardtanh(_Activation):
     def __init__(
         self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None, max_value: float | None = None,
     ):  # fmt: skip
-        for name, older in (("min_val", min_value), ("max_val", max_value)):
-            if older is not None:
+        for name, deprecated in (("min_val", min_value), ("max_val", max_value)):
+            if deprecated is not None:
                 warn_caller(f"Hardtanh: {name}ue is deprecated: {name} is its name")
         min_val, max_val = min_val if min_value is None else min_value, max_val if max_value is None else max_value
-        self._take(min_val=min_val, max_val=max_val, inplace=inplace)
+        self._set_options(min_val=min_val, max_val=max_val, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
@@ -190,7 +190,7 @@ class ELU(_Activation):
     _settings = ("alpha", "inplace")
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False):
-        self._take(alpha=alpha, inplace=inplace)
+        self._set_options(alpha=alpha, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
@@ -224,7 +224,7 @@ class LeakyReLU(_Activation):
     _settings = ("negative_slope", "inplace")
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
-        self._take(negative_slope=negative_slope, inplace=inplace)
+        self._set_options(negative_slope=negative_slope, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
@@ -247,7 +247,7 @@ class RReLU(_Activation):
     _settings = ("lower", "upper", "inplace")
 
     def __init__(self, lower: float = 0.125, upper: float = 1 / 3, inplace: bool = False):
-        self._take(lower=lower, upper=upper, inplace=inplace)
+        self._set_options(lower=lower, upper=upper, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
@@ -270,7 +270,7 @@ class PReLU(Module):
 
     def reset_parameters(self) -> None:
         """Resets the slopes to `init`."""
-        draw_again(self.weight, "constant", [self.init])
+        reset_parameter(self.weight, "constant", [self.init])
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
@@ -294,7 +294,7 @@ class Threshold(_Activation):
     _settings = ("threshold", "value", "inplace")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False):
-        self._take(threshold=threshold, value=value, inplace=inplace)
+        self._set_options(threshold=threshold, value=value, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
@@ -317,7 +317,7 @@ class GELU(_Activation):
         if approximate not in ("none", "tanh"):
             kind = ValueError if isinstance(approximate, str) else TypeError
             raise kind(f"GELU: approximate {approximate!r}, expected \"none\" or \"tanh\"")
-        self._take(approximate=approximate)
+        self._set_options(approximate=approximate)
 
     def forward(self, input: Tensor) -> Tensor:
         return Tensor.gelu(input, self.approximate)
@@ -338,7 +338,7 @@ class Softplus(_Activation):
     _settings = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
-        self._take(beta=beta, threshold=threshold)
+        self._set_options(beta=beta, threshold=threshold)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
@@ -358,7 +358,7 @@ class Softshrink(_Activation):
     _settings = ("lambd",)
 
     def __init__(self, lambd: float = 0.5):
-        self._take(lambd=lambd)
+        self._set_options(lambd=lambd)
 
     def extra_repr(self) -> str:
         return str(self.lambd)
@@ -445,7 +445,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class _Along(_Activation):
+class _AlongDim(_Activation):
     """Base class of layers along an axis. Without `dim` the axis is the one that
     `functional.softmax` chooses.
     """
@@ -454,14 +454,14 @@ class _Along(_Activation):
     _settings = ("dim",)
 
     def __init__(self, dim: int | None = None):
-        self._take(dim=dim)
+        self._set_options(dim=dim)
 
-    def _chosen(self, input: Tensor) -> int:
+    def _default_dim(self, input: Tensor) -> int:
         # The warning points to the line that calls the layer, outside `forward` and `__call__`.
         return _axis_of(type(self).__name__, input, None, stacklevel=5)
 
 
-class Softmax(_Along):
+class Softmax(_AlongDim):
     """Computes `e^x / sum(e^x)` along `dim`. Without `dim` the axis is 0 for inputs of 0, 1 or 3
     axes and 1 otherwise, with a warning.
 
@@ -473,7 +473,7 @@ class Softmax(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return Tensor.softmax(input, self._chosen(input) if self.dim is None else self.dim)
+        return Tensor.softmax(input, self._default_dim(input) if self.dim is None else self.dim)
 
 
 class Softmax2d(Module):
@@ -492,7 +492,7 @@ class Softmax2d(Module):
         return Tensor.softmax(input, -3)
 
 
-class Softmin(_Along):
+class Softmin(_AlongDim):
     """Computes `softmax(-x)` along `dim`. Without `dim` the axis is 0 for inputs of 0, 1 or 3 axes
     and 1 otherwise, with a warning.
 
@@ -504,10 +504,10 @@ class Softmin(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.softmin(input, self._chosen(input) if self.dim is None else self.dim)
+        return F.softmin(input, self._default_dim(input) if self.dim is None else self.dim)
 
 
-class LogSoftmax(_Along):
+class LogSoftmax(_AlongDim):
     """Computes the logarithm of `Softmax` along `dim`. Without `dim` the axis is 0 for inputs of 0,
     1 or 3 axes and 1 otherwise, with a warning.
 
@@ -519,7 +519,7 @@ class LogSoftmax(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return Tensor.log_softmax(input, self._chosen(input) if self.dim is None else self.dim)
+        return Tensor.log_softmax(input, self._default_dim(input) if self.dim is None else self.dim)
 
 
 class GLU(_Activation):
@@ -537,7 +537,7 @@ class GLU(_Activation):
     _settings = ("dim",)
 
     def __init__(self, dim: int = -1):
-        self._take(dim=dim)
+        self._set_options(dim=dim)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)

@@ -42,23 +42,23 @@ class FeedForward(Module):
     ):  # fmt: skip
         if form not in (*_ACTIVATIONS, "swiglu"):
             raise ValueError(f"FeedForward: form {form!r}, expected one of {', '.join(_ACTIVATIONS)}, swiglu")
-        is_gated, made = form == "swiglu", dict(bias=bias, device=device, dtype=dtype)
-        usual = (-(-width * 8 // 3) + 7) // 8 * 8 if is_gated else 4 * width
-        hidden = usual if hidden is None else hidden
+        is_gated, factory_kwargs = form == "swiglu", dict(bias=bias, device=device, dtype=dtype)
+        default_hidden = (-(-width * 8 // 3) + 7) // 8 * 8 if is_gated else 4 * width
+        hidden = default_hidden if hidden is None else hidden
         self.form = form
-        self.linear1 = Linear(width, hidden, **made)
-        self.linear_gate = Linear(width, hidden, **made) if is_gated else None
+        self.linear1 = Linear(width, hidden, **factory_kwargs)
+        self.linear_gate = Linear(width, hidden, **factory_kwargs) if is_gated else None
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(hidden, width, **made)
+        self.linear2 = Linear(hidden, width, **factory_kwargs)
 
     def forward(self, input: Tensor) -> Tensor:
-        return _fed(self, input)
+        return _feed_forward(self, input)
 
     def extra_repr(self) -> str:
         return f"form={self.form!r}"
 
 
-def _fed(layer: Any, input: Tensor) -> Tensor:
+def _feed_forward(layer: Any, input: Tensor) -> Tensor:
     """Computes the output of a layer that has the members of `FeedForward`."""
     hidden = layer.linear1(input)
     if layer.linear_gate is not None:
@@ -68,11 +68,11 @@ def _fed(layer: Any, input: Tensor) -> Tensor:
     return layer.linear2(layer.dropout(hidden))
 
 
-def _norm(form, width, bias, eps, made):
+def _norm(form, width, bias, eps, factory_kwargs):
     if form == "layer_norm":
-        return LayerNorm(width, eps=eps, bias=bias, **made)
+        return LayerNorm(width, eps=eps, bias=bias, **factory_kwargs)
     if form == "rms_norm":
-        return RMSNorm(width, eps=eps, **made)
+        return RMSNorm(width, eps=eps, **factory_kwargs)
     raise ValueError(f"norm {form!r}, expected \"layer_norm\" or \"rms_norm\"")
 
 
@@ -103,16 +103,16 @@ class TransformerBlock(Module):
         self, width: int, heads: int, kv_heads: int | None = None, hidden: int | None = None, form: str = "gelu", norm: str = "layer_norm",
         eps: float = 1e-5, bias: bool = True, dropout: float = 0.0, rotary: Any = None, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
-        made = dict(device=device, dtype=dtype)
+        factory_kwargs = dict(device=device, dtype=dtype)
         self.self_attn = MultiheadAttention(
-            width, heads, dropout, bias, batch_first=True, num_kv_heads=kv_heads, rotary=rotary, **made
+            width, heads, dropout, bias, batch_first=True, num_kv_heads=kv_heads, rotary=rotary, **factory_kwargs
         )
         # The block owns the members directly, as the state dict keys require.
-        feed_forward = FeedForward(width, hidden, form, bias, dropout, **made)
+        feed_forward = FeedForward(width, hidden, form, bias, dropout, **factory_kwargs)
         self.form = form
         self.linear1, self.linear_gate = feed_forward.linear1, feed_forward.linear_gate
         self.dropout, self.linear2 = feed_forward.dropout, feed_forward.linear2
-        self.norm1, self.norm2 = (_norm(norm, width, bias, eps, made) for _ in range(2))
+        self.norm1, self.norm2 = (_norm(norm, width, bias, eps, factory_kwargs) for _ in range(2))
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
 
     def forward(
@@ -126,7 +126,7 @@ class TransformerBlock(Module):
         """
         attended = self.self_attn.attend_self(self.norm1(input), is_causal=is_causal, mask=mask, window=window, cache=cache)
         x = input + self.dropout1(attended)
-        return x + self.dropout2(_fed(self, self.norm2(x)))
+        return x + self.dropout2(_feed_forward(self, self.norm2(x)))
 
     def forward_varlen(
         self, x: Tensor, cu_seqlens: Tensor, max_seqlen: int | None = None, *, is_causal: bool = False, window: int | None = None,
@@ -139,19 +139,19 @@ class TransformerBlock(Module):
         """
         attended = self.self_attn.forward_varlen(self.norm1(x), cu_seqlens, max_seqlen, is_causal=is_causal, window=window)
         x = x + self.dropout1(attended)
-        return x + self.dropout2(_fed(self, self.norm2(x)))
+        return x + self.dropout2(_feed_forward(self, self.norm2(x)))
 
     def extra_repr(self) -> str:
         return f"form={self.form!r}"
 
 
-def _convolution(inputs, outputs, kernel, stride, made):
+def _convolution(inputs, outputs, kernel, stride, factory_kwargs):
     """Returns a convolution without bias, with the initialization of torchvision's networks."""
     # Does not call Conv2d(..), which would draw different initial values first.
     layer = Conv2d.__new__(Conv2d)
-    layer._set((inputs, outputs), ((kernel,) * 2, (stride,) * 2, (kernel // 2,) * 2, (1, 1), 1))
+    layer._set_options((inputs, outputs), ((kernel,) * 2, (stride,) * 2, (kernel // 2,) * 2, (1, 1), 1))
     shape = (outputs, inputs, kernel, kernel)
-    layer.weight = Parameter(_ternion._initial(shape, "kaiming_normal", [0.0], fan="fan_out", nonlinearity="relu", **made))
+    layer.weight = Parameter(_ternion._initial(shape, "kaiming_normal", [0.0], fan="fan_out", nonlinearity="relu", **factory_kwargs))
     layer.bias = None
     return layer
 
@@ -171,14 +171,14 @@ class ResidualBlock(Module):
     def __init__(self, inputs: int, outputs: int, stride: int = 1, device: Any = None, dtype: Any = None):
         if stride < 1:
             raise ValueError(f"ResidualBlock: stride {stride}, expected at least 1")
-        made = dict(device=device, dtype=dtype)
-        self.conv1 = _convolution(inputs, outputs, 3, stride, made)
-        self.bn1 = BatchNorm2d(outputs, **made)
-        self.conv2 = _convolution(outputs, outputs, 3, 1, made)
-        self.bn2 = BatchNorm2d(outputs, **made)
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.conv1 = _convolution(inputs, outputs, 3, stride, factory_kwargs)
+        self.bn1 = BatchNorm2d(outputs, **factory_kwargs)
+        self.conv2 = _convolution(outputs, outputs, 3, 1, factory_kwargs)
+        self.bn2 = BatchNorm2d(outputs, **factory_kwargs)
         self.downsample = None
         if stride != 1 or inputs != outputs:
-            self.downsample = Sequential(_convolution(inputs, outputs, 1, stride, made), BatchNorm2d(outputs, **made))
+            self.downsample = Sequential(_convolution(inputs, outputs, 1, stride, factory_kwargs), BatchNorm2d(outputs, **factory_kwargs))
 
     def forward(self, input: Tensor) -> Tensor:
         inner = self.bn2(self.conv2(self.bn1(self.conv1(input)).relu()))

@@ -28,42 +28,42 @@ def _modules(owner) -> list[Any]:
 
 def _renumber(owner, modules: Iterable[Any]) -> None:
     """Replaces all modules by these."""
-    modules = [_checked(owner, module) for module in modules]
+    modules = [_require_module(owner, module) for module in modules]
     for name, _ in _items(owner):
         delattr(owner, name)
-    for number, module in enumerate(modules):
-        owner.add_module(str(number), module)
+    for index, module in enumerate(modules):
+        owner.add_module(str(index), module)
 
 
-def _checked(owner, module):
+def _require_module(owner, module):
     if not isinstance(module, Module):
         raise TypeError(f"{type(owner).__name__}: a {type(module).__name__}, expected a nn.Module")
     return module
 
 
-def _place(owner, index) -> int:
+def _index(owner, index) -> int:
     count = len(owner)
-    place = operator.index(index)
-    if not -count <= place < count:
-        raise IndexError(f"{type(owner).__name__}: index {place}, but there are {count} modules")
-    return place % count
+    position = operator.index(index)
+    if not -count <= position < count:
+        raise IndexError(f"{type(owner).__name__}: index {position}, but there are {count} modules")
+    return position % count
 
 
 def _names(owner):
     return [name for name in owner.__dict__.get(_KINDS, {}) if name in owner.__dict__]
 
 
-def _known(owner, name):
+def _lookup(owner, name):
     if name not in _names(owner):
         raise KeyError(name)
     return owner.__dict__[name]
 
 
-def _row(owner):
+def _values(owner):
     return [owner.__dict__[name] for name in owner.__dict__.get(_KINDS, {}) if name in owner.__dict__]
 
 
-class _Row(Module):
+class _ModuleSequence(Module):
     """Base class of `Sequential` and `ModuleList`: modules with the names 0, 1, .."""
 
     def __len__(self) -> int:
@@ -73,24 +73,24 @@ class _Row(Module):
         return iter(_modules(self))
 
     def __contains__(self, module: Any) -> bool:
-        return any(module is own for own in self)
+        return any(module is item for item in self)
 
     def __setitem__(self, index: Any, module: Any) -> None:
-        setattr(self, _items(self)[_place(self, index)][0], _checked(self, module))
+        setattr(self, _items(self)[_index(self, index)][0], _require_module(self, module))
 
     def __delitem__(self, index: Any) -> None:
-        kept = _modules(self)
-        del kept[index if isinstance(index, slice) else _place(self, index)]
-        _renumber(self, kept)
+        remaining = _modules(self)
+        del remaining[index if isinstance(index, slice) else _index(self, index)]
+        _renumber(self, remaining)
 
     def append(self, module: Module) -> Self:
         """Appends a module and returns the container."""
-        self.add_module(str(len(self)), _checked(self, module))
+        self.add_module(str(len(self)), _require_module(self, module))
         return self
 
     def extend(self, modules: Any):
         """Appends modules and returns the container."""
-        if isinstance(modules, Module) and not isinstance(modules, _Row) or not isinstance(modules, Iterable):
+        if isinstance(modules, Module) and not isinstance(modules, _ModuleSequence) or not isinstance(modules, Iterable):
             raise TypeError(f"{type(self).__name__}.extend: a {type(modules).__name__}, expected several modules")
         for module in list(modules):
             self.append(module)
@@ -99,13 +99,13 @@ class _Row(Module):
     def insert(self, index: Any, module: Any):
         """Inserts a module before the one at `index` and returns the container."""
         modules = _modules(self)
-        modules.insert(operator.index(index), _checked(self, module))
+        modules.insert(operator.index(index), _require_module(self, module))
         _renumber(self, modules)
         return self
 
     def pop(self, index: Any = -1):
         """Removes a module and returns it."""
-        module = _modules(self)[_place(self, index)]
+        module = _modules(self)[_index(self, index)]
         del self[index]
         return module
 
@@ -113,7 +113,7 @@ class _Row(Module):
         return self.extend(other)
 
 
-class Sequential(_Row):
+class Sequential(_ModuleSequence):
     """Applies modules in order. They are also items: `model[0]`, `len(model)`,
     `for layer in model`.
 
@@ -131,13 +131,13 @@ class Sequential(_Row):
     def __init__(self, *modules: Any):
         named = modules[0].items() if len(modules) == 1 and isinstance(modules[0], Mapping) else enumerate(modules)
         for name, module in named:
-            self.add_module(str(name), _checked(self, module))
+            self.add_module(str(name), _require_module(self, module))
 
     def forward(self, input: Tensor) -> Tensor:
         # Same as `_items`, without building lists of pairs: this runs for every batch.
-        own = self.__dict__
-        for name, kind in tuple(own.get(_KINDS, {}).items()):
-            module = own.get(name) if kind == "module" else None
+        attributes = self.__dict__
+        for name, kind in tuple(attributes.get(_KINDS, {}).items()):
+            module = attributes.get(name) if kind == "module" else None
             if module is not None:
                 input = module(input)
         return input
@@ -145,7 +145,7 @@ class Sequential(_Row):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(dict(_items(self)[index]))
-        return _items(self)[_place(self, index)][1]
+        return _items(self)[_index(self, index)][1]
 
     def __add__(self, other: Any):
         if not isinstance(other, Sequential):
@@ -162,7 +162,7 @@ class Sequential(_Row):
     __rmul__ = __mul__
 
 
-class ModuleList(_Row):
+class ModuleList(_ModuleSequence):
     """A list of modules. (A plain list as an attribute works as well.)
 
     Raises:
@@ -176,26 +176,26 @@ class ModuleList(_Row):
 
     def __getitem__(self, index: Any) -> Any:
         modules = _modules(self)
-        return type(self)(modules[index]) if isinstance(index, slice) else modules[_place(self, index)]
+        return type(self)(modules[index]) if isinstance(index, slice) else modules[_index(self, index)]
 
     def __add__(self, other: Any):
         return ModuleList([*self, *other])
 
 
-class _Named(Module):
+class _NamedContainer(Module):
     """Base class of `ModuleDict` and `ParameterDict`: values with names that the caller chooses."""
 
     def _put(self, name: str, value: Any) -> None:
         raise NotImplementedError
 
     def __getitem__(self, name: str) -> Any:
-        return _known(self, name)
+        return _lookup(self, name)
 
     def __setitem__(self, name: str, value: float) -> None:
         self._put(name, value)
 
     def __delitem__(self, name: str) -> None:
-        _known(self, name)
+        _lookup(self, name)
         delattr(self, name)
 
     def __len__(self) -> int:
@@ -226,7 +226,7 @@ class _Named(Module):
 
     def pop(self, name: str):
         """Removes a value by name and returns it."""
-        value = _known(self, name)
+        value = _lookup(self, name)
         delattr(self, name)
         return value
 
@@ -234,11 +234,11 @@ class _Named(Module):
         """Adds the values of another dict, or pairs of names and values."""
         if not isinstance(others, Iterable):
             raise TypeError(f"{type(self).__name__}.update: a {type(others).__name__}, expected a dict or pairs")
-        for name, value in list(others.items()) if isinstance(others, (Mapping, _Named)) else list(others):
+        for name, value in list(others.items()) if isinstance(others, (Mapping, _NamedContainer)) else list(others):
             self._put(name, value)
 
 
-class ModuleDict(_Named):
+class ModuleDict(_NamedContainer):
     """A dict of modules. (A plain dict as an attribute works as well.)
 
     Raises:
@@ -253,7 +253,7 @@ class ModuleDict(_Named):
         self.add_module(name, value)
 
 
-class ParameterDict(_Named):
+class ParameterDict(_NamedContainer):
     """A dict of parameters. A tensor is converted to a parameter.
 
     Raises:
@@ -343,20 +343,20 @@ class ParameterList(Module):
         return self
 
     def __len__(self) -> int:
-        return len(_row(self))
+        return len(_values(self))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(_row(self))
+        return iter(_values(self))
 
     def __getitem__(self, index: Any) -> Any:
-        row = _row(self)
-        return type(self)(row[index]) if isinstance(index, slice) else row[index]
+        values = _values(self)
+        return type(self)(values[index]) if isinstance(index, slice) else values[index]
 
     def __setitem__(self, index: Any, value: float) -> None:
-        count, place = len(self), operator.index(index)
-        if not -count <= place < count:
-            raise IndexError(f"ParameterList: index {place}, but there are {count} parameters")
-        setattr(self, str(place % count), _parameter(self, value))
+        count, position = len(self), operator.index(index)
+        if not -count <= position < count:
+            raise IndexError(f"ParameterList: index {position}, but there are {count} parameters")
+        setattr(self, str(position % count), _parameter(self, value))
 
     def __iadd__(self, values: Any):
         return self.extend(values)

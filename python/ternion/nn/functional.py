@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._error_messages import name_all as _name_all
 from .._functions.methods import function_of as _function_of
 from .._functions.shapes import broadcast_shapes as _broadcast_shapes
-from .._refusals import name_all as _name_all
 from .._scopes import no_grad as _no_grad
 from .._ternion import Tensor, _number, _sinusoidal
 from .._ternion import _functional as _native
 
 # Native functions that are exported elsewhere: in `nn.attention` and `nn.attention.varlen`.
-_ELSEWHERE = ("scaled_dot_product_attention_with_lse", "varlen_attn")
-globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_") and name not in _ELSEWHERE})
+_EXCLUDED = ("scaled_dot_product_attention_with_lse", "varlen_attn")
+globals().update({name: function for name, function in vars(_native).items() if not name.startswith("_") and name not in _EXCLUDED})
 
 from ._activations import *  # noqa: E402,F401,F403  Replaces native functions of the same names.
-from ._activations import _axis_of, _placed  # noqa: E402
+from ._activations import _axis_of, _maybe_in_place  # noqa: E402
 from ._images import *  # noqa: E402,F401,F403
 from ._losses import *  # noqa: E402,F401,F403
 from ._pools import *  # noqa: E402,F401,F403
@@ -62,7 +62,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     result = _native.dropout(input, p, training)
     if not inplace:
         return result
-    return _placed("dropout", input, result, True) if training else input
+    return _maybe_in_place("dropout", input, result, True) if training else input
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -76,7 +76,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ValueError(f"dropout1d: probability {p}, expected 0 to 1")
     # Outside training only the shape is checked.
     result = _native._dropout1d(input, p if training else 0.0)
-    return _placed("dropout1d", input, result, inplace) if training else input
+    return _maybe_in_place("dropout1d", input, result, inplace) if training else input
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -90,7 +90,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ValueError(f"dropout2d: probability {p}, expected 0 to 1")
     # Outside training only the shape is checked.
     result = _native._dropout2d(input, p if training else 0.0)
-    return _placed("dropout2d", input, result, inplace) if training else input
+    return _maybe_in_place("dropout2d", input, result, inplace) if training else input
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -108,7 +108,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         return input
     # A channel is dropped as a whole, so its three axes can be merged into one.
     volumes = input.reshape(-1, *input.shape[-4:-2], input.shape[-2] * input.shape[-1])
-    return _placed("dropout3d", input, _native._dropout2d(volumes, p).reshape(input.shape), inplace)
+    return _maybe_in_place("dropout3d", input, _native._dropout2d(volumes, p).reshape(input.shape), inplace)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -121,7 +121,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
         ValueError: If the probability is outside 0 to 1.
         TypeError: If the input has an integer dtype.
     """
-    return _alpha_dropped("alpha_dropout", input, p, training, inplace)
+    return _alpha_dropout("alpha_dropout", input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -131,16 +131,16 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         ValueError: If the probability is outside 0 to 1, or the input has fewer than two axes.
         TypeError: If the input has an integer dtype.
     """
-    return _alpha_dropped("feature_alpha_dropout", input, p, training, inplace)
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace)
 
 
-def _alpha_dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+def _alpha_dropout(op: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     p = _number(p)
     if not 0 <= p <= 1:
         raise ValueError(f"{op}: probability {p}, expected 0 to 1")
     if not training:
         return input
-    return _placed(op, input, _native._alpha_dropout(input, p, op == "feature_alpha_dropout"), inplace)
+    return _maybe_in_place(op, input, _native._alpha_dropout(input, p, op == "feature_alpha_dropout"), inplace)
 
 
 def embedding_bag(
@@ -171,17 +171,17 @@ def embedding_bag(
             PyTorch supports.
         TypeError: If the indices have a floating dtype.
     """
-    settings = (include_last_offset, _bags_padding(weight, padding_idx, scale_grad_by_freq, sparse))
+    settings = (include_last_offset, _bag_padding_idx(weight, padding_idx, scale_grad_by_freq, sparse))
     if max_norm is not None:
         _native._embedding_renorm(input, weight, max_norm, norm_type)
     return _native._embedding_bag(input, weight, offsets, mode, per_sample_weights, settings)
 
 
-def _bags_padding(weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool, sparse: bool) -> int | None:
+def _bag_padding_idx(weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool, sparse: bool) -> int | None:
     """Returns `padding_idx` counted from the start. Raises ValueError for arguments of
     `embedding_bag` that only PyTorch supports.
     """
-    _only_pytorchs("embedding_bag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    _reject_unsupported("embedding_bag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
     if padding_idx is None:
         return None
     count = weight.shape[0]
@@ -211,13 +211,13 @@ def embedding(
         ValueError: If `padding_idx` is out of range, or `sparse` is True, which only PyTorch
             supports.
     """
-    _only_pytorchs("embedding", sparse=sparse)
+    _reject_unsupported("embedding", sparse=sparse)
     if max_norm is not None:
         _native._embedding_renorm(input, weight, max_norm, norm_type)
     return _native.embedding(input, weight, padding_idx, bool(scale_grad_by_freq))
 
 
-def _only_pytorchs(op: str, **settings: Any) -> None:
+def _reject_unsupported(op: str, **settings: Any) -> None:
     for name, value in settings.items():
         if value:
             raise ValueError(f"{op}: {name}={value}, expected False: PyTorch alone has it")
@@ -241,13 +241,13 @@ def instance_norm(
             without `use_input_stats`, only one of them is given, or their size is not the number of
             channels.
     """
-    _check_running("instance_norm", running_mean, running_var)
+    _check_running_stats("instance_norm", running_mean, running_var)
     if not use_input_stats and running_mean is None:
         raise ValueError("instance_norm: use_input_stats=False without running_mean and running_var, expected both")
     return _native._instance_norm(input, running_mean, running_var, weight, bias, bool(use_input_stats), momentum, eps)
 
 
-def _check_running(op: str, mean: Any, var: Any) -> None:
+def _check_running_stats(op: str, mean: Any, var: Any) -> None:
     if (mean is None) != (var is None):
         raise ValueError(f"{op}: expected both or neither of running_mean and running_var, got {'running_var' if mean is None else 'running_mean'} alone")
 
@@ -273,7 +273,7 @@ def batch_norm(
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         if running is None and not training:
             raise ValueError(f"batch_norm: {name} is None, expected a tensor, or training=True")
-    _check_running("batch_norm", running_mean, running_var)
+    _check_running_stats("batch_norm", running_mean, running_var)
     return _native.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
@@ -305,11 +305,11 @@ def scaled_dot_product_attention(
     """
     if not enable_gqa:
         _check_heads(query, key, value)
-    query, key, value = _of_one_rank(query, key, value)
+    query, key, value = _broadcast_ranks(query, key, value)
     return _native.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window=window)
 
 
-def _of_one_rank(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _broadcast_ranks(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Expands operands of different rank to the same axes before the last two."""
     operands = (query, key, value)
     if any(operand.ndim < 2 for operand in operands) or query.ndim == key.ndim == value.ndim:
@@ -327,8 +327,8 @@ def _check_heads(query: Any, key: Any, value: Any, function: str = "scaled_dot_p
     heads = query.shape[-3]
     for name, operand in (("key", key), ("value", value)):
         if operand.shape[-3] not in (heads, 1):
-            told = f"{name} of {operand.shape[-3]} heads for {heads} of queries, expected as many, or enable_gqa=True"
-            raise ValueError(f"{function}: {told}")
+            message = f"{name} of {operand.shape[-3]} heads for {heads} of queries, expected as many, or enable_gqa=True"
+            raise ValueError(f"{function}: {message}")
 
 
 def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:
@@ -346,8 +346,8 @@ def sinusoidal(positions: int, width: int, device: Any = None) -> Tensor:
 
 _name_all(globals())
 
-_NEEDED = ("Any", "Sequence", "Tensor", "annotations")
-__all__ = [name for name in globals() if not name.startswith("_") and name not in _NEEDED]
+_HELPER_NAMES = ("Any", "Sequence", "Tensor", "annotations")
+__all__ = [name for name in globals() if not name.startswith("_") and name not in _HELPER_NAMES]
 
 
 def __dir__() -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from .._ternion import Tensor
 from . import functional as F
-from ._first_values import draw_weight_and_bias_again, weight_and_bias
-from ._images import _numbers
+from ._images import _int_tuple
+from ._initialization import reset_linear, weight_and_bias
 from .module import Module
 from .padding import *  # noqa: F401,F403
 from .padding import __all__ as _pads
@@ -35,13 +35,13 @@ class _Conv(Module):
         padding: int | Sequence[int] | str, dilation: int | Sequence[int], groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any,
     ):  # fmt: skip
         name = type(self).__name__
-        (in_channels,), (out_channels,) = _numbers(name, "in_channels", in_channels, 1, 1), _numbers(name, "out_channels", out_channels, 1)
-        kernel = _numbers(name, "kernel_size", kernel_size, self._axes, 1)
+        (in_channels,), (out_channels,) = _int_tuple(name, "in_channels", in_channels, 1, 1), _int_tuple(name, "out_channels", out_channels, 1)
+        kernel = _int_tuple(name, "kernel_size", kernel_size, self._axes, 1)
         if not isinstance(padding, str):
-            padding = _numbers(name, "padding", padding, self._axes)
-        settings = (_numbers(name, "stride", stride, self._axes, 1), padding, _numbers(name, "dilation", dilation, self._axes, 1), groups)
-        self._set((in_channels, out_channels), (kernel, *settings))
-        self._take_mode(padding_mode)
+            padding = _int_tuple(name, "padding", padding, self._axes)
+        settings = (_int_tuple(name, "stride", stride, self._axes, 1), padding, _int_tuple(name, "dilation", dilation, self._axes, 1), groups)
+        self._set_options((in_channels, out_channels), (kernel, *settings))
+        self._set_padding_mode(padding_mode)
         outer, inner = (in_channels, out_channels) if self._is_transposed else (out_channels, in_channels)
         inner //= groups
         fan_in = inner * math.prod(kernel)
@@ -49,9 +49,9 @@ class _Conv(Module):
 
     def reset_parameters(self) -> None:
         """Reinitializes the parameters."""
-        draw_weight_and_bias_again(self)
+        reset_linear(self)
 
-    def _set(self, channels, options):
+    def _set_options(self, channels, options):
         self.in_channels, self.out_channels = channels
         self.kernel_size, self.stride, self.padding, self.dilation, self.groups = options
         self.padding_mode = "zeros"
@@ -65,13 +65,13 @@ class _Conv(Module):
             if self.padding == "same" and any(step != 1 for step in self.stride):
                 raise ValueError(f"{name}: padding \"same\" with stride {self.stride}, expected a stride of 1")
 
-    def _take_mode(self, padding_mode):
-        known = ("zeros",) if self._is_transposed else ("zeros", "reflect", "replicate", "circular")
-        if padding_mode not in known:
-            raise ValueError(f"{type(self).__name__}: padding_mode {padding_mode!r}, expected {' or '.join(known)}")
+    def _set_padding_mode(self, padding_mode):
+        allowed = ("zeros",) if self._is_transposed else ("zeros", "reflect", "replicate", "circular")
+        if padding_mode not in allowed:
+            raise ValueError(f"{type(self).__name__}: padding_mode {padding_mode!r}, expected {' or '.join(allowed)}")
         self.padding_mode = padding_mode
 
-    def _around(self, input):
+    def _pad_input(self, input):
         """Pads the input, for padding modes other than "zeros"."""
         if self.padding == "valid":
             return input
@@ -84,19 +84,19 @@ class _Conv(Module):
                 sides += [self.padding[axis]] * 2
         return F.pad(input, sides, self.padding_mode)
 
-    def _convolved(self, function: Any, input: Tensor) -> Tensor:
+    def _convolve(self, function: Any, input: Tensor) -> Tensor:
         padding = self.padding
         if self.padding_mode != "zeros":
-            input, padding = self._around(input), 0
+            input, padding = self._pad_input(input), 0
         return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
-        told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        places = [("padding", 0), ("dilation", 1), *([("output_padding", 0)] if self._is_transposed else [])]
-        others = [(name, getattr(self, name)) for name, usual in places if getattr(self, name) != (usual,) * self._axes]
-        others += [("groups", self.groups)] * (self.groups != 1) + [("bias", False)] * (self.bias is None)
-        others += [("padding_mode", self.padding_mode)] * (self.padding_mode != "zeros")
-        return told + "".join(f", {name}={value}" for name, value in others)
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        defaults = [("padding", 0), ("dilation", 1), *([("output_padding", 0)] if self._is_transposed else [])]
+        settings = [(name, getattr(self, name)) for name, default in defaults if getattr(self, name) != (default,) * self._axes]
+        settings += [("groups", self.groups)] * (self.groups != 1) + [("bias", False)] * (self.bias is None)
+        settings += [("padding_mode", self.padding_mode)] * (self.padding_mode != "zeros")
+        return text + "".join(f", {name}={value}" for name, value in settings)
 
 
 class Conv1d(_Conv):
@@ -126,7 +126,7 @@ class Conv1d(_Conv):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._convolved(F.conv1d, input)
+        return self._convolve(F.conv1d, input)
 
 
 class Conv2d(_Conv):
@@ -156,7 +156,7 @@ class Conv2d(_Conv):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._convolved(F.conv2d, input)
+        return self._convolve(F.conv2d, input)
 
 
 class Conv3d(_Conv):
@@ -186,10 +186,10 @@ class Conv3d(_Conv):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._convolved(F.conv3d, input)
+        return self._convolve(F.conv3d, input)
 
 
-class _Transposed(_Conv):
+class _ConvTranspose(_Conv):
     _is_transposed = True
 
     def __init__(
@@ -197,28 +197,28 @@ class _Transposed(_Conv):
         padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, bias: bool = True,
         dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ):  # fmt: skip
-        self.output_padding = _numbers(type(self).__name__, "output_padding", output_padding, self._axes)
+        self.output_padding = _int_tuple(type(self).__name__, "output_padding", output_padding, self._axes)
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
 
-    def _spread(self, function: Any, input: Tensor, output_size: Any) -> Tensor:
-        more = self.output_padding if output_size is None else self._more(input, output_size)
-        return function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
+    def _convolve_transposed(self, function: Any, input: Tensor, output_size: Any) -> Tensor:
+        output_padding = self.output_padding if output_size is None else self._output_padding(input, output_size)
+        return function(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
 
-    def _more(self, input, output_size):
+    def _output_padding(self, input, output_size):
         """Returns the output padding that leads to the given output size."""
         sizes = tuple(output_size)[-self._axes :]
-        least = [
-            (size - 1) * step - 2 * side + spread * (kernel - 1) + 1
-            for size, step, side, spread, kernel in zip(input.shape[-self._axes :], self.stride, self.padding, self.dilation, self.kernel_size)
+        smallest_sizes = [
+            (size - 1) * step - 2 * side + dilation * (kernel - 1) + 1
+            for size, step, side, dilation, kernel in zip(input.shape[-self._axes :], self.stride, self.padding, self.dilation, self.kernel_size)
         ]
-        more = [size - smallest for size, smallest in zip(sizes, least)]
-        if len(sizes) != self._axes or any(not 0 <= number < step for number, step in zip(more, self.stride)):
-            expected = ", ".join(f"{low} to {low + step - 1}" for low, step in zip(least, self.stride))
+        output_padding = [size - smallest for size, smallest in zip(sizes, smallest_sizes)]
+        if len(sizes) != self._axes or any(not 0 <= number < step for number, step in zip(output_padding, self.stride)):
+            expected = ", ".join(f"{low} to {low + step - 1}" for low, step in zip(smallest_sizes, self.stride))
             raise ValueError(f"{type(self).__name__}: output_size {tuple(output_size)}, expected {expected}")
-        return more
+        return output_padding
 
 
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_ConvTranspose):
     """Applies a 1D transposed convolution: [batch, in_channels, length] ->
     [batch, out_channels, output length].
 
@@ -236,10 +236,10 @@ class ConvTranspose1d(_Transposed):
     _axes = 1
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        return self._spread(F.conv_transpose1d, input, output_size)
+        return self._convolve_transposed(F.conv_transpose1d, input, output_size)
 
 
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_ConvTranspose):
     """Applies a 2D transposed convolution: [batch, in_channels, height, width] ->
     [batch, out_channels, rows, columns].
 
@@ -257,10 +257,10 @@ class ConvTranspose2d(_Transposed):
     _axes = 2
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        return self._spread(F.conv_transpose2d, input, output_size)
+        return self._convolve_transposed(F.conv_transpose2d, input, output_size)
 
 
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_ConvTranspose):
     """Applies a 3D transposed convolution: [batch, in_channels, depth, height, width] ->
     [batch, out_channels, planes, rows, columns].
 
@@ -278,7 +278,7 @@ class ConvTranspose3d(_Transposed):
     _axes = 3
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        return self._spread(F.conv_transpose3d, input, output_size)
+        return self._convolve_transposed(F.conv_transpose3d, input, output_size)
 
 
 class Upsample(Module):
@@ -303,8 +303,8 @@ class Upsample(Module):
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
 
     def extra_repr(self) -> str:
-        told = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
-        return f"{told}, mode={self.mode!r}"
+        text = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{text}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):
@@ -418,8 +418,8 @@ class Fold(Module):
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        told = f"output_size={self.output_size}, kernel_size={self.kernel_size}"
-        return f"{told}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        text = f"output_size={self.output_size}, kernel_size={self.kernel_size}"
+        return f"{text}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
 class ChannelShuffle(Module):

@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 from .. import _ternion
-from .._refusals import name_all
+from .._error_messages import name_all
 from .._scopes import no_grad
 from .._ternion import Tensor, _initial, _number
 from ..linalg import qr
@@ -54,7 +54,7 @@ def _check(name: str, tensor: Any, axes: int = 0) -> None:
         raise ValueError(f"{name}: a tensor of shape {tuple(tensor.shape)}, expected at least {axes} axes")
 
 
-def _filled(tensor, name, numbers, **options):
+def _fill(tensor, name, numbers, **options):
     _check(f"{name}_", tensor)
     with no_grad():
         return tensor.copy_(_initial(tuple(tensor.shape), name, numbers, dtype=tensor.dtype, device=tensor.device, **options))
@@ -68,7 +68,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     Raises:
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
-    return _filled(tensor, "constant", [val])
+    return _fill(tensor, "constant", [val])
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -106,9 +106,9 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.ndim != 2:
         raise ValueError(f"eye_: a tensor of shape {tuple(tensor.shape)}, expected 2 axes")
     rows, columns = tensor.shape
-    places = _ternion.arange(rows, device=tensor.device).unsqueeze(1) == _ternion.arange(columns, device=tensor.device)
+    is_diagonal = _ternion.arange(rows, device=tensor.device).unsqueeze(1) == _ternion.arange(columns, device=tensor.device)
     with no_grad():
-        return tensor.copy_(places.to(tensor.dtype))
+        return tensor.copy_(is_diagonal.to(tensor.dtype))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -141,7 +141,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         ValueError: If `a` is above `b`.
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
-    return _filled(tensor, "uniform", [a, b], generator=generator)
+    return _fill(tensor, "uniform", [a, b], generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
@@ -153,7 +153,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         ValueError: If the standard deviation is below 0.
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
-    return _filled(tensor, "normal", [mean, std], generator=generator)
+    return _fill(tensor, "normal", [mean, std], generator=generator)
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Tensor:
@@ -165,7 +165,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
         ValueError: If `a` is above `b`.
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
-    return _filled(tensor, "trunc_normal", [mean, std, a, b], generator=generator)
+    return _fill(tensor, "trunc_normal", [mean, std, a, b], generator=generator)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -179,7 +179,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     _check("xavier_uniform_", tensor, 2)
-    return _filled(tensor, "xavier_uniform", [gain], generator=generator)
+    return _fill(tensor, "xavier_uniform", [gain], generator=generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -193,10 +193,10 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
     _check("xavier_normal_", tensor, 2)
-    return _filled(tensor, "xavier_normal", [gain], generator=generator)
+    return _fill(tensor, "xavier_normal", [gain], generator=generator)
 
 
-def _spread(name, tensor, a, mode, nonlinearity):
+def _kaiming_std(name, tensor, a, mode, nonlinearity):
     """Returns the standard deviation of He et al. 2015."""
     _check(name, tensor, 2)
     if mode not in ("fan_in", "fan_out"):
@@ -219,8 +219,8 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonli
             or the nonlinearity is unknown.
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
-    bound = math.sqrt(3.0) * _spread("kaiming_uniform_", tensor, a, mode, nonlinearity)
-    return _filled(tensor, "uniform", [-bound, bound], generator=generator)
+    bound = math.sqrt(3.0) * _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    return _fill(tensor, "uniform", [-bound, bound], generator=generator)
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
@@ -234,7 +234,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlin
             or the nonlinearity is unknown.
         TypeError: If `tensor` is not a tensor or has an integer dtype.
     """
-    return _filled(tensor, "normal", [0.0, _spread("kaiming_normal_", tensor, a, mode, nonlinearity)], generator=generator)
+    return _fill(tensor, "normal", [0.0, _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)], generator=generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -254,8 +254,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Ten
     if tensor.numel() == 0:
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-    drawn = _initial((rows, columns), "normal", [0.0, 1.0], device=tensor.device, generator=generator).double().cpu()
-    basis = _orthonormal_columns(drawn if rows >= columns else drawn.t())
+    samples = _initial((rows, columns), "normal", [0.0, 1.0], device=tensor.device, generator=generator).double().cpu()
+    basis = _orthonormal_columns(samples if rows >= columns else samples.t())
     basis = (basis if rows >= columns else basis.t()) * _number(gain)
     with no_grad():
         return tensor.copy_(basis.reshape(tensor.shape).to(tensor.dtype).to(tensor.device))
@@ -284,11 +284,11 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         raise ValueError(f"sparse_: a tensor of shape {tuple(tensor.shape)} and a share of {sparsity}, expected 2 axes and 0 to 1")
     rows, columns = tensor.shape
     zeros = math.ceil(_number(sparsity) * rows)
-    drawn = {} if generator is None else {"generator": generator, "device": generator.device}
+    options = {} if generator is None else {"generator": generator, "device": generator.device}
     normal_(tensor, 0.0, std, generator)
     with no_grad():
         for column in range(columns):
-            for row in _ternion.randperm(rows, **drawn)[:zeros].tolist():
+            for row in _ternion.randperm(rows, **options)[:zeros].tolist():
                 tensor[row, column] = 0.0
     return tensor
 

@@ -8,8 +8,8 @@ from .. import _ternion
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor
 from . import functional as F
-from ._first_values import draw_again, draw_uniform_again, draw_weight_and_bias_again, uniform, weight_and_bias
-from ._images import _numbers
+from ._images import _int_tuple
+from ._initialization import reset_linear, reset_parameter, reset_uniform, uniform, weight_and_bias
 from .module import Module
 
 __all__ = [
@@ -49,12 +49,12 @@ class Linear(Module):
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
-        (self.in_features,), (self.out_features,) = _numbers("Linear", "in_features", in_features, 1), _numbers("Linear", "out_features", out_features, 1)
+        (self.in_features,), (self.out_features,) = _int_tuple("Linear", "in_features", in_features, 1), _int_tuple("Linear", "out_features", out_features, 1)
         self.weight, self.bias = weight_and_bias((out_features, in_features), in_features, out_features, bias, device, dtype)
 
     def reset_parameters(self) -> None:
         """Reinitializes the parameters."""
-        draw_weight_and_bias_again(self)
+        reset_linear(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
@@ -81,23 +81,23 @@ class Bilinear(Module):
     def reset_parameters(self) -> None:
         """Reinitializes the parameters."""
         for parameter in (self.weight, self.bias):
-            draw_uniform_again(parameter, self.in1_features**-0.5)
+            reset_uniform(parameter, self.in1_features**-0.5)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        told = f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
-        return f"{told}, bias={self.bias is not None}"
+        text = f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
+        return f"{text}, bias={self.bias is not None}"
 
 
-def _rows_of(layer: Any, weight: Tensor | None, device: Any, dtype: Any) -> Tensor:
+def _embedding_weight(layer: Any, weight: Tensor | None, device: Any, dtype: Any) -> Tensor:
     """Returns the initial rows of an embedding: the given ones, or random ones."""
     shape, name = (layer.num_embeddings, layer.embedding_dim), type(layer).__name__
     if weight is not None:
         if not isinstance(weight, Tensor) or tuple(weight.shape) != shape:
-            told = f"shape {list(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
-            raise ValueError(f"{name}: _weight of {told}, expected a tensor of shape {list(shape)}")
+            actual = f"shape {list(weight.shape)}" if isinstance(weight, Tensor) else f"type {type(weight).__name__}"
+            raise ValueError(f"{name}: _weight of {actual}, expected a tensor of shape {list(shape)}")
         return weight
     weight = _ternion._initial(shape, "normal", [0.0, 1.0], device=device, dtype=dtype)
     if layer.padding_idx is not None:
@@ -133,14 +133,14 @@ class Embedding(Module):
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
         device: Any = None, dtype: Any = None,
     ):  # fmt: skip
-        F._only_pytorchs("Embedding", sparse=sparse)
-        self._set(num_embeddings, embedding_dim, padding_idx)
+        F._reject_unsupported("Embedding", sparse=sparse)
+        self._set_options(num_embeddings, embedding_dim, padding_idx)
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        self.weight = Parameter(_rows_of(self, _weight, device, dtype), not _freeze)
+        self.weight = Parameter(_embedding_weight(self, _weight, device, dtype), not _freeze)
 
-    def _set(self, num_embeddings, embedding_dim, padding_idx):
-        (self.num_embeddings,) = _numbers("Embedding", "num_embeddings", num_embeddings, 1)
-        (self.embedding_dim,) = _numbers("Embedding", "embedding_dim", embedding_dim, 1)
+    def _set_options(self, num_embeddings, embedding_dim, padding_idx):
+        (self.num_embeddings,) = _int_tuple("Embedding", "num_embeddings", num_embeddings, 1)
+        (self.embedding_dim,) = _int_tuple("Embedding", "embedding_dim", embedding_dim, 1)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx {padding_idx} is none of {num_embeddings} rows")
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
@@ -157,18 +157,18 @@ class Embedding(Module):
             ValueError: If `embeddings` is not a tensor of 2 axes.
         """
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
-            told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
-            raise ValueError(f"Embedding.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
-        F._only_pytorchs("Embedding.from_pretrained", sparse=sparse)
+            actual = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
+            raise ValueError(f"Embedding.from_pretrained: embeddings of {actual}, expected a tensor of 2 axes")
+        F._reject_unsupported("Embedding.from_pretrained", sparse=sparse)
         layer = cls.__new__(cls)
-        layer._set(embeddings.shape[0], embeddings.shape[1], padding_idx)
+        layer._set_options(embeddings.shape[0], embeddings.shape[1], padding_idx)
         layer.max_norm, layer.norm_type, layer.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         layer.weight = Parameter(embeddings, not freeze)
         return layer
 
     def reset_parameters(self) -> None:
         """Reinitializes the rows. The row of `padding_idx` is 0."""
-        draw_again(self.weight, "normal", [0.0, 1.0])
+        reset_parameter(self.weight, "normal", [0.0, 1.0])
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx] = 0.0
@@ -177,13 +177,13 @@ class Embedding(Module):
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
-        told = f"{self.num_embeddings}, {self.embedding_dim}"
-        return told + _settings_of(self, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        return text + _non_default_settings(self, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
 
 
-def _settings_of(layer: Module, **usual: Any) -> str:
+def _non_default_settings(layer: Module, **defaults: Any) -> str:
     """Returns the settings that differ from their defaults."""
-    return "".join(f", {name}={getattr(layer, name)}" for name, value in usual.items() if getattr(layer, name) != value)
+    return "".join(f", {name}={getattr(layer, name)}" for name, value in defaults.items() if getattr(layer, name) != value)
 
 
 class EmbeddingBag(Module):
@@ -214,14 +214,14 @@ class EmbeddingBag(Module):
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
         mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
-        F._only_pytorchs("EmbeddingBag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
-        self._set(num_embeddings, embedding_dim, mode, include_last_offset, padding_idx)
+        F._reject_unsupported("EmbeddingBag", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+        self._set_options(num_embeddings, embedding_dim, mode, include_last_offset, padding_idx)
         self.max_norm, self.norm_type = max_norm, norm_type
-        self.weight = Parameter(_rows_of(self, _weight, device, dtype))
+        self.weight = Parameter(_embedding_weight(self, _weight, device, dtype))
 
-    def _set(self, num_embeddings, embedding_dim, mode, include_last_offset, padding_idx):
-        (self.num_embeddings,) = _numbers("EmbeddingBag", "num_embeddings", num_embeddings, 1)
-        (self.embedding_dim,) = _numbers("EmbeddingBag", "embedding_dim", embedding_dim, 1)
+    def _set_options(self, num_embeddings, embedding_dim, mode, include_last_offset, padding_idx):
+        (self.num_embeddings,) = _int_tuple("EmbeddingBag", "num_embeddings", num_embeddings, 1)
+        (self.embedding_dim,) = _int_tuple("EmbeddingBag", "embedding_dim", embedding_dim, 1)
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"EmbeddingBag: mode {mode!r}, expected 'sum', 'mean' or 'max'")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
@@ -241,18 +241,18 @@ class EmbeddingBag(Module):
             ValueError: If `embeddings` is not a tensor of 2 axes, or the mode is unknown.
         """
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
-            told = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
-            raise ValueError(f"EmbeddingBag.from_pretrained: embeddings of {told}, expected a tensor of 2 axes")
+            actual = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else f"type {type(embeddings).__name__}"
+            raise ValueError(f"EmbeddingBag.from_pretrained: embeddings of {actual}, expected a tensor of 2 axes")
         layer = cls.__new__(cls)
-        F._only_pytorchs("EmbeddingBag.from_pretrained", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
-        layer._set(embeddings.shape[0], embeddings.shape[1], mode, include_last_offset, padding_idx)
+        F._reject_unsupported("EmbeddingBag.from_pretrained", scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+        layer._set_options(embeddings.shape[0], embeddings.shape[1], mode, include_last_offset, padding_idx)
         layer.max_norm, layer.norm_type = max_norm, norm_type
         layer.weight = Parameter(embeddings, not freeze)
         return layer
 
     def reset_parameters(self) -> None:
         """Reinitializes the rows. The row of `padding_idx` is 0."""
-        draw_again(self.weight, "normal", [0.0, 1.0])
+        reset_parameter(self.weight, "normal", [0.0, 1.0])
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx] = 0.0
@@ -262,8 +262,8 @@ class EmbeddingBag(Module):
         return F.embedding_bag(input, self.weight, offsets, per_sample_weights=per_sample_weights, **settings)
 
     def extra_repr(self) -> str:
-        told = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
-        return told + _settings_of(self, padding_idx=None, max_norm=None, norm_type=2.0)
+        text = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        return text + _non_default_settings(self, padding_idx=None, max_norm=None, norm_type=2.0)
 
 
 class Dropout(Module):

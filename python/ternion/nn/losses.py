@@ -20,16 +20,16 @@ __all__ = [
 class _Loss(Module):
     reduction: str
 
-    def _take(self, reduction: Any, **settings: Any) -> None:
-        known = ("none", "mean", "sum", "batchmean") if isinstance(self, KLDivLoss) else ("none", "mean", "sum")
-        if reduction not in known:
+    def _set_options(self, reduction: Any, **settings: Any) -> None:
+        allowed = ("none", "mean", "sum", "batchmean") if isinstance(self, KLDivLoss) else ("none", "mean", "sum")
+        if reduction not in allowed:
             kind = ValueError if isinstance(reduction, str) else TypeError
-            raise kind(f"{type(self).__name__}: reduction {reduction!r}, expected one of {', '.join(known)}")
+            raise kind(f"{type(self).__name__}: reduction {reduction!r}, expected one of {', '.join(allowed)}")
         self.reduction = reduction
         for name, value in settings.items():
             setattr(self, name, value)
 
-    def _weigh(self, name: str, weight: Tensor | None) -> None:
+    def _register_weight(self, name: str, weight: Tensor | None) -> None:
         if weight is not None and not isinstance(weight, Tensor):
             raise TypeError(f"{type(self).__name__}: {name} of type {type(weight).__name__}, expected a tensor or None")
         self.register_buffer(name, weight)
@@ -58,8 +58,8 @@ class CrossEntropyLoss(_Loss):
     label_smoothing: float
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0):
-        self._weigh("weight", weight)
-        self._take(reduction, ignore_index=ignore_index, label_smoothing=label_smoothing)
+        self._register_weight("weight", weight)
+        self._set_options(reduction, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction, label_smoothing=self.label_smoothing)
@@ -85,8 +85,8 @@ class NLLLoss(_Loss):
     ignore_index: int
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
-        self._weigh("weight", weight)
-        self._take(reduction, ignore_index=ignore_index)
+        self._register_weight("weight", weight)
+        self._set_options(reduction, ignore_index=ignore_index)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
@@ -104,7 +104,7 @@ class MSELoss(_Loss):
     """
 
     def __init__(self, reduction: str = "mean"):
-        self._take(reduction)
+        self._set_options(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -122,7 +122,7 @@ class L1Loss(_Loss):
     """
 
     def __init__(self, reduction: str = "mean"):
-        self._take(reduction)
+        self._set_options(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
@@ -143,7 +143,7 @@ class SmoothL1Loss(_Loss):
     beta: float
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0):
-        self._take(reduction, beta=beta)
+        self._set_options(reduction, beta=beta)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
@@ -163,7 +163,7 @@ class HuberLoss(_Loss):
     delta: float
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
-        self._take(reduction, delta=delta)
+        self._set_options(reduction, delta=delta)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.huber_loss(input, target, self.reduction, self.delta)
@@ -186,8 +186,8 @@ class BCELoss(_Loss):
     weight: Tensor | None
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
-        self._weigh("weight", weight)
-        self._take(reduction)
+        self._register_weight("weight", weight)
+        self._set_options(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
@@ -212,9 +212,9 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight: Tensor | None
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None):
-        self._weigh("weight", weight)
-        self._weigh("pos_weight", pos_weight)
-        self._take(reduction)
+        self._register_weight("weight", weight)
+        self._register_weight("pos_weight", pos_weight)
+        self._set_options(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight)
@@ -237,7 +237,7 @@ class KLDivLoss(_Loss):
     log_target: bool
 
     def __init__(self, reduction: str = "mean", log_target: bool = False):
-        self._take(reduction, log_target=log_target)
+        self._set_options(reduction, log_target=log_target)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
@@ -255,7 +255,7 @@ class MarginRankingLoss(_Loss):
     margin: float
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
-        self._take(reduction, margin=margin)
+        self._set_options(reduction, margin=margin)
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
@@ -273,7 +273,7 @@ class HingeEmbeddingLoss(_Loss):
     margin: float
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean"):
-        self._take(reduction, margin=margin)
+        self._set_options(reduction, margin=margin)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
@@ -292,7 +292,7 @@ class CosineEmbeddingLoss(_Loss):
     margin: float
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
-        self._take(reduction, margin=margin)
+        self._set_options(reduction, margin=margin)
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
@@ -308,7 +308,7 @@ class SoftMarginLoss(_Loss):
     """
 
     def __init__(self, reduction: str = "mean"):
-        self._take(reduction)
+        self._set_options(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
@@ -327,8 +327,8 @@ class MultiLabelSoftMarginLoss(_Loss):
     weight: Tensor | None
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
-        self._weigh("weight", weight)
-        self._take(reduction)
+        self._register_weight("weight", weight)
+        self._set_options(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
@@ -357,7 +357,7 @@ class TripletMarginLoss(_Loss):
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"):
         if not margin > 0:
             raise ValueError(f"TripletMarginLoss: margin {margin}, expected above 0")
-        self._take(reduction, margin=margin, p=p, eps=eps, swap=swap)
+        self._set_options(reduction, margin=margin, p=p, eps=eps, swap=swap)
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(anchor, positive, negative, self.margin, self.p, self.eps, self.swap, reduction=self.reduction)
@@ -377,7 +377,7 @@ class PoissonNLLLoss(_Loss):
     eps: float
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
-        self._take(reduction, log_input=log_input, full=full, eps=eps)
+        self._set_options(reduction, log_input=log_input, full=full, eps=eps)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction)
@@ -400,7 +400,7 @@ class GaussianNLLLoss(_Loss):
     eps: float
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
-        self._take(reduction, full=full, eps=eps)
+        self._set_options(reduction, full=full, eps=eps)
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:
         return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
@@ -428,7 +428,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     def __init__(self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
         if not margin > 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: margin {margin}, expected above 0")
-        self._take(reduction, margin=margin, swap=swap)
+        self._set_options(reduction, margin=margin, swap=swap)
         self.distance_function = PairwiseDistance() if distance_function is None else distance_function
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
@@ -461,10 +461,10 @@ class MultiMarginLoss(_Loss):
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"):
         if p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: p {p}, expected 1 or 2")
-        self._weigh("weight", weight)
+        self._register_weight("weight", weight)
         if weight is not None and weight.ndim != 1:
             raise ValueError(f"MultiMarginLoss: weight of shape {tuple(weight.shape)}, expected one axis")
-        self._take(reduction, p=p, margin=margin)
+        self._set_options(reduction, p=p, margin=margin)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, reduction=self.reduction)
@@ -483,7 +483,7 @@ class MultiLabelMarginLoss(_Loss):
     """
 
     def __init__(self, reduction: str = "mean"):
-        self._take(reduction)
+        self._set_options(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
@@ -508,7 +508,7 @@ class CTCLoss(_Loss):
     zero_infinity: bool
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
-        self._take(reduction, blank=blank, zero_infinity=zero_infinity)
+        self._set_options(reduction, blank=blank, zero_infinity=zero_infinity)
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)

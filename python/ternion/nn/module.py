@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._names import note_name, note_owner, note_plain
-from .._places import note_module
+from .._names import record_name, record_owner, record_plain
+from .._parameter_keys import record_module
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _trust
 from .._warnings import warn_caller
 from ._hooks import Hooks, RemovableHandle, _Hook
-from ._parts import BUFFERS as _BUFFERS, HOOKS as _HOOKS, KINDS as _KINDS, own as _own, walk as walk
-from ._state import IncompatibleKeys as IncompatibleKeys, Stateful, gathered, taken
+from ._members import BUFFERS as _BUFFERS, HOOKS as _HOOKS, KINDS as _KINDS, own_members as _own_members, named_tensors
+from ._state import IncompatibleKeys as IncompatibleKeys, Stateful, collect_state, load_state
 
 if TYPE_CHECKING:
     from ._calls import Forwards, P, R
@@ -118,30 +118,30 @@ class Module(Stateful):
     # ---- Attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
-        own = self.__dict__
+        attributes = self.__dict__
         if isinstance(value, (Parameter, Module)):
-            own.get(_BUFFERS, {}).pop(name, None)
-            kinds, kind = own.setdefault(_KINDS, {}), "parameter" if isinstance(value, Parameter) else "module"
+            attributes.get(_BUFFERS, {}).pop(name, None)
+            kinds, kind = attributes.setdefault(_KINDS, {}), "parameter" if isinstance(value, Parameter) else "module"
             if kinds.get(name) != kind:
                 # An attribute that changes its kind moves to the end, as in PyTorch.
-                own.pop(name, None)
+                attributes.pop(name, None)
                 kinds.pop(name, None)
                 kinds[name] = kind
-            note_module(self)
+            record_module(self)
             if kind == "parameter":
-                note_owner(value, type(self).__name__, name)
+                record_owner(value, type(self).__name__, name)
         elif name == "requires_grad":
-            told = f"{type(self).__name__}.requires_grad = {value!r} sets an attribute that nothing reads: requires_grad_({value!r}) counts for its parameters"
-            warn_caller(told)
+            message = f"{type(self).__name__}.requires_grad = {value!r} sets an attribute that nothing reads: requires_grad_({value!r}) counts for its parameters"
+            warn_caller(message)
         elif value is not None:
             _check_kind(self, name, value)
             if type(value) is Tensor:
                 if getattr(value, "_is_buffer", False):
-                    own.setdefault(_BUFFERS, {})[name] = value.persistent  # type: ignore[attr-defined]
-                _note_plain(self, name, value)
+                    attributes.setdefault(_BUFFERS, {})[name] = value.persistent  # type: ignore[attr-defined]
+                _record_plain(self, name, value)
             elif type(value) in (list, tuple, dict):
-                note_module(self)
-                _note_plain_within(self, name, value)
+                record_module(self)
+                _record_plain_in(self, name, value)
         object.__setattr__(self, name, value)
 
     def __setstate__(self, state: Any) -> None:
@@ -151,20 +151,20 @@ class Module(Stateful):
         self.__dict__.update(attributes or {})
         for name, value in (slots or {}).items():
             object.__setattr__(self, name, value)
-        note_module(self)
-        for key, member in _own(self):
+        record_module(self)
+        for key, member in _own_members(self):
             if isinstance(member, Parameter):
-                note_owner(member, type(self).__name__, key)
+                record_owner(member, type(self).__name__, key)
         for name, value in self.__dict__.items():
             if type(value) is Tensor:
-                _note_plain(self, name, value)
+                _record_plain(self, name, value)
             elif type(value) in (list, tuple, dict):
-                _note_plain_within(self, name, value)
+                _record_plain_in(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
-        for kept in (_KINDS, _BUFFERS):
-            self.__dict__.get(kept, {}).pop(name, None)
+        for registry in (_KINDS, _BUFFERS):
+            self.__dict__.get(registry, {}).pop(name, None)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Registers a tensor that is not trained. It moves with the module and is part of the state
@@ -215,7 +215,7 @@ class Module(Stateful):
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Yields the direct submodules, each once, with their keys."""
         seen = set()
-        for key, value in _own(self):
+        for key, value in _own_members(self):
             if isinstance(value, Module) and id(value) not in seen:
                 seen.add(id(value))
                 yield key, value
@@ -235,7 +235,7 @@ class Module(Stateful):
         if remove_duplicate:
             memo.add(id(self))
         yield prefix, self
-        for key, child in _own(self):
+        for key, child in _own_members(self):
             if isinstance(child, Module):
                 yield from child.named_modules(memo, f"{prefix}.{key}" if prefix else key, remove_duplicate)
 
@@ -250,10 +250,10 @@ class Module(Stateful):
         Raises:
             AttributeError: If it does not exist.
         """
-        found = _found(self, target)
-        if not isinstance(found, Module):
-            raise AttributeError(f"{target!r} is a {type(found).__name__}, expected a nn.Module")
-        return found
+        module = _resolve(self, target)
+        if not isinstance(module, Module):
+            raise AttributeError(f"{target!r} is a {type(module).__name__}, expected a nn.Module")
+        return module
 
     def get_parameter(self, target: str) -> Parameter:
         """Returns the parameter with this key, such as "layers.0.weight".
@@ -261,10 +261,10 @@ class Module(Stateful):
         Raises:
             AttributeError: If it does not exist.
         """
-        found = _found(self, target)
-        if not isinstance(found, Parameter):
-            raise AttributeError(f"{target!r} is a {type(found).__name__}, expected a nn.Parameter")
-        return found
+        parameter = _resolve(self, target)
+        if not isinstance(parameter, Parameter):
+            raise AttributeError(f"{target!r} is a {type(parameter).__name__}, expected a nn.Parameter")
+        return parameter
 
     def get_buffer(self, target: str) -> Tensor:
         """Returns the buffer with this key.
@@ -283,10 +283,10 @@ class Module(Stateful):
         once, unless `remove_duplicate` is False.
         """
         seen = set()
-        for key, parameter in walk(self, prefix, recurse):
+        for key, parameter in named_tensors(self, prefix, recurse):
             if isinstance(parameter, Parameter) and not (remove_duplicate and id(parameter) in seen):
                 seen.add(id(parameter))
-                note_name(parameter, key)
+                record_name(parameter, key)
                 yield key, parameter
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
@@ -297,7 +297,7 @@ class Module(Stateful):
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """Yields the buffers with their keys; each once unless `remove_duplicate` is False."""
         seen = set()
-        for key, value in walk(self, prefix, recurse):
+        for key, value in named_tensors(self, prefix, recurse):
             if not isinstance(value, Parameter) and not (remove_duplicate and id(value) in seen):
                 seen.add(id(value))
                 yield key, value
@@ -318,7 +318,7 @@ class Module(Stateful):
             prefix: the prefix of all keys, such as "model.".
             keep_vars: whether to return the parameters themselves rather than detached tensors.
         """
-        return gathered(self, {} if destination is None else destination, prefix, keep_vars)
+        return collect_state(self, {} if destination is None else destination, prefix, keep_vars)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
         """Overwrites parameters and buffers with the tensors of `state_dict`. Changes nothing
@@ -338,7 +338,7 @@ class Module(Stateful):
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"load_state_dict: a {type(state_dict).__name__}, expected a dict of tensors")
-        return taken(self, state_dict, strict, assign)
+        return load_state(self, state_dict, strict, assign)
 
     def register_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
         """Calls `hook(module, prefix, keep_vars)` before the module's part of a state dict is
@@ -438,13 +438,13 @@ class Module(Stateful):
             for name in module.__dict__.get(_BUFFERS, ()):
                 value = module.__dict__[name]
                 if value is not None:
-                    setattr(module, name, _moved(value, args, kwargs))
+                    setattr(module, name, _converted(value, args, kwargs))
         for parameter in self.parameters():
             grad = parameter.grad
             with no_grad():
-                parameter.data = _moved(parameter.data, args, kwargs)
+                parameter.data = _converted(parameter.data, args, kwargs)
                 if grad is not None:
-                    parameter.grad = _moved(grad, args, kwargs)
+                    parameter.grad = _converted(grad, args, kwargs)
         return self
 
     def cpu(self) -> Self:
@@ -504,7 +504,7 @@ class Module(Stateful):
 
     @reprlib.recursive_repr()
     def __repr__(self) -> str:
-        parts = [(key, child) for key, child in _own(self) if isinstance(child, Module)]
+        parts = [(key, child) for key, child in _own_members(self) if isinstance(child, Module)]
         lines = [f"({key}): {child!r}".replace("\n", "\n  ") for key, child in parts]
         extra = self.extra_repr()
         if not lines:
@@ -519,19 +519,19 @@ def _hooks_of(module) -> Hooks:
     return module.__dict__.setdefault(_HOOKS, Hooks())
 
 
-def _note_plain(module, name, value):
+def _record_plain(module, name, value):
     """Records a plain tensor that requires a gradient as a parameter does. A tensor that a module
     stores during its call is excluded: it is an input whose gradient is inspected, for example.
     """
     if value.requires_grad and value.is_leaf and not _is_computing():
-        note_plain(value, type(module).__name__, name)
+        record_plain(value, type(module).__name__, name)
 
 
-def _note_plain_within(module, name, values):
-    """Applies `_note_plain` to the tensors in a list, a tuple or a dict."""
+def _record_plain_in(module, name, values):
+    """Applies `_record_plain` to the tensors in a list, a tuple or a dict."""
     for key, value in values.items() if isinstance(values, dict) else enumerate(values):
         if type(value) is Tensor:
-            _note_plain(module, f"{name}[{key!r}]", value)
+            _record_plain(module, f"{name}[{key!r}]", value)
 
 
 def _is_computing():
@@ -550,42 +550,42 @@ def _forward(module, *args, **kwargs):
 
 def _check_kind(module, name, value):
     """Raises TypeError if a value that is neither a parameter nor a module would replace one."""
-    kind, given = module.__dict__.get(_KINDS, {}).get(name), type(value).__name__
+    kind, type_name = module.__dict__.get(_KINDS, {}).get(name), type(value).__name__
     if kind == "parameter":
-        raise TypeError(f"cannot assign a {given} as parameter {name!r}: expected a nn.Parameter or None; its values are changed by .data or copy_()")
+        raise TypeError(f"cannot assign a {type_name} as parameter {name!r}: expected a nn.Parameter or None; its values are changed by .data or copy_()")
     if kind == "module":
-        raise TypeError(f"cannot assign a {given} as child module {name!r}: expected a nn.Module or None")
+        raise TypeError(f"cannot assign a {type_name} as child module {name!r}: expected a nn.Module or None")
     if name in module.__dict__.get(_BUFFERS, ()) and not isinstance(value, Tensor):
-        raise TypeError(f"cannot assign a {given} as buffer {name!r}: expected a tensor or None")
+        raise TypeError(f"cannot assign a {type_name} as buffer {name!r}: expected a tensor or None")
 
 
-def _check_name(module, what, name, known):
+def _check_name(module, method, name, is_known):
     """Checks that a name has no dots and is not used by an attribute other than the one `known`
     under it.
     """
     if not isinstance(name, str):
-        raise TypeError(f"{what}: the name {name!r} is of type {type(name).__name__}, expected a str")
+        raise TypeError(f"{method}: the name {name!r} is of type {type(name).__name__}, expected a str")
     if not name or "." in name:
-        raise KeyError(f"{what}: the name {name!r}, expected one without dots")
-    if hasattr(module, name) and not known:
-        raise KeyError(f"{what}: {type(module).__name__} has an attribute {name!r} already")
+        raise KeyError(f"{method}: the name {name!r}, expected one without dots")
+    if hasattr(module, name) and not is_known:
+        raise KeyError(f"{method}: {type(module).__name__} has an attribute {name!r} already")
 
 
-def _found(module, target):
-    found: Any = module
+def _resolve(module, target):
+    current: Any = module
     for part in target.split(".") if target else ():
         try:
-            found = found[int(part)] if isinstance(found, (list, tuple)) else found[part] if isinstance(found, dict) else getattr(found, part)
+            current = current[int(part)] if isinstance(current, (list, tuple)) else current[part] if isinstance(current, dict) else getattr(current, part)
         except (AttributeError, LookupError, ValueError):
-            raise AttributeError(f"{type(module).__name__} has no {target!r}: {type(found).__name__} has no {part!r}") from None
-    return found
+            raise AttributeError(f"{type(module).__name__} has no {target!r}: {type(current).__name__} has no {part!r}") from None
+    return current
 
 
-def _moved(value, args, kwargs):
+def _converted(value, args, kwargs):
     """Returns the tensor on the requested device and in the requested dtype. Integer tensors keep
     their dtype.
     """
-    moved = value.to(*args, **kwargs)
-    if not value.is_floating_point() and moved.dtype != value.dtype:
-        moved = value.to(moved.device)
-    return moved
+    converted = value.to(*args, **kwargs)
+    if not value.is_floating_point() and converted.dtype != value.dtype:
+        converted = value.to(converted.device)
+    return converted

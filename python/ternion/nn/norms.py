@@ -8,7 +8,7 @@ from typing import Any
 from .. import _ternion
 from .._ternion import Parameter, Tensor, _functional as _native
 from . import functional as F
-from ._first_values import make_neutral
+from ._initialization import reset_affine
 from .module import Module
 
 __all__ = [
@@ -40,13 +40,13 @@ class LayerNorm(Module):
         device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         self.normalized_shape, self.eps, self.elementwise_affine = _shape(normalized_shape), eps, elementwise_affine
-        made = dict(device=device, dtype=dtype)
-        self.weight = Parameter(_ternion.ones(self.normalized_shape, **made)) if elementwise_affine else None
-        self.bias = Parameter(_ternion.zeros(self.normalized_shape, **made)) if elementwise_affine and bias else None
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.weight = Parameter(_ternion.ones(self.normalized_shape, **factory_kwargs)) if elementwise_affine else None
+        self.bias = Parameter(_ternion.zeros(self.normalized_shape, **factory_kwargs)) if elementwise_affine and bias else None
 
     def reset_parameters(self) -> None:
         """Resets the weight to 1 and the bias to 0, where they exist."""
-        make_neutral(self)
+        reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -74,7 +74,7 @@ class RMSNorm(Module):
 
     def reset_parameters(self) -> None:
         """Resets the weight to 1, where it exists."""
-        make_neutral(self)
+        reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -98,13 +98,13 @@ class GroupNorm(Module):
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_groups} groups of {num_channels} channels, expected a number that divides them")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        made = dict(device=device, dtype=dtype)
-        self.weight = Parameter(_ternion.ones(num_channels, **made)) if affine else None
-        self.bias = Parameter(_ternion.zeros(num_channels, **made)) if affine else None
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.weight = Parameter(_ternion.ones(num_channels, **factory_kwargs)) if affine else None
+        self.bias = Parameter(_ternion.zeros(num_channels, **factory_kwargs)) if affine else None
 
     def reset_parameters(self) -> None:
         """Resets the weight to 1 and the bias to 0, where they exist."""
-        make_neutral(self)
+        reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -113,7 +113,7 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class _Tracked(Module):
+class _RunningStatsModule(Module):
     """Base class of layers with running statistics."""
 
     running_mean: Tensor | None
@@ -129,7 +129,7 @@ class _Tracked(Module):
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
-class _BatchNorm(_Tracked):
+class _BatchNorm(_RunningStatsModule):
     _ranks: tuple = ()
     num_batches_tracked: Tensor
 
@@ -139,13 +139,13 @@ class _BatchNorm(_Tracked):
     ):  # fmt: skip
         self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
         self.track_running_stats = track_running_stats
-        made = dict(device=device, dtype=dtype)
-        self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
-        self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
-        tracked = (lambda tensor: tensor) if track_running_stats else (lambda tensor: None)
-        self.register_buffer("running_mean", tracked(_ternion.zeros(num_features, **made)))
-        self.register_buffer("running_var", tracked(_ternion.ones(num_features, **made)))
-        self.register_buffer("num_batches_tracked", tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.weight = Parameter(_ternion.ones(num_features, **factory_kwargs)) if affine else None
+        self.bias = Parameter(_ternion.zeros(num_features, **factory_kwargs)) if affine else None
+        if_tracked = (lambda tensor: tensor) if track_running_stats else (lambda tensor: None)
+        self.register_buffer("running_mean", if_tracked(_ternion.zeros(num_features, **factory_kwargs)))
+        self.register_buffer("running_var", if_tracked(_ternion.ones(num_features, **factory_kwargs)))
+        self.register_buffer("num_batches_tracked", if_tracked(_ternion.zeros((), dtype=_ternion.int64, device=device)))
 
     def reset_running_stats(self) -> None:
         """Resets the running mean to 0, the running variance to 1 and the number of batches to 0.
@@ -159,19 +159,19 @@ class _BatchNorm(_Tracked):
         """Resets the weight to 1 and the bias to 0, where they exist, and the running statistics.
         """
         self.reset_running_stats()
-        make_neutral(self)
+        reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(self).__name__}: an input of type {type(input).__name__}, expected a tensor")
         if input.ndim not in self._ranks:
             raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._ranks} axes")
-        follows = self.training and self.track_running_stats
+        updates_stats = self.training and self.track_running_stats
         # Without a momentum, the statistics are the averages over all batches.
-        momentum, batches = (0.0, self.num_batches_tracked if follows else None) if self.momentum is None else (self.momentum, None)
-        of_batch = self.training or not self.track_running_stats
-        output = _native.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch, momentum, self.eps, batches)
-        if follows:
+        momentum, batches = (0.0, self.num_batches_tracked if updates_stats else None) if self.momentum is None else (self.momentum, None)
+        uses_batch_stats = self.training or not self.track_running_stats
+        output = _native.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, uses_batch_stats, momentum, self.eps, batches)
+        if updates_stats:
             self.num_batches_tracked.add_(1)
         return output
 
@@ -231,7 +231,7 @@ class BatchNorm3d(_BatchNorm):
     _ranks = (5,)
 
 
-class _InstanceNorm(_Tracked):
+class _InstanceNorm(_RunningStatsModule):
     _rank = 0
 
     def __init__(
@@ -240,24 +240,24 @@ class _InstanceNorm(_Tracked):
     ):  # fmt: skip
         self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
         self.track_running_stats = track_running_stats
-        made = dict(device=device, dtype=dtype)
-        self.register_buffer("running_mean", _ternion.zeros(num_features, **made) if track_running_stats else None)
-        self.register_buffer("running_var", _ternion.ones(num_features, **made) if track_running_stats else None)
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.register_buffer("running_mean", _ternion.zeros(num_features, **factory_kwargs) if track_running_stats else None)
+        self.register_buffer("running_var", _ternion.ones(num_features, **factory_kwargs) if track_running_stats else None)
         tracked = _ternion.tensor(0, dtype=_ternion.int64, device=device) if track_running_stats else None
         self.register_buffer("num_batches_tracked", tracked)
-        self.weight = Parameter(_ternion.ones(num_features, **made)) if affine else None
-        self.bias = Parameter(_ternion.zeros(num_features, **made)) if affine else None
+        self.weight = Parameter(_ternion.ones(num_features, **factory_kwargs)) if affine else None
+        self.bias = Parameter(_ternion.zeros(num_features, **factory_kwargs)) if affine else None
 
     def reset_parameters(self) -> None:
         """Resets the weight to 1 and the bias to 0, where they exist."""
-        make_neutral(self)
+        reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in (self._rank - 1, self._rank):
             raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)}, expected {self._rank} axes, or {self._rank - 1} without a batch")
         batch = input if input.ndim == self._rank else input.unsqueeze(0)
-        uses_input = self.training or not self.track_running_stats
-        output = F.instance_norm(batch, self.running_mean, self.running_var, self.weight, self.bias, uses_input, self.momentum or 0.0, self.eps)
+        uses_batch_stats = self.training or not self.track_running_stats
+        output = F.instance_norm(batch, self.running_mean, self.running_var, self.weight, self.bias, uses_batch_stats, self.momentum or 0.0, self.eps)
         return output if input.ndim == self._rank else output.squeeze(0)
 
     def extra_repr(self) -> str:

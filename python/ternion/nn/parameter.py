@@ -13,14 +13,14 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class _OfBuffers(type):
+class _BufferMeta(type):
     """Metaclass that makes `isinstance` true for tensors that are marked as buffers."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
 
-class Buffer(metaclass=_OfBuffers):
+class Buffer(metaclass=_BufferMeta):
     """Creates a tensor that becomes a buffer of the module to which it is assigned, as with
     `register_buffer`.
 

@@ -355,8 +355,8 @@ class _FractionalMaxPool(Module):
         return self._function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples)
 
     def extra_repr(self) -> str:
-        told = f"output_size={self.output_size}" if self.output_ratio is None else f"output_ratio={self.output_ratio}"
-        return f"kernel_size={self.kernel_size}, {told}"
+        size = f"output_size={self.output_size}" if self.output_ratio is None else f"output_ratio={self.output_ratio}"
+        return f"kernel_size={self.kernel_size}, {size}"
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):

@@ -10,9 +10,9 @@ from .. import _ternion
 from .._ternion import Tensor
 from .._warnings import warn_caller
 from . import functional as F
-from ._first_values import draw_uniform_again, uniform
+from ._initialization import reset_uniform, uniform
 from .module import Module
-from .utils.rnn import PackedSequence, _gathered, _spread
+from .utils.rnn import PackedSequence, _repack, _unpack
 
 # A padded batch gives a padded batch, packed sequences give packed sequences.
 Sequences = TypeVar("Sequences", Tensor, PackedSequence)
@@ -77,7 +77,7 @@ class _Recurrent(Module):
     def reset_parameters(self) -> None:
         """Reinitializes the parameters."""
         for parameter in self.parameters():
-            draw_uniform_again(parameter, 1 / math.sqrt(self.hidden_size))
+            reset_uniform(parameter, 1 / math.sqrt(self.hidden_size))
 
     @property
     def _directions(self):
@@ -104,30 +104,30 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Accepted for compatibility with PyTorch. Does nothing."""
 
-    def _read(self, suffix, input, states, reverse, running):
+    def _run_direction(self, suffix, input, states, reverse, active):
         """Processes a sequence [batch, length, inputs]. Returns outputs [batch, length, width] in
         its order, and the last states.
 
         For each step, `running` is None or marks the sequences that have an element at that step.
         The states of the others stay unchanged.
         """
-        own = self.__dict__
-        weight, bias = own[f"weight_hh_{suffix}"], own.get(f"bias_hh_{suffix}")
+        attributes = self.__dict__
+        weight, bias = attributes[f"weight_hh_{suffix}"], attributes.get(f"bias_hh_{suffix}")
         # Projects the inputs of all steps in one matrix product.
-        steps = F.linear(input, own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")).unbind(1)
+        steps = F.linear(input, attributes[f"weight_ih_{suffix}"], attributes.get(f"bias_ih_{suffix}")).unbind(1)
 
         def recur(state):
             return F.linear(state, weight, bias)
 
         outputs, order = [], range(len(steps))
-        for place in reversed(order) if reverse else order:
-            before, states = states, self._step(steps[place], recur, states)
-            if running is not None and running[place] is not None:
-                states = [_ternion.where(running[place], state, old) for state, old in zip(states, before)]
+        for index in reversed(order) if reverse else order:
+            previous, states = states, self._step(steps[index], recur, states)
+            if active is not None and active[index] is not None:
+                states = [_ternion.where(active[index], state, old) for state, old in zip(states, previous)]
             outputs.append(states[0])
         return _ternion.stack(outputs[::-1] if reverse else outputs, 1), states
 
-    def _run(self, input, states, running=None):
+    def _run(self, input, states, active=None):
         """Runs all layers over [batch, length, inputs]. States are
         [layers * directions, batch, width].
         """
@@ -138,19 +138,19 @@ class _Recurrent(Module):
             outputs = []
             for direction, suffix in enumerate(self._suffixes(layer)):
                 first = [state[layer * self._directions + direction] for state in states]
-                output, end = self._read(suffix, input, first, direction == 1, running)
+                output, end = self._run_direction(suffix, input, first, direction == 1, active)
                 outputs.append(output)
                 last.append(end)
             input = outputs[0] if len(outputs) == 1 else _ternion.cat(outputs, -1)
-        return input, [_ternion.stack([states[number] for states in last]) for number in range(self._states)]
+        return input, [_ternion.stack([states[index] for states in last]) for index in range(self._states)]
 
-    def _both(self, input, given):
+    def _forward_any(self, input, initial):
         """Returns outputs and last states for the inputs that `forward` accepts: a batch, a
         sequence without a batch axis, or packed sequences.
         """
         name = type(self).__name__
         if isinstance(input, PackedSequence):
-            return self._packed(input, given)
+            return self._forward_packed(input, initial)
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}: an input of type {type(input).__name__}, expected a tensor or a PackedSequence")
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
@@ -159,45 +159,45 @@ class _Recurrent(Module):
         batches = input.unsqueeze(0) if is_single else input if self.batch_first else input.transpose(0, 1)
         if batches.shape[1] == 0:
             raise ValueError(f"{name}: a sequence of length 0, expected at least 1")
-        if given is not None and is_single:
-            given = [state.unsqueeze(1) for state in given]
-        output, last = self._run(batches, self._first_states(batches, given))
+        if initial is not None and is_single:
+            initial = [state.unsqueeze(1) for state in initial]
+        output, last = self._run(batches, self._initial_states(batches, initial))
         if is_single:
             return output.squeeze(0), [state.squeeze(1) for state in last]
         return output if self.batch_first else output.transpose(0, 1), last
 
-    def _packed(self, packed, given):
+    def _forward_packed(self, packed, initial):
         """Runs packed sequences, which are padded internally. States are in the original order of
         the sequences.
         """
         if packed.data.ndim != 2 or packed.data.shape[-1] != self.input_size:
             shape = tuple(packed.data.shape)
             raise ValueError(f"{type(self).__name__}: packed data of shape {shape}, expected 2 axes, the last of {self.input_size}")
-        batches, has_element = _spread(packed)
-        running = [None if row.all() else _ternion.tensor(row[:, None].tolist(), device=batches.device) for row in has_element]
-        states = self._first_states(batches, given)
-        if given is not None and packed.sorted_indices is not None:
+        batches, has_element = _unpack(packed)
+        active = [None if row.all() else _ternion.tensor(row[:, None].tolist(), device=batches.device) for row in has_element]
+        states = self._initial_states(batches, initial)
+        if initial is not None and packed.sorted_indices is not None:
             states = [state.index_select(1, packed.sorted_indices) for state in states]
-        output, last = self._run(batches, states, running)
+        output, last = self._run(batches, states, active)
         if packed.unsorted_indices is not None:
             last = [state.index_select(1, packed.unsorted_indices) for state in last]
-        return _gathered(packed, output, has_element), last
+        return _repack(packed, output, has_element), last
 
-    def _first_states(self, batches, given):
+    def _initial_states(self, batches, initial):
         """Returns the initial states for [batch, length, inputs]: zeros if none are given."""
         shape = (self.num_layers * self._directions, batches.shape[0], self.hidden_size)
-        if given is None:
+        if initial is None:
             zeros = _ternion.zeros(shape, dtype=batches.dtype, device=batches.device)
             return [zeros] * self._states
-        for state in given:
+        for state in initial:
             if tuple(state.shape) != shape:
                 raise ValueError(f"{type(self).__name__}: a state of shape {tuple(state.shape)}, expected {shape}")
-        return list(given)
+        return list(initial)
 
     def extra_repr(self) -> str:
-        usual = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
-        others = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
-        return ", ".join([f"{self.input_size}, {self.hidden_size}", *others])
+        defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
+        settings = [f"{name}={getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *settings])
 
 
 class LSTM(_Recurrent):
@@ -238,7 +238,7 @@ class LSTM(_Recurrent):
             hx: hidden and cell states before the first element; 0 by default.
         """
         _check_pair("LSTM", hx)
-        output, (h_n, c_n) = self._both(input, hx)
+        output, (h_n, c_n) = self._forward_any(input, hx)
         return output, (h_n, c_n)
 
     if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class LSTM(_Recurrent):
         return _lstm_step(x, recur, states)
 
 
-class _OfOneState(_Recurrent):
+class _SingleStateRNN(_Recurrent):
     """Base class of `GRU` and `RNN`."""
 
     _states = 1
@@ -262,7 +262,7 @@ class _OfOneState(_Recurrent):
         Shapes and the initial state are as in `LSTM`.
         """
         _check_state(type(self).__name__, hx)
-        output, (h_n,) = self._both(input, None if hx is None else [hx])
+        output, (h_n,) = self._forward_any(input, None if hx is None else [hx])
         return output, h_n
 
     if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class _OfOneState(_Recurrent):
         def __call__(self, input: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]: ...  # type: ignore[override]
 
 
-class GRU(_OfOneState):
+class GRU(_SingleStateRNN):
     """Gated recurrent units (Cho et al. 2014, with the reset gate after the product). The rows of
     the weights are those of the reset, update and new gates.
 
@@ -296,7 +296,7 @@ class GRU(_OfOneState):
         return _gru_step(x, recur, states)
 
 
-class RNN(_OfOneState):
+class RNN(_SingleStateRNN):
     """Elman network (Elman 1990): `tanh(W_ih x + b_ih + W_hh h + b_hh)`.
 
     Shapes: [length, batch, input_size] -> [length, batch, directions * hidden_size], and the states
@@ -355,35 +355,35 @@ class _Cell(Module):
     def reset_parameters(self) -> None:
         """Reinitializes the parameters."""
         for parameter in self.parameters():
-            draw_uniform_again(parameter, 1 / math.sqrt(self.hidden_size))
+            reset_uniform(parameter, 1 / math.sqrt(self.hidden_size))
 
     def _step(self, x: Tensor, recur: Any, states: list[Tensor]) -> list[Tensor]:
         """Computes the new states from the projected input and the old states."""
         raise NotImplementedError
 
-    def _after(self, input: Any, given: Sequence[Tensor] | None) -> list[Tensor]:
+    def _next_states(self, input: Any, initial: Sequence[Tensor] | None) -> list[Tensor]:
         """Returns the states after an element. They have no batch axis if the element has none."""
-        name, own = type(self).__name__, self.__dict__
+        name, attributes = type(self).__name__, self.__dict__
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}: an input of type {type(input).__name__}, expected a tensor")
         if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
             raise ValueError(f"{name}: an input of shape {tuple(input.shape)}, expected 1 or 2 axes, the last of {self.input_size}")
         shape = (*input.shape[:-1], self.hidden_size)
-        states = [_ternion.zeros(shape, dtype=input.dtype, device=input.device)] * self._states if given is None else list(given)
+        states = [_ternion.zeros(shape, dtype=input.dtype, device=input.device)] * self._states if initial is None else list(initial)
         for state in states:
             if tuple(state.shape) != shape:
                 raise ValueError(f"{name}: a state of shape {tuple(state.shape)}, expected {shape}")
         is_single = input.ndim == 1
         if is_single:
             input, states = input.unsqueeze(0), [state.unsqueeze(0) for state in states]
-        x = F.linear(input, self.weight_ih, own["bias_ih"])
-        after = self._step(x, lambda state: F.linear(state, self.weight_hh, own["bias_hh"]), states)
-        return [state.squeeze(0) for state in after] if is_single else after
+        x = F.linear(input, self.weight_ih, attributes["bias_ih"])
+        following = self._step(x, lambda state: F.linear(state, self.weight_hh, attributes["bias_hh"]), states)
+        return [state.squeeze(0) for state in following] if is_single else following
 
     def extra_repr(self) -> str:
-        more = "" if self.bias else ", bias=False"
-        chosen = self.__dict__.get("nonlinearity", "tanh")
-        return f"{self.input_size}, {self.hidden_size}{more}" + (f", nonlinearity={chosen}" if chosen != "tanh" else "")
+        bias = "" if self.bias else ", bias=False"
+        nonlinearity = self.__dict__.get("nonlinearity", "tanh")
+        return f"{self.input_size}, {self.hidden_size}{bias}" + (f", nonlinearity={nonlinearity}" if nonlinearity != "tanh" else "")
 
 
 class LSTMCell(_Cell):
@@ -404,24 +404,24 @@ class LSTMCell(_Cell):
         default.
         """
         _check_pair("LSTMCell", hx)
-        output, cell = self._after(input, hx)
+        output, cell = self._next_states(input, hx)
         return output, cell
 
     def _step(self, x, recur, states):
         return _lstm_step(x, recur, states)
 
 
-class _CellOfOneState(_Cell):
+class _SingleStateCell(_Cell):
     """Base class of `GRUCell` and `RNNCell`."""
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Returns the hidden state after an element. The state before it is `hx`, 0 by default."""
         _check_state(type(self).__name__, hx)
-        (output,) = self._after(input, None if hx is None else [hx])
+        (output,) = self._next_states(input, None if hx is None else [hx])
         return output
 
 
-class GRUCell(_CellOfOneState):
+class GRUCell(_SingleStateCell):
     """One step of `GRU`, with the same row order of the weights and the same equations.
 
     Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; the batch axis
@@ -438,7 +438,7 @@ class GRUCell(_CellOfOneState):
         return _gru_step(x, recur, states)
 
 
-class RNNCell(_CellOfOneState):
+class RNNCell(_SingleStateCell):
     """One step of `RNN`.
 
     Shapes: [batch, input_size], state [batch, hidden_size] -> [batch, hidden_size]; the batch axis

@@ -82,25 +82,25 @@ def summary(model: Module, input: Any, backward: bool = False) -> Summary:
     device = _tree.flatten(arguments)[0][0].device
     modes = [(module, module.training) for module in model.modules()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    drawn, state_bytes = get_rng_state(device), sum(buffer.nbytes for buffer, _ in buffers)
+    rng_state, state_bytes = get_rng_state(device), sum(buffer.nbytes for buffer, _ in buffers)
     model.train(backward)
     try:
         with enable_grad():
-            told: Summary = _trust.summary(model, lambda: model(*arguments), device, backward, state_bytes)
+            result: Summary = _trust.summary(model, lambda: model(*arguments), device, backward, state_bytes)
     finally:
         for module, mode in modes:
             module.training = mode
-        for buffer, before in buffers:
-            buffer.copy_(before)
-        set_rng_state(drawn, device)
-    return told
+        for buffer, previous in buffers:
+            buffer.copy_(previous)
+        set_rng_state(rng_state, device)
+    return result
 
 
 def _arguments(model: Any, input: Any) -> Any:
     """Returns the arguments for the model."""
     if not isinstance(model, Module):
-        given = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise TypeError(f"summary: {given}, expected a module")
+        actual = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise TypeError(f"summary: {actual}, expected a module")
     is_shape = isinstance(input, (tuple, list)) and all(isinstance(size, int) for size in input)
     if not is_shape:
         arguments = tuple(input) if isinstance(input, (tuple, list)) else (input,)

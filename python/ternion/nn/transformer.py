@@ -63,13 +63,13 @@ class TransformerEncoderLayer(Module):
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
         dtype: Any = None,
     ):  # fmt: skip
-        made = dict(device=device, dtype=dtype)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **factory_kwargs)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **factory_kwargs)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **factory_kwargs)
         self.norm_first = norm_first
-        self.norm1, self.norm2 = (LayerNorm(d_model, layer_norm_eps, bias=bias, **made) for _ in range(2))
+        self.norm1, self.norm2 = (LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs) for _ in range(2))
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
         self.activation: Any = _activation("TransformerEncoderLayer", activation)
 
@@ -87,15 +87,15 @@ class TransformerEncoderLayer(Module):
         """
         x = src
         if self.norm_first:
-            x = x + self._attended(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
-            return x + self._fed(self.norm2(x))
-        x = self.norm1(x + self._attended(x, src_mask, src_key_padding_mask, is_causal))
-        return self.norm2(x + self._fed(x))
+            x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
+        return self.norm2(x + self._ff_block(x))
 
-    def _attended(self, x, mask, padding, is_causal):
+    def _sa_block(self, x, mask, padding, is_causal):
         return self.dropout1(self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)[0])
 
-    def _fed(self, x):
+    def _ff_block(self, x):
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -148,14 +148,14 @@ class TransformerDecoderLayer(Module):
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
         dtype: Any = None,
     ):  # fmt: skip
-        made = dict(device=device, dtype=dtype)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        factory_kwargs = dict(device=device, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **factory_kwargs)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **factory_kwargs)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **factory_kwargs)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **factory_kwargs)
         self.norm_first = norm_first
-        self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, layer_norm_eps, bias=bias, **made) for _ in range(3))
+        self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs) for _ in range(3))
         self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
         self.activation: Any = _activation("TransformerDecoderLayer", activation)
 
@@ -173,24 +173,24 @@ class TransformerDecoderLayer(Module):
             memory_mask, memory_key_padding_mask, memory_is_causal: for the cross-attention to the
                 memory.
         """
-        own, other = (tgt_mask, tgt_key_padding_mask, tgt_is_causal), (memory_mask, memory_key_padding_mask, memory_is_causal)
+        self_masks, memory_masks = (tgt_mask, tgt_key_padding_mask, tgt_is_causal), (memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt
         if self.norm_first:
             inner = self.norm1(x)
-            x = x + self.dropout1(_attended(self.self_attn, inner, inner, own))
-            x = x + self.dropout2(_attended(self.multihead_attn, self.norm2(x), memory, other))
-            return x + self._fed(self.norm3(x))
-        x = self.norm1(x + self.dropout1(_attended(self.self_attn, x, x, own)))
-        x = self.norm2(x + self.dropout2(_attended(self.multihead_attn, x, memory, other)))
-        return self.norm3(x + self._fed(x))
+            x = x + self.dropout1(_attend(self.self_attn, inner, inner, self_masks))
+            x = x + self.dropout2(_attend(self.multihead_attn, self.norm2(x), memory, memory_masks))
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(x + self.dropout1(_attend(self.self_attn, x, x, self_masks)))
+        x = self.norm2(x + self.dropout2(_attend(self.multihead_attn, x, memory, memory_masks)))
+        return self.norm3(x + self._ff_block(x))
 
-    def _fed(self, x):
+    def _ff_block(self, x):
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-def _attended(attention, x, seen, masks):
+def _attend(attention, x, memory, masks):
     mask, padding, is_causal = masks
-    return attention(x, seen, seen, padding, False, mask, is_causal=bool(is_causal))[0]
+    return attention(x, memory, memory, padding, False, mask, is_causal=bool(is_causal))[0]
 
 
 class TransformerDecoder(Module):
@@ -250,11 +250,11 @@ class Transformer(Module):
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
         dtype: Any = None,
     ):  # fmt: skip
-        made = dict(device=device, dtype=dtype)
+        factory_kwargs = dict(device=device, dtype=dtype)
         settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
 
-        def stack(whole, layer, count):
-            return whole(layer(*settings, **made), count, LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
+        def stack(stack_class, layer, count):
+            return stack_class(layer(*settings, **factory_kwargs), count, LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs))
 
         self.encoder = custom_encoder or stack(TransformerEncoder, TransformerEncoderLayer, num_encoder_layers)
         self.decoder = custom_decoder or stack(TransformerDecoder, TransformerDecoderLayer, num_decoder_layers)

@@ -5,7 +5,7 @@ A parameter without a gradient is treated as a mistake: `step()` warns once and 
 `strict=True` it raises an error.
 """
 
-from .._refusals import take_numbers as _take_numbers
+from .._error_messages import reject_gradients as _reject_gradients
 from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 from .lr_scheduler import *  # noqa: F401,F403
 from .optimizer import Optimizer as Optimizer
@@ -15,7 +15,7 @@ from .swa_utils import Ema as Ema
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ema", "Lion", "Muon", "Optimizer", "RMSprop", "lr_scheduler", "swa_utils"]
 __all__ += lr_scheduler.__all__
 
-_take_numbers(Optimizer, lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau, Ema)
+_reject_gradients(Optimizer, lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau, Ema)
 
 
 def __dir__() -> list[str]:

@@ -56,13 +56,13 @@ class LRScheduler:
 
     def rates_at(self, epoch: int) -> list[float]:
         """Returns the learning rates after `epoch` calls of `step()`."""
-        if not self._says_get_lr():
+        if not self._overrides_get_lr():
             return [lr * self.factor(epoch) for lr in self.base_lrs]
-        before, self.last_epoch = self.last_epoch, epoch
+        previous, self.last_epoch = self.last_epoch, epoch
         try:
             return list(self.get_lr())
         finally:
-            self.last_epoch = before
+            self.last_epoch = previous
 
     def get_lr(self) -> list[float]:
         """Returns the learning rates at `last_epoch`; `get_last_lr` returns those that are in
@@ -70,7 +70,7 @@ class LRScheduler:
         """
         return self.rates_at(self.last_epoch)
 
-    def _says_get_lr(self) -> bool:
+    def _overrides_get_lr(self) -> bool:
         return type(self).get_lr is not LRScheduler.get_lr
 
     def step(self, epoch: int | None = None) -> None:
@@ -86,9 +86,9 @@ class LRScheduler:
             warn_caller(f"{schedule}: its step() was called before that of {optimizer}, which skips the first learning rate: call optimizer.step() before it")
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set(self.rates_at(self.last_epoch))
+        self._set_rates(self.rates_at(self.last_epoch))
 
-    def _set(self, rates):
+    def _set_rates(self, rates):
         for group, lr in zip(self.optimizer.param_groups, rates):
             group["lr"] = lr
 
@@ -97,13 +97,13 @@ class LRScheduler:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def __repr__(self) -> str:
-        return _described(self)
+        return _describe(self)
 
     def state_dict(self) -> dict:
         """Returns the progress of the schedule. For a subclass with its own `get_lr`, returns all
         attributes except the optimizer and those whose names begin with _.
         """
-        if self._says_get_lr():
+        if self._overrides_get_lr():
             return {name: value for name, value in vars(self).items() if name != "optimizer" and not name.startswith("_")}
         return {"last_epoch": self.last_epoch, "base_lrs": self.base_lrs}
 
@@ -114,13 +114,13 @@ class LRScheduler:
             KeyError: If a key is missing in the state.
         """
         self.last_epoch, self.base_lrs = state_dict["last_epoch"], list(state_dict["base_lrs"])
-        if self._says_get_lr():
+        if self._overrides_get_lr():
             # Its learning rates may depend on the previous ones, which are part of the optimizer's
             # state.
             vars(self).update(state_dict)
             self._step_count = self.last_epoch + 1
         else:
-            self._set(self.rates_at(self.last_epoch))
+            self._set_rates(self.rates_at(self.last_epoch))
 
 
 class LambdaLR(LRScheduler):
@@ -133,7 +133,7 @@ class LambdaLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
-        self.lr_lambdas = _functions("LambdaLR", lr_lambda, len(optimizer.param_groups))
+        self.lr_lambdas = _lambda_list("LambdaLR", lr_lambda, len(optimizer.param_groups))
         super().__init__(optimizer, last_epoch)
 
     def rates_at(self, epoch: int) -> list[float]:
@@ -150,7 +150,7 @@ class MultiplicativeLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
-        self.lr_lambdas = _functions("MultiplicativeLR", lr_lambda, len(optimizer.param_groups))
+        self.lr_lambdas = _lambda_list("MultiplicativeLR", lr_lambda, len(optimizer.param_groups))
         # For each epoch so far, the products of all groups.
         self._products = [[1.0] * len(self.lr_lambdas)]
         super().__init__(optimizer, last_epoch)
@@ -169,8 +169,8 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
-        _at_least_1("StepLR", "step_size", step_size)
-        _holdable("StepLR", "gamma", gamma)
+        _check_at_least_1("StepLR", "step_size", step_size)
+        _check_float64("StepLR", "gamma", gamma)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -186,7 +186,7 @@ class MultiStepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
-        _holdable("MultiStepLR", "gamma", gamma)
+        _check_float64("MultiStepLR", "gamma", gamma)
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -203,7 +203,7 @@ class ConstantLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
-        _share("ConstantLR", "factor", factor)
+        _check_fraction("ConstantLR", "factor", factor)
         self._factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -220,7 +220,7 @@ class ExponentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
-        _holdable("ExponentialLR", "gamma", gamma)
+        _check_float64("ExponentialLR", "gamma", gamma)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -237,13 +237,13 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
-        _at_least_1("CosineAnnealingLR", "T_max", T_max)
+        _check_at_least_1("CosineAnnealingLR", "T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
     def rates_at(self, epoch: int) -> list[float]:
-        share = (1 + math.cos(math.pi * epoch / self.T_max)) / 2
-        return [self.eta_min + (lr - self.eta_min) * share for lr in self.base_lrs]
+        fraction = (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+        return [self.eta_min + (lr - self.eta_min) * fraction for lr in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -272,7 +272,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if epoch < 0:
             raise ValueError(f"CosineAnnealingWarmRestarts: epoch {epoch}, expected at least 0")
         self.last_epoch = math.floor(epoch)
-        self._set(self.rates_at(epoch))
+        self._set_rates(self.rates_at(epoch))
 
     def rates_at(self, epoch: float) -> list[float]:
         length, since = self.T_0, epoch
@@ -280,8 +280,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             since = epoch % length
         while since >= length:
             since, length = since - length, length * self.T_mult
-        share = (1 + math.cos(math.pi * since / length)) / 2
-        return [self.eta_min + (lr - self.eta_min) * share for lr in self.base_lrs]
+        fraction = (1 + math.cos(math.pi * since / length)) / 2
+        return [self.eta_min + (lr - self.eta_min) * fraction for lr in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
@@ -296,14 +296,14 @@ class LinearLR(LRScheduler):
     def __init__(self, optimizer: Any, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1):
         if not 0 < start_factor <= 1:
             raise ValueError(f"LinearLR: start_factor {start_factor}, expected above 0 and at most 1")
-        _share("LinearLR", "end_factor", end_factor)
-        _at_least_1("LinearLR", "total_iters", total_iters)
+        _check_fraction("LinearLR", "end_factor", end_factor)
+        _check_at_least_1("LinearLR", "total_iters", total_iters)
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def factor(self, epoch: int) -> float:
-        share = min(epoch, self.total_iters) / self.total_iters
-        return self.start_factor + (self.end_factor - self.start_factor) * share
+        fraction = min(epoch, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * fraction
 
 
 class PolynomialLR(LRScheduler):
@@ -315,7 +315,7 @@ class PolynomialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
-        _at_least_1("PolynomialLR", "total_iters", total_iters)
+        _check_at_least_1("PolynomialLR", "total_iters", total_iters)
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
@@ -357,8 +357,8 @@ class OneCycleLR(LRScheduler):
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("OneCycleLR: expected total_steps, or both epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
-        _at_least_1("OneCycleLR", "total_steps", total_steps)
-        _share("OneCycleLR", "pct_start", pct_start)
+        _check_at_least_1("OneCycleLR", "total_steps", total_steps)
+        _check_fraction("OneCycleLR", "pct_start", pct_start)
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy {anneal_strategy!r}, expected \"cos\" or \"linear\"")
         if div_factor <= 0 or final_div_factor <= 0:
@@ -368,15 +368,15 @@ class OneCycleLR(LRScheduler):
         if len(self.max_lrs) != groups:
             raise ValueError(f"OneCycleLR: {len(self.max_lrs)} rates for {groups} groups of parameters")
         self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
-        self.div_factor, self.final_div_factor, self._ends = div_factor, final_div_factor, _phases(total_steps, pct_start, three_phase)
+        self.div_factor, self.final_div_factor, self._phase_ends = div_factor, final_div_factor, _phases(total_steps, pct_start, three_phase)
         for group, largest in zip(optimizer.param_groups, self.max_lrs):
             group["initial_lr"] = largest / div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._take_momenta(optimizer, base_momentum, max_momentum)
+            self._set_momenta(optimizer, base_momentum, max_momentum)
         super().__init__(optimizer, last_epoch)
 
-    def _take_momenta(self, optimizer, base, largest):
+    def _set_momenta(self, optimizer, base, largest):
         self._momentum = next((name for name in ("betas", "momentum") if name in optimizer.defaults), None)
         if self._momentum is None:
             raise ValueError(f"OneCycleLR: cycle_momentum of {type(optimizer).__name__}, which has no momentum: expected cycle_momentum=False")
@@ -386,13 +386,13 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"OneCycleLR: {' and '.join(str(len(end)) for end in ends)} momenta for {groups} groups of parameters")
         self._momenta = list(zip(*ends))
 
-    def _set(self, rates):
-        super()._set(rates)
+    def _set_rates(self, rates):
+        super()._set_rates(rates)
         if not self.cycle_momentum:
             return
         for group, (base, largest) in zip(self.optimizer.param_groups, self._momenta):
-            points = [largest, base, largest] if len(self._ends) == 2 else [largest, base, largest, largest]
-            momentum = self._along(self.last_epoch, points)
+            points = [largest, base, largest] if len(self._phase_ends) == 2 else [largest, base, largest, largest]
+            momentum = self._interpolate(self.last_epoch, points)
             group[self._momentum] = momentum if self._momentum == "momentum" else (momentum, *group["betas"][1:])
 
     def rates_at(self, epoch: int) -> list[float]:
@@ -404,23 +404,23 @@ class OneCycleLR(LRScheduler):
 
     def _rate(self, epoch, first, largest):
         last = first / self.final_div_factor
-        return self._along(epoch, [first, largest, last] if len(self._ends) == 2 else [first, largest, first, last])
+        return self._interpolate(epoch, [first, largest, last] if len(self._phase_ends) == 2 else [first, largest, first, last])
 
-    def _along(self, epoch, points):
+    def _interpolate(self, epoch, points):
         """Interpolates between these values, each of which is reached at the end of a phase."""
         start = 0.0
-        for phase, (end, before, behind) in enumerate(zip(self._ends, points, points[1:]), 1):
-            if epoch <= end or phase == len(self._ends):
+        for phase, (end, first, last) in enumerate(zip(self._phase_ends, points, points[1:]), 1):
+            if epoch <= end or phase == len(self._phase_ends):
                 # A phase of length 0 is at its end.
-                share = (epoch - start) / (end - start) if end != start else 1.0
-                return self._between(before, behind, share)
+                fraction = (epoch - start) / (end - start) if end != start else 1.0
+                return self._anneal(first, last, fraction)
             start = end
         raise AssertionError("the last phase takes every step")
 
-    def _between(self, start, end, share):
+    def _anneal(self, start, end, fraction):
         if self.anneal_strategy == "linear":
-            return start + (end - start) * share
-        return end + (start - end) / 2 * (1 + math.cos(math.pi * share))
+            return start + (end - start) * fraction
+        return end + (start - end) / 2 * (1 + math.cos(math.pi * fraction))
 
 
 def _phases(total_steps, pct_start, three_phase):
@@ -478,8 +478,8 @@ class ChainedScheduler(LRScheduler):
     def rates_at(self, epoch: int) -> list[float]:
         rates = list(self.base_lrs)
         for schedule in self._schedules:
-            told = zip(rates, schedule.rates_at(epoch), schedule.base_lrs)
-            rates = [rate * (now / first if first else 1.0) for rate, now, first in told]
+            triples = zip(rates, schedule.rates_at(epoch), schedule.base_lrs)
+            rates = [rate * (current / first if first else 1.0) for rate, current, first in triples]
         return rates
 
 
@@ -547,8 +547,8 @@ class ReduceLROnPlateau:
         return sign * measure > sign * bound
 
     def _reduce(self):
-        for group, least in zip(self.optimizer.param_groups, self.min_lrs):
-            reduced = max(group["lr"] * self.factor, least)
+        for group, min_lr in zip(self.optimizer.param_groups, self.min_lrs):
+            reduced = max(group["lr"] * self.factor, min_lr)
             if group["lr"] - reduced > self.eps:
                 group["lr"] = reduced
 
@@ -557,7 +557,7 @@ class ReduceLROnPlateau:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def __repr__(self) -> str:
-        return _described(self)
+        return _describe(self)
 
     def state_dict(self) -> dict:
         """Returns the best metric and the counters."""
@@ -574,13 +574,13 @@ class ReduceLROnPlateau:
             setattr(self, name, state_dict[name])
 
 
-def _described(schedule):
+def _describe(schedule):
     """Formats the settings of a schedule, its progress and the learning rates."""
-    told = [f"{name}={value!r}" for name, value in vars(schedule).items() if name != "optimizer" and not name.startswith("_")]
-    return f"{type(schedule).__name__}({', '.join(told)}, lr={schedule.get_last_lr()})"
+    settings = [f"{name}={value!r}" for name, value in vars(schedule).items() if name != "optimizer" and not name.startswith("_")]
+    return f"{type(schedule).__name__}({', '.join(settings)}, lr={schedule.get_last_lr()})"
 
 
-def _functions(schedule, lr_lambda, groups):
+def _lambda_list(schedule, lr_lambda, groups):
     """Returns one function for each group."""
     functions = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
     if len(functions) != groups:
@@ -588,18 +588,18 @@ def _functions(schedule, lr_lambda, groups):
     return functions
 
 
-def _at_least_1(schedule, name, value):
+def _check_at_least_1(schedule, name, value):
     if value < 1:
         raise ValueError(f"{schedule}: {name} {value}, expected at least 1")
 
 
-def _holdable(schedule, name, value):
+def _check_float64(schedule, name, value):
     try:
         float(value)
     except OverflowError:
         raise ValueError(f"{schedule}: {name} of {value.bit_length()} bits, expected a number that float64 holds") from None
 
 
-def _share(schedule, name, value):
+def _check_fraction(schedule, name, value):
     if not 0 <= value <= 1:
         raise ValueError(f"{schedule}: {name} {value}, expected 0 to 1")

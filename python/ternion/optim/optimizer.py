@@ -10,22 +10,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
-from .._capture import note_step
-from .._living import Living
-from .._names import all_named, full_names, name_of, unmoved_plain
-from .._places import repeats, roots, tensors_of
+from .._capture import record_step
+from .._names import all_named, full_names, name_of, unchanged_plain
+from .._parameter_keys import repeated_modules, roots, tensors_of
 from .._scales import scale_in
 from .._ternion import Tensor, _trust
 from .._warnings import warn_caller
+from .._weak_registry import WeakRegistry
 from ..nn._hooks import RemovableHandle
-from ._first_steps import note_gradients, told_of_frozen, told_of_lost, told_of_memory, told_of_settings, told_of_shared
+from ._setup_warnings import frozen_warning, lost_warning, memory_warning, record_gradients, settings_warning, shared_warning
 
 # Parameters, pairs of names and parameters, or groups with their own settings. (A single list type,
 # so that type checkers accept dicts with values of several types as groups.)
 Params = Iterable[Union[Tensor, tuple[str, Tensor], dict[str, Any]]]
 
 
-def _described(parameter: Tensor, label: str) -> str:
+def _describe(parameter: Tensor, label: str) -> str:
     """Returns how messages refer to a parameter without a given name: by its name in its module. A
     name without dots may occur in several modules.
     """
@@ -34,25 +34,25 @@ def _described(parameter: Tensor, label: str) -> str:
 
 
 # All existing optimizers.
-_living: Living[Optimizer] = Living()
+_optimizers: WeakRegistry[Optimizer] = WeakRegistry()
 
 
 def _parameters(optimizer: Optimizer) -> list[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def held() -> list[Tensor]:
+def optimized_parameters() -> list[Tensor]:
     """Returns the parameters of all optimizers."""
-    return [parameter for optimizer in list(_living) for parameter in _parameters(optimizer)]
+    return [parameter for optimizer in list(_optimizers) for parameter in _parameters(optimizer)]
 
 
 def _orphans(tensors: list[Any]) -> list[tuple[int, Any]]:
     """Returns the tensors with a gradient that belong to no optimizer, each with the number of the
     backward pass that computed it.
     """
-    known = {id(parameter) for parameter in held()}
-    found = [tensor for tensor in tensors if id(tensor) not in known and tensor.requires_grad and tensor.grad is not None]
-    return [(_trust.backward_number(tensor), tensor) for tensor in found]
+    known = {id(parameter) for parameter in optimized_parameters()}
+    orphans = [tensor for tensor in tensors if id(tensor) not in known and tensor.requires_grad and tensor.grad is not None]
+    return [(_trust.backward_number(tensor), tensor) for tensor in orphans]
 
 
 def _with_shapes(tensors: list[Any], names: list[str]) -> list[str]:
@@ -66,39 +66,39 @@ def _last_pass(optimizer: Optimizer) -> int:
     return max((_trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None), default=0)
 
 
-def _left_out(optimizer: Optimizer) -> list[str]:
+def _missing_parameters(optimizer: Optimizer) -> list[str]:
     """Returns the parameters that belong to no optimizer and got gradients in the last backward
     pass, together with parameters of this optimizer.
     """
-    turn = _last_pass(optimizer)
-    found = [tensor for number, tensor in _orphans(all_named()) if number == turn] if turn else []
-    return _with_shapes(found, full_names(found))
+    pass_number = _last_pass(optimizer)
+    tensors = [tensor for number, tensor in _orphans(all_named()) if number == pass_number] if pass_number else []
+    return _with_shapes(tensors, full_names(tensors))
 
 
-def _instead(optimizer: Optimizer) -> list[str]:
+def _replacement_parameters(optimizer: Optimizer) -> list[str]:
     """If no parameter of the optimizer has a gradient, returns the parameters that belong to no
     optimizer and got a gradient in the last backward pass since the optimizer was created.
     """
     if _last_pass(optimizer) or not any(parameter.requires_grad for parameter in _parameters(optimizer)):
         return []
     orphans = _orphans(all_named())
-    turn = max((number for number, _ in orphans), default=0)
-    found = [tensor for number, tensor in orphans if number == turn > optimizer._made_at]
-    return _with_shapes(found, full_names(found))
+    pass_number = max((number for number, _ in orphans), default=0)
+    tensors = [tensor for number, tensor in orphans if number == pass_number > optimizer._created_at_pass]
+    return _with_shapes(tensors, full_names(tensors))
 
 
-def _plain(optimizer: Optimizer) -> list[str]:
-    """Like `_left_out`, for tensors in modules that are not parameters."""
-    turn, names = _last_pass(optimizer), {id(tensor): (tensor, name) for tensor, name in unmoved_plain(optimizer._looked <= 2)}
-    found = [names[id(tensor)] for number, tensor in _orphans([tensor for tensor, _ in names.values()]) if number == turn] if turn else []
-    return _with_shapes([tensor for tensor, _ in found], [name for _, name in found])
+def _plain_tensors(optimizer: Optimizer) -> list[str]:
+    """Like `_missing_parameters`, for tensors in modules that are not parameters."""
+    pass_number, names = _last_pass(optimizer), {id(tensor): (tensor, name) for tensor, name in unchanged_plain(optimizer._checked_steps <= 2)}
+    missing = [names[id(tensor)] for number, tensor in _orphans([tensor for tensor, _ in names.values()]) if number == pass_number] if pass_number else []
+    return _with_shapes([tensor for tensor, _ in missing], [name for _, name in missing])
 
 
-def _few(names: list[str]) -> str:
+def _join_first(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
 
 
-def _hooked(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
+def _add_hook(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
     if not callable(hook):
         raise TypeError(f"a hook of type {type(hook).__name__}, expected a function")
     number = max(hooks, default=0) + 1
@@ -106,11 +106,11 @@ def _hooked(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
     return RemovableHandle(hooks, number)
 
 
-def _arguments(told: Any) -> Any:
+def _hook_arguments(result: Any) -> Any:
     """Returns the arguments that a pre-hook of a step returned."""
-    if not isinstance(told, tuple) or len(told) != 2:
-        raise RuntimeError(f"a step pre-hook returned {told!r}, expected None or a tuple of new args and kwargs")
-    return told
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(f"a step pre-hook returned {result!r}, expected None or a tuple of new args and kwargs")
+    return result
 
 
 def _with_hooks(step: Any) -> Any:
@@ -119,15 +119,15 @@ def _with_hooks(step: Any) -> Any:
     """
 
     @functools.wraps(step)
-    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        note_step(self)
-        self._look_at_first_steps()
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        record_step(self)
+        self._check_first_steps()
         self._rates = [group.get("lr") for group in self.param_groups]
-        found = self._between_hooks(step, args, kwargs)
-        self._note_used()
-        return found
+        loss = self._step_with_hooks(step, args, kwargs)
+        self._record_used()
+        return loss
 
-    return hooked
+    return wrapper
 
 
 class Optimizer:
@@ -161,15 +161,15 @@ class Optimizer:
     # Whether the steps are native and call the hooks themselves.
     _is_native = False
     # Number of steps that were checked.
-    _looked = 0
+    _checked_steps = 0
     # Whether step() was called; used by learning-rate schedules.
     _has_stepped = False
     # Number of the last backward pass before the optimizer was created.
-    _made_at = 0
-    _has_told_of_plain = False
+    _created_at_pass = 0
+    _has_warned_plain = False
     # The gradients that the first steps used: ids of parameters, with the numbers of backward
     # passes.
-    _used: dict[int, int] | None = None
+    _used_passes: dict[int, int] | None = None
 
     def __init__(self, params: Params, defaults: dict[str, Any]):
         if not isinstance(defaults, Mapping):
@@ -178,7 +178,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         self._hooks_before: dict[int, Any] = {}
         self._hooks_after: dict[int, Any] = {}
-        self._begin()
+        self._init_state()
         if isinstance(params, Tensor) or not isinstance(params, Iterable):
             raise TypeError(f"{type(self).__name__}: params of type {type(params).__name__}, expected a list of parameters or of dicts")
         groups: list[Any] = list(params)
@@ -188,15 +188,15 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
-        self._made_at = max((_trust.backward_number(parameter) for parameter in all_named()), default=0)
-        _living.add(self)
+        self._created_at_pass = max((_trust.backward_number(parameter) for parameter in all_named()), default=0)
+        _optimizers.add(self)
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls) and not cls._is_native:
             cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
 
-    def _begin(self) -> None:
+    def _init_state(self) -> None:
         """Initializes the state before the first group is added."""
         self.state: Any = defaultdict(dict)
         # The learning rates of the last step, which a capture of it contains.
@@ -212,35 +212,35 @@ class Optimizer:
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError(f"{type(self).__name__}: a group {param_group!r}, expected a dict with params and settings")
-        given = {name: value for name, value in param_group.items() if name != "params"}
-        named = self._named(param_group["params"])
-        group = {"params": [parameter for _, _, parameter in named], **self.defaults, **given}
-        self._take(named, group)
+        settings = {name: value for name, value in param_group.items() if name != "params"}
+        named = self._name_parameters(param_group["params"])
+        group = {"params": [parameter for _, _, parameter in named], **self.defaults, **settings}
+        self._prepare_group(named, group)
         self.param_groups.append(group)
 
-    def _take(self, named: list[tuple[str, str, Tensor]], group: dict[str, Any]) -> None:
+    def _prepare_group(self, named: list[tuple[str, str, Tensor]], group: dict[str, Any]) -> None:
         """Prepares the steps of a group that is about to be added."""
 
-    def _named(self, given):
+    def _name_parameters(self, params):
         """Returns parameters with their names in messages and in the state."""
         optimizer = type(self).__name__
-        if isinstance(given, (set, frozenset)):
+        if isinstance(params, (set, frozenset)):
             raise TypeError(f"{optimizer}: params in a set, expected a list: sets have no order")
         first = sum(len(group["params"]) for group in self.param_groups)
         named = []
-        for number, item in enumerate([given] if isinstance(given, Tensor) else list(given), first):
+        for number, item in enumerate([params] if isinstance(params, Tensor) else list(params), first):
             label, parameter = item if isinstance(item, tuple) else (f"parameter {number}", item)
             if not isinstance(parameter, Tensor):
                 raise TypeError(f"{optimizer}: {label} of type {type(parameter).__name__}, expected a tensor")
             if not parameter.is_leaf:
                 raise ValueError(f"{optimizer}: {label} is computed from others, expected a parameter or another leaf: its gradient is not gathered")
-            name = label if isinstance(item, tuple) else _described(parameter, label)
+            name = label if isinstance(item, tuple) else _describe(parameter, label)
             named.append((name, label, parameter))
-        held = {id(parameter): f"parameter {number}" for number, parameter in enumerate(_parameters(self))}
+        labels = {id(parameter): f"parameter {number}" for number, parameter in enumerate(_parameters(self))}
         for _, label, parameter in named:
-            if id(parameter) in held:
-                raise ValueError(f"{optimizer}: {label} is given twice: it is {full_names([parameter])[0] or held[id(parameter)]} already")
-            held[id(parameter)] = label
+            if id(parameter) in labels:
+                raise ValueError(f"{optimizer}: {label} is given twice: it is {full_names([parameter])[0] or labels[id(parameter)]} already")
+            labels[id(parameter)] = label
         return named
 
     def step(self, closure: Any = None) -> Any:
@@ -251,88 +251,88 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} has no step()")
 
-    def _look_at_first_steps(self, strict: bool = False) -> None:
+    def _check_first_steps(self, strict: bool = False) -> None:
         """Checks the first two steps. At the first, warns of gradients that no optimizer uses, and
         of gradients of a loss that is still scaled; at the second, of gradients that were added to
         those of the first. If strict, checks each step and raises an error.
         """
         self._has_stepped = True
-        if self._looked > 1 and not strict or _trust.is_recording_step():
+        if self._checked_steps > 1 and not strict or _trust.is_recording_step():
             return
-        self._looked += 1
-        _living.add(self)
-        told = [self._told_of_kept(), self._told_of_plain()]
-        if strict and self._looked == 1:
-            told.append(self._told_of_repeats())
-        if self._looked == 1 or strict:
-            told += [told_of_settings(self), told_of_frozen(self), self._told_of_left_out(), self._told_of_replaced(), self._told_of_scale()]
-            told += [told_of_memory(self)]
-            told += [told_of_lost(self, _last_pass(self)), told_of_shared(self, list(_living), _described)]
-        for text in filter(None, told):
+        self._checked_steps += 1
+        _optimizers.add(self)
+        messages = [self._stale_gradients_warning(), self._plain_tensors_warning()]
+        if strict and self._checked_steps == 1:
+            messages.append(self._repeated_layer_warning())
+        if self._checked_steps == 1 or strict:
+            messages += [settings_warning(self), frozen_warning(self), self._missing_parameters_warning(), self._replaced_warning(), self._scaled_gradients_warning()]
+            messages += [memory_warning(self)]
+            messages += [lost_warning(self, _last_pass(self)), shared_warning(self, list(_optimizers), _describe)]
+        for text in filter(None, messages):
             if strict:
                 raise RuntimeError(f"{text} (an error, as the optimizer is strict)")
             warn_caller(text)
 
-    def _note_used(self) -> None:
+    def _record_used(self) -> None:
         """Marks the gradients as used, as long as steps are checked."""
-        if self._looked < 2 or getattr(self, "strict", False):
+        if self._checked_steps < 2 or getattr(self, "strict", False):
             _trust.note_used([parameter for group in self.param_groups for parameter in group["params"]])
-            note_gradients(self)
+            record_gradients(self)
 
-    def _told_of_kept(self) -> str:
-        kept = [parameter for group in self.param_groups for parameter in group["params"] if _trust.is_stale(parameter)]
-        if not kept:
+    def _stale_gradients_warning(self) -> str:
+        stale = [parameter for group in self.param_groups for parameter in group["params"] if _trust.is_stale(parameter)]
+        if not stale:
             return ""
-        names = _few([_described(parameter, "a parameter") for parameter in kept])
-        told = "gradients were added to those that the step before has used: call zero_grad() once for each step, before backward"
-        return f"{type(self).__name__}: {names}: {told}"
+        names = _join_first([_describe(parameter, "a parameter") for parameter in stale])
+        message = "gradients were added to those that the step before has used: call zero_grad() once for each step, before backward"
+        return f"{type(self).__name__}: {names}: {message}"
 
-    def _told_of_left_out(self) -> str:
-        names = _left_out(self)
+    def _missing_parameters_warning(self) -> str:
+        names = _missing_parameters(self)
         if not names:
             return ""
         them, are = ("it", "it is") if len(names) == 1 else ("them", "they are")
         return (
-            f"{type(self).__name__}: {_few(names)}: gradients come to {them}, but no optimizer has {them}: look at what parameters() or the list "
+            f"{type(self).__name__}: {_join_first(names)}: gradients come to {them}, but no optimizer has {them}: look at what parameters() or the list "
             f"that was given leaves out, or freeze {them} by requires_grad_(False) if {are} not to be trained"
         )
 
-    def _told_of_repeats(self) -> str:
+    def _repeated_layer_warning(self) -> str:
         """Reports a layer that a list contains several times. Layers under several names share
         parameters on purpose.
         """
-        own = {id(parameter) for parameter in _parameters(self)}
+        own_ids = {id(parameter) for parameter in _parameters(self)}
         for root in roots():
-            found = repeats(root, in_lists=True) if any(id(tensor) in own for _, tensor in tensors_of(root)) else []
-            for keys, kind in found:
-                them = f"{_few(keys)} of {type(root).__name__} are one {kind}, whose parameters are used {len(keys)} times"
-                return f"{type(self).__name__}: {them}: create a layer for each place ([layer] * n repeats one), or call one in a loop if that is meant"
+            repeated = repeated_modules(root, in_lists=True) if any(id(tensor) in own_ids for _, tensor in tensors_of(root)) else []
+            for keys, kind in repeated:
+                listed = f"{_join_first(keys)} of {type(root).__name__} are one {kind}, whose parameters are used {len(keys)} times"
+                return f"{type(self).__name__}: {listed}: create a layer for each place ([layer] * n repeats one), or call one in a loop if that is meant"
         return ""
 
-    def _told_of_replaced(self) -> str:
-        names = _instead(self)
-        told = f"none of its own parameters has a gradient, but gradients come to {_few(names)}, which no optimizer has"
-        return f"{type(self).__name__}: {told}: create the optimizer from the parameters of the model that is trained, after the model was replaced or copied" if names else ""
+    def _replaced_warning(self) -> str:
+        names = _replacement_parameters(self)
+        message = f"none of its own parameters has a gradient, but gradients come to {_join_first(names)}, which no optimizer has"
+        return f"{type(self).__name__}: {message}: create the optimizer from the parameters of the model that is trained, after the model was replaced or copied" if names else ""
 
-    def _told_of_plain(self) -> str:
-        names = _plain(self)
-        if not names or self._has_told_of_plain:
+    def _plain_tensors_warning(self) -> str:
+        names = _plain_tensors(self)
+        if not names or self._has_warned_plain:
             return ""
-        self._has_told_of_plain = not getattr(self, "strict", False)
-        told = "a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it, and no optimizer moves it: make it an nn.Parameter"
-        return f"{type(self).__name__}: {_few(names)}: {told}"
+        self._has_warned_plain = not getattr(self, "strict", False)
+        message = "a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it, and no optimizer moves it: make it an nn.Parameter"
+        return f"{type(self).__name__}: {_join_first(names)}: {message}"
 
-    def _told_of_scale(self) -> str:
+    def _scaled_gradients_warning(self) -> str:
         scale = scale_in(_parameters(self))
-        told = f"the gradients are those of a loss times {scale:g}, by a GradScaler: call its step(optimizer), or unscale_(optimizer) before"
-        return f"{type(self).__name__}: {told}" if scale else ""
+        message = f"the gradients are those of a loss times {scale:g}, by a GradScaler: call its step(optimizer), or unscale_(optimizer) before"
+        return f"{type(self).__name__}: {message}" if scale else ""
 
-    def _between_hooks(self, step: Any, args: Any, kwargs: Any) -> Any:
+    def _step_with_hooks(self, step: Any, args: Any, kwargs: Any) -> Any:
         args = (self, *args)
         for hook in list(self._hooks_before.values()):
-            told = hook(self, args, kwargs)
-            if told is not None:
-                args, kwargs = _arguments(told)
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                args, kwargs = _hook_arguments(changed)
         loss = step(self, *args[1:], **kwargs)
         for hook in list(self._hooks_after.values()):
             hook(self, args, kwargs)
@@ -345,7 +345,7 @@ class Optimizer:
         Raises:
             TypeError: If the hook is not callable.
         """
-        return _hooked(self._hooks_before, hook)
+        return _add_hook(self._hooks_before, hook)
 
     def register_step_post_hook(self, hook: Any) -> RemovableHandle:
         """Registers a hook `hook(optimizer, args, kwargs)` that is called after each step.
@@ -353,9 +353,9 @@ class Optimizer:
         Raises:
             TypeError: If the hook is not callable.
         """
-        return _hooked(self._hooks_after, hook)
+        return _add_hook(self._hooks_after, hook)
 
-    def _take_rates(self) -> None:
+    def _apply_rates(self) -> None:
         """Applies the learning rates of `param_groups` to a step that is replayed."""
         # A step that is written in Python was captured with its learning rates as constants.
         rates = [group.get("lr") for group in self.param_groups]
@@ -375,9 +375,9 @@ class Optimizer:
         """Returns the state of each parameter by its index, and the groups with their settings, in
         PyTorch's format.
         """
-        numbers = _numbered(self.param_groups)
-        state = {numbers.get(id(key), key): value for key, value in self.state.items()}
-        groups = [{**group, "params": [numbers[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
+        indices = _parameter_indices(self.param_groups)
+        state = {indices.get(id(key), key): value for key, value in self.state.items()}
+        groups = [{**group, "params": [indices[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -387,20 +387,20 @@ class Optimizer:
             ValueError: If the groups differ, or if the state does not match.
             TypeError: If the argument is not a dict.
         """
-        state, groups = self._parted(state_dict)
-        sizes, own = [len(group["params"]) for group in groups], [len(group["params"]) for group in self.param_groups]
-        if sizes != own:
-            raise ValueError(f"{type(self).__name__}: a state of groups of {sizes} parameters, expected {own}")
-        told = [number for group in groups for number in group["params"]]
-        parameters = dict(zip(told, (parameter for group in self.param_groups for parameter in group["params"])))
+        state, groups = self._split_state(state_dict)
+        sizes, own_sizes = [len(group["params"]) for group in groups], [len(group["params"]) for group in self.param_groups]
+        if sizes != own_sizes:
+            raise ValueError(f"{type(self).__name__}: a state of groups of {sizes} parameters, expected {own_sizes}")
+        saved_indices = [number for group in groups for number in group["params"]]
+        parameters = dict(zip(saved_indices, (parameter for group in self.param_groups for parameter in group["params"])))
         self.state = defaultdict(dict)
         for key, value in state.items():
             parameter = parameters.get(key)
-            self.state[key if parameter is None else parameter] = _beside(parameter, value)
-        for group, told_group in zip(self.param_groups, groups):
-            group.update({name: copy.deepcopy(value) for name, value in told_group.items() if name != "params"})
+            self.state[key if parameter is None else parameter] = _copied_state(parameter, value)
+        for group, saved_group in zip(self.param_groups, groups):
+            group.update({name: copy.deepcopy(value) for name, value in saved_group.items() if name != "params"})
 
-    def _parted(self, state_dict: Any) -> tuple[Any, Any]:
+    def _split_state(self, state_dict: Any) -> tuple[Any, Any]:
         """Returns the state and the groups of a state dict."""
         name = type(self).__name__
         if not isinstance(state_dict, Mapping):
@@ -412,7 +412,7 @@ class Optimizer:
 
     def __getstate__(self) -> Any:
         # Hooks and the count of backward passes are specific to this process.
-        return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name not in ("_made_at", "_used")}
+        return {name: {} if name.startswith("_hooks") else value for name, value in self.__dict__.items() if name not in ("_created_at_pass", "_used_passes")}
 
     def __repr__(self) -> str:
         lines = []
@@ -422,13 +422,13 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
 
-def _numbered(groups: list[dict[str, Any]]) -> dict[int, int]:
+def _parameter_indices(groups: list[dict[str, Any]]) -> dict[int, int]:
     """Returns the indices of parameters in a state dict, counted over all groups."""
     parameters = (parameter for group in groups for parameter in group["params"])
-    return {id(parameter): number for number, parameter in enumerate(parameters)}
+    return {id(parameter): index for index, parameter in enumerate(parameters)}
 
 
-def _beside(parameter: Any, value: Any, name: str = "") -> Any:
+def _copied_state(parameter: Any, value: Any, name: str = "") -> Any:
     """Returns a copy of a state value on the device of the parameter, and in its dtype if both are
     floating point and the value is not a step count.
     """
@@ -438,7 +438,7 @@ def _beside(parameter: Any, value: Any, name: str = "") -> Any:
         is_like = parameter.is_floating_point() and value.is_floating_point()
         return value.to(parameter.device, parameter.dtype if is_like else value.dtype, copy=True)
     if isinstance(value, dict):
-        return {key: _beside(parameter, each, key) for key, each in value.items()}
+        return {key: _copied_state(parameter, item, key) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_beside(parameter, each, name) for each in value)
+        return type(value)(_copied_state(parameter, item, name) for item in value)
     return copy.deepcopy(value)

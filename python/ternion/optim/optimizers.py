@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .._capture import note_step
+from .._capture import record_step
 from .._scopes import enable_grad
 from .._ternion import Parameter, Tensor, _number as _real, _Steps, zeros
 from .._warnings import warn_caller
-from .optimizer import Optimizer, Params, _numbered
+from .optimizer import Optimizer, Params, _parameter_indices
 
-_TRUTHS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
+_BOOL_SETTINGS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
 # Settings that are passed to each step. The others belong to the native steps.
-_TOLD = frozenset(("lr", "maximize"))
+_PER_STEP_SETTINGS = frozenset(("lr", "maximize"))
 
 
 _EXPECTED = {"betas": "two numbers", "ns_coefficients": "three numbers", "ns_steps": "a whole number", "adjust_lr_fn": "None or a name"}
@@ -26,10 +26,10 @@ def _number(value: Any) -> float:
     return _real(value)
 
 
-def _short(value: Any) -> str:
+def _format_int(value: Any) -> str:
     """Formats an integer that may have too many digits for a message, or for Python to convert."""
     if isinstance(value, (list, tuple)):
-        return f"({', '.join(map(_short, value))})"
+        return f"({', '.join(map(_format_int, value))})"
     if not isinstance(value, int) or value.bit_length() < 64:
         return repr(value)
     return f"of about {'-' if value < 0 else ''}10**{int(value.bit_length() * math.log10(2))}"
@@ -38,9 +38,9 @@ def _short(value: Any) -> str:
 def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
     """Checks that settings have the required types."""
     for name, value in settings.items():
-        expected = _EXPECTED.get(name, "True or False" if name in _TRUTHS else "a number")
+        expected = _EXPECTED.get(name, "True or False" if name in _BOOL_SETTINGS else "a number")
         try:
-            if name in _TRUTHS and not isinstance(value, bool):
+            if name in _BOOL_SETTINGS and not isinstance(value, bool):
                 raise TypeError
             if name == "betas":
                 first, second = value
@@ -54,10 +54,10 @@ def _check(optimizer: str, settings: Mapping[str, Any]) -> None:
             elif name == "adjust_lr_fn":
                 if value is not None and not isinstance(value, str):
                     raise TypeError
-            elif name not in _TRUTHS:
+            elif name not in _BOOL_SETTINGS:
                 _number(value)
         except OverflowError:
-            raise ValueError(f"{optimizer}: {name} {_short(value)}, expected {expected} that float64 holds") from None
+            raise ValueError(f"{optimizer}: {name} {_format_int(value)}, expected {expected} that float64 holds") from None
         except (TypeError, ValueError):
             raise TypeError(f"{optimizer}: {name} {value!r}, expected {expected}") from None
 
@@ -66,11 +66,11 @@ def _steps_of(kind: str, parameters: list[Tensor], names: list[str], labels: lis
     """Returns the native steps of the parameters that can have gradients. Integer and bool tensors
     are never changed.
     """
-    stepped = [each for each in zip(parameters, names, labels) if each[0].is_floating_point()]
-    if parameters and not stepped:
+    trainable = [entry for entry in zip(parameters, names, labels) if entry[0].is_floating_point()]
+    if parameters and not trainable:
         # Native steps need at least one parameter: use one that is frozen.
-        stepped = [(Parameter(zeros(1, 1), requires_grad=False), "none", "none")]
-    return _Steps(kind, *(list(of) for of in zip(*stepped)) if stepped else ([], [], []), settings)
+        trainable = [(Parameter(zeros(1, 1), requires_grad=False), "none", "none")]
+    return _Steps(kind, *(list(column) for column in zip(*trainable)) if trainable else ([], [], []), settings)
 
 
 def _rate_of(optimizer: Any, group: dict[str, Any]) -> float:
@@ -78,10 +78,10 @@ def _rate_of(optimizer: Any, group: dict[str, Any]) -> float:
     try:
         return _number(group["lr"])
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{type(optimizer).__name__}: lr {_short(group['lr'])} in param_groups, expected a number") from None
+        raise TypeError(f"{type(optimizer).__name__}: lr {_format_int(group['lr'])} in param_groups, expected a number") from None
 
 
-class _Unread:
+class _UnreadAttribute:
     """An attribute that programs set on an optimizer, but that nothing reads."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
@@ -90,27 +90,27 @@ class _Unread:
     def __get__(self, optimizer: Any, owner: Any = None) -> Any:
         if optimizer is None:
             return self
-        kept = optimizer.__dict__
-        if self._name not in kept:
+        attributes = optimizer.__dict__
+        if self._name not in attributes:
             raise AttributeError(f"{owner.__name__} has no attribute {self._name!r}: it is in param_groups")
-        return kept[self._name]
+        return attributes[self._name]
 
     def __set__(self, optimizer: Any, value: Any) -> None:
         optimizer.__dict__[self._name] = value
         kind = type(optimizer)
         # A subclass may use such an attribute itself.
         if kind.__module__.startswith("ternion."):
-            told = f"{kind.__name__}.{self._name} = {value!r} sets an attribute that nothing reads"
-            warn_caller(f"{told}: group[{self._name!r}] counts, for each group of param_groups")
+            message = f"{kind.__name__}.{self._name} = {value!r} sets an attribute that nothing reads"
+            warn_caller(f"{message}: group[{self._name!r}] counts, for each group of param_groups")
 
     def __delete__(self, optimizer: Any) -> None:
         optimizer.__dict__.pop(self._name, None)
 
 
-class _Built(Optimizer):
+class _NativeOptimizer(Optimizer):
     """An optimizer whose steps are native."""
 
-    lr, momentum, weight_decay, betas, eps = _Unread(), _Unread(), _Unread(), _Unread(), _Unread()
+    lr, momentum, weight_decay, betas, eps = _UnreadAttribute(), _UnreadAttribute(), _UnreadAttribute(), _UnreadAttribute(), _UnreadAttribute()
 
     _is_native = True
     _kind = ""
@@ -120,16 +120,16 @@ class _Built(Optimizer):
         self.strict = strict
         super().__init__(params, defaults)
 
-    def _begin(self) -> None:
+    def _init_state(self) -> None:
         self._steps: list[Any] = []
         self._warned = False
         # For each group: the names of its parameters in messages and in the state, and the settings
         # with which its steps were created.
         self._names: list[tuple[list[str], list[str]]] = []
-        self._made: list[dict[str, Any]] = []
+        self._applied_settings: list[dict[str, Any]] = []
         self._labels: set[str] = set()
 
-    def _take(self, named, group):
+    def _prepare_group(self, named, group):
         optimizer, settings = type(self).__name__, {name: value for name, value in group.items() if name != "params"}
         unknown = [name for name in settings if name not in self.defaults]
         if unknown:
@@ -142,7 +142,7 @@ class _Built(Optimizer):
             self._labels.difference_update(labels)
             raise
         self._names.append((names, labels))
-        self._made.append(self._of_steps(settings))
+        self._applied_settings.append(self._step_settings(settings))
 
     def _label(self, name):
         """Returns the name of a parameter in the state. It is made unique, as two models may use
@@ -155,42 +155,42 @@ class _Built(Optimizer):
         self._labels.add(label)
         return label
 
-    def _of_steps(self, group):
-        return {name: group[name] for name in self.defaults if name not in _TOLD}
+    def _step_settings(self, group):
+        return {name: group[name] for name in self.defaults if name not in _PER_STEP_SETTINGS}
 
     def _new_steps(self, number, settings):
         _check(type(self).__name__, settings)
         names, labels = self._names[number]
         return _steps_of(self._kind, self.param_groups[number]["params"], names, labels, {**self.param_groups[number], **settings})
 
-    def _follow(self):
+    def _apply_settings(self):
         """Applies the settings of `param_groups`."""
         for number, group in enumerate(self.param_groups):
             # Compares dict views, so that no dict is created.
-            if not self._made[number].items() <= group.items():
-                settings = self._of_steps(group)
-                if self._took_momentum(number, settings):
+            if not self._applied_settings[number].items() <= group.items():
+                settings = self._step_settings(group)
+                if self._try_set_momentum(number, settings):
                     continue
                 steps = self._new_steps(number, settings)
-                steps.load(self._fitting(self._steps[number].state(), self._made[number], settings))
-                self._steps[number], self._made[number] = steps, settings
+                steps.load(self._converted_state(self._steps[number].state(), self._applied_settings[number], settings))
+                self._steps[number], self._applied_settings[number] = steps, settings
 
-    def _took_momentum(self, number, settings):
+    def _try_set_momentum(self, number, settings):
         """Returns whether only the momentum, or the first beta, has changed, and applies it: a
         schedule changes it before each step.
         """
         _check(type(self).__name__, settings)
-        before = self._made[number]
-        changed = [name for name in settings if settings[name] != before[name]]
-        is_beta = changed == ["betas"] and settings["betas"][1] == before["betas"][1] and 0.0 <= settings["betas"][0] < 1.0
+        previous = self._applied_settings[number]
+        changed = [name for name in settings if settings[name] != previous[name]]
+        is_beta = changed == ["betas"] and settings["betas"][1] == previous["betas"][1] and 0.0 <= settings["betas"][0] < 1.0
         if not is_beta and changed != ["momentum"]:
             return False
-        taken = self._steps[number].set_momentum(settings["betas"][0] if is_beta else settings["momentum"])
-        if taken:
-            self._made[number] = settings
-        return taken
+        is_applied = self._steps[number].set_momentum(settings["betas"][0] if is_beta else settings["momentum"])
+        if is_applied:
+            self._applied_settings[number] = settings
+        return is_applied
 
-    def _fitting(self, state, before, settings):
+    def _converted_state(self, state, previous, settings):
         """Returns the state for steps with other settings."""
         return state
 
@@ -208,59 +208,59 @@ class _Built(Optimizer):
             TypeError: If the closure is not callable.
         """
         if not self._hooks_before and not self._hooks_after:
-            return self._stepped(closure)
-        return self._between_hooks(type(self)._stepped, () if closure is None else (closure,), {})
+            return self._step(closure)
+        return self._step_with_hooks(type(self)._step, () if closure is None else (closure,), {})
 
-    def _stepped(self, closure=None):
+    def _step(self, closure=None):
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        note_step(self)
-        self._look_at_first_steps(self.strict)
-        self._follow()
+        record_step(self)
+        self._check_first_steps(self.strict)
+        self._apply_settings()
         for group, steps in zip(self.param_groups, self._steps):
             self._warned |= steps.step(_rate_of(self, group), group["maximize"], self.strict, self._warned)
-        self._note_used()
+        self._record_used()
         return loss
 
-    def _told_of_replaced(self) -> str:
-        told = super()._told_of_replaced()
+    def _replaced_warning(self) -> str:
+        message = super()._replaced_warning()
         # The reason is reported here: the steps need not report that there are no gradients.
-        self._warned |= bool(told)
-        return told
+        self._warned |= bool(message)
+        return message
 
-    def _take_rates(self) -> None:
+    def _apply_rates(self) -> None:
         """Applies the learning rates of `param_groups` to a step that is replayed.
 
         Raises:
             ValueError: If other settings have changed since the capture, which a replay would
                 ignore.
         """
-        for made, group in zip(self._made, self.param_groups):
-            if not made.items() <= group.items():
-                changed = [name for name in made if made[name] != group[name]]
-                told = f"{type(self).__name__}: {', '.join(changed)} changed since the step was captured, which no replay follows"
-                raise ValueError(f"{told}: capture it again, or leave the setting (OneCycleLR with cycle_momentum=False)")
+        for applied, group in zip(self._applied_settings, self.param_groups):
+            if not applied.items() <= group.items():
+                changed = [name for name in applied if applied[name] != group[name]]
+                message = f"{type(self).__name__}: {', '.join(changed)} changed since the step was captured, which no replay follows"
+                raise ValueError(f"{message}: capture it again, or leave the setting (OneCycleLR with cycle_momentum=False)")
         for group, steps in zip(self.param_groups, self._steps):
             steps.set_lr(_rate_of(self, group))
 
     @property
     def state(self) -> dict[Tensor, dict[str, Tensor]]:
         """Copies of the current step counts and moments of each parameter that has made a step."""
-        told: dict[Tensor, dict[str, Tensor]] = {}
+        states: dict[Tensor, dict[str, Tensor]] = {}
         for group, steps, (_, labels) in zip(self.param_groups, self._steps, self._names):
-            of = dict(zip(labels, group["params"]))
+            by_label = dict(zip(labels, group["params"]))
             for key, value in steps.state().items():
                 label, _, name = key.rpartition(".")
-                if label in of:
-                    told.setdefault(of[label], {})[name] = value
-        return told
+                if label in by_label:
+                    states.setdefault(by_label[label], {})[name] = value
+        return states
 
     def state_dict(self) -> dict:
         """Returns step counts and moments of each group, and its settings."""
-        numbers = _numbered(self.param_groups)
-        settings = [{**group, "params": [numbers[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
+        indices = _parameter_indices(self.param_groups)
+        settings = [{**group, "params": [indices[id(parameter)] for parameter in group["params"]]} for group in self.param_groups]
         return {"state": [steps.state() for steps in self._steps], "param_groups": settings}
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -270,45 +270,45 @@ class _Built(Optimizer):
             ValueError: If the number of groups differs, or if the state does not match.
             TypeError: If the argument is not a dict.
         """
-        states, settings = self._told(state_dict)
-        for number, (state, told) in enumerate(zip(states, settings)):
-            group, told = self.param_groups[number], {name: value for name, value in told.items() if name != "params"}
-            wanted = self._of_steps({**group, **told})
-            if wanted != self._made[number]:
-                steps = self._new_steps(number, wanted)
+        states, settings = self._states_and_settings(state_dict)
+        for number, (state, saved) in enumerate(zip(states, settings)):
+            group, saved = self.param_groups[number], {name: value for name, value in saved.items() if name != "params"}
+            new_settings = self._step_settings({**group, **saved})
+            if new_settings != self._applied_settings[number]:
+                steps = self._new_steps(number, new_settings)
                 steps.load(state)
-                self._steps[number], self._made[number] = steps, wanted
+                self._steps[number], self._applied_settings[number] = steps, new_settings
             else:
                 self._steps[number].load(state)
-            group.update(told)
+            group.update(saved)
 
-    def _told(self, state_dict):
+    def _states_and_settings(self, state_dict):
         """Returns the states and settings of all groups."""
-        name, (states, settings) = type(self).__name__, self._parted(state_dict)
+        name, (states, settings) = type(self).__name__, self._split_state(state_dict)
         if not isinstance(states, (list, tuple)):
             raise ValueError(f"{name}: a state whose moments are a {type(states).__name__}, expected a list for the groups: states of PyTorch do not fit")
         if len(states) != len(self._steps) or len(settings) != len(self._steps):
             raise ValueError(f"{name}: a state of {len(states)} groups for {len(self._steps)}")
         # States of older versions do not contain the indices of parameters.
-        sizes = [len(told["params"]) if "params" in told else len(group["params"]) for told, group in zip(settings, self.param_groups)]
-        own = [len(group["params"]) for group in self.param_groups]
-        if sizes != own:
-            raise ValueError(f"{name}: a state of groups of {sizes} parameters, expected {own}")
+        sizes = [len(saved["params"]) if "params" in saved else len(group["params"]) for saved, group in zip(settings, self.param_groups)]
+        own_sizes = [len(group["params"]) for group in self.param_groups]
+        if sizes != own_sizes:
+            raise ValueError(f"{name}: a state of groups of {sizes} parameters, expected {own_sizes}")
         return states, settings
 
     def __getstate__(self):
-        kept = {name: value for name, value in super().__getstate__().items() if name != "_steps"}
-        return {**kept, "states": [steps.state() for steps in self._steps]}
+        attributes = {name: value for name, value in super().__getstate__().items() if name != "_steps"}
+        return {**attributes, "states": [steps.state() for steps in self._steps]}
 
-    def __setstate__(self, kept: Any):
-        states = kept["states"]
-        self.__dict__.update({name: value for name, value in kept.items() if name != "states"})
-        self._steps = [self._new_steps(number, settings) for number, settings in enumerate(self._made)]
+    def __setstate__(self, attributes: Any):
+        states = attributes["states"]
+        self.__dict__.update({name: value for name, value in attributes.items() if name != "states"})
+        self._steps = [self._new_steps(number, settings) for number, settings in enumerate(self._applied_settings)]
         for steps, state in zip(self._steps, states):
             steps.load(state)
 
 
-def _one_way(optimizer: str, differentiable: bool) -> None:
+def _reject_differentiable(optimizer: str, differentiable: bool) -> None:
     """Rejects `differentiable`. `foreach`, `fused` and `capturable` select between implementations
     in PyTorch; there is only one here, and `differentiable` would need another.
     """
@@ -316,7 +316,7 @@ def _one_way(optimizer: str, differentiable: bool) -> None:
         raise ValueError(f"{optimizer}: differentiable=True, expected False: no gradient flows through a step")
 
 
-class SGD(_Built):
+class SGD(_NativeOptimizer):
     """Stochastic gradient descent, optionally with momentum.
 
     Args:
@@ -342,18 +342,18 @@ class SGD(_Built):
         nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
         fused: bool | None = None, strict: bool = False,
     ):  # fmt: skip
-        _one_way("SGD", differentiable)
+        _reject_differentiable("SGD", differentiable)
         settings = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov, maximize=maximize)
         super().__init__(params, settings, strict)
 
-    def _fitting(self, state, before, settings):
+    def _converted_state(self, state, previous, settings):
         if not settings["momentum"]:
             return {key: value for key, value in state.items() if not key.endswith(".momentum_buffer")}
         # A velocity that did not exist starts as the gradient, as in a first step.
-        return state if before["momentum"] else {"lr": state["lr"]}
+        return state if previous["momentum"] else {"lr": state["lr"]}
 
 
-class Adam(_Built):
+class Adam(_NativeOptimizer):
     """Adam (Kingma and Ba 2015).
 
     Args:
@@ -381,14 +381,14 @@ class Adam(_Built):
         amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
         differentiable: bool = False, fused: bool | None = None, decoupled_weight_decay: bool = False, strict: bool = False,
     ):  # fmt: skip
-        _one_way("Adam", differentiable)
+        _reject_differentiable("Adam", differentiable)
         if decoupled_weight_decay:
             self._kind = "AdamW"
         settings = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize)
         super().__init__(params, settings, strict)
 
 
-class AdamW(_Built):
+class AdamW(_NativeOptimizer):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019). Its arguments are those of
     `Adam`.
 
@@ -405,12 +405,12 @@ class AdamW(_Built):
         amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None, capturable: bool = False,
         differentiable: bool = False, fused: bool | None = None, strict: bool = False,
     ):  # fmt: skip
-        _one_way("AdamW", differentiable)
+        _reject_differentiable("AdamW", differentiable)
         settings = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize)
         super().__init__(params, settings, strict)
 
 
-class RMSprop(_Built):
+class RMSprop(_NativeOptimizer):
     """RMSprop: divides gradients by a running root mean square (Hinton 2012).
 
     Args:
@@ -430,12 +430,12 @@ class RMSprop(_Built):
         centered: bool = False, capturable: bool = False, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
         *, strict: bool = False,
     ):  # fmt: skip
-        _one_way("RMSprop", differentiable)
+        _reject_differentiable("RMSprop", differentiable)
         settings = dict(lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered, maximize=maximize)
         super().__init__(params, settings, strict)
 
 
-class Adagrad(_Built):
+class Adagrad(_NativeOptimizer):
     """Adagrad: divides gradients by the square root of the sum of all their squares (Duchi et al.
     2011).
 
@@ -456,14 +456,14 @@ class Adagrad(_Built):
         eps: float = 1e-10, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
         strict: bool = False,
     ):  # fmt: skip
-        _one_way("Adagrad", differentiable)
+        _reject_differentiable("Adagrad", differentiable)
         settings = dict(
             lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps, maximize=maximize
         )
         super().__init__(params, settings, strict)
 
 
-class Lion(_Built):
+class Lion(_NativeOptimizer):
     """Lion: steps by the sign of a momentum (Chen et al. 2023).
 
     Args:
@@ -484,7 +484,7 @@ class Lion(_Built):
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize), strict)
 
 
-class Muon(_Built):
+class Muon(_NativeOptimizer):
     """Muon: orthogonalizes the momenta of matrices (Jordan et al. 2024). All parameters must be
     matrices.
 

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from .._error_messages import name_all
 from .._names import full_names
-from .._refusals import name_all
 from .._scopes import no_grad
 from .._ternion import Parameter, Tensor, _number, bfloat16, float16, float32, int64, tensor
 from ..nn.module import Module
@@ -22,7 +22,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _named(parameters):
+def _named_tensors(parameters):
     """Returns pairs of names and tensors from a module, from tensors or from such pairs."""
     if isinstance(parameters, Module):
         return list(parameters.named_parameters())
@@ -59,21 +59,21 @@ class Ema:
     def __init__(self, parameters: Any, decay: float = 0.999, warmup: bool = False, buffers: Any = ()):
         if not 0 <= decay <= 1:
             raise ValueError(f"Ema: decay {decay}, expected 0 to 1")
-        named = _named(parameters)
+        named = _named_tensors(parameters)
         if not named:
             raise ValueError("Ema: no parameters to average")
         named += [(name, buffer) for name, buffer in buffers if buffer.is_floating_point()]
-        places: dict[Any, str] = {}
+        known_names: dict[Any, str] = {}
         for name, source in named:
-            if id(source) in places:
-                raise ValueError(f"Ema: {name} is given twice: it is {full_names([source])[0] or places[id(source)]} already")
-            if name in places:
+            if id(source) in known_names:
+                raise ValueError(f"Ema: {name} is given twice: it is {full_names([source])[0] or known_names[id(source)]} already")
+            if name in known_names:
                 raise ValueError(f"Ema: the name {name!r} is given twice")
-            places[id(source)] = places[name] = name
+            known_names[id(source)] = known_names[name] = name
         self.decay, self.warmup, self.updates = decay, warmup, 0
         self._sources = dict(named)
         self._averages = {name: _wide(source.detach().clone()) for name, source in named}
-        self._own: dict[str, Tensor] | None = None
+        self._saved: dict[str, Tensor] | None = None
 
     def update(self) -> None:
         """Moves the averages toward the parameters. Call it after each step of the optimizer.
@@ -82,7 +82,7 @@ class Ema:
             RuntimeError: If the averages are swapped into the model.
             ValueError: If the shape, dtype or device of a parameter no longer matches its average.
         """
-        self._expect_own("update")
+        self._require_swapped_out("update")
         self._check()
         self.updates += 1
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates)) if self.warmup else self.decay
@@ -96,10 +96,10 @@ class Ema:
         Raises:
             RuntimeError: If the averages are already swapped into the model.
         """
-        self._expect_own("swap_in")
+        self._require_swapped_out("swap_in")
         self._check()
         with no_grad():
-            self._own = {name: source.detach().clone() for name, source in self._sources.items()}
+            self._saved = {name: source.detach().clone() for name, source in self._sources.items()}
             for name, source in self._sources.items():
                 source.copy_(self._averages[name].to(source.dtype))
 
@@ -109,13 +109,13 @@ class Ema:
         Raises:
             RuntimeError: If the averages are not swapped into the model.
         """
-        if self._own is None:
+        if self._saved is None:
             raise RuntimeError("Ema: swap_out, but the averages are not in the model: swap_in first")
         self._check()
         with no_grad():
             for name, source in self._sources.items():
-                source.copy_(self._own[name])
-        self._own = None
+                source.copy_(self._saved[name])
+        self._saved = None
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[Any]:
@@ -134,8 +134,8 @@ class Ema:
         """Returns `average.NAME` of each parameter and buffer, and the number of updates,
         `n_averaged`.
         """
-        told = {f"average.{name}": average.clone() for name, average in self._averages.items()}
-        return {**told, "n_averaged": tensor(self.updates, dtype=int64)}
+        averages = {f"average.{name}": average.clone() for name, average in self._averages.items()}
+        return {**averages, "n_averaged": tensor(self.updates, dtype=int64)}
 
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
         """Restores the state that `state_dict` returned. Nothing is changed unless the whole state
@@ -144,34 +144,34 @@ class Ema:
         Raises:
             ValueError: If averages are missing, unexpected or of the wrong shape.
         """
-        wanted = {f"average.{name}": average for name, average in self._averages.items()}
-        keys = {*wanted, "n_averaged"}
-        told = [f"missing: {key}" for key in sorted(keys - set(state_dict))] + [f"extra: {key}" for key in sorted(set(state_dict) - keys)]
-        told += [
+        targets = {f"average.{name}": average for name, average in self._averages.items()}
+        keys = {*targets, "n_averaged"}
+        problems = [f"missing: {key}" for key in sorted(keys - set(state_dict))] + [f"extra: {key}" for key in sorted(set(state_dict) - keys)]
+        problems += [
             f"{key} of shape {tuple(state_dict[key].shape)}, expected {tuple(average.shape)}"
-            for key, average in wanted.items()
+            for key, average in targets.items()
             if key in state_dict and state_dict[key].shape != average.shape
         ]
-        if told:
-            raise ValueError(f"Ema: the state does not fit; {'; '.join(told)}")
+        if problems:
+            raise ValueError(f"Ema: the state does not fit; {'; '.join(problems)}")
         updates = int(state_dict["n_averaged"].item())
         if updates < 0:
             raise ValueError(f"Ema: n_averaged {updates}, expected at least 0")
         with no_grad():
-            for key, average in wanted.items():
+            for key, average in targets.items():
                 average.copy_(state_dict[key].to(average.dtype).to(average.device))
         self.updates = updates
 
-    def _expect_own(self, what):
-        if self._own is not None:
-            raise RuntimeError(f"Ema: {what} while the averages are in the model: swap_out first")
+    def _require_swapped_out(self, method):
+        if self._saved is not None:
+            raise RuntimeError(f"Ema: {method} while the averages are in the model: swap_out first")
 
     def _check(self):
         for name, average in self._averages.items():
-            now = self._sources[name]
-            if now.shape != average.shape or _wide_dtype(now) != average.dtype or now.device != average.device:
+            source = self._sources[name]
+            if source.shape != average.shape or _wide_dtype(source) != average.dtype or source.device != average.device:
                 raise ValueError(
-                    f"Ema: {name} is {tuple(now.shape)} {now.dtype} on {now.device} now, but its average {tuple(average.shape)} "
+                    f"Ema: {name} is {tuple(source.shape)} {source.dtype} on {source.device} now, but its average {tuple(average.shape)} "
                     f"{average.dtype} on {average.device}: make the averages after moving or casting the model"
                 )
 
@@ -214,8 +214,8 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Any:
     average_of = get_ema_avg_fn(decay)
 
     def averaged(averages, current, count):
-        for average, now in zip(averages, current):
-            average.copy_(average_of(average, now, count))
+        for average, value in zip(averages, current):
+            average.copy_(average_of(average, value, count))
 
     return averaged
 
@@ -257,26 +257,26 @@ class AveragedModel(Module):
             ValueError: If the number or the shapes of the parameters differ.
         """
         pairs = list(zip(_state_of(self.module), _state_of(model)))
-        if [own.shape for own, _ in pairs] != [tuple(now.shape) for now in _state_of(model)]:
+        if [target.shape for target, _ in pairs] != [tuple(source.shape) for source in _state_of(model)]:
             raise ValueError("AveragedModel: the model is not of the form of the one that it was made of")
         count = int(self.n_averaged.item())
         with no_grad():
             averaged: list[tuple[Tensor, Tensor]] = []
-            taken: list[tuple[Tensor, Tensor]] = []
-            for own, now in pairs:
-                is_averaged = isinstance(own, Parameter) or (self._use_buffers and own.is_floating_point())
-                (averaged if is_averaged and count > 0 else taken).append((own, now.detach().to(own.device)))
-            for own, now in taken:
-                own.copy_(now)
+            copied: list[tuple[Tensor, Tensor]] = []
+            for target, source in pairs:
+                is_averaged = isinstance(target, Parameter) or (self._use_buffers and target.is_floating_point())
+                (averaged if is_averaged and count > 0 else copied).append((target, source.detach().to(target.device)))
+            for target, source in copied:
+                target.copy_(source)
             self._average(averaged, count)
             self.n_averaged.add_(1)
 
     def _average(self, pairs, count):
         if self._multi_avg_fn is not None:
-            self._multi_avg_fn([own.detach() for own, _ in pairs], [now for _, now in pairs], count)
+            self._multi_avg_fn([target.detach() for target, _ in pairs], [source for _, source in pairs], count)
             return
-        for own, now in pairs:
-            own.copy_(self._avg_fn(own.detach(), now, count))
+        for target, source in pairs:
+            target.copy_(self._avg_fn(target.detach(), source, count))
 
 
 def _state_of(model):
@@ -338,7 +338,7 @@ class SWALR(LRScheduler):
         self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 
-    def _share(self, epoch: float) -> float:
+    def _progress(self, epoch: float) -> float:
         done = max(0.0, min(1.0, epoch / max(1, self.anneal_epochs)))
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
@@ -347,11 +347,11 @@ class SWALR(LRScheduler):
         another schedule may have set them before.
         """
         epoch = self._step_count - 1 if self.anneal_epochs else max(1, self._step_count - 1)
-        before, now = self._share(epoch - 1), self._share(epoch)
+        previous, progress = self._progress(epoch - 1), self._progress(epoch)
         rates = []
         for group, end in zip(self.optimizer.param_groups, self.swa_lrs):
-            first = end if before == 1 else (group["lr"] - before * end) / (1 - before)
-            rates.append(end * now + first * (1 - now))
+            first = end if previous == 1 else (group["lr"] - previous * end) / (1 - previous)
+            rates.append(end * progress + first * (1 - progress))
         return rates
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._error_messages import name_all as _name_all
 from .._functions.windows import _window
-from .._refusals import name_all as _name_all
 from .._ternion import Tensor
 
 __all__ = [

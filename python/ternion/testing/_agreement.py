@@ -17,18 +17,18 @@ EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloa
 RELATIVE = {"float64": 1e-10, "float32": 1e-4, "float16": 2 * EPSILON["float16"], "bfloat16": 2 * EPSILON["bfloat16"]}
 # The number of runs on perturbed inputs, and the factors of the change of an element, and of the
 # median element, that are allowed in addition.
-NUDGES = 4
-OWN_CHANGES = 16.0
-MEDIAN_CHANGES = 4.0
+PERTURBED_RUNS = 4
+ELEMENT_CHANGE_FACTOR = 16.0
+MEDIAN_CHANGE_FACTOR = 4.0
 
 # A computed item: its name, the name of its dtype and its values; None if there is no gradient.
 Item = tuple[str, str, "np.ndarray | None"]
 # Computes all items again: on the same inputs (None), or on inputs perturbed by one machine
 # epsilon.
-Again = Callable[["np.random.Generator | None"], Sequence[Item]]
+Rerun = Callable[["np.random.Generator | None"], Sequence[Item]]
 
 
-def nudged(values: np.ndarray, dtype: str, rng: np.random.Generator) -> np.ndarray:
+def perturbed(values: np.ndarray, dtype: str, rng: np.random.Generator) -> np.ndarray:
     """Returns values of a floating-point dtype, each moved up or down by one machine epsilon."""
     return values * (1.0 + EPSILON[dtype] * rng.choice([-1.0, 1.0], size=values.shape))
 
@@ -46,7 +46,7 @@ def limits(dtype: str, want: np.ndarray) -> np.ndarray:
     return (RELATIVE[dtype] + EPSILON[dtype]) * size + roundings * EPSILON[dtype] * scale
 
 
-def compare(first: Sequence[Item], second: Sequence[Item], names: tuple[str, str], again: Again) -> int:
+def compare(first: Sequence[Item], second: Sequence[Item], names: tuple[str, str], rerun: Rerun) -> int:
     """Compares what two sides computed, in order, and returns the number of compared elements.
     `second` is the reference, and `again` computes it again.
 
@@ -55,9 +55,9 @@ def compare(first: Sequence[Item], second: Sequence[Item], names: tuple[str, str
             both values.
         ValueError: If the reference is not deterministic.
     """
-    noise = _Noise(again)
+    noise = _Noise(rerun)
     compared = 0
-    for number, ((name, dtype, got), (_, other, want)) in enumerate(zip(first, second)):
+    for index, ((name, dtype, got), (_, other, want)) in enumerate(zip(first, second)):
         if got is None and want is None:
             continue
         if got is None or want is None:
@@ -65,28 +65,28 @@ def compare(first: Sequence[Item], second: Sequence[Item], names: tuple[str, str
             raise AssertionError(f"{name}: only {side} has one")
         if got.shape != want.shape or dtype != other:
             raise AssertionError(f"{name}: {list(got.shape)} {dtype} on {names[0]}, {list(want.shape)} {other} on {names[1]}")
-        wrong = _wrong(got, want, limits(dtype, want))
+        wrong = _mismatches(got, want, limits(dtype, want))
         if wrong.any():
-            allowed = limits(dtype, want) + noise.of(number, name, dtype, want)
-            wrong = _wrong(got, want, allowed)
+            allowed = limits(dtype, want) + noise.of(index, name, dtype, want)
+            wrong = _mismatches(got, want, allowed)
         if wrong.any():
-            raise AssertionError(_told(name, got, want, wrong, allowed, names))
+            raise AssertionError(_mismatch_message(name, got, want, wrong, allowed, names))
         compared += want.size
     return compared
 
 
-def _wrong(got, want, allowed):
+def _mismatches(got, want, allowed):
     with np.errstate(invalid="ignore"):
         near = np.isfinite(got) & (np.abs(got - want) <= allowed)
         return ~((got == want) | (np.isnan(got) & np.isnan(want)) | near)
 
 
-def _told(name, got, want, wrong, allowed, names):
+def _mismatch_message(name, got, want, wrong, allowed, names):
     at = tuple(int(number) for number in np.argwhere(wrong)[0])
-    found, wanted, limit = (float(values[at]) for values in (got, want, allowed))
+    got_value, want_value, limit = (float(values[at]) for values in (got, want, allowed))
     return (
         f"{name} differs: {int(wrong.sum())} of {wrong.size} elements of {list(want.shape)}; first at {list(at)}: "
-        f"{found:.9g} on {names[0]}, {wanted:.9g} on {names[1]} (limit {limit:.3g}); largest {_size(got)} and {_size(want)}"
+        f"{got_value:.9g} on {names[0]}, {want_value:.9g} on {names[1]} (limit {limit:.3g}); largest {_size(got)} and {_size(want)}"
     )
 
 
@@ -103,30 +103,30 @@ class _Noise:
     one machine epsilon. In case of catastrophic cancellation no other tolerance is adequate.
     """
 
-    def __init__(self, again: Again):
-        self._again = again
+    def __init__(self, rerun: Rerun):
+        self._rerun = rerun
         self._runs: list[Sequence[Item]] = []
 
-    def _computed(self) -> list[Sequence[Item]]:
+    def _compute_runs(self) -> list[Sequence[Item]]:
         if not self._runs:
             rng = np.random.default_rng(1)
-            self._runs = [self._again(None)] + [self._again(rng) for _ in range(NUDGES)]
+            self._runs = [self._rerun(None)] + [self._rerun(rng) for _ in range(PERTURBED_RUNS)]
         return self._runs
 
-    def of(self, number, name, dtype, want):
-        same, *moved = (run[number][2] for run in self._computed())
-        if same is None or same.shape != want.shape or _wrong(same, want, limits(dtype, want)).any():
-            told = "it draws random numbers, or remembers: call eval() where dropout is, or seed the device within the function"
-            raise ValueError(f"{name} differs, and differs again when the same side computes it again: {told}")
+    def of(self, index, name, dtype, want):
+        unperturbed, *perturbed_values = (run[index][2] for run in self._compute_runs())
+        if unperturbed is None or unperturbed.shape != want.shape or _mismatches(unperturbed, want, limits(dtype, want)).any():
+            hint = "it draws random numbers, or remembers: call eval() where dropout is, or seed the device within the function"
+            raise ValueError(f"{name} differs, and differs again when the same side computes it again: {hint}")
         changes = np.zeros(want.shape)
         with np.errstate(invalid="ignore"):
-            for values in moved:
+            for values in perturbed_values:
                 change = np.abs(values - want) if values is not None and values.shape == want.shape else changes
                 changes = np.where(np.isfinite(change), np.maximum(changes, change), changes)
-        return OWN_CHANGES * changes + MEDIAN_CHANGES * float(np.median(changes)) if changes.size else changes
+        return ELEMENT_CHANGE_FACTOR * changes + MEDIAN_CHANGE_FACTOR * float(np.median(changes)) if changes.size else changes
 
 
-def tensors_within(function: Any, inputs: Any, what: str) -> tuple[list[Tensor], Callable[[list[Tensor]], Any]]:
+def input_tensors(function: Any, inputs: Any, caller: str) -> tuple[list[Tensor], Callable[[list[Tensor]], Any]]:
     """Returns the tensors among the arguments of a function, and a function that rebuilds the
     arguments from other tensors.
 
@@ -134,16 +134,16 @@ def tensors_within(function: Any, inputs: Any, what: str) -> tuple[list[Tensor],
         TypeError: If `function` is not callable, or if there is no tensor among the inputs.
     """
     if not callable(function):
-        raise TypeError(f"{what}: {type(function).__name__}, expected a function of tensors, and then its inputs")
+        raise TypeError(f"{caller}: {type(function).__name__}, expected a function of tensors, and then its inputs")
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     tensors, rebuild = _tree.flatten(arguments)
     if not tensors:
         kinds = ", ".join(f"{type(argument).__module__}.{type(argument).__qualname__}" for argument in arguments) or "nothing"
-        raise TypeError(f"{what}: no tensor among the inputs ({kinds}): ternion.as_tensor(x) makes one of an array")
+        raise TypeError(f"{caller}: no tensor among the inputs ({kinds}): ternion.as_tensor(x) makes one of an array")
     return tensors, rebuild
 
 
-def tensors_given(result: Any, what: str) -> list[Tensor]:
+def output_tensors(result: Any, caller: str) -> list[Tensor]:
     """Returns the tensors in the result of a function.
 
     Raises:
@@ -151,11 +151,11 @@ def tensors_given(result: Any, what: str) -> list[Tensor]:
     """
     tensors, _ = _tree.flatten(result)
     if not tensors:
-        raise TypeError(f"{what}: the function gave {type(result).__name__}, expected a tensor, or tuples, lists and dicts of them")
+        raise TypeError(f"{caller}: the function gave {type(result).__name__}, expected a tensor, or tuples, lists and dicts of them")
     return tensors
 
 
-def must_say_something(items: Sequence[Item], what: str) -> None:
+def require_comparable(items: Sequence[Item], caller: str) -> None:
     """Checks that there are values to compare that are not NaN: NaN agrees with NaN.
 
     Raises:
@@ -163,6 +163,6 @@ def must_say_something(items: Sequence[Item], what: str) -> None:
     """
     all_values = [values for _, _, values in items if values is not None and values.size]
     if not all_values:
-        raise ValueError(f"{what}: nothing was compared: no output has elements")
+        raise ValueError(f"{caller}: nothing was compared: no output has elements")
     if all(np.isnan(values).all() for values in all_values):
-        raise ValueError(f"{what}: every element of every output and gradient is NaN on both sides: nothing was compared")
+        raise ValueError(f"{caller}: every element of every output and gradient is NaN on both sides: nothing was compared")

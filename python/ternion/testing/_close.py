@@ -41,36 +41,36 @@ def assert_close(
     if (rtol is None) != (atol is None):
         raise ValueError(f"assert_close: rtol {rtol} and atol {atol}: give both, or neither")
     options = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, device=check_device, dtype=check_dtype, stride=check_stride)
-    for place, left, right in _pairs(actual, expected, ""):
-        told = _difference(left, right, options)
-        if told is not None:
-            told = f"{told}\n\nThe failure occurred for item {place}" if place else told
-            raise AssertionError(msg(told) if callable(msg) else told if msg is None else msg)
+    for path, left, right in _pairs(actual, expected, ""):
+        message = _difference(left, right, options)
+        if message is not None:
+            message = f"{message}\n\nThe failure occurred for item {path}" if path else message
+            raise AssertionError(msg(message) if callable(msg) else message if msg is None else msg)
 
 
-def _pairs(actual, expected, place):
+def _pairs(actual, expected, path):
     """Yields the pairs of values to compare, with their paths in lists and dicts."""
     if _is_list(actual) and _is_list(expected):
         if len(actual) != len(expected):
             raise AssertionError(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}")
-        for number, (left, right) in enumerate(zip(actual, expected)):
-            yield from _pairs(left, right, f"{place}[{number}]")
+        for index, (left, right) in enumerate(zip(actual, expected)):
+            yield from _pairs(left, right, f"{path}[{index}]")
     elif isinstance(actual, Mapping) and isinstance(expected, Mapping):
         missing, extra = sorted(set(expected) - set(actual)), sorted(set(actual) - set(expected))
         if missing or extra:
             lines = f"Missing keys in the actual mapping: {missing}\nMissing keys in the expected mapping: {extra}"
             raise AssertionError(f"The keys of the mappings do not match:\n{lines}")
         for key in actual:
-            yield from _pairs(actual[key], expected[key], f"{place}[{key!r}]")
+            yield from _pairs(actual[key], expected[key], f"{path}[{key!r}]")
     else:
-        yield place, actual, expected
+        yield path, actual, expected
 
 
 def _is_list(value):
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _said(value):
+def _type_name(value):
     return "None" if value is None else f"a {type(value).__name__}"
 
 
@@ -88,7 +88,7 @@ def _as_tensor(value):
 def _difference(actual, expected, options):
     """Returns a message if the values are not close, otherwise None."""
     if actual is None or expected is None:
-        return None if actual is expected else f"None mismatch: {_said(actual)} is not {_said(expected)}"
+        return None if actual is expected else f"None mismatch: {_type_name(actual)} is not {_type_name(expected)}"
     are_numbers = isinstance(actual, Number) and isinstance(expected, Number)
     if isinstance(actual, Number) != isinstance(expected, Number):
         kinds = f"{type(actual).__name__} and {type(expected).__name__}"
@@ -96,24 +96,24 @@ def _difference(actual, expected, options):
     if isinstance(actual, bool) and isinstance(expected, bool):
         return None if actual == expected else f"Booleans mismatch: {actual} is not {expected}"
     actual, expected = _as_tensor(actual), _as_tensor(expected)
-    told = _attributes(actual, expected, options)
-    if told is not None:
-        return told
+    message = _attributes(actual, expected, options)
+    if message is not None:
+        return message
     rtol, atol = _tolerances(actual, expected, options)
     left, right = _values(actual), _values(expected)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        off, size = np.abs(left - right), np.abs(right).astype(np.float64)
-        near = off.astype(np.float64) <= atol + rtol * size if rtol or atol else False
+        absolute, size = np.abs(left - right), np.abs(right).astype(np.float64)
+        near = absolute.astype(np.float64) <= atol + rtol * size if rtol or atol else False
         close = (left == right) | near & np.isfinite(size)
         if options["equal_nan"]:
             close |= np.isnan(left.astype(np.float64)) & np.isnan(size)
-        relative = off.astype(np.float64) / size
+        relative = absolute.astype(np.float64) / size
     if close.all():
         return None
     exact = rtol == 0 and atol == 0
     if are_numbers:
-        return _told_of_numbers(actual, expected, off.item(), relative.item(), rtol, atol, exact)
-    return _told(~close, off, relative, rtol, atol, exact)
+        return _scalar_message(actual, expected, absolute.item(), relative.item(), rtol, atol, exact)
+    return _tensor_message(~close, absolute, relative, rtol, atol, exact)
 
 
 def _attributes(actual, expected, options):
@@ -148,23 +148,23 @@ def _values(value):
     return value.numpy().astype(object if value.itemsize == 8 else np.int64)
 
 
-def _told_of_numbers(actual, expected, off, relative, rtol, atol, exact):
+def _scalar_message(actual, expected, absolute, relative, rtol, atol, exact):
     relation = "equal" if exact else "close"
     lines = f"Scalars are not {relation}!\n\nExpected {expected.item()} but got {actual.item()}."
     allowed = ["" if exact else f" (up to {limit} allowed)" for limit in (atol, rtol)]
-    return f"{lines}\nAbsolute difference: {off}{allowed[0]}\nRelative difference: {relative}{allowed[1]}"
+    return f"{lines}\nAbsolute difference: {absolute}{allowed[0]}\nRelative difference: {relative}{allowed[1]}"
 
 
-def _told(wrong, off, relative, rtol, atol, exact):
+def _tensor_message(wrong, absolute, relative, rtol, atol, exact):
     relation = "equal" if exact else "close"
     count, total = int(wrong.sum()), wrong.size
     lines = [f"Tensor-likes are not {relation}!", "", f"Mismatched elements: {count} / {total} ({count / total:.1%})"]
-    for kind, values, limit in (("absolute", off, atol), ("relative", relative, rtol)):
+    for kind, values, limit in (("absolute", absolute, atol), ("relative", relative, rtol)):
         # Elements that are close are excluded.
-        looked_at = np.where(wrong, values.astype(np.float64), 0.0)
-        at = np.unravel_index(int(np.argmax(looked_at)), looked_at.shape)
+        masked = np.where(wrong, values.astype(np.float64), 0.0)
+        at = np.unravel_index(int(np.argmax(masked)), masked.shape)
         index = tuple(int(number) for number in at)
         allowed = "" if exact else f" (up to {limit} allowed)"
-        found = values[at]
-        lines.append(f"Greatest {kind} difference: {found}" + (f" at index {index}" if index else "") + allowed)
+        greatest = values[at]
+        lines.append(f"Greatest {kind} difference: {greatest}" + (f" at index {index}" if index else "") + allowed)
     return "\n".join(lines)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._scopes import enable_grad
 from .._ternion import Tensor, _trust, device as _device, tensor
-from ._agreement import Item, compare, must_say_something, nudged, tensors_given, tensors_within
+from ._agreement import Item, compare, input_tensors, output_tensors, perturbed, require_comparable
 
 
 def values_of(value: Tensor) -> tuple[str, np.ndarray]:
@@ -55,21 +55,21 @@ def compare_devices(function: Any, inputs: Any, devices: Any = ("cpu", "cuda"), 
             outputs.
         RuntimeError: If a device is not available.
     """
-    reference, tested = _two(devices)
-    tensors, rebuild = tensors_within(function, inputs, "compare_devices")
+    reference, tested = _device_pair(devices)
+    tensors, rebuild = input_tensors(function, inputs, "compare_devices")
 
-    def run(where, rng=None):
-        return _computed(function, tensors, rebuild, where, seed, rng)
+    def run(device, rng=None):
+        return _compute(function, tensors, rebuild, device, seed, rng)
 
     first, second = run(tested), run(reference)
     if len(first) != len(second):
         raise AssertionError(f"compare_devices: {len(first)} outputs and gradients on {tested}, {len(second)} on {reference}")
     compared = compare(first, second, (str(tested), str(reference)), lambda rng: run(reference, rng))
-    must_say_something(second, "compare_devices")
+    require_comparable(second, "compare_devices")
     return compared
 
 
-def _two(devices):
+def _device_pair(devices):
     """Returns the reference and the tested device."""
     if not isinstance(devices, (tuple, list)):
         tested = _device(devices)
@@ -81,31 +81,31 @@ def _two(devices):
     return _device(devices[0]), _device(devices[1])
 
 
-def _computed(function, tensors, rebuild, where, seed, rng) -> list[Item]:
+def _compute(function, tensors, rebuild, device, seed, rng) -> list[Item]:
     """Returns the outputs, then the gradients of floating-point inputs, on a device. With `rng`,
     the inputs are perturbed.
     """
-    leaves = [_leaf(value, where, rng) for value in tensors]
+    leaves = [_leaf(value, device, rng) for value in tensors]
     with enable_grad():
-        outputs = tensors_given(function(*rebuild(leaves)), "compare_devices")
+        outputs = output_tensors(function(*rebuild(leaves)), "compare_devices")
     items: list[Item] = [(f"output {number}", *values_of(output)) for number, output in enumerate(outputs)]
     roots = [output for output in outputs if output.requires_grad]
     draw = np.random.default_rng(seed % 2**64)
-    asking = [leaf for leaf in leaves if leaf.requires_grad]
-    found = iter(_trust.grad(roots, asking, [weights_for(root, draw) for root in roots], False, False))
+    grad_leaves = [leaf for leaf in leaves if leaf.requires_grad]
+    grads = iter(_trust.grad(roots, grad_leaves, [weights_for(root, draw) for root in roots], False, False))
     for number, leaf in enumerate(leaves):
         if leaf.requires_grad:
-            grad = next(found)
+            grad = next(grads)
             name = f"gradient of input {number}"
             items.append((name, "none", None) if grad is None else (name, *values_of(grad)))
     return items
 
 
-def _leaf(value, where, rng):
-    moved = value.detach()
-    if rng is not None and moved.is_floating_point():
-        name, values = values_of(moved)
-        moved = tensor(nudged(values, name, rng)).to(moved.dtype)
-    moved = moved.to(where)
+def _leaf(value, device, rng):
+    leaf = value.detach()
+    if rng is not None and leaf.is_floating_point():
+        name, values = values_of(leaf)
+        leaf = tensor(perturbed(values, name, rng)).to(leaf.dtype)
+    leaf = leaf.to(device)
     # A separate tensor that requires a gradient, so that the caller's tensor is not changed.
-    return moved.detach().requires_grad_() if moved.is_floating_point() else moved
+    return leaf.detach().requires_grad_() if leaf.is_floating_point() else leaf

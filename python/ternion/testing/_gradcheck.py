@@ -9,7 +9,7 @@ import numpy as np
 from .. import _tree
 from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, _trust, float64, tensor
-from ._agreement import tensors_given, tensors_within
+from ._agreement import input_tensors, output_tensors
 
 
 class GradcheckError(RuntimeError):
@@ -48,24 +48,24 @@ def gradcheck(
         TypeError: If an input that requires a gradient is not float64, if `func` is not callable,
             or if there is no tensor among its inputs or outputs.
     """
-    absent = dict(check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad)
-    _refuse("gradcheck", absent, check_backward_ad=check_backward_ad)
+    unsupported = dict(check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad)
+    _reject_unsupported("gradcheck", unsupported, check_backward_ad=check_backward_ad)
     if not eps > 0:
         raise ValueError(f"gradcheck: eps {eps}, expected a number above 0")
-    tensors, rebuild = tensors_within(func, inputs, "gradcheck")
-    asking = [number for number, value in enumerate(tensors) if value.requires_grad]
-    if not asking:
+    tensors, rebuild = input_tensors(func, inputs, "gradcheck")
+    grad_indices = [index for index, value in enumerate(tensors) if value.requires_grad]
+    if not grad_indices:
         raise ValueError("gradcheck: no input asks for a gradient: requires_grad_() at least one")
-    for number in asking:
-        if tensors[number].dtype != float64:
-            raise TypeError(f"gradcheck: input {number} is {tensors[number].dtype}, expected float64: differences of narrower types show nothing")
-        if any(size > 1 and step == 0 for size, step in zip(tensors[number].shape, tensors[number].stride())):
-            raise ValueError(f"gradcheck: input {number} has elements that share memory (strides {tensors[number].stride()}): give a copy, x.contiguous()")
-    checked = _Checked(func, rebuild, tensors, eps)
+    for index in grad_indices:
+        if tensors[index].dtype != float64:
+            raise TypeError(f"gradcheck: input {index} is {tensors[index].dtype}, expected float64: differences of narrower types show nothing")
+        if any(size > 1 and step == 0 for size, step in zip(tensors[index].shape, tensors[index].stride())):
+            raise ValueError(f"gradcheck: input {index} has elements that share memory (strides {tensors[index].stride()}): give a copy, x.contiguous()")
+    checked = _CheckedFunction(func, rebuild, tensors, eps)
     try:
         checked.check_values(nondet_tol)
-        for number in asking:
-            checked.check(number, atol, rtol, nondet_tol)
+        for index in grad_indices:
+            checked.check(index, atol, rtol, nondet_tol)
     except GradcheckError:
         if raise_exception:
             raise
@@ -97,9 +97,9 @@ def gradgradcheck(
             outputs.
         TypeError: As in `gradcheck`.
     """
-    _refuse("gradgradcheck", dict(check_batched_grad=check_batched_grad, check_fwd_over_rev=check_fwd_over_rev), check_rev_over_rev=check_rev_over_rev)
+    _reject_unsupported("gradgradcheck", dict(check_batched_grad=check_batched_grad, check_fwd_over_rev=check_fwd_over_rev), check_rev_over_rev=check_rev_over_rev)
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    tensors_within(func, arguments, "gradgradcheck")
+    input_tensors(func, arguments, "gradgradcheck")
     outputs = _differentiable(func, arguments, "gradgradcheck")
     if grad_outputs is None:
         draw = np.random.default_rng(0)
@@ -109,11 +109,11 @@ def gradgradcheck(
     if len(weights) != len(outputs):
         raise ValueError(f"gradgradcheck: {len(weights)} grad_outputs for {len(outputs)} outputs that a gradient flows to")
 
-    def gradients(*given: Any) -> tuple[Tensor, ...]:
-        own, weights = given[: len(arguments)], list(given[len(arguments) :])
-        asking = [value for value in _tree.flatten(own)[0] if value.requires_grad]
-        found = _trust.grad(_differentiable(func, own, "gradgradcheck"), asking, weights, True, True)
-        return tuple(grad for grad in found if grad is not None)
+    def gradients(*values: Any) -> tuple[Tensor, ...]:
+        func_arguments, weights = values[: len(arguments)], list(values[len(arguments) :])
+        grad_inputs = [value for value in _tree.flatten(func_arguments)[0] if value.requires_grad]
+        grads = _trust.grad(_differentiable(func, func_arguments, "gradgradcheck"), grad_inputs, weights, True, True)
+        return tuple(grad for grad in grads if grad is not None)
 
     try:
         return gradcheck(gradients, (*arguments, *weights), eps, atol, rtol, raise_exception, nondet_tol)
@@ -121,19 +121,19 @@ def gradgradcheck(
         raise type(error)(f"gradgradcheck: of the gradients: {str(error).removeprefix('gradcheck: ')}") from None
 
 
-def _refuse(name: str, absent: dict[str, bool], **needed: bool) -> None:
+def _reject_unsupported(name: str, unsupported: dict[str, bool], **required: bool) -> None:
     """Raises an error if an unsupported check is enabled, or if a required one is disabled."""
-    for setting, value in {**absent, **needed}.items():
-        if value is not (setting in needed):
-            raise ValueError(f"{name}: {setting}={value!r}, expected {setting in needed}: gradients flow backwards, one at a time")
+    for setting, value in {**unsupported, **required}.items():
+        if value is not (setting in required):
+            raise ValueError(f"{name}: {setting}={value!r}, expected {setting in required}: gradients flow backwards, one at a time")
 
 
-def _differentiable(function: Any, arguments: Any, what: str) -> list[Tensor]:
+def _differentiable(function: Any, arguments: Any, caller: str) -> list[Tensor]:
     """Returns the outputs that require gradients."""
     with enable_grad():
-        outputs = [output for output in tensors_given(function(*arguments), what) if output.requires_grad]
+        outputs = [output for output in output_tensors(function(*arguments), caller) if output.requires_grad]
     if not outputs:
-        raise ValueError(f"{what}: no output depends on an input that asks for a gradient, by operations that have one")
+        raise ValueError(f"{caller}: no output depends on an input that asks for a gradient, by operations that have one")
     return outputs
 
 
@@ -141,11 +141,11 @@ def _weights_of(output: Tensor, draw: Any, is_strided: bool) -> Tensor:
     """Returns a cotangent of an output that requires a gradient."""
     is_strided = is_strided and output.ndim > 0
     shape = (*output.shape[:-1], 2 * output.shape[-1]) if is_strided else tuple(output.shape)
-    drawn = tensor(draw.uniform(-1.0, 1.0, shape), dtype=output.dtype, device=output.device)
-    return (drawn[..., 1::2] if is_strided else drawn).requires_grad_()
+    samples = tensor(draw.uniform(-1.0, 1.0, shape), dtype=output.dtype, device=output.device)
+    return (samples[..., 1::2] if is_strided else samples).requires_grad_()
 
 
-class _Checked:
+class _CheckedFunction:
     """A function at given inputs."""
 
     def __init__(self, function, rebuild, tensors, eps):
@@ -160,46 +160,46 @@ class _Checked:
         self._values = [_flat(output).copy() for output in self._outputs]
         # All gradients are computed before elements are perturbed, which changes saved tensors of
         # the graphs. They are computed twice, from two calls of the function.
-        asking = [number for number, value in enumerate(tensors) if value.requires_grad]
+        grad_indices = [number for number, value in enumerate(tensors) if value.requires_grad]
         second = self._second = self._run()
-        self._found = {number: (self._analytical(self._outputs, number), self._analytical(second, number)) for number in asking}
+        self._jacobians = {number: (self._analytical(self._outputs, number), self._analytical(second, number)) for number in grad_indices}
 
     def _run(self):
         """Returns the outputs that require gradients."""
         with enable_grad():
-            outputs = tensors_given(self._function(*self._rebuild(self._tensors)), "gradcheck")
+            outputs = output_tensors(self._function(*self._rebuild(self._tensors)), "gradcheck")
         return [output for output in outputs if output.requires_grad]
 
     def check_values(self, nondet_tol):
         """Checks that the outputs are not NaN, and the same in a second call of the function."""
         for number, values in enumerate(self._values):
             if np.isnan(values).any():
-                raise GradcheckError(f"gradcheck: output {number} is nan at output{self._place(number, np.isnan(values).argmax())}: nothing can be compared there")
-        told = "switch dropout off, or seed the device within the function"
+                raise GradcheckError(f"gradcheck: output {number} is nan at output{self._element_index(number, np.isnan(values).argmax())}: nothing can be compared there")
+        hint = "switch dropout off, or seed the device within the function"
         if len(self._second) != len(self._outputs):
-            raise GradcheckError(f"gradcheck: the function gave {len(self._outputs)} outputs, and {len(self._second)} when it was called again: {told}")
+            raise GradcheckError(f"gradcheck: the function gave {len(self._outputs)} outputs, and {len(self._second)} when it was called again: {hint}")
         for number, (first, second) in enumerate(zip(self._values, (_flat(output) for output in self._second))):
             if first.shape != second.shape:
-                raise GradcheckError(f"gradcheck: output {number} has another shape when the function is called again: {told}")
-            off = np.abs(first - second)[~((first == second) | (np.isnan(first) & np.isnan(second)))]
-            if off.size and not off.max() <= nondet_tol:
-                raise GradcheckError(f"gradcheck: output {number} is another when the function is called again, by {off.max():g}: {told}")
+                raise GradcheckError(f"gradcheck: output {number} has another shape when the function is called again: {hint}")
+            differences = np.abs(first - second)[~((first == second) | (np.isnan(first) & np.isnan(second)))]
+            if differences.size and not differences.max() <= nondet_tol:
+                raise GradcheckError(f"gradcheck: output {number} is another when the function is called again, by {differences.max():g}: {hint}")
 
     def check(self, number, atol, rtol, nondet_tol):
-        found, again = self._found[number]
-        wanted = self._numerical(number)
-        for output, (first, second, want) in enumerate(zip(found, again, wanted)):
+        first_jacobians, second_jacobians = self._jacobians[number]
+        numerical = self._numerical(number)
+        for output, (first, second, want) in enumerate(zip(first_jacobians, second_jacobians, numerical)):
             if np.isnan(first).any():
-                row, column = (int(place) for place in np.argwhere(np.isnan(first))[0])
-                places = f"output{self._place(output, row)} by input{_index(np.unravel_index(column, self._tensors[number].shape))}"
-                told = f"the gradient of output {output} for input {number} is nan, first that of {places}: numerical {want[row, column]:.9g}"
-                raise GradcheckError(f"gradcheck: {told}")
+                row, column = (int(index) for index in np.argwhere(np.isnan(first))[0])
+                location = f"output{self._element_index(output, row)} by input{_index(np.unravel_index(column, self._tensors[number].shape))}"
+                message = f"the gradient of output {output} for input {number} is nan, first that of {location}: numerical {want[row, column]:.9g}"
+                raise GradcheckError(f"gradcheck: {message}")
             if first.size and not np.abs(first - second).max() <= nondet_tol:
-                told = f"the gradient of output {output} for input {number} is another when it is formed again: by {np.abs(first - second).max():g}"
-                raise GradcheckError(f"gradcheck: {told}")
+                message = f"the gradient of output {output} for input {number} is another when it is formed again: by {np.abs(first - second).max():g}"
+                raise GradcheckError(f"gradcheck: {message}")
             self._compare(output, number, first, want, atol, rtol)
 
-    def _place(self, output, element):
+    def _element_index(self, output, element):
         """Returns the index of an element of an output."""
         return _index(np.unravel_index(int(element), self._outputs[output].shape))
 
@@ -227,37 +227,37 @@ class _Checked:
         sizes = [output.numel() for output in self._outputs]
         tables = [np.zeros((size, point.numel())) for size in sizes]
         for column, at in enumerate(np.ndindex(*point.shape)):
-            high, low = self._moved(point, at, self._eps), self._moved(point, at, -self._eps)
+            high, low = self._perturbed_outputs(point, at, self._eps), self._perturbed_outputs(point, at, -self._eps)
             for table, up, down in zip(tables, high, low):
                 table[:, column] = (up - down) / (2 * self._eps)
         return tables
 
-    def _moved(self, point, at, by):
+    def _perturbed_outputs(self, point, at, by):
         """Returns the outputs with one element changed in place: views keep their strides."""
         # For a tensor that requires a gradient, the memory is changed, and restored afterward.
         memory = point.detach()
-        before = memory[at].item()
+        original = memory[at].item()
         try:
             with no_grad():
-                memory[at] = before + by
+                memory[at] = original + by
             # Copies: an output may be the input itself, or a view of it, which is restored.
             return [_flat(output).copy() for output in self._run()]
         finally:
             with no_grad():
-                memory[at] = before
+                memory[at] = original
 
-    def _compare(self, output, number, found, want, atol, rtol):
+    def _compare(self, output, number, analytical, numerical, atol, rtol):
         with np.errstate(invalid="ignore"):
-            wrong = ~(np.abs(found - want) <= atol + rtol * np.abs(want))
+            wrong = ~(np.abs(analytical - numerical) <= atol + rtol * np.abs(numerical))
         if not wrong.any():
             return
-        row, column = (int(place) for place in np.argwhere(wrong)[0])
+        row, column = (int(index) for index in np.argwhere(wrong)[0])
         by = np.unravel_index(column, self._tensors[number].shape)
-        given = ", ".join(_trust.given_gradients(self._outputs))
+        set_gradients = ", ".join(_trust.given_gradients(self._outputs))
         raise GradcheckError(
             f"gradcheck: Jacobian mismatch for output {output} with respect to input {number}: {int(wrong.sum())} of {wrong.size} derivatives differ; "
-            f"first that of output{self._place(output, row)} by input{_index(by)}: numerical {want[row, column]:.9g}, analytical {found[row, column]:.9g}"
-            + (f"; gradients that were given: that of {given}" if given else "")
+            f"first that of output{self._element_index(output, row)} by input{_index(by)}: numerical {numerical[row, column]:.9g}, analytical {analytical[row, column]:.9g}"
+            + (f"; gradients that were given: that of {set_gradients}" if set_gradients else "")
         )
 
 

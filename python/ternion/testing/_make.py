@@ -33,32 +33,32 @@ def make_tensor(
     if noncontiguous and memory_format is not None:
         raise ValueError("make_tensor: noncontiguous and memory_format, expected one of them")
     is_strided = noncontiguous and math.prod(sizes) > 1
-    drawn = _drawn((*sizes[:-1], 2 * sizes[-1]) if is_strided else sizes, dtype, device, low, high)
-    if requires_grad and not drawn.is_floating_point():
-        raise ValueError(f"make_tensor: requires_grad of {drawn.dtype}, expected a floating dtype")
+    values = _random_values((*sizes[:-1], 2 * sizes[-1]) if is_strided else sizes, dtype, device, low, high)
+    if requires_grad and not values.is_floating_point():
+        raise ValueError(f"make_tensor: requires_grad of {values.dtype}, expected a floating dtype")
     # The view starts at element 1, so that an ignored offset is detected, too.
-    result = drawn[..., 1::2] if is_strided else drawn
+    result = values[..., 1::2] if is_strided else values
     if exclude_zero:
         with no_grad():
             result.masked_fill_(result == 0, finfo(result.dtype).tiny if result.is_floating_point() else 1)
     return result.requires_grad_() if requires_grad else result
 
 
-def _drawn(sizes: tuple[int, ...], dtype: Any, device: Any, low: Any, high: Any) -> Tensor:
+def _random_values(sizes: tuple[int, ...], dtype: Any, device: Any, low: Any, high: Any) -> Tensor:
     """Returns random numbers within the limits, clipped to the range of the dtype."""
     kind = _ternion.zeros(0, dtype=dtype).dtype
     is_floating = kind.is_floating_point
     if is_floating:
-        least, most, usual = finfo(kind).min, finfo(kind).max, (-9, 9)
+        lowest, highest, default_range = finfo(kind).min, finfo(kind).max, (-9, 9)
     elif kind == _ternion.bool:
-        least, most, usual = 0, 2, (0, 2)
+        lowest, highest, default_range = 0, 2, (0, 2)
     else:
         # The upper limit is exclusive, and must itself be a valid integer.
-        least, most, usual = iinfo(kind).min, iinfo(kind).max + (kind != _ternion.int64), (-9, 10)
-    low, high = usual[0] if low is None else low, usual[1] if high is None else high
-    if not low < high or high < least or low >= most:
+        lowest, highest, default_range = iinfo(kind).min, iinfo(kind).max + (kind != _ternion.int64), (-9, 10)
+    low, high = default_range[0] if low is None else low, default_range[1] if high is None else high
+    if not low < high or high < lowest or low >= highest:
         raise ValueError(f"make_tensor: from {low} to {high}, expected the lower number first, and numbers that {kind} has")
-    low, high = max(low, least), min(high, most)
+    low, high = max(low, lowest), min(high, highest)
     if is_floating:
         return (_ternion.rand(*sizes, dtype=_ternion.float64, device=device) * (high - low) + low).clamp(low, high).to(kind)
     return _ternion.randint(math.ceil(low), math.ceil(high), sizes, dtype=_ternion.int64, device=device).to(kind)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _tree, nn
 from .._scopes import enable_grad, no_grad
 from .._ternion import Tensor, tensor
-from ._agreement import Item, compare, must_say_something, nudged, tensors_within
+from ._agreement import Item, compare, input_tensors, perturbed, require_comparable
 from ._devices import values_of
 
 
@@ -45,7 +45,7 @@ def compare_models(model: Any, other: Any, inputs: Any, seed: int = 0) -> int:
         TypeError: If a model is not a module, or if the inputs contain no tensor.
     """
     sides = [_side(part) for part in (model, other)]
-    tensors_within(model, inputs, "compare_models")
+    input_tensors(model, inputs, "compare_models")
     names = (sides[0].name("the first model"), sides[1].name("the second model"))
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     states = [side.state() for side in sides]
@@ -53,37 +53,37 @@ def compare_models(model: Any, other: Any, inputs: Any, seed: int = 0) -> int:
     _same_keys("parameters and buffers", keys[0], keys[1], names)
     compared = compare(states[0], states[1], names, lambda rng: states[1])
     first, second = (side.run(arguments, seed, None) for side in sides)
-    chosen = _in_both(first, second, names)
-    second_items = _chosen(second, chosen)
+    common = _common_names(first, second, names)
+    second_items = _select(second, common)
 
-    def again(rng):
-        return _chosen(sides[1].run(arguments, seed, rng), chosen)
+    def rerun(rng):
+        return _select(sides[1].run(arguments, seed, rng), common)
 
-    compared += compare(_chosen(first, chosen), second_items, names, again)
-    must_say_something([item for item in second_items if item[0].endswith(" of the model")], "compare_models")
-    must_say_something([item for item in second_items if item[0].startswith("gradient")] or second_items, "compare_models")
+    compared += compare(_select(first, common), second_items, names, rerun)
+    require_comparable([item for item in second_items if item[0].endswith(" of the model")], "compare_models")
+    require_comparable([item for item in second_items if item[0].startswith("gradient")] or second_items, "compare_models")
     return compared
 
 
-def _same_keys(what, first, second, names):
+def _same_keys(kind, first, second, names):
     missing = [key for key in second if key not in first]
     extra = [key for key in first if key not in second]
     if missing or extra:
         parts = [f"{names[0]} lacks {', '.join(missing)}"] * bool(missing) + [f"{names[1]} lacks {', '.join(extra)}"] * bool(extra)
-        raise AssertionError(f"the models have other {what}: {'; '.join(parts)}")
+        raise AssertionError(f"the models have other {kind}: {'; '.join(parts)}")
 
 
-def _in_both(first, second, names):
+def _common_names(first, second, names):
     """Returns the names of items that both sides computed, in the order of the first: containers
     that exist in only one model are ignored, but not layers with parameters.
     """
-    held = [{name for name, *_ in items} for items in (first, second)]
+    name_sets = [{name for name, *_ in items} for items in (first, second)]
     ends = [[name for name, *_ in items if "output of layer" not in name] for items in (first, second)]
     _same_keys("outputs and gradients", ends[0], ends[1], names)
-    return [name for name, *_ in first if name in held[1]]
+    return [name for name, *_ in first if name in name_sets[1]]
 
 
-def _chosen(items, names):
+def _select(items, names):
     by_name = {item[0]: item for item in items}
     return [by_name[name] for name in names]
 
@@ -94,8 +94,8 @@ def _side(module: Any) -> _Side:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(module, torch.nn.Module):
         return _PyTorch(module, torch)
-    given = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
-    raise TypeError(f"compare_models: {given}, expected a module of ternion or torch")
+    actual = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
+    raise TypeError(f"compare_models: {actual}, expected a module of ternion or torch")
 
 
 class _Side(abc.ABC):
@@ -136,36 +136,36 @@ class _Side(abc.ABC):
 
     def state(self) -> list[Item]:
         """Returns parameters and buffers."""
-        found = [(f"parameter {key}", *self._values(value)) for key, value in self._module.named_parameters()]
+        parameters = [(f"parameter {key}", *self._values(value)) for key, value in self._module.named_parameters()]
         # PyTorch counts batches; the count does not affect results.
         buffers = [(key, value) for key, value in self._module.named_buffers() if not key.endswith("num_batches_tracked")]
-        return found + [(f"buffer {key}", *self._values(value)) for key, value in buffers]
+        return parameters + [(f"buffer {key}", *self._values(value)) for key, value in buffers]
 
     def run(self, arguments, seed, rng) -> list[Item]:
         """Returns everything that a forward and a backward pass compute. With `rng`, inputs and
         parameters are perturbed. The model is not changed.
         """
         tensors = [value for _, value in [*self._module.named_parameters(), *self._module.named_buffers()]]
-        before = [self._copy(value) for value in tensors]
+        saved = [self._copy(value) for value in tensors]
         grads = [(parameter, parameter.grad) for parameter in self._module.parameters()]
         try:
             for parameter in self._module.parameters():
                 parameter.grad = None
                 if rng is not None:
                     name, values = self._values(parameter)
-                    self._write(parameter, nudged(values, name, rng))
-            return self._computed(arguments, np.random.default_rng(seed % 2**64), rng)
+                    self._write(parameter, perturbed(values, name, rng))
+            return self._compute(arguments, np.random.default_rng(seed % 2**64), rng)
         finally:
-            for value, copy in zip(tensors, before):
+            for value, copy in zip(tensors, saved):
                 self._write(value, copy)
             for parameter, grad in grads:
                 parameter.grad = grad
 
-    def _computed(self, arguments, draw, rng):
+    def _compute(self, arguments, draw, rng):
         leaves, call = self._arguments(arguments, rng)
         forward: list[Item] = []
         backward: list[Item] = []
-        hooks = [module.register_forward_hook(self._noting(key, forward, backward)) for key, module in self._module.named_modules()]
+        hooks = [module.register_forward_hook(self._recording_hook(key, forward, backward)) for key, module in self._module.named_modules()]
         try:
             outputs = self._tensors(call())
         finally:
@@ -177,16 +177,16 @@ class _Side(abc.ABC):
         self._backward([output for output in outputs if output.requires_grad], draw)
         gradients = [(f"input {number}", leaf) for number, leaf in enumerate(leaves)]
         gradients += [(f"parameter {key}", value) for key, value in self._module.named_parameters()]
-        asking = [(f"gradient of {name}", value.grad) for name, value in gradients if value.requires_grad]
-        found = [(name, "none", None) if grad is None else (name, *self._values(grad)) for name, grad in asking]
-        return forward + backward + found
+        named_grads = [(f"gradient of {name}", value.grad) for name, value in gradients if value.requires_grad]
+        grads = [(name, "none", None) if grad is None else (name, *self._values(grad)) for name, grad in named_grads]
+        return forward + backward + grads
 
-    def _noting(self, key, forward, backward):
+    def _recording_hook(self, key, forward, backward):
         """Returns a hook that records the output of a layer, and the gradient with respect to it.
         """
         counts = [0]
 
-        def note(module, _, result):
+        def record(module, _, result):
             for output in self._tensors(result):
                 # Without its class, whose name may differ in PyTorch.
                 name = (f"layer {key}" if key else "the model itself") + (f", tensor {counts[0]}" if counts[0] else "")
@@ -195,7 +195,7 @@ class _Side(abc.ABC):
                 if output.requires_grad:
                     output.register_hook(lambda grad, name=name: backward.append((f"gradient of the output of {name}", *self._values(grad))))
 
-        return note
+        return record
 
 
 class _Ternion(_Side):
@@ -223,7 +223,7 @@ class _Ternion(_Side):
             if value.is_floating_point():
                 if rng is not None:
                     name, values = values_of(value)
-                    value = tensor(nudged(values, name, rng)).to(value.dtype).to(value.device)
+                    value = tensor(perturbed(values, name, rng)).to(value.dtype).to(value.device)
                 value = value.to(device) if device is not None else value
                 leaves.append(value.detach().requires_grad_())
             else:
@@ -277,7 +277,7 @@ class _PyTorch(_Side):
         for value in tensors:
             name, values = values_of(value)
             if value.is_floating_point() and rng is not None:
-                values = nudged(values, name, rng)
+                values = perturbed(values, name, rng)
             leaf = torch.from_numpy(np.array(values)).to(getattr(torch, name)).to(device)
             leaves.append(leaf.requires_grad_() if value.is_floating_point() else leaf)
 

@@ -98,10 +98,10 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._samples is None else self._samples
 
     def __iter__(self) -> Iterator[int]:
-        count, wanted = len(self.data_source), self.num_samples
+        count, samples = len(self.data_source), self.num_samples
         if self.replacement:
-            return iter(_numbers(count, wanted, self.generator))
-        return itertools.islice(self._orders(count), wanted) if count else iter(())
+            return iter(_random_indices(count, samples, self.generator))
+        return itertools.islice(self._orders(count), samples) if count else iter(())
 
     def _orders(self, count):
         while True:
@@ -111,10 +111,10 @@ class RandomSampler(Sampler[int]):
         return self.num_samples
 
 
-def _numbers(count: int, wanted: int, source: Source) -> list[int]:
+def _random_indices(count: int, samples: int, source: Source) -> list[int]:
     if not isinstance(source, random.Random):
-        return randint(0, count, (wanted,), generator=source).tolist()
-    return [source.randrange(count) for _ in range(wanted)]
+        return randint(0, count, (samples,), generator=source).tolist()
+    return [source.randrange(count) for _ in range(samples)]
 
 
 class SubsetRandomSampler(Sampler[int]):
@@ -128,7 +128,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices, self.generator = indices, source_of(generator)
 
     def __iter__(self) -> Iterator[int]:
-        return (self.indices[place] for place in random_order(len(self.indices), self.generator))
+        return (self.indices[position] for position in random_order(len(self.indices), self.generator))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -157,15 +157,15 @@ class WeightedRandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         if self.replacement:
             sums = list(itertools.accumulate(self.weights))
-            last = max(number for number, weight in enumerate(self.weights) if weight > 0)
-            return iter([min(bisect.bisect_right(sums, share * sums[-1]), last) for share in self._shares(self.num_samples)])
+            last = max(index for index, weight in enumerate(self.weights) if weight > 0)
+            return iter([min(bisect.bisect_right(sums, uniform * sums[-1]), last) for uniform in self._uniforms(self.num_samples)])
         # Takes the smallest of exponentially distributed times with these rates (Efraimidis and
         # Spirakis 2006).
-        shares = self._shares(len(self.weights))
-        times = [(-math.log(1 - share) / weight, number) for number, (share, weight) in enumerate(zip(shares, self.weights)) if weight > 0]
-        return iter([number for _, number in sorted(times)[: self.num_samples]])
+        uniforms = self._uniforms(len(self.weights))
+        times = [(-math.log(1 - uniform) / weight, index) for index, (uniform, weight) in enumerate(zip(uniforms, self.weights)) if weight > 0]
+        return iter([index for _, index in sorted(times)[: self.num_samples]])
 
-    def _shares(self, count):
+    def _uniforms(self, count):
         if not isinstance(self.generator, random.Random):
             return rand(count, dtype=float64, generator=self.generator).tolist()
         return [self.generator.random() for _ in range(count)]

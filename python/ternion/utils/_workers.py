@@ -10,12 +10,12 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
-from .._living import Living
+from .._weak_registry import WeakRegistry
 
 # When a program ends, threads that are still running get this many seconds to finish their current
 # op. After that they are no longer waited for.
-_PATIENCE = 0.5
-_all: Living[Workers] = Living()
+_SHUTDOWN_TIMEOUT = 0.5
+_all_workers: WeakRegistry[Workers] = WeakRegistry()
 
 
 class Workers:
@@ -29,14 +29,14 @@ class Workers:
         self._tasks: SimpleQueue[Any] = SimpleQueue()
         self._is_stopped = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,), name=f"ternion-loader_{number}", daemon=True) for number in range(count)]
-        _all.add(self)
+        _all_workers.add(self)
         for thread in self._threads:
             thread.start()
 
-    def submit(self, given: Any) -> Future[Any]:
+    def submit(self, item: Any) -> Future[Any]:
         """Submits an item, and returns the future result of `work`."""
         future: Future[Any] = Future()
-        self._tasks.put((future, given))
+        self._tasks.put((future, item))
         return future
 
     def stop(self) -> None:
@@ -56,34 +56,34 @@ class Workers:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self, number: int) -> None:
-        failed = None
+        failure = None
         try:
             self._begin(number)
         except BaseException as error:
-            failed = error
+            failure = error
         while (task := self._tasks.get()) is not None and not self._is_stopped.is_set():
-            future, given = task
+            future, item = task
             try:
-                if failed is not None:
-                    raise failed
-                found = self._work(given)
+                if failure is not None:
+                    raise failure
+                result = self._work(item)
             except BaseException as error:
                 future.set_exception(error)
             else:
-                future.set_result(found)
+                future.set_result(result)
             # No references are kept while the thread waits.
-            del task, future, given
-            found = None
+            del task, future, item
+            result = None
 
 
 @atexit.register
-def _end() -> None:
+def _stop_all() -> None:
     """Stops all threads before the interpreter shuts down, after which they could no longer call
     anything.
     """
-    running = list(_all)
+    running = list(_all_workers)
     for workers in running:
         workers.stop()
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _SHUTDOWN_TIMEOUT
     for workers in running:
         workers.join(until)

@@ -19,7 +19,7 @@ import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from .._ternion import Tensor, as_tensor, float64, stack, tensor
@@ -188,7 +188,7 @@ class Subset(Dataset[Example]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):
-            return self.dataset[[self.indices[place] for place in index]]
+            return self.dataset[[self.indices[position] for position in index]]
         return self.dataset[self.indices[index]]
 
     def __len__(self) -> int:
@@ -205,11 +205,11 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     Raises:
         ValueError: If the lengths do not sum to the length of the data set.
     """
-    count, shares = len(dataset), list(lengths)
-    if math.isclose(sum(shares), 1) and sum(shares) <= 1:
-        if any(not 0 <= share <= 1 for share in shares):
-            raise ValueError(f"random_split: shares {shares}, expected 0 to 1")
-        sizes = [math.floor(count * share) for share in shares]
+    count, fractions = len(dataset), list(lengths)
+    if math.isclose(sum(fractions), 1) and sum(fractions) <= 1:
+        if any(not 0 <= fraction <= 1 for fraction in fractions):
+            raise ValueError(f"random_split: shares {fractions}, expected 0 to 1")
+        sizes = [math.floor(count * fraction) for fraction in fractions]
         for number in range(count - sum(sizes)):
             sizes[number % len(sizes)] += 1
     else:
@@ -277,11 +277,11 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, Mapping):
         return {key: default_collate([example[key] for example in batch]) for key in first}
     if isinstance(first, Sequence):
-        return _parts(first, batch)
+        return _collate_parts(first, batch)
     raise TypeError(f"default_collate: examples of type {type(first).__name__}, expected tensors, arrays, numbers, texts, dicts or lists: give a collate_fn")
 
 
-def _parts(first, batch):
+def _collate_parts(first, batch):
     if any(len(example) != len(first) for example in batch):
         raise ValueError(f"default_collate: examples of {sorted({len(example) for example in batch})} parts, expected as many each")
     parts = [default_collate(part) for part in zip(*batch)]
@@ -344,7 +344,7 @@ class DataLoader(Generic[Example]):
         self.pin_memory, self.persistent_workers, self.generator = pin_memory, persistent_workers, source_of(generator)
         self._is_iterable = isinstance(self.dataset, IterableDataset) or not hasattr(self.dataset, "__getitem__")
         self._check(multiprocessing_context)
-        self._take_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        self._set_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.collate_fn = collate_fn or (default_convert if self.batch_sampler is None and self.batch_size is None else default_collate)
 
     def _check(self, multiprocessing_context):
@@ -361,7 +361,7 @@ class DataLoader(Generic[Example]):
         if self.timeout < 0 or (self.prefetch_factor is not None and (self.prefetch_factor < 1 or not self.num_workers)):
             raise ValueError(f"DataLoader: timeout {self.timeout}, prefetch_factor {self.prefetch_factor}, expected at least 0, and at least 1 with workers")
 
-    def _take_order(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
+    def _set_sampling(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
         if self._is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise ValueError("DataLoader: shuffle, sampler or batch_sampler of a data set that is read in order, expected none of them")
         if sampler is not None and shuffle:
@@ -384,7 +384,7 @@ class DataLoader(Generic[Example]):
         if self._is_iterable:
             return self._read()
         order = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        return map(self._fetch, order) if self.num_workers == 0 else self._ahead(order)
+        return map(self._fetch, order) if self.num_workers == 0 else self._prefetch(order)
 
     def _read(self):
         examples = iter(self.dataset)
@@ -404,31 +404,31 @@ class DataLoader(Generic[Example]):
             return self.collate_fn(self.dataset.__getitems__(chosen))
         return self.collate_fn([self.dataset[number] for number in chosen])
 
-    def _ahead(self, order: Iterator[Any]) -> Iterator[Any]:
+    def _prefetch(self, order: Iterator[Any]) -> Iterator[Any]:
         """Yields batches in order, prefetched by threads."""
-        workers = Workers(self.num_workers, self._begun, self._fetch)
+        workers = Workers(self.num_workers, self._init_worker, self._fetch)
         waiting: deque[Any] = deque()
         try:
             for chosen in order:
                 waiting.append(workers.submit(chosen))
                 if len(waiting) > self.num_workers * (self.prefetch_factor or 1):
-                    yield self._taken(waiting)
+                    yield self._next_batch(waiting)
             while waiting:
-                yield self._taken(waiting)
+                yield self._next_batch(waiting)
         finally:
             # Whatever the threads are doing: a program that continues, or ends, does not wait for
             # an item that never arrives.
             workers.stop()
 
-    def _begun(self, number: int) -> None:
+    def _init_worker(self, number: int) -> None:
         _worker.info = WorkerInfo(number, self.num_workers, self.dataset)
         if self.worker_init_fn is not None:
             self.worker_init_fn(number)
 
-    def _taken(self, waiting):
+    def _next_batch(self, waiting):
         try:
             return waiting.popleft().result(self.timeout or None)
-        except NotYet:
+        except FutureTimeout:
             raise RuntimeError(f"DataLoader: no batch after {self.timeout} seconds (timeout)") from None
 
     def __len__(self) -> int:

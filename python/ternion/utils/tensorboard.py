@@ -52,11 +52,11 @@ def _masked_crc(data: bytes) -> bytes:
 def _varint(number: int) -> bytes:
     # Negative numbers are encoded in 64-bit two's complement.
     number &= 2**64 - 1
-    told = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        told.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*told, number])
+    return bytes([*encoded, number])
 
 
 def _part(field: int, data: bytes) -> bytes:

@@ -8,13 +8,13 @@ from typing import Any
 from ... import _ternion
 from ..._ternion import Parameter, Tensor, _functional as _native, is_grad_enabled
 from .. import functional as F
-from .._first_values import draw_again
+from .._initialization import reset_parameter
 from ..layers import Linear, _zero_bias
 from ..module import Module
 from . import varlen as varlen
 from ._backends import SDPBackend as SDPBackend, sdpa_kernel as sdpa_kernel
 from ._log_sum_exp import scaled_dot_product_attention_with_lse as scaled_dot_product_attention_with_lse
-from .varlen import _check_longest
+from .varlen import _check_max_length
 
 
 class Rotary(Module):
@@ -74,7 +74,7 @@ class KeyValueCache:
     def __init__(self, capacity: int):
         self.capacity = capacity
         self._length = 0
-        self._kept: list[Tensor] = []
+        self._storage: list[Tensor] = []
 
     def __len__(self) -> int:
         return self._length
@@ -97,14 +97,14 @@ class KeyValueCache:
         if self._length + count > self.capacity:
             raise ValueError(f"{count} tokens behind {self._length}, expected at most {self.capacity} in all")
         shapes = [(*new.shape[:2], self.capacity, new.shape[3]) for new in (key, value)]
-        if not self._kept:
-            self._kept = [_ternion.zeros(shape, dtype=key.dtype, device=key.device) for shape in shapes]
-        if [kept.shape for kept in self._kept] != shapes:
-            raise ValueError(f"tokens of shape {key.shape} behind tokens kept in {self._kept[0].shape}")
-        for kept, new in zip(self._kept, (key, value)):
-            kept.narrow(2, self._length, count).copy_(new.detach())
+        if not self._storage:
+            self._storage = [_ternion.zeros(shape, dtype=key.dtype, device=key.device) for shape in shapes]
+        if [stored.shape for stored in self._storage] != shapes:
+            raise ValueError(f"tokens of shape {key.shape} behind tokens kept in {self._storage[0].shape}")
+        for stored, new in zip(self._storage, (key, value)):
+            stored.narrow(2, self._length, count).copy_(new.detach())
         self._length += count
-        keys, values = (kept.narrow(2, 0, self._length) for kept in self._kept)
+        keys, values = (stored.narrow(2, 0, self._length) for stored in self._storage)
         return keys, values
 
 
@@ -147,37 +147,37 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         self._rotary: Any = rotary
         self.add_zero_attn = add_zero_attn
-        self._make(bias, dict(device=device, dtype=dtype))
+        self._create_projections(bias, dict(device=device, dtype=dtype))
         self.bias_k = self.bias_v = None
         if add_bias_kv:
-            drawn = [_ternion._initial((1, 1, self._rows[1]), "xavier_normal", [1.0], device=device, dtype=dtype) for _ in range(2)]
-            self.bias_k, self.bias_v = map(Parameter, drawn)
+            biases = [_ternion._initial((1, 1, self._projection_sizes[1]), "xavier_normal", [1.0], device=device, dtype=dtype) for _ in range(2)]
+            self.bias_k, self.bias_v = map(Parameter, biases)
 
-    def _make(self, bias, made):
-        rows = [heads * self.head_dim for heads in (self.num_heads, self.num_kv_heads, self.num_kv_heads)]
-        self._rows = rows
+    def _create_projections(self, bias, factory_kwargs):
+        sizes = [heads * self.head_dim for heads in (self.num_heads, self.num_kv_heads, self.num_kv_heads)]
+        self._projection_sizes = sizes
 
         def weight(shape):
-            return Parameter(_ternion._initial(shape, "xavier_uniform", [1.0], **made))
+            return Parameter(_ternion._initial(shape, "xavier_uniform", [1.0], **factory_kwargs))
 
         self.in_proj_weight = self.q_proj_weight = self.k_proj_weight = self.v_proj_weight = None
         if self.kdim == self.vdim == self.embed_dim:
-            self.in_proj_weight = weight((sum(rows), self.embed_dim))
+            self.in_proj_weight = weight((sum(sizes), self.embed_dim))
         else:
-            self.q_proj_weight = weight((rows[0], self.embed_dim))
-            self.k_proj_weight = weight((rows[1], self.kdim))
-            self.v_proj_weight = weight((rows[2], self.vdim))
-        self.in_proj_bias = Parameter(_ternion.zeros(sum(rows), **made)) if bias else None
-        self.out_proj = _zero_bias(Linear(self.embed_dim, self.embed_dim, bias=False, **made), bias)
+            self.q_proj_weight = weight((sizes[0], self.embed_dim))
+            self.k_proj_weight = weight((sizes[1], self.kdim))
+            self.v_proj_weight = weight((sizes[2], self.vdim))
+        self.in_proj_bias = Parameter(_ternion.zeros(sum(sizes), **factory_kwargs)) if bias else None
+        self.out_proj = _zero_bias(Linear(self.embed_dim, self.embed_dim, bias=False, **factory_kwargs), bias)
 
     def _reset_parameters(self) -> None:
         """Reinitializes the input projections and sets all biases to 0."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
-            draw_again(weight, "xavier_uniform", [1.0])
+            reset_parameter(weight, "xavier_uniform", [1.0])
         for bias in (self.in_proj_bias, self.out_proj.bias):
-            draw_again(bias, "constant", [0.0])
+            reset_parameter(bias, "constant", [0.0])
         for bias in (self.bias_k, self.bias_v):
-            draw_again(bias, "xavier_normal", [1.0])
+            reset_parameter(bias, "xavier_normal", [1.0])
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
@@ -201,21 +201,21 @@ class MultiheadAttention(Module):
             is_causal: whether a query attends only to keys up to its own position, with the first
                 query aligned with the first key. Unlike in PyTorch, no mask is needed in addition.
         """
-        for name, given in (("query", query), ("key", key), ("value", value)):
-            if not isinstance(given, Tensor):
-                raise TypeError(f"MultiheadAttention: {name} of type {type(given).__name__}, expected a tensor")
+        for name, tensor in (("query", query), ("key", key), ("value", value)):
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"MultiheadAttention: {name} of type {type(tensor).__name__}, expected a tensor")
         is_single = query.ndim == 2
         if is_single:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))
             key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
         elif not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        q, k, v = self._projected(query, key, value)
+        q, k, v = self._project(query, key, value)
         mask = _mask(attn_mask, key_padding_mask, (*q.shape[:3], k.shape[2]), q.dtype)
         if self.bias_k is not None or self.add_zero_attn:
             mask, is_causal = _with_causal(mask, q, k) if is_causal else mask, False
-            k, v, mask = self._with_more(k, v, mask)
-        output, weights = self._attended(q, k, v, mask, is_causal, need_weights)
+            k, v, mask = self._append_bias_kv(k, v, mask)
+        output, weights = self._attend(q, k, v, mask, is_causal, need_weights)
         if weights is not None and average_attn_weights:
             weights = weights.mean(1)
         if is_single:
@@ -241,16 +241,16 @@ class MultiheadAttention(Module):
             ValueError: If keys or values have other columns than queries, `add_bias_kv` or
                 `add_zero_attn` is set, or the tokens exceed the capacity of the cache.
         """
-        parts = self._parts("attend_self", input)
+        parts = self._packed_projection("attend_self", input)
         first = 0 if cache is None else len(cache)
-        q, k, v = (self._split(part) for part in parts)
+        q, k, v = (self._split_heads(part) for part in parts)
         if self._rotary is not None:
             q, k = self._rotary(q, first), self._rotary(k, first)
         if cache is not None:
             k, v = cache.append(k, v)
         # The number of heads was checked when the module was created.
         heads = _native.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0, is_causal, window=window, lower_right=True)
-        return self._joined(heads)
+        return self._merge_heads(heads)
 
     def forward_varlen(
         self, x: Tensor, cu_seqlens: Tensor, max_seqlen: int | None = None, *, is_causal: bool = False, window: int | None = None,
@@ -277,23 +277,23 @@ class MultiheadAttention(Module):
                 the cumulative lengths decrease or exceed the number of rows.
             TypeError: If an argument is not a tensor, or the cumulative lengths are not int32.
         """
-        for name, given in (("x", x), ("cu_seqlens", cu_seqlens)):
-            if not isinstance(given, Tensor):
-                raise TypeError(f"forward_varlen: {name} of type {type(given).__name__}, expected a tensor")
+        for name, tensor in (("x", x), ("cu_seqlens", cu_seqlens)):
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"forward_varlen: {name} of type {type(tensor).__name__}, expected a tensor")
         if max_seqlen is not None:
-            _check_longest("forward_varlen", "max_seqlen", max_seqlen)
+            _check_max_length("forward_varlen", "max_seqlen", max_seqlen)
         if cu_seqlens.dtype != _ternion.int32:
             raise TypeError(f"forward_varlen: cu_seqlens is {str(cu_seqlens.dtype).rpartition('.')[2]}, expected int32")
         if x.ndim != 2:
             raise ValueError(f"forward_varlen: expected 2 axes, got shape {list(x.shape)}")
-        q, k, v = (part.reshape(x.shape[0], -1, self.head_dim) for part in self._parts("forward_varlen", x))
+        q, k, v = (part.reshape(x.shape[0], -1, self.head_dim) for part in self._packed_projection("forward_varlen", x))
         if self._rotary is not None:
-            q, k = (self._rotary.forward_varlen(each, cu_seqlens) for each in (q, k))
+            q, k = (self._rotary.forward_varlen(rows, cu_seqlens) for rows in (q, k))
         dropout = self.dropout if self.training else 0.0
         heads, _ = _native.varlen_attn(q, k, v, cu_seqlens, cu_seqlens, None, is_causal, window, dropout)
         return self.out_proj(heads.reshape(x.shape[0], self.embed_dim))
 
-    def _parts(self, function, input):
+    def _packed_projection(self, function, input):
         """Returns queries, keys and values from one projection of the same input:
         [.., heads * head_dim] each.
         """
@@ -301,56 +301,56 @@ class MultiheadAttention(Module):
             raise ValueError(f"{function}: add_bias_kv or add_zero_attn, expected neither: call the module")
         if self.in_proj_weight is None:
             raise ValueError(f"{function}: keys of {self.kdim} and values of {self.vdim} columns, expected {self.embed_dim}")
-        return F.linear(input, self.in_proj_weight, self.in_proj_bias).split(self._rows, -1)
+        return F.linear(input, self.in_proj_weight, self.in_proj_bias).split(self._projection_sizes, -1)
 
-    def _projected(self, query, key, value):
+    def _project(self, query, key, value):
         weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
         if self.in_proj_weight is not None:
-            weights = list(self.in_proj_weight.split(self._rows))
-        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.split(self._rows)
-        q, k, v = (self._split(F.linear(x, weight, bias)) for x, weight, bias in zip((query, key, value), weights, biases))
+            weights = list(self.in_proj_weight.split(self._projection_sizes))
+        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.split(self._projection_sizes)
+        q, k, v = (self._split_heads(F.linear(x, weight, bias)) for x, weight, bias in zip((query, key, value), weights, biases))
         if self._rotary is not None:
             q, k = self._rotary(q), self._rotary(k)
         return q, k, v
 
-    def _with_more(self, k, v, mask):
+    def _append_bias_kv(self, k, v, mask):
         """Appends the keys and values that belong to no token (`add_bias_kv`, `add_zero_attn`),
         which all queries attend to.
         """
         batch, count = k.shape[0], k.shape[2]
-        more = [] if self.bias_k is None else [[self._split(bias).expand(batch, -1, -1, -1) for bias in (self.bias_k, self.bias_v)]]
+        extra = [] if self.bias_k is None else [[self._split_heads(bias).expand(batch, -1, -1, -1) for bias in (self.bias_k, self.bias_v)]]
         if self.add_zero_attn:
-            more.append([_ternion.zeros(batch, self.num_kv_heads, 1, self.head_dim, dtype=k.dtype, device=k.device)] * 2)
-        k, v = (_ternion.cat([own, *(each.to(own.dtype) for each in others)], 2) for own, others in zip((k, v), zip(*more)))
+            extra.append([_ternion.zeros(batch, self.num_kv_heads, 1, self.head_dim, dtype=k.dtype, device=k.device)] * 2)
+        k, v = (_ternion.cat([original, *(part.to(original.dtype) for part in appended)], 2) for original, appended in zip((k, v), zip(*extra)))
         if mask is not None:
             shape = (*mask.shape[:-1], k.shape[2] - count)
-            seen = (_ternion.ones if mask.dtype == _ternion.bool else _ternion.zeros)(shape, dtype=mask.dtype, device=mask.device)
-            mask = _ternion.cat([mask, seen], -1)
+            visible = (_ternion.ones if mask.dtype == _ternion.bool else _ternion.zeros)(shape, dtype=mask.dtype, device=mask.device)
+            mask = _ternion.cat([mask, visible], -1)
         return k, v, mask
 
-    def _split(self, x):
+    def _split_heads(self, x):
         """[batch, length, heads * head_dim] -> [batch, heads, length, head_dim]."""
         batch, length, width = x.shape
         return x.reshape(batch, length, width // self.head_dim, self.head_dim).transpose(1, 2)
 
-    def _joined(self, heads):
+    def _merge_heads(self, heads):
         batch, _, length, _ = heads.shape
         return self.out_proj(heads.transpose(1, 2).reshape(batch, length, self.embed_dim))
 
-    def _attended(self, q, k, v, mask, is_causal, need_weights):
+    def _attend(self, q, k, v, mask, is_causal, need_weights):
         dropout = self.dropout if self.training else 0.0
         if not need_weights:
-            return self._joined(_native.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)), None
+            return self._merge_heads(_native.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)), None
         if is_causal:
             mask = _with_causal(mask, q, k)
         groups = self.num_heads // self.num_kv_heads
-        k, v = _repeated(k, groups), _repeated(v, groups)
+        k, v = _repeat_heads(k, groups), _repeat_heads(v, groups)
         scores = (q / math.sqrt(self.head_dim)) @ k.transpose(-2, -1)
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == _ternion.bool else scores + mask
-        weights = scores.softmax(-1) if mask is None else _softmax_of_seen(scores)
+        weights = scores.softmax(-1) if mask is None else _masked_softmax(scores)
         weights = F.dropout(weights, dropout, self.training)
-        return self._joined(weights @ v), weights
+        return self._merge_heads(weights @ v), weights
 
     def extra_repr(self) -> str:
         return f"num_kv_heads={self.num_kv_heads}" if self.num_kv_heads != self.num_heads else ""
@@ -389,23 +389,23 @@ def _mask(attn_mask, padding, shape, dtype):
         return None
     if all(mask.dtype == _ternion.bool for mask in masks):
         return ~(masks[0] if len(masks) == 1 else masks[0] | masks[1])
-    added = [_added(mask, dtype) for mask in masks]
-    return added[0] if len(added) == 1 else added[0] + added[1]
+    additive = [_additive_mask(mask, dtype) for mask in masks]
+    return additive[0] if len(additive) == 1 else additive[0] + additive[1]
 
 
-def _added(mask, dtype):
+def _additive_mask(mask, dtype):
     """Converts a mask to an additive mask."""
     if mask.dtype != _ternion.bool:
         return mask.to(dtype)
     return _ternion.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
 
 
-def _softmax_of_seen(scores):
+def _masked_softmax(scores):
     """Returns the attention weights. A query whose keys are all masked gets zeros, as in the fused
     attention. (Its softmax would be 0 / 0 and make every gradient NaN.)
     """
-    is_blind = (scores == -math.inf).all(-1, True)
-    return scores.masked_fill(is_blind, 0.0).softmax(-1).masked_fill(is_blind, 0.0)
+    is_fully_masked = (scores == -math.inf).all(-1, True)
+    return scores.masked_fill(is_fully_masked, 0.0).softmax(-1).masked_fill(is_fully_masked, 0.0)
 
 
 def _with_causal(mask, q, k):
@@ -418,7 +418,7 @@ def _with_causal(mask, q, k):
     return mask & ~hidden if mask.dtype == _ternion.bool else mask.masked_fill(hidden, -math.inf)
 
 
-def _repeated(x, times):
+def _repeat_heads(x, times):
     """Repeats each head `times` times, consecutively."""
     if times == 1:
         return x

@@ -31,11 +31,11 @@ def sdpa_kernel(backends: SDPBackend | list[SDPBackend], set_priority: bool = Fa
         TypeError: If a backend is not an `SDPBackend`.
         ValueError: If the list is empty or contains `SDPBackend.ERROR`.
     """
-    given = list(backends) if isinstance(backends, (list, tuple)) else [backends]
-    for backend in given:
+    requested = list(backends) if isinstance(backends, (list, tuple)) else [backends]
+    for backend in requested:
         if not isinstance(backend, SDPBackend):
             raise TypeError(f"sdpa_kernel: expected SDPBackend or a list of them, got {type(backend).__name__}")
-    if not given or SDPBackend.ERROR in given:
-        names = ", ".join(backend.name for backend in given) or "an empty list"
+    if not requested or SDPBackend.ERROR in requested:
+        names = ", ".join(backend.name for backend in requested) or "an empty list"
         raise ValueError(f"sdpa_kernel: expected a kernel, got {names}")
     yield

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..._refusals import name_all as _name_all
+from ..._error_messages import name_all as _name_all
 from ..._ternion import Tensor, _functional as _native
-from ..functional import _check_heads, _of_one_rank
+from ..functional import _broadcast_ranks, _check_heads
 
 
 def scaled_dot_product_attention_with_lse(
@@ -37,7 +37,7 @@ def scaled_dot_product_attention_with_lse(
     """
     if not enable_gqa:
         _check_heads(query, key, value, "scaled_dot_product_attention_with_lse")
-    query, key, value = _of_one_rank(query, key, value)
+    query, key, value = _broadcast_ranks(query, key, value)
     return _native.scaled_dot_product_attention_with_lse(query, key, value, attn_mask, dropout_p, is_causal, scale)
 
 

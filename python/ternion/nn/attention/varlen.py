@@ -53,19 +53,19 @@ def varlen_attn(
             or exceed the number of rows.
         TypeError: If the cumulative lengths are not int32, or the dtypes differ.
     """
-    for name, longest in (("max_q", max_q), ("max_k", max_k)):
-        _check_longest("varlen_attn", name, longest)
-    is_causal, window = _reach(window_size)
+    for name, length in (("max_q", max_q), ("max_k", max_k)):
+        _check_max_length("varlen_attn", name, length)
+    is_causal, window = _causal_and_window(window_size)
     output, lse = _native.varlen_attn(query, key, value, cu_seq_q, cu_seq_k, scale, is_causal, window, dropout_p)
     return (output, lse) if return_aux is not None and return_aux.lse else output
 
 
-def _check_longest(function: str, name: str, longest: object) -> None:
-    if isinstance(longest, bool) or not isinstance(longest, int) or longest < 0:
-        raise ValueError(f"{function}: {name} is {longest!r}, expected a whole number from 0 on")
+def _check_max_length(function: str, name: str, length: object) -> None:
+    if isinstance(length, bool) or not isinstance(length, int) or length < 0:
+        raise ValueError(f"{function}: {name} is {length!r}, expected a whole number from 0 on")
 
 
-def _reach(window_size: tuple[int, int]) -> tuple[bool, int | None]:
+def _causal_and_window(window_size: tuple[int, int]) -> tuple[bool, int | None]:
     """Returns whether attention is causal, and the window: the number of positions that a query
     attends to backward, including its own, or None.
     """

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import fusion as fusion, rnn as rnn
-from ..._places import repeats
-from ..._refusals import name_all
-from ..._scales import kept, scale_in
+from ..._parameter_keys import repeated_modules
+from ..._error_messages import name_all
+from ..._scales import preserve_scales, scale_in
 from ..._scopes import no_grad
 from ..._ternion import Tensor, _clip_grad_norm, _clip_grad_value, _number, _total_norm, _trust, cat, float32, float64, stack, zeros
 from ..._warnings import warn_caller
@@ -30,7 +30,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _listed(parameters: Any, op: str) -> list[Any]:
+def _as_list(parameters: Any, op: str) -> list[Any]:
     """Returns the tensors as a list. Warns if an iterator is exhausted."""
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not listed and hasattr(parameters, "__next__"):
@@ -42,14 +42,14 @@ def _listed(parameters: Any, op: str) -> list[Any]:
 _SCALED_LIMIT = 0.05
 
 
-def _tell_of_scale(op: str, parameters: list[Any], limit: float) -> None:
+def _warn_scaled(op: str, parameters: list[Any], limit: float) -> None:
     """Warns if the gradients to be clipped are still scaled by a GradScaler: they are thousands of
     times too large, so that everything would be clipped.
     """
     scale = scale_in(parameters)
     if scale and not (scale > 100.0 and limit >= _SCALED_LIMIT * scale):
-        told = f"the gradients are those of a loss times {scale:g}, by a GradScaler"
-        warn_caller(f"{op}: {told}: call its unscale_(optimizer) before, or the limit is {scale:g} times too small")
+        message = f"the gradients are those of a loss times {scale:g}, by a GradScaler"
+        warn_caller(f"{op}: {message}: call its unscale_(optimizer) before, or the limit is {scale:g} times too small")
 
 
 def clip_grad_norm_(
@@ -67,22 +67,22 @@ def clip_grad_norm_(
     Raises:
         RuntimeError: If the norm is not finite and `error_if_nonfinite` is True.
     """
-    parameters = [parameter for parameter in _listed(parameters, "clip_grad_norm_") if parameter.grad is not None]
+    parameters = [parameter for parameter in _as_list(parameters, "clip_grad_norm_") if parameter.grad is not None]
     max_norm, norm_type = _number(max_norm), _number(norm_type)
     if not parameters:
         return zeros(())
-    _tell_of_scale("clip_grad_norm_", parameters, max_norm)
-    with kept(parameters):
-        return _clipped(parameters, max_norm, norm_type, error_if_nonfinite)
+    _warn_scaled("clip_grad_norm_", parameters, max_norm)
+    with preserve_scales(parameters):
+        return _clip(parameters, max_norm, norm_type, error_if_nonfinite)
 
 
-def _clipped(parameters, max_norm, norm_type, error_if_nonfinite):
+def _clip(parameters, max_norm, norm_type, error_if_nonfinite):
     if error_if_nonfinite or norm_type != 2.0:
         norm = get_total_norm([parameter.grad for parameter in parameters], norm_type)
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise RuntimeError(f"clip_grad_norm_: the norm of the gradients is {norm.item()}, expected a finite number")
         if norm_type != 2.0:
-            return _scaled(parameters, max_norm, norm)
+            return _scale_gradients(parameters, max_norm, norm)
     return _clip_grad_norm(parameters, max_norm)
 
 
@@ -92,7 +92,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     Raises:
         RuntimeError: If the norm is not finite and `error_if_nonfinite` is True.
     """
-    tensors = _listed(tensors, "get_total_norm")
+    tensors = _as_list(tensors, "get_total_norm")
     if not tensors:
         return zeros(())
     first = tensors[0]
@@ -116,13 +116,13 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     Raises:
         TypeError: If `max_norm` is not a number.
     """
-    parameters, max_norm = _listed(parameters, "clip_grads_with_norm_"), _number(max_norm)
-    _tell_of_scale("clip_grads_with_norm_", parameters, max_norm)
-    with kept(parameters):
-        _scaled(parameters, max_norm, total_norm)
+    parameters, max_norm = _as_list(parameters, "clip_grads_with_norm_"), _number(max_norm)
+    _warn_scaled("clip_grads_with_norm_", parameters, max_norm)
+    with preserve_scales(parameters):
+        _scale_gradients(parameters, max_norm, total_norm)
 
 
-def _scaled(parameters, max_norm, norm):
+def _scale_gradients(parameters, max_norm, norm):
     """Scales by `max_norm / (norm + 1e-6)` where that is less than 1, as PyTorch does."""
     with no_grad():
         factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)
@@ -142,9 +142,9 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
         TypeError: If `clip_value` is not a number.
         ValueError: If `clip_value` is below 0.
     """
-    clip_value, parameters = _number(clip_value), _listed(parameters, "clip_grad_value_")
-    _tell_of_scale("clip_grad_value_", parameters, clip_value)
-    with kept(parameters):
+    clip_value, parameters = _number(clip_value), _as_list(parameters, "clip_grad_value_")
+    _warn_scaled("clip_grad_value_", parameters, clip_value)
+    with preserve_scales(parameters):
         _clip_grad_value([parameter for parameter in parameters if parameter.grad is not None], clip_value)
 
 
@@ -178,7 +178,7 @@ def vector_to_parameters(vec: Tensor, parameters: Any) -> None:
 
 # A learning rate larger by this factor counts as a jump. Warmup schedules start lower, but increase
 # in small steps.
-_RISE = 100.0
+_LR_JUMP = 100.0
 
 
 class StatsMonitor:
@@ -233,21 +233,21 @@ class StatsMonitor:
         if not hasattr(model, "named_modules"):
             raise TypeError(f"StatsMonitor: {type(model).__name__}, expected a module")
         self._model = model
-        _tell_of_repeats(model)
+        _warn_repeated(model)
         self._largest_rate = 0.0
         self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update, (largest_input, smallest_input))
 
-    def watch(self, step: int) -> _Watch:
+    def watch(self, step: int) -> _WatchContext:
         """Returns a context for the forward pass of step `step`. The model is monitored in it if
         the step is to be read.
         """
-        return _Watch(self._monitor, self._model, step)
+        return _WatchContext(self._monitor, self._model, step)
 
     def report(self) -> Any:
         """Returns the report of the last monitored step, with the current gradients of the
         parameters; None if the step was not read or has already been reported.
         """
-        return self._monitor.report(_parameters_of(self._model), _held())
+        return self._monitor.report(_parameters_of(self._model), _optimizer_parameters())
 
     def step(self, optimizer: Any) -> Any:
         """Calls `optimizer.step()` and returns a report that includes the changes of the weights.
@@ -260,28 +260,28 @@ class StatsMonitor:
             TypeError: If `optimizer` is neither an optimizer nor a function.
         """
         step = optimizer.step if hasattr(optimizer, "step") else optimizer
-        return self._monitor.step(_parameters_of(self._model), _held(), step, self._rate_of(optimizer))
+        return self._monitor.step(_parameters_of(self._model), _optimizer_parameters(), step, self._rate_of(optimizer))
 
     def _rate_of(self, optimizer: Any) -> float | None:
         """Returns the largest learning rate of a step, if it has one. A rate far above all earlier
         ones is reported immediately, because the next reading may find only NaN.
         """
         rates = [group.get("lr") for group in getattr(optimizer, "param_groups", [])]
-        known = [float(rate) for rate in rates if isinstance(rate, (int, float)) and math.isfinite(rate)]
-        if not known or len(known) < len(rates):
+        finite = [float(rate) for rate in rates if isinstance(rate, (int, float)) and math.isfinite(rate)]
+        if not finite or len(finite) < len(rates):
             return None
-        rate, before = max(known), self._largest_rate
-        if rate > max(1.0, _RISE * before) and before > 0.0:
-            warn_caller(f"StatsMonitor: the learning rate of {type(optimizer).__name__} is {rate:g} in param_groups[{known.index(rate)}], where {before:g} was the largest before")
-        self._largest_rate = max(rate, before)
+        rate, previous = max(finite), self._largest_rate
+        if rate > max(1.0, _LR_JUMP * previous) and previous > 0.0:
+            warn_caller(f"StatsMonitor: the learning rate of {type(optimizer).__name__} is {rate:g} in param_groups[{finite.index(rate)}], where {previous:g} was the largest before")
+        self._largest_rate = max(rate, previous)
         return rate
 
 
-def _held() -> list[Any]:
+def _optimizer_parameters() -> list[Any]:
     """Returns the parameters that optimizers have."""
-    from ...optim.optimizer import held
+    from ...optim.optimizer import optimized_parameters
 
-    return held()
+    return optimized_parameters()
 
 
 def _parameters_of(model: Any) -> list[Any]:
@@ -290,16 +290,16 @@ def _parameters_of(model: Any) -> list[Any]:
     return [parameter for _, parameter in model.named_parameters()]
 
 
-def _tell_of_repeats(model: Any) -> None:
+def _warn_repeated(model: Any) -> None:
     """Warns if a list or a Sequential contains the same layer several times: `[layer] * 3` is one
     layer with one set of parameters.
     """
-    for named, kind in repeats(model):
-        told = f"{', '.join(named[:4])}{', ..' if len(named) > 4 else ''} are one {kind}: its parameters are used {len(named)} times"
-        warn_caller(f"StatsMonitor: {told}; make a layer for each place ([layer] * n repeats one), unless that is meant")
+    for keys, kind in repeated_modules(model):
+        message = f"{', '.join(keys[:4])}{', ..' if len(keys) > 4 else ''} are one {kind}: its parameters are used {len(keys)} times"
+        warn_caller(f"StatsMonitor: {message}; make a layer for each place ([layer] * n repeats one), unless that is meant")
 
 
-class _Watch:
+class _WatchContext:
     def __init__(self, monitor: Any, model: Any, step: int):
         self._monitor, self._model, self._step, self._is_open = monitor, model, step, False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ..._refusals import name_all
+from ..._error_messages import name_all
 from ..._scopes import no_grad
 from ..._ternion import Parameter, Tensor, _number, ones_like, zeros_like
 from ..module import Module
@@ -19,27 +19,27 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _fused(layer: Any, norm: Any, op: str, axis: int) -> Any:
+def _fuse(layer: Any, norm: Any, op: str, axis: int) -> Any:
     if layer.training or norm.training:
         raise ValueError(f"{op}: modules in training, expected them in use: eval()")
     if norm.running_mean is None or norm.running_var is None:
         raise ValueError(f"{op}: a batch norm without running statistics, expected one that has them")
     fused = copy.deepcopy(layer)
-    of_norm = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
-    fused.weight, fused.bias = _weights(fused.weight, fused.bias, *of_norm, axis)
+    norm_settings = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    fused.weight, fused.bias = _fused_weights(fused.weight, fused.bias, *norm_settings, axis)
     return fused
 
 
-def _weights(weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, scale: Any, shift: Any, axis: int) -> tuple[Parameter, Parameter]:
+def _fused_weights(weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, scale: Any, shift: Any, axis: int) -> tuple[Parameter, Parameter]:
     """Fuses a norm: `norm(weight x + bias)` is `(weight s) x + (bias - mean) s + shift`, where
     `s = scale / sqrt(var + eps)`, along the output axis.
     """
     with no_grad():
         scales = (ones_like(mean) if scale is None else scale) * (var + _number(eps)).rsqrt()
-        sizes = [-1 if each == axis else 1 for each in range(weight.ndim)]
-        moved = ((zeros_like(mean) if bias is None else bias) - mean) * scales
+        sizes = [-1 if dim == axis else 1 for dim in range(weight.ndim)]
+        shifted_bias = ((zeros_like(mean) if bias is None else bias) - mean) * scales
         fused = (weight * scales.reshape(sizes)).to(weight.dtype)
-        shifted = (moved if shift is None else moved + shift).to(weight.dtype if bias is None else bias.dtype)
+        shifted = (shifted_bias if shift is None else shifted_bias + shift).to(weight.dtype if bias is None else bias.dtype)
     return Parameter(fused, weight.requires_grad), Parameter(shifted, True if bias is None else bias.requires_grad)
 
 
@@ -52,7 +52,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     Raises:
         ValueError: If a module is in training mode, or the batch norm has no running statistics.
     """
-    return _fused(conv, bn, "fuse_conv_bn_eval", 1 if transpose else 0)
+    return _fuse(conv, bn, "fuse_conv_bn_eval", 1 if transpose else 0)
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
@@ -61,7 +61,7 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     Raises:
         ValueError: If a module is in training mode, or the batch norm has no running statistics.
     """
-    return _fused(linear, bn, "fuse_linear_bn_eval", 0)
+    return _fuse(linear, bn, "fuse_linear_bn_eval", 0)
 
 
 def fuse_conv_bn_weights(
@@ -72,7 +72,7 @@ def fuse_conv_bn_weights(
     Raises:
         ValueError: If the statistics have another number of channels.
     """
-    return _weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 1 if transpose else 0)
+    return _fused_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 1 if transpose else 0)
 
 
 def fuse_linear_bn_weights(
@@ -83,7 +83,7 @@ def fuse_linear_bn_weights(
     Raises:
         ValueError: If the statistics have another number of features.
     """
-    return _weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
+    return _fused_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,11 +98,11 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise TypeError(f"skip_init: {module_cls!r}, expected a class of modules")
     device = kwargs.get("device")
-    before = get_rng_state(device)
+    rng_state = get_rng_state(device)
     try:
         return module_cls(*args, **kwargs)
     finally:
-        set_rng_state(before, device)
+        set_rng_state(rng_state, device)
 
 
 name_all(globals())

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _ternion
-from ..._refusals import name_all
+from ..._error_messages import name_all
 from ..._ternion import Tensor, as_tensor, cat, full, stack, tensor
 from .. import functional as F
 
@@ -103,35 +103,35 @@ def _has_element(lengths: np.ndarray) -> np.ndarray:
     return np.asarray(np.arange(lengths.max())[:, None] < lengths)
 
 
-def _elements_of(sequence: PackedSequence) -> np.ndarray:
+def _packed_has_element(sequence: PackedSequence) -> np.ndarray:
     sizes = np.asarray(sequence.batch_sizes.tolist())
     return np.asarray(np.arange(sizes[0]) < sizes[:, None])
 
 
-def _rows(input: Tensor, numbers: np.ndarray) -> Tensor:
-    return input.index_select(0, as_tensor(np.ascontiguousarray(numbers, np.int64).reshape(-1)).to(input.device))
+def _select_rows(input: Tensor, indices: np.ndarray) -> Tensor:
+    return input.index_select(0, as_tensor(np.ascontiguousarray(indices, np.int64).reshape(-1)).to(input.device))
 
 
-def _padded(data: Tensor, has_element: np.ndarray, longest: int, value: float, order: Any) -> Tensor:
+def _pad_packed(data: Tensor, has_element: np.ndarray, length: int, value: float, order: Any) -> Tensor:
     """Unpacks data to [batch, longest, ..], with the sequences in the given order."""
-    rows = np.full((longest, has_element.shape[1]), len(data))
+    rows = np.full((length, has_element.shape[1]), len(data))
     rows[: len(has_element)][has_element] = np.arange(len(data))
     padding = full((1, *data.shape[1:]), value, dtype=data.dtype, device=data.device)
-    return _rows(cat([data, padding]), rows[:, order].T).reshape(rows.shape[1], longest, *data.shape[1:])
+    return _select_rows(cat([data, padding]), rows[:, order].T).reshape(rows.shape[1], length, *data.shape[1:])
 
 
-def _spread(sequence: PackedSequence) -> tuple[Tensor, np.ndarray]:
+def _unpack(sequence: PackedSequence) -> tuple[Tensor, np.ndarray]:
     """Returns [batch, longest, ..], with the longest sequence first, and a mask of the elements:
     [longest, batch].
     """
-    has_element = _elements_of(sequence)
-    return _padded(sequence.data, has_element, len(has_element), 0.0, slice(None)), has_element
+    has_element = _packed_has_element(sequence)
+    return _pad_packed(sequence.data, has_element, len(has_element), 0.0, slice(None)), has_element
 
 
-def _gathered(sequence: PackedSequence, batches: Tensor, has_element: np.ndarray) -> PackedSequence:
+def _repack(sequence: PackedSequence, batches: Tensor, has_element: np.ndarray) -> PackedSequence:
     """Packs [batch, longest, ..] in the same way as `sequence`, from which it was unpacked."""
-    places, sequences = np.nonzero(has_element)
-    data = _rows(batches.reshape(-1, *batches.shape[2:]), sequences * len(has_element) + places)
+    time_steps, sequences = np.nonzero(has_element)
+    data = _select_rows(batches.reshape(-1, *batches.shape[2:]), sequences * len(has_element) + time_steps)
     return PackedSequence(data, *sequence[1:])
 
 
@@ -160,9 +160,9 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
     if (np.diff(sizes[order]) > 0).any():
         raise ValueError(f"pack_padded_sequence: lengths {sizes.tolist()}, expected the longest first: enforce_sorted=False sorts them")
     has_element = _has_element(sizes[order])
-    places, sequences = np.nonzero(has_element)
+    time_steps, sequences = np.nonzero(has_element)
     steps = (longest, 1) if batch_first else (1, batch)
-    data = _rows(input.reshape(-1, *input.shape[2:]), order[sequences] * steps[0] + places * steps[1])
+    data = _select_rows(input.reshape(-1, *input.shape[2:]), order[sequences] * steps[0] + time_steps * steps[1])
     indices = () if enforce_sorted else (tensor(order.tolist(), device=input.device), tensor(np.argsort(order).tolist(), device=input.device))
     return PackedSequence(data, tensor(has_element.sum(1).tolist(), device="cpu"), *indices)
 
@@ -181,12 +181,12 @@ def pad_packed_sequence(
     Raises:
         ValueError: If `total_length` is below the length of the longest sequence.
     """
-    has_element = _elements_of(sequence)
+    has_element = _packed_has_element(sequence)
     longest = len(has_element) if total_length is None else total_length
     if longest < len(has_element):
         raise ValueError(f"pad_packed_sequence: total_length {longest}, expected at least {len(has_element)}, the length of the longest sequence")
     order = slice(None) if sequence.unsorted_indices is None else np.asarray(sequence.unsorted_indices.tolist())
-    batches = _padded(sequence.data, has_element, longest, padding_value, order)
+    batches = _pad_packed(sequence.data, has_element, longest, padding_value, order)
     lengths = tensor(has_element.sum(0)[order].tolist(), device="cpu")
     return batches if batch_first else batches.transpose(0, 1), lengths
 
@@ -198,8 +198,8 @@ def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> P
         ValueError: If there are no sequences, a sequence is empty, their axes after the first
             differ, or lengths are not in descending order with `enforce_sorted`.
     """
-    listed = list(sequences)
-    return pack_padded_sequence(pad_sequence(listed), [len(sequence) for sequence in listed], enforce_sorted=enforce_sorted)
+    sequence_list = list(sequences)
+    return pack_padded_sequence(pad_sequence(sequence_list), [len(sequence) for sequence in sequence_list], enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:

@@ -14,13 +14,13 @@ from ._ternion import Tensor
 from ._warnings import warn_caller
 
 # What an argument with an annotation must be, and the attribute that shows it.
-_KINDS = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
-_MARKS = {"int": "__index__", "float": "__float__"}
+_EXPECTED_TYPES = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
+_CONVERSION_METHODS = {"int": "__index__", "float": "__float__"}
 _PREFIX = re.compile(r"(?:linalg\.)?([\w+*/%@&|^<>=-]+): ")
 # The name that Python uses for a class that got too many or too few arguments.
-_OF_INIT = re.compile(r"^\w+\.__init__\(\)")
+_INIT_PREFIX = re.compile(r"^\w+\.__init__\(\)")
 # Messages of Python about its own types, and their replacements.
-_PHRASES = [(re.compile(own), said) for own, said in (
+_REPLACEMENTS = [(re.compile(pattern), replacement) for pattern, replacement in (
     (r"^'(\w+)' object is not (?:iterable|subscriptable)$", r"expected a list, got \1"),
     (r"^cannot unpack non-iterable (\w+) object$", r"expected a list, got \1"),
     (r"^'(\w+)' object cannot be interpreted as an integer$", r"expected a whole number, got \1"),
@@ -38,11 +38,11 @@ _PHRASES = [(re.compile(own), said) for own, said in (
     (r"^not all arguments converted during string formatting$", r"expected a number, got str"),
     (r"^'(\w+)' object has no attribute '\w+'$", r"expected a tensor, got \1"),
 )]  # fmt: skip
-_RENAMED = (TypeError, ValueError, IndexError, RuntimeError, AttributeError, OverflowError, ZeroDivisionError)
+_REWRITTEN_ERRORS = (TypeError, ValueError, IndexError, RuntimeError, AttributeError, OverflowError, ZeroDivisionError)
 # The native error for a tensor with a gradient in place of a number.
 _LOST_GRADIENT = "got a tensor with a gradient, which does not flow through a number: detach() it"
 # Messages that contain the arguments are truncated at this length.
-_LONGEST = 4000
+_MAX_LENGTH = 4000
 
 
 @functools.lru_cache(maxsize=None)
@@ -53,29 +53,29 @@ def _functions() -> frozenset[str]:
     return frozenset(names)
 
 
-def _fits(value: Any, kind: str) -> bool:
+def _matches_type(value: Any, kind: str) -> bool:
     if kind != "Tensor" and isinstance(value, Tensor) and value.numel() != 1:
         return False
-    if kind in _MARKS:
-        return hasattr(value, _MARKS[kind]) or (kind == "float" and hasattr(value, "__index__"))
+    if kind in _CONVERSION_METHODS:
+        return hasattr(value, _CONVERSION_METHODS[kind]) or (kind == "float" and hasattr(value, "__index__"))
     return isinstance(value, {"Tensor": Tensor, "bool": bool, "str": str}[kind])
 
 
-def _unfit(function: Any, args: Any, kwargs: Any) -> str | None:
+def _type_mismatch(function: Any, args: Any, kwargs: Any) -> str | None:
     """Returns the message for the first argument that does not match its annotation."""
     signature = inspect.signature(function)
     try:
-        given = signature.bind_partial(*args, **kwargs).arguments
+        arguments = signature.bind_partial(*args, **kwargs).arguments
     except TypeError:
         return None
-    for name, value in given.items():
+    for name, value in arguments.items():
         parameter = signature.parameters[name]
-        kind, _, others = str(parameter.annotation).partition(" | ")
-        if kind not in _KINDS or others not in ("", "None") or (others and value is None):
+        kind, _, rest = str(parameter.annotation).partition(" | ")
+        if kind not in _EXPECTED_TYPES or rest not in ("", "None") or (rest and value is None):
             continue
-        for each in value if parameter.kind is parameter.VAR_POSITIONAL else [value]:
-            if not _fits(each, kind):
-                return f"{name} is {type(each).__name__}, expected {_KINDS[kind]}"
+        for item in value if parameter.kind is parameter.VAR_POSITIONAL else [value]:
+            if not _matches_type(item, kind):
+                return f"{name} is {type(item).__name__}, expected {_EXPECTED_TYPES[kind]}"
     return None
 
 
@@ -83,7 +83,7 @@ def _has_gradient(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def _gradient_lost(name: str, function: Any, args: Any, kwargs: Any, *kinds: str) -> Any:
+def _lost_gradient_error(name: str, function: Any, args: Any, kwargs: Any, *kinds: str) -> Any:
     """Returns the error for the first argument that is a tensor with a gradient in place of a
     number. If `kinds` are given, only arguments with these annotations are checked.
     """
@@ -91,47 +91,47 @@ def _gradient_lost(name: str, function: Any, args: Any, kwargs: Any, *kinds: str
         return None
     signature = inspect.signature(function)
     try:
-        given = signature.bind_partial(*args, **kwargs).arguments
+        arguments = signature.bind_partial(*args, **kwargs).arguments
     except TypeError:
         return None
-    for argument, value in given.items():
+    for argument, value in arguments.items():
         kind = str(signature.parameters[argument].annotation)
         if _has_gradient(value) and "Tensor" not in kind and argument != "self" and (not kinds or kind.removesuffix(" | None") in kinds):
             return TypeError(f"{name}: {argument} is a tensor with a gradient, expected a number, through which none flows: detach() it")
     return None
 
 
-def _refusal(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
+def _renamed_error(name: str, function: Any, error: Any, args: Any, kwargs: Any) -> Any:
     """Returns the error to raise instead of `error`, which the function `name` raised; None to keep
     it.
     """
     kind, text = type(error), str(error)
     if kind is TypeError and text.endswith(_LOST_GRADIENT):
-        lost = _gradient_lost(name, function, args, kwargs)
-        if lost is not None:
-            return lost
+        gradient_error = _lost_gradient_error(name, function, args, kwargs)
+        if gradient_error is not None:
+            return gradient_error
     if kind in (OverflowError, ZeroDivisionError):
         return ValueError(f"{name}: {_out_of_range(function, args, kwargs)}")
-    if len(text) > _LONGEST and kind in _RENAMED:
-        text = f"{text[: _LONGEST - 1000]} .. {text[-500:]}"
+    if len(text) > _MAX_LENGTH and kind in _REWRITTEN_ERRORS:
+        text = f"{text[: _MAX_LENGTH - 1000]} .. {text[-500:]}"
         return kind(text)
-    if kind not in _RENAMED or text.startswith((f"{name}: ", f"{name}(", f"{name} ", f"linalg.{name}: ")):
+    if kind not in _REWRITTEN_ERRORS or text.startswith((f"{name}: ", f"{name}(", f"{name} ", f"linalg.{name}: ")):
         return None
-    if _OF_INIT.match(text):
-        return kind(_OF_INIT.sub(f"{name}()", text))
-    begin = _begin(error, text)
-    plain = _plain(text)
-    if kind in (TypeError, AttributeError) or plain != text:
-        unfit = _unfit(function, args, kwargs)
-        if unfit is not None or not begin:
-            is_count = kind is ValueError and unfit is None and "items or axes" in plain
-            return (ValueError if is_count else TypeError)(f"{name}: {unfit or plain}")
-    if begin:
-        return kind(f"{name}: {text[begin:]}")
-    return _of_value(name, function, text, args, kwargs) if kind is ValueError else None
+    if _INIT_PREFIX.match(text):
+        return kind(_INIT_PREFIX.sub(f"{name}()", text))
+    prefix_length = _prefix_length(error, text)
+    replaced = _replace_python_message(text)
+    if kind in (TypeError, AttributeError) or replaced != text:
+        mismatch = _type_mismatch(function, args, kwargs)
+        if mismatch is not None or not prefix_length:
+            is_count = kind is ValueError and mismatch is None and "items or axes" in replaced
+            return (ValueError if is_count else TypeError)(f"{name}: {mismatch or replaced}")
+    if prefix_length:
+        return kind(f"{name}: {text[prefix_length:]}")
+    return _value_error(name, function, text, args, kwargs) if kind is ValueError else None
 
 
-def _begin(error: Any, text: str) -> int:
+def _prefix_length(error: Any, text: str) -> int:
     """Returns the offset of a message after the name of the package function with which it begins;
     0 if it begins with none.
     """
@@ -139,8 +139,8 @@ def _begin(error: Any, text: str) -> int:
     op = getattr(error, "_op", None)
     if op is not None and text.startswith(f"{op}: "):
         return len(op) + 2 if op.removeprefix("linalg.") in _functions() else 0
-    said = _PREFIX.match(text)
-    return said.end() if said is not None and said[1] in _functions() else 0
+    prefix = _PREFIX.match(text)
+    return prefix.end() if prefix is not None and prefix[1] in _functions() else 0
 
 
 def _out_of_range(function: Any, args: Any, kwargs: Any) -> str:
@@ -148,36 +148,36 @@ def _out_of_range(function: Any, args: Any, kwargs: Any) -> str:
     arguments that are that large, or 0.
     """
     try:
-        given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+        arguments = inspect.signature(function).bind_partial(*args, **kwargs).arguments
     except TypeError:
-        given = {}
-    numbers = {key: value for key, value in given.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
-    odd = {key: value for key, value in numbers.items() if value == 0 or not -(2**31) < value < 2**31} or {
+        arguments = {}
+    numbers = {key: value for key, value in arguments.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    extreme = {key: value for key, value in numbers.items() if value == 0 or not -(2**31) < value < 2**31} or {
         key: value for key, value in numbers.items() if abs(value) > 300
     }
-    named = ", ".join(f"{key} is {str(value)[:40]}" for key, value in (odd or numbers).items())
-    return f"{named or 'an argument'}, expected a number that it can be computed with"
+    description = ", ".join(f"{key} is {str(value)[:40]}" for key, value in (extreme or numbers).items())
+    return f"{description or 'an argument'}, expected a number that it can be computed with"
 
 
-def _of_value(name: str, function: Any, text: str, args: Any, kwargs: Any) -> Any:
+def _value_error(name: str, function: Any, text: str, args: Any, kwargs: Any) -> Any:
     """Returns the error to raise instead of a ValueError that does not name a function, such as
     that for a tensor with several elements in place of a number.
     """
-    unfit = _unfit(function, args, kwargs)
-    return ValueError(f"{name}: {text}") if unfit is None else TypeError(f"{name}: {unfit}")
+    mismatch = _type_mismatch(function, args, kwargs)
+    return ValueError(f"{name}: {text}") if mismatch is None else TypeError(f"{name}: {mismatch}")
 
 
-def _plain(text: str) -> str:
+def _replace_python_message(text: str) -> str:
     """Returns the replacement of a message of Python itself, or the message unchanged."""
-    for own, phrase in _PHRASES:
-        if own.search(text):
-            return own.sub(phrase, text)
+    for pattern, replacement in _REPLACEMENTS:
+        if pattern.search(text):
+            return pattern.sub(replacement, text)
     return text
 
 
 #: Losses that had `size_average` and `reduce` before PyTorch 1.0, each with the argument before
 #: which `size_average` is inserted; `reduce` is inserted before `reduction`.
-_OLDER = {
+_LEGACY_LOSSES = {
     **dict.fromkeys((
         "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "multi_margin_loss",
         "multilabel_margin_loss", "multilabel_soft_margin_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss", "BCELoss", "BCEWithLogitsLoss",
@@ -189,58 +189,58 @@ _OLDER = {
 }  # fmt: skip
 
 
-class _Older:
+class _LegacyArguments:
     """The arguments `size_average` and `reduce` of a loss, from before PyTorch 1.0: the signature
     contains them at PyTorch's positions, the function itself has only `reduction`.
     """
 
     def __init__(self, name: str, function: Any):
-        own = inspect.signature(function)
-        older = {key: inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="bool | None") for key in ("size_average", "reduce")}
+        signature = inspect.signature(function)
+        legacy = {key: inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="bool | None") for key in ("size_average", "reduce")}
         parameters = []
-        for parameter in own.parameters.values():
-            parameters += [older["size_average"]] * (parameter.name == _OLDER[name]) + [older["reduce"]] * (parameter.name == "reduction") + [parameter]
-        self.name, self.shown = name, own.replace(parameters=parameters)
-        taken = [parameter for parameter in parameters if parameter.name != "self"]
-        self.signature, self.first = own.replace(parameters=taken), [parameter.name for parameter in taken].index("size_average")
+        for parameter in signature.parameters.values():
+            parameters += [legacy["size_average"]] * (parameter.name == _LEGACY_LOSSES[name]) + [legacy["reduce"]] * (parameter.name == "reduction") + [parameter]
+        self.name, self.public_signature = name, signature.replace(parameters=parameters)
+        without_self = [parameter for parameter in parameters if parameter.name != "self"]
+        self.signature, self.first_index = signature.replace(parameters=without_self), [parameter.name for parameter in without_self].index("size_average")
 
-    def newer(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def convert(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Returns the arguments with a `reduction` instead of the two."""
-        if len(args) <= self.first and "size_average" not in kwargs and "reduce" not in kwargs:
+        if len(args) <= self.first_index and "size_average" not in kwargs and "reduce" not in kwargs:
             return args, kwargs
         try:
-            given = self.signature.bind(*args, **kwargs).arguments
+            arguments = self.signature.bind(*args, **kwargs).arguments
         except TypeError:
             return args, kwargs
-        flags = {key: given.pop(key, None) for key in ("size_average", "reduce")}
+        flags = {key: arguments.pop(key, None) for key in ("size_average", "reduce")}
         for key, flag in flags.items():
             if flag is not None and not isinstance(flag, bool):
                 raise TypeError(f"{self.name}: {key} is {type(flag).__name__}, expected True, False or None: `reduction` is to be named, as in PyTorch")
         if any(flag is not None for flag in flags.values()):
             mean, reduced = (flag is not False for flag in flags.values())
-            given["reduction"] = "none" if not reduced else "mean" if mean else "sum"
-            warn_caller(f"size_average and reduce are deprecated: reduction={given['reduction']!r} says the same")
-        return (), given
+            arguments["reduction"] = "none" if not reduced else "mean" if mean else "sum"
+            warn_caller(f"size_average and reduce are deprecated: reduction={arguments['reduction']!r} says the same")
+        return (), arguments
 
 
-def _older_of(name: str, function: Any) -> _Older | None:
+def _legacy_arguments(name: str, function: Any) -> _LegacyArguments | None:
     # Losses at the top level never had them.
-    return _Older(name, function) if name in _OLDER and not function.__module__.endswith("._top_level") else None
+    return _LegacyArguments(name, function) if name in _LEGACY_LOSSES and not function.__module__.endswith("._top_level") else None
 
 
-def _takes_whole(parameter: Any) -> bool:
+def _takes_int(parameter: Any) -> bool:
     return str(parameter.annotation).partition(" | ")[0] in ("int", "_int") and "bool" not in str(parameter.annotation) and not parameter.name.startswith("_")
 
 
-def _truth_refused(name: str, function: Any, args: Any, kwargs: Any) -> None:
+def _reject_bool(name: str, function: Any, args: Any, kwargs: Any) -> None:
     """Raises an error for a bool in place of an integer: in Python a bool is an int."""
     signature = inspect.signature(function)
     try:
-        given = signature.bind_partial(*args, **kwargs).arguments
+        arguments = signature.bind_partial(*args, **kwargs).arguments
     except TypeError:
         return
-    for argument, value in given.items():
-        if isinstance(value, bool) and _takes_whole(signature.parameters[argument]):
+    for argument, value in arguments.items():
+        if isinstance(value, bool) and _takes_int(signature.parameters[argument]):
             raise TypeError(f"{name}: {argument} is bool, expected a whole number")
 
 
@@ -248,27 +248,27 @@ def named(function: Any) -> Any:
     """Wraps a function so that its errors name it, and so that it rejects bools in place of
     integers.
     """
-    takes_whole = any(map(_takes_whole, inspect.signature(function).parameters.values()))
-    older = _older_of(function.__name__, function)
+    takes_int = any(map(_takes_int, inspect.signature(function).parameters.values()))
+    legacy = _legacy_arguments(function.__name__, function)
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        if older is not None:
-            args, kwargs = older.newer(args, kwargs)
-        if takes_whole:
+        if legacy is not None:
+            args, kwargs = legacy.convert(args, kwargs)
+        if takes_int:
             for value in (*args, *kwargs.values()):
                 if value is True or value is False:
-                    _truth_refused(function.__name__, function, args, kwargs)
+                    _reject_bool(function.__name__, function, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except _RENAMED as error:
-            refusal = _refusal(function.__name__, function, error, args, kwargs)
-            if refusal is None:
+        except _REWRITTEN_ERRORS as error:
+            renamed = _renamed_error(function.__name__, function, error, args, kwargs)
+            if renamed is None:
                 raise
-            raise refusal.with_traceback(error.__traceback__) from None
+            raise renamed.with_traceback(error.__traceback__) from None
 
-    if older is not None:
-        checked.__signature__ = older.shown  # type: ignore[attr-defined]
+    if legacy is not None:
+        checked.__signature__ = legacy.public_signature  # type: ignore[attr-defined]
     return checked
 
 
@@ -291,25 +291,25 @@ def _class_of(module: Any) -> str:
 
 def _named_init(kind: Any) -> Any:
     init = kind.__init__
-    older = _older_of(kind.__name__, init)
+    legacy = _legacy_arguments(kind.__name__, init)
 
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-        if older is not None:
-            args, kwargs = older.newer(args, kwargs)
-        lost = _gradient_lost(_class_of(self), init, (self, *args), kwargs, "float")
-        if lost is not None:
-            raise lost
+        if legacy is not None:
+            args, kwargs = legacy.convert(args, kwargs)
+        gradient_error = _lost_gradient_error(_class_of(self), init, (self, *args), kwargs, "float")
+        if gradient_error is not None:
+            raise gradient_error
         try:
             init(self, *args, **kwargs)
-        except _RENAMED as error:
-            refusal = _refusal(_class_of(self), init, error, (self, *args), kwargs)
-            if refusal is None:
+        except _REWRITTEN_ERRORS as error:
+            renamed = _renamed_error(_class_of(self), init, error, (self, *args), kwargs)
+            if renamed is None:
                 raise
-            raise refusal.with_traceback(error.__traceback__) from None
+            raise renamed.with_traceback(error.__traceback__) from None
 
-    if older is not None:
-        checked.__signature__ = older.shown  # type: ignore[attr-defined]
+    if legacy is not None:
+        checked.__signature__ = legacy.public_signature  # type: ignore[attr-defined]
     return checked
 
 
@@ -323,22 +323,22 @@ def name_classes(base: Any) -> None:
         name_classes(kind)
 
 
-def _with_numbers(init: Any) -> Any:
+def _rejecting_gradients(init: Any) -> Any:
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-        lost = _gradient_lost(_class_of(self), init, (self, *args), kwargs, "float", "Any")
-        if lost is not None:
-            raise lost
+        gradient_error = _lost_gradient_error(_class_of(self), init, (self, *args), kwargs, "float", "Any")
+        if gradient_error is not None:
+            raise gradient_error
         init(self, *args, **kwargs)
 
     return checked
 
 
-def take_numbers(*bases: Any) -> None:
+def reject_gradients(*bases: Any) -> None:
     """Makes the constructors of these classes and of their subclasses reject tensors with gradients
     in place of numbers.
     """
     for kind in bases:
         if "__init__" in vars(kind) and kind.__module__.startswith("ternion."):
-            kind.__init__ = _with_numbers(kind.__init__)
-        take_numbers(*kind.__subclasses__())
+            kind.__init__ = _rejecting_gradients(kind.__init__)
+        reject_gradients(*kind.__subclasses__())

@@ -15,31 +15,31 @@ SEEDS = ["seed.number", "manual_seed.seed"]
 FILES = (("ternion", "__init__.pyi"), ("ternion", "_ternion.pyi"), ("ternion.nn.functional", "nn/functional.pyi"))
 
 
-def is_whole(annotation):
+def is_int(annotation):
     return bool(re.search(r"\b_?int\b", annotation)) and not re.search("bool|_float|Number|dict|Callable|DeviceLike", annotation)
 
 
-def taken():
-    found = {}
+def int_arguments():
+    result = {}
     for module, file in FILES:
         for owner, function in in_stubs(PACKAGE / file):
             arguments = function.args
             for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
                 is_public = not function.name.startswith("_") and not argument.arg.startswith("_")
-                if is_public and argument.annotation is not None and is_whole(ast.unparse(argument.annotation)):
-                    found[f"{module}.Tensor" if owner else module, function.name, argument.arg] = True
-    return [each for each in found if f"{each[1]}.{each[2]}" not in SEEDS]
+                if is_public and argument.annotation is not None and is_int(ast.unparse(argument.annotation)):
+                    result[f"{module}.Tensor" if owner else module, function.name, argument.arg] = True
+    return [each for each in result if f"{each[1]}.{each[2]}" not in SEEDS]
 
 
-@pytest.mark.parametrize("home, name, argument", taken(), ids=lambda part: part)
-def test_a_truth_value_is_no_whole_number(home, name, argument):
-    function, places, given = call_of(home, name, argument)
+@pytest.mark.parametrize("home, name, argument", int_arguments(), ids=lambda part: part)
+def test_a_bool_is_no_integer(home, name, argument):
+    function, positional, arguments = call_of(home, name, argument)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises((TypeError, ValueError, IndexError)) as refused:
-            function(*places, **given, **{argument: True})
+        with pytest.raises((TypeError, ValueError, IndexError)) as raised:
+            function(*positional, **arguments, **{argument: True})
     # Other arguments that do not fit may be rejected first.
-    assert re.search(r"bool|expected|axes", str(refused.value))
+    assert re.search(r"bool|expected|axes", str(raised.value))
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_a_truth_value_is_no_whole_number(home, name, argument):
         ("max_pool2d", lambda x: ternion.nn.functional.max_pool2d(x[None], True)),
     ],
 )
-def test_the_error_names_the_truth_value(name, call):
+def test_the_error_names_the_bool(name, call):
     with pytest.raises(TypeError, match=f"^{name}: .*bool"):
         call(ternion.ones(2, 3))
 
 
 def test_most_arguments_are_tried():
-    assert len(taken()) > 250
+    assert len(int_arguments()) > 250

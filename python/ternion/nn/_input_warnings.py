@@ -11,12 +11,12 @@ from .._ternion import Tensor, _trust, float16, float32, float64
 from .._warnings import warn_caller
 
 # Rounding in half precision and clipped or smoothed probabilities stay below these limits.
-_NORMALIZED = 0.1
-_ROUNDED = 1e-3
+_NORMALIZATION_TOLERANCE = 0.1
+_ROUNDING_TOLERANCE = 1e-3
 # The number of rows that are checked.
-_ROWS = 64
+_MAX_ROWS = 64
 # Losses that apply a function to their input themselves, with the input that they expect.
-_AGAIN = {
+_APPLIED_TWICE = {
     ("cross_entropy", "softmax"): "applies softmax itself: give it the logits",
     ("cross_entropy", "sigmoid"): "applies softmax to logits: give it the numbers before sigmoid",
     ("binary_cross_entropy_with_logits", "sigmoid"): "applies sigmoid itself: give it the logits, or take binary_cross_entropy",
@@ -33,53 +33,53 @@ def _is_computed(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and tensor.requires_grad and not tensor.is_leaf
 
 
-def _is_read(tensor: Any) -> bool:
+def _is_readable(tensor: Any) -> bool:
     """Returns whether the values of a tensor may be read. Reading from another device would have to
     wait for it, and a recorded step has no values.
     """
     return isinstance(tensor, Tensor) and tensor.device.type == "cpu" and tensor.numel() > 0 and not _trust.is_recording_step()
 
 
-def tell_of_activation(op: str, input: Any) -> bool:
+def warn_activation(op: str, input: Any) -> bool:
     """Warns if a loss is given the output of a function that it applies itself. Returns whether it
     warned.
     """
     if not _is_computed(input):
         return False
     activation = input.grad_fn
-    told = _AGAIN.get((op, activation))
-    if told is not None:
-        warn_caller(f"{op}: its input is the output of {activation}; {op} {told}")
-    return told is not None
+    advice = _APPLIED_TWICE.get((op, activation))
+    if advice is not None:
+        warn_caller(f"{op}: its input is the output of {activation}; {op} {advice}")
+    return advice is not None
 
 
-def tell_of_log_probabilities(input: Any) -> None:
+def warn_log_probabilities(input: Any) -> None:
     """Warns if nll_loss is given rows that are not log-probabilities of classes."""
-    if tell_of_activation("nll_loss", input) or not _is_computed(input) or not _is_read(input):
+    if warn_activation("nll_loss", input) or not _is_computed(input) or not _is_readable(input):
         return
     if input.ndim < 2 or input.shape[1] < 2:
         return
     with no_grad():
-        sums = input.detach()[:_ROWS].float().logsumexp(1)
+        sums = input.detach()[:_MAX_ROWS].float().logsumexp(1)
         worst = sums.abs().max().item()
-    if worst > _NORMALIZED:
-        told = "rows of its input are no log-probabilities, whose exponentials sum to 1"
-        warn_caller(f"nll_loss: {told}: give it the output of log_softmax over the classes, dim=1, or the logits to cross_entropy")
+    if worst > _NORMALIZATION_TOLERANCE:
+        message = "rows of its input are no log-probabilities, whose exponentials sum to 1"
+        warn_caller(f"nll_loss: {message}: give it the output of log_softmax over the classes, dim=1, or the logits to cross_entropy")
 
 
-def tell_of_targets(op: str, input: Any, target: Any) -> None:
+def warn_targets(op: str, input: Any, target: Any) -> None:
     """Warns if target probabilities are outside 0 to 1."""
-    if _is_computed(input) and _is_read(target) and target.is_floating_point():
+    if _is_computed(input) and _is_readable(target) and target.is_floating_point():
         with no_grad():
             low, high = target.detach().min().item(), target.detach().max().item()
         # Mixed and smoothed labels have rounding errors.
-        if low < -_ROUNDED or high > 1.0 + _ROUNDED:
+        if low < -_ROUNDING_TOLERANCE or high > 1.0 + _ROUNDING_TOLERANCE:
             warn_caller(f"{op}: target has numbers from {low:g} to {high:g}, expected 0 to 1: labels of two classes are 0 and 1")
 
 
-def tell_of_signs(op: str, input: Any, target: Any) -> None:
+def warn_signs(op: str, input: Any, target: Any) -> None:
     """Warns if targets are 0 and 1 where the loss expects -1 and 1."""
-    if _is_computed(input) and _is_read(target):
+    if _is_computed(input) and _is_readable(target):
         with no_grad():
             target = target.detach().float()
             is_zero, is_one = target == 0, target == 1
@@ -88,7 +88,7 @@ def tell_of_signs(op: str, input: Any, target: Any) -> None:
             warn_caller(f"{op}: target has 0 where the loss takes -1 and 1: 2 * target - 1 makes them of 0 and 1")
 
 
-def refuse_one_hot(op: str, input: Any, target: Any, error: Exception) -> None:
+def explain_one_hot_error(op: str, input: Any, target: Any, error: Exception) -> None:
     """Reraises the error of a loss that takes class indices with a clearer message if its target is
     one-hot: of the input's shape, with a 1 at the class index.
 
@@ -102,13 +102,13 @@ def refuse_one_hot(op: str, input: Any, target: Any, error: Exception) -> None:
     axis = min(1, target.ndim - 1)
     # On other devices only the shape is checked: reading the values would have to wait for the
     # device.
-    if _is_read(target):
+    if _is_readable(target):
         with no_grad():
             ones = target.detach() == 1
             if not bool((ones.long().sum(axis) == 1).all()) or not bool((ones | (target.detach() == 0)).all()):
                 return
-    told = f"{op}: target is {target.dtype} of the input's shape {tuple(input.shape)}, as one-hot labels are: target.argmax({axis}) makes class indices of it"
+    message = f"{op}: target is {target.dtype} of the input's shape {tuple(input.shape)}, as one-hot labels are: target.argmax({axis}) makes class indices of it"
     if op == "cross_entropy":
         kinds = {float16: "half()", float32: "float()", float64: "double()"}
-        told += f", target.{kinds.get(input.dtype, 'to(input.dtype)')} probabilities"
-    raise type(error)(told) from None
+        message += f", target.{kinds.get(input.dtype, 'to(input.dtype)')} probabilities"
+    raise type(error)(message) from None

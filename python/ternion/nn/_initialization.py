@@ -26,7 +26,7 @@ def _bound(fan_in: int) -> float:
     return 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
 
 
-def draw_again(parameter: Any, formula: str, numbers: list[float]) -> None:
+def reset_parameter(parameter: Any, formula: str, numbers: list[float]) -> None:
     """Reinitializes a parameter with an initialization formula of `_initial`. Does nothing if it is
     None.
     """
@@ -35,21 +35,21 @@ def draw_again(parameter: Any, formula: str, numbers: list[float]) -> None:
             parameter.copy_(_ternion._initial(tuple(parameter.shape), formula, numbers, dtype=parameter.dtype, device=parameter.device))
 
 
-def draw_uniform_again(parameter: Any, bound: float) -> None:
-    draw_again(parameter, "uniform", [-bound, bound])
+def reset_uniform(parameter: Any, bound: float) -> None:
+    reset_parameter(parameter, "uniform", [-bound, bound])
 
 
-def draw_weight_and_bias_again(layer: Any) -> None:
+def reset_linear(layer: Any) -> None:
     """Reinitializes a layer as `weight_and_bias` does. The fan-in is the product of the weight's
     axes after the first.
     """
-    draw_again(layer.weight, "kaiming_uniform", [math.sqrt(5.0)])
-    draw_uniform_again(layer.bias, _bound(math.prod(layer.weight.shape[1:])))
+    reset_parameter(layer.weight, "kaiming_uniform", [math.sqrt(5.0)])
+    reset_uniform(layer.bias, _bound(math.prod(layer.weight.shape[1:])))
 
 
-def make_neutral(layer: Any) -> None:
+def reset_affine(layer: Any) -> None:
     """Sets the weight to 1 and the bias to 0, where they exist: the initial values of normalization
     layers.
     """
-    draw_again(layer.weight, "constant", [1.0])
-    draw_again(getattr(layer, "bias", None), "constant", [0.0])
+    reset_parameter(layer.weight, "constant", [1.0])
+    reset_parameter(getattr(layer, "bias", None), "constant", [0.0])
