@@ -482,7 +482,7 @@ class Counting(nn.Module):
         self.words = state
 
 
-class TestState:
+class TestExtraState:
     def test_what_a_module_adds_is_saved_and_loaded(self, tmp_path):
         one, two = nn.Sequential(Counting()), nn.Sequential(Counting())
         one[0].words = {"b": [2, 3]}
