@@ -17,7 +17,7 @@ fn main() -> Result<()> {
     show("nested arrays: Tensor::new([[1, 2, 3], [4, 5, 6]])", &matrix(&device)?);
     show("a range: Tensor::arange(0, 10, 2)", &Tensor::arange(0, 10, 2, DType::I64, &device)?);
     show("evenly spaced: Tensor::linspace(0, 1, 5)", &Tensor::linspace(0.0, 1.0, 5, DType::F32, &device)?);
-    device.seed(42); // the same seed gives the same numbers on every device
+    device.seed(42); // the same seed gives the same uniform numbers on every device
     show("uniform random numbers in 0..1: Tensor::rand([2, 4])", &Tensor::rand([2, 4], DType::F32, &device)?);
 
     title("Computing");

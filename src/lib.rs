@@ -85,6 +85,13 @@ pub mod prelude {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// The programs of the pages for users of other frameworks, compiled as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/from-pytorch.md")]
+#[doc = include_str!("../docs/from-burn.md")]
+#[doc = include_str!("../docs/from-candle.md")]
+struct ComingFrom;
+
 /// The programs of the tutorial on checkpoints, compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/tutorials/checkpoints.md")]
